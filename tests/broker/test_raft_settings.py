@@ -37,7 +37,7 @@ def test_each_key_sets_its_setting() -> None:
         bootstrap_servers="one:9093, [::1]:9193",
         election_timeout_ms="1",
         election_backoff_max_ms="2",
-        fetch_timeout_ms="3",
+        fetch_timeout_ms="300",
         request_timeout_ms="4",
         retry_backoff_ms="5",
         fetch_snapshot_max_bytes="6",
@@ -50,9 +50,10 @@ def test_each_key_sets_its_setting() -> None:
         auto_join=True,
         election_timeout_ms=1,
         election_backoff_max_ms=2,
-        fetch_timeout_ms=3,
+        fetch_timeout_ms=300,
         request_timeout_ms=4,
         retry_backoff_ms=5,
+        fetch_max_wait_ms=150,
         snapshot_part_bytes=6,
     )
     assert peer_settings(config, "cluster") == PeerSettings(

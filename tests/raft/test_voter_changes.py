@@ -261,7 +261,7 @@ def test_a_leader_that_removes_itself_leads_until_the_others_have_committed_it()
     assert isinstance(node.role, Leader) and node.step.advance is None, "its own disk counts no more"
 
     node.ask(fetch(3, 22))
-    assert node.step.advance == 22
+    assert (node.step.advance, reply(node)) == (22, [ChangeAnswer(NONE)])
     assert isinstance(node.role, Resigned) and node.role.successors == (key(2), key(3))
 
 

@@ -7,7 +7,10 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 
 from pykafka_broker.broker.broker import Broker
+from pykafka_broker.broker.storage import NewCluster, format_directories
+from pykafka_broker.log.disk.checkpoints import uuid_text
 from pykafka_broker.machine.clock import SystemClock
+from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet
 from pykafka_broker.testing.home import Home, until
 from pykafka_broker.testing.processes import free_port
 
@@ -21,25 +24,62 @@ QUICK = {
 
 
 class Quorum:
-    """Controllers 1, 2, ... with fixed voters; `homes` outlive their processes."""
+    """Controllers 1, 2, ...; `homes` outlive their processes.
 
-    def __init__(self, size: int = 3, overrides: Mapping[str, str] | None = None) -> None:
+    The voters are fixed (`controller.quorum.voters`), or stand in the log if the quorum `is_dynamic`.
+    """
+
+    def __init__(
+        self, size: int = 3, overrides: Mapping[str, str] | None = None, *, is_dynamic: bool = False
+    ) -> None:
         self.ports = {node_id: free_port() for node_id in range(1, size + 1)}
-        self.voters = ",".join(f"{node_id}@127.0.0.1:{port}" for node_id, port in self.ports.items())
         self.overrides = {**QUICK, **(overrides or {})}
+        addresses = {node_id: f"127.0.0.1:{port}" for node_id, port in self.ports.items()}
+        if is_dynamic:
+            self.keys = {"controller.quorum.bootstrap.servers": ",".join(addresses.values())}
+        else:
+            voters = ",".join(f"{node_id}@{address}" for node_id, address in addresses.items())
+            self.keys = {"controller.quorum.voters": voters}
         self.homes = {node_id: self.home(node_id) for node_id in self.ports}
+        if is_dynamic:
+            first = ",".join(
+                f"{node_id}@{address}:{uuid_text(directory_of(node_id))}"
+                for node_id, address in addresses.items()
+            )
+            for home in self.homes.values():
+                format_home(home, NewCluster(initial_controllers=first))
 
     def home(self, node_id: int) -> Home:
-        """An empty home for a voter."""
+        """An empty home for a controller."""
         keys = {
             "process.roles": "controller",
             "node.id": str(node_id),
-            "controller.quorum.voters": self.voters,
             "controller.listener.names": "CONTROLLER",
             "listeners": f"CONTROLLER://127.0.0.1:{self.ports[node_id]}",
+            **self.keys,
             **self.overrides,
         }
         return Home(keys, listen=None, clock=SystemClock(), cluster_id=CLUSTER_ID)
+
+    def new_home(self, node_id: int) -> None:
+        """An empty home for a controller of a dynamic quorum that does not vote yet, or has lost its disk."""
+        self.ports.setdefault(node_id, free_port())
+        self.homes[node_id] = self.home(node_id)
+        format_home(self.homes[node_id], NewCluster(no_initial_controllers=True))
+
+    def voter(self, node_id: int) -> Voter:
+        """The entry among the voters that a node that runs should have."""
+        key = ReplicaKey(node_id, self.broker(node_id).node.logs.dirs.metadata.directory_id)
+        return Voter(key, {"CONTROLLER": ("127.0.0.1", self.ports[node_id])})
+
+    def voters_of(self, node_id: int) -> VoterSet:
+        """The newest voters in the log of a node."""
+        return self.broker(node_id).node.raft.membership_below(1 << 62).voters
+
+    async def vote(self, *node_ids: int) -> None:
+        """Return when these nodes are the voters, by the logs of them all."""
+        expected = VoterSet({node_id: self.voter(node_id) for node_id in node_ids})
+        await until(lambda: all(self.voters_of(node_id) == expected for node_id in node_ids))
 
     async def start(self, *node_ids: int) -> None:
         """Start these nodes together."""
@@ -75,3 +115,14 @@ class Quorum:
     async def agree(self, node_ids: Iterable[int]) -> None:
         """Return when all these nodes have published the same metadata."""
         await until(lambda: len({self.broker(n).node.image.offset for n in node_ids}) == 1)
+
+
+def directory_of(node_id: int) -> bytes:
+    """The id of the first directory of a controller of a dynamic quorum."""
+    return bytes([node_id]) * 16
+
+
+def format_home(home: Home, new: NewCluster) -> None:
+    """Format a home as `pykafka-broker format` does."""
+    config = home.config()
+    format_directories(home.files, config, now_ms=home.clock.now_ms(), ignore_formatted=False, new=new)

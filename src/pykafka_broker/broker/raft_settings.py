@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from pykafka_broker.metadata.quorum_peers import PeerSettings
 
 
+#: How long a leader may keep a Fetch that finds nothing; less where a follower loses patience before that.
+FETCH_MAX_WAIT_MS = 500
+
+
 def raft_settings(config: BrokerConfig) -> Settings:
     """The settings that decide: whom the replica asks, what it may become, and when."""
     return Settings(
@@ -31,6 +35,7 @@ def raft_settings(config: BrokerConfig) -> Settings:
         fetch_timeout_ms=config["controller.quorum.fetch.timeout.ms"],
         request_timeout_ms=config["controller.quorum.request.timeout.ms"],
         retry_backoff_ms=config["controller.quorum.retry.backoff.ms"],
+        fetch_max_wait_ms=min(FETCH_MAX_WAIT_MS, config["controller.quorum.fetch.timeout.ms"] // 2),
         snapshot_part_bytes=config["controller.quorum.fetch.snapshot.max.bytes"],
     )
 

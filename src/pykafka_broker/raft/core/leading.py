@@ -101,10 +101,10 @@ def flushed(turn: Turn, end_offset: int) -> None:
 
 def poll_leader(turn: Turn, role: Leader) -> None:
     """Resign if this replica may not lead any longer; else tell the others what they wait for."""
+    role = poll_change(turn, role)
     if turn.stopping or _lost_quorum(turn, role) or _voted_out(turn, role):
         turn.become_resigned(successors(turn, role))
         return
-    poll_change(turn)
     _answer_parked(turn)
     if isinstance(turn.role, Leader):
         announce(turn, turn.role)

@@ -261,17 +261,17 @@ def _await_commit(turn: Turn, change: VoterChange, offset: int, *, at_once: bool
         turn.role = role._replace(change=VoterChange(change.token, change.deadline_ms, offset))
 
 
-def poll_change(turn: Turn) -> None:
-    """Answer the change under way when it is committed, or takes too long."""
-    role = turn.role
-    change = role.change if isinstance(role, Leader) else None
-    if not isinstance(role, Leader) or change is None:
-        return
+def poll_change(turn: Turn, role: Leader) -> Leader:
+    """Answer the change under way when it is committed, or takes too long; return the role after that."""
+    change = role.change
+    if change is None:
+        return role
     is_committed = 0 <= change.offset < (role.high_watermark or 0)
     if is_committed or turn.has_reached(change.deadline_ms):
-        turn.role = role._replace(change=None)
+        turn.role = role = role._replace(change=None)
         timed_out = ChangeAnswer(ErrorCode.REQUEST_TIMED_OUT, ErrorCode.REQUEST_TIMED_OUT.message)
         turn.answer(change.token, ChangeAnswer(ErrorCode.NONE) if is_committed else timed_out)
+    return role
 
 
 def _text(key: ReplicaKey) -> str:

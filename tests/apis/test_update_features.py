@@ -79,7 +79,7 @@ async def test_the_voters_of_the_configuration_are_moved_into_the_log() -> None:
     static = {"controller.quorum.bootstrap.servers": "", "controller.quorum.voters": "1@localhost:9093"}
     home = combined_home(static)
     async with home.running() as user:
-        before = await home.broker.node.controller.describe_quorum()
+        before = home.broker.node.raft.describe_quorum()
         assert "kraft.version" not in await finalized(user)
         assert [voter.key.directory_id for voter in before.status.voters] == [bytes(16)]
 
@@ -87,7 +87,7 @@ async def test_the_voters_of_the_configuration_are_moved_into_the_log() -> None:
         assert "kraft.version" not in await finalized(user)
         assert await user.send(updating(to("kraft.version", 1)), 2) == DONE
         assert (await finalized(user))["kraft.version"] == 1
-        after = await home.broker.node.controller.describe_quorum()
+        after = home.broker.node.raft.describe_quorum()
         directory_id = home.broker.node.logs.dirs.metadata.directory_id
         assert [voter.key.directory_id for voter in after.status.voters] == [directory_id]
 

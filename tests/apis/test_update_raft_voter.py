@@ -53,5 +53,5 @@ async def test_a_voter_that_has_moved_is_described_at_its_new_address() -> None:
             voters.update_request(UpdateVoter(observer.epoch, moved), observer.quorum), 0
         )
         assert response.error_code == ErrorCode.NONE
-        described = await home.broker.node.administration.describe_quorum()
+        described = home.broker.node.raft.describe_quorum()
         assert described.endpoints == {1: moved.endpoints}

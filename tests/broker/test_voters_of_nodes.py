@@ -19,7 +19,7 @@ NOT_YET = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 async def changed(quorum: Quorum, request: AddVoter | RemoveVoter, *among: int) -> ChangeAnswer:
     """The answer to a change of the voters, asked for again while the leader is not ready for it."""
     while True:
-        controller = quorum.broker(await quorum.leader(*among)).node.controller
+        controller = quorum.broker(await quorum.leader(*among)).node.administration
         try:
             if isinstance(request, AddVoter):
                 answer = await controller.add_voter(request)
@@ -39,7 +39,7 @@ def adding(voter: Voter) -> AddVoter:
 
 async def kraft_version_raised(quorum: Quorum, *among: int) -> str | None:
     """Raise kraft.version to 1; the text of the refusal."""
-    controller = quorum.broker(await quorum.leader(*among)).node.controller
+    controller = quorum.broker(await quorum.leader(*among)).node.administration
     try:
         await controller.update_features([FeatureUpdate("kraft.version", 1)])
     except KafkaError as error:
@@ -135,7 +135,9 @@ async def test_static_voters_move_into_the_log_once_all_have_said_that_they_can(
     quorum = Quorum()
     async with quorum.running(1, 2):
         refusal = await kraft_version_raised(quorum, 1, 2)
-        assert refusal is not None and refusal.endswith("because not all of the voters support it")
+        assert refusal is not None and refusal.endswith(
+            "controller 3 has not registered, and may not support this feature"
+        )
         answer = await changed(quorum, RemoveVoter(ReplicaKey(2, b"2" * 16)), 1, 2)
         assert answer.error is ErrorCode.UNSUPPORTED_VERSION
 

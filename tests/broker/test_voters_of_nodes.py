@@ -135,9 +135,7 @@ async def test_static_voters_move_into_the_log_once_all_have_said_that_they_can(
     quorum = Quorum()
     async with quorum.running(1, 2):
         refusal = await kraft_version_raised(quorum, 1, 2)
-        assert refusal is not None and refusal.endswith(
-            "controller 3 has not registered, and may not support this feature"
-        )
+        assert refusal is not None and "has not registered, and may not support this" in refusal
         answer = await changed(quorum, RemoveVoter(ReplicaKey(2, b"2" * 16)), 1, 2)
         assert answer.error is ErrorCode.UNSUPPORTED_VERSION
 

@@ -193,7 +193,6 @@ def change_voters(nodes: Nodes, lost: Node, recorder: Recorder) -> None:
     leader = nodes.leader()
     [voter] = [v for v in nodes.quorum().current_voters if v.replica_id == lost.node_id]
     lost.lose_disk()
-    lost.format_options = ("--no-initial-controllers",)
     lost.start()
     ask = removing.RemoveRaftVoterRequest(
         cluster_id=CLUSTER_ID, voter_id=lost.node_id, voter_directory_id=voter.replica_directory_id

@@ -169,9 +169,13 @@ class Node(BrokerProcess):
         return None if described.error_code else described
 
     def lose_disk(self) -> None:
-        """Empty its folder, as a new disk is; the next start formats it, with another directory id."""
+        """Empty its folder, as a new disk is. The next start formats it, with another directory id where the
+        voters are in the log.
+        """
         assert self.process is None, "the node is running"
         self.data_dir.rename(self.folder / f"lost-{time.monotonic_ns()}")
+        if self.format_options:
+            self.format_options = ("--no-initial-controllers",)
 
 
 class Nodes:
@@ -191,13 +195,13 @@ class Nodes:
         ports = {node_id: free_port() for node_id in voters}
         addresses = {node_id: f"127.0.0.1:{port}" for node_id, port in ports.items()}
         options: tuple[str, ...]
+        self._properties = dict(properties or {})
         if dynamic:
-            quorum = {"controller.quorum.bootstrap.servers": ",".join(addresses.values())}
             options = ("--standalone",) if len(voters) == 1 else initial_controllers(addresses)
         else:
+            options = ()
             named = (f"{node_id}@{address}" for node_id, address in addresses.items())
-            quorum, options = {"controller.quorum.voters": ",".join(named)}, ()
-        self._properties = {**quorum, **(properties or {})}
+            self._properties["controller.quorum.voters"] = ",".join(named)
         self._nodes = {
             node_id: Node(
                 node_id,
@@ -210,6 +214,14 @@ class Nodes:
             )
             for node_id, software in voters.items()
         }
+        self._tell_controllers()
+
+    def _tell_controllers(self) -> None:
+        """Have each node, from its next start on, know where the quorum may be asked for."""
+        if self._dynamic:
+            servers = ",".join(node.controller_address for node in self if node.is_controller)
+            for node in self:
+                node.properties["controller.quorum.bootstrap.servers"] = servers
 
     def add(
         self,
@@ -230,6 +242,7 @@ class Nodes:
             format_options=("--no-initial-controllers",) if self._dynamic and "controller" in roles else (),
         )
         self._nodes[node_id] = node
+        self._tell_controllers()
         return node
 
     def __getitem__(self, node_id: int) -> Node:

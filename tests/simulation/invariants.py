@@ -14,6 +14,7 @@ from pykafka_broker.raft.core.messages import (
     EndQuorumEpoch,
     FetchAnswer,
     FetchSnapshotAnswer,
+    Refused,
     Request,
     Vote,
     VoteAnswer,
@@ -186,9 +187,10 @@ class Invariants:
         check(known == candidate, f"{voter.node_id} votes for {known} and {candidate} in epoch {epoch}")
 
     def heard(self, replica: Replica, before: RaftState, event: Event) -> None:
-        """Keep which leader a replica has fetched from."""
+        """Keep which leader a replica has fetched from, and not been told since that it ends or has ended."""
         role = replica.state.role if replica.state is not None else None
         node_id = replica.node_id
+        leader_id = role.leader_id if isinstance(role, Follower) else None
         if isinstance(event, Answered) and isinstance(event.answer, (FetchAnswer, FetchSnapshotAnswer)):
             if (
                 isinstance(event.answer, FetchAnswer)
@@ -199,6 +201,13 @@ class Invariants:
             ):
                 self._fetched[node_id] = role.epoch
         elif isinstance(event, Received) and isinstance(event.request, EndQuorumEpoch):
+            self._fetched.pop(node_id, None)
+        elif (
+            isinstance(event, Answered)
+            and isinstance(event.answer, Refused)
+            and event.node_id == leader_id
+            and before.connections.expects(event.node_id, event.request_id)
+        ):
             self._fetched.pop(node_id, None)
         if not isinstance(role, Follower):
             self._fetched.pop(node_id, None)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from itertools import count
 
 from pykafka_broker.raft.core.log_view import Membership
-from pykafka_broker.raft.core.messages import AddVoter, Answer, RemoveVoter
+from pykafka_broker.raft.core.messages import AddVoter, Answer, Refused, RemoveVoter
 from pykafka_broker.raft.core.quorum import NO_VOTERS, Address, ReplicaKey, Voter, VoterSet
 from pykafka_broker.raft.core.roles import Leader
 from pykafka_broker.raft.core.settings import Settings
@@ -288,15 +288,17 @@ class Quorum:
         return replica if is_there else None
 
     def carry(self, sender: Replica, send: Send, answered: Callable[[Answer | None], None]) -> None:
-        """Carry a request over the network, and its answer back; None: the connection broke."""
+        """Carry a request over the network, and its answer back, or word that nothing listens there: of a
+        replica that is down, and at times, by mistake, of one that is not.
+        """
         target = self.at_address(send.to.address)
         if target is None:
             return
         life = sender.life
 
-        def broke() -> None:
+        def refused() -> None:
             if life == sender.life:
-                answered(None)
+                answered(Refused())
 
         def reply(answer: Answer) -> None:
             def deliver() -> None:
@@ -306,10 +308,11 @@ class Quorum:
             self.network.carry(target.node_id, sender.node_id, deliver)
 
         def deliver() -> None:
-            if target.state is not None:
+            is_mistaken = self.world.happens(self.network.profile.drop / 10)
+            if target.state is not None and not is_mistaken:
                 target.ask(send.request, reply)
             elif life == sender.life and self.world.happens(0.5):
-                self.world.at(1, broke)
+                self.world.at(1, refused)
 
         self.network.carry(sender.node_id, target.node_id, deliver)
 

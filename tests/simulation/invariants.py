@@ -200,9 +200,7 @@ class Invariants:
                 and before.connections.expects(event.node_id, event.request_id)
             ):
                 self._fetched[node_id] = role.epoch
-        elif isinstance(event, Received) and isinstance(event.request, EndQuorumEpoch):
-            self._fetched.pop(node_id, None)
-        elif (
+        elif (isinstance(event, Received) and isinstance(event.request, EndQuorumEpoch)) or (
             isinstance(event, Answered)
             and isinstance(event.answer, Refused)
             and event.node_id == leader_id

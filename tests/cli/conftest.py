@@ -120,3 +120,20 @@ def run(broker: str, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs commands that talk to the broker."""
     monkeypatch.setenv("PYKAFKA_BROKER_BOOTSTRAP_SERVER", broker)
     return run_command
+
+
+def formatted_controller(folder: Path) -> Path:
+    """The configuration of a controller that is formatted for a quorum that there is."""
+    folder.mkdir(exist_ok=True)
+    file = folder / "controller.properties"
+    file.write_text(
+        "process.roles=controller\n"
+        "node.id=7\n"
+        "listeners=CONTROLLER://127.0.0.1:1\n"
+        "controller.listener.names=CONTROLLER\n"
+        "controller.quorum.bootstrap.servers=127.0.0.1:9093\n"
+        f"log.dirs={folder}/data\n"
+    )
+    formatted = run_command("format", "--config", str(file), "--no-initial-controllers")
+    assert formatted.status == 0, formatted.err
+    return file

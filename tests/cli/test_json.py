@@ -18,7 +18,7 @@ import pytest
 from pykafka_broker.cli import COMMANDS, cli
 from pykafka_broker.cli.log_files import BATCH, UNKNOWN_FILE
 from pykafka_broker.cli.output import JsonOption
-from tests.cli.conftest import Run, run_command
+from tests.cli.conftest import Run, formatted_controller, run_command
 from tests.support.checkpoints import make_checkpoint
 from tests.support.maven import CONNECTOR_4_0, make_repository
 from tests.support.pages import REPOSITORY, blocks, matches
@@ -28,7 +28,8 @@ APACHE = Path(__file__).parent / "apache" / "f-demo-0"
 
 #: What is run to see the JSON of each command; `{folder}` is an empty one, `{maven}` a repository with the
 #: connector of Spark, `{checkpoint}` one of a query that reads `kept`, `{logs}` a copy of `APACHE` for the
-#: command that keeps others out of its log directory. Each may be run in any order, and beside the others.
+#: command that keeps others out of its log directory, `{controller}` the configuration of a formatted
+#: controller. Each may be run in any order, and beside the others.
 EXAMPLES: dict[str, str] = {
     "format": "format --data-dir {folder}/d",
     "topics create": "topics create made kept --if-not-exists",
@@ -48,6 +49,8 @@ EXAMPLES: dict[str, str] = {
     "features upgrade": "features upgrade transaction.version=2",
     "features downgrade": "features downgrade transaction.version=1 --dry-run",
     "quorum describe": "quorum describe",
+    "quorum add-controller": "quorum add-controller --config {controller} --dry-run",
+    "quorum remove-controller": "quorum remove-controller -i 9 -d AAECAwQFBgcICQoLDA0ODw --dry-run",
     "dump-log": f"dump-log {APACHE} --print-data-log",
     "log dump": f"log dump {APACHE}",
     "log verify": f"log verify {APACHE}",
@@ -113,7 +116,13 @@ def test_the_json_of_every_command_has_the_declared_fields(run: Run, tmp_path: P
     maven = make_repository(tmp_path / "maven", CONNECTOR_4_0)
     checkpoint = make_checkpoint(tmp_path / "checkpoint", [{("kept", 0): 1}])
     logs = shutil.copytree(APACHE, tmp_path / "logs" / APACHE.name)
-    places = {"folder": tmp_path, "maven": maven, "checkpoint": checkpoint, "logs": logs}
+    places = {
+        "folder": tmp_path,
+        "maven": maven,
+        "checkpoint": checkpoint,
+        "logs": logs,
+        "controller": formatted_controller(tmp_path / "controller"),
+    }
     result = run(*EXAMPLES[name].format(**places).split(), "--json")
     assert (result.status, result.err.replace("Processed a total of 1 messages\n", "")) in (
         (0, ""),

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+
+import pytest
 
 from pykafka_broker.cli.quorum import _quorum, _replication, _status
 from pykafka_broker.protocol.messages.describe_quorum import (
@@ -11,7 +14,7 @@ from pykafka_broker.protocol.messages.describe_quorum import (
     Node,
     ReplicaState,
 )
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, formatted_controller
 
 
 def test_a_quorum_of_one_is_described(run: Run) -> None:
@@ -88,3 +91,50 @@ def test_followers_and_observers_lag_behind_the_leader() -> None:
         ["1", zero, "7", "3", "4000", "4000", "Follower"],
         ["5", zero, "1", "9", "-1", "-1", "Observer"],
     ]
+
+
+@pytest.fixture
+def controller(tmp_path: Path) -> Path:
+    """The configuration of a formatted controller."""
+    return formatted_controller(tmp_path)
+
+
+def directory_of(controller: Path) -> str:
+    meta = (controller.parent / "data" / "meta.properties").read_text()
+    [found] = re.findall(r"^directory\.id=(\S+)$", meta, re.MULTILINE)
+    return str(found)
+
+
+def test_a_controller_is_named_by_its_own_files_before_it_is_added(run: Run, controller: Path) -> None:
+    tried = run("quorum", "add-controller", "--config", str(controller), "--dry-run")
+
+    assert tried.out == (
+        f"DRY RUN of adding controller 7 with directory id {directory_of(controller)} and endpoints: "
+        "CONTROLLER://127.0.0.1:1\n"
+    )
+
+
+def test_a_controller_that_is_not_reached_is_not_added(run: Run, controller: Path) -> None:
+    refused = run("quorum", "add-controller", "--config", str(controller))
+
+    assert (refused.status, refused.out) == (1, "")
+    assert "Aborted add voter operation for since API_VERSIONS returned an error" in refused.err
+
+
+def test_a_configuration_of_no_formatted_controller_is_told(run: Run, controller: Path) -> None:
+    (controller.parent / "data" / "meta.properties").unlink()
+    unformatted = run("quorum", "add-controller", "--config", str(controller))
+    assert (unformatted.status, "Has the directory been formatted?" in unformatted.err) == (1, True)
+
+
+def test_a_controller_that_does_not_vote_is_not_removed(run: Run) -> None:
+    directory = "AAECAwQFBgcICQoLDA0ODw"
+    removing = ("quorum", "remove-controller", "--id", "9", "--directory-id", directory)
+
+    tried = run(*removing, "--dry-run")
+    refused = run(*removing)
+
+    assert tried.out == f"DRY RUN of removing KRaft controller 9 with directory id {directory}\n"
+    assert (refused.status, refused.out) == (1, "")
+    assert f"Cannot remove voter ReplicaKey(id=9, directoryId={directory}) from the set" in refused.err
+    assert run("quorum", "remove-controller", "--id", "9", "--directory-id", "short").status == 2

@@ -1,7 +1,10 @@
-"""`quorum`: the metadata log's leader, voters and observers; lines as of kafka-metadata-quorum.sh."""
+"""`quorum`: the metadata log's leader, voters and observers, and changes of the voters (KIP-853); lines as of
+kafka-metadata-quorum.sh.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -52,9 +55,18 @@ class Quorum(NamedTuple):
     replicas: list[QuorumReplica]
 
 
+class ChangedController(NamedTuple):
+    """A controller that votes now, or no longer, or with `dry_run` could; without endpoints if removed."""
+
+    controller_id: int
+    directory_id: str
+    endpoints: list[str]
+    dry_run: bool
+
+
 @click.group(cls=Group)
 def quorum() -> None:
-    """Describe the quorum of controllers behind the metadata."""
+    """Describe the quorum of controllers behind the metadata, and change its voters."""
 
 
 @quorum.command()
@@ -80,6 +92,122 @@ def describe(replication: bool, cluster: Cluster, output: Output) -> None:
     found = _quorum(cluster_id, described, answer.nodes)
     lines = _replication(found.replicas) if replication else _status(found)
     output.show(found, lines, [_table(found)])
+
+
+@quorum.command("add-controller")
+@click.option(
+    "-c",
+    "--config",
+    "file",
+    metavar="FILE",
+    required=True,
+    help="The server.properties file of the controller.",
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would be added.")
+@cluster_options
+@json_option(ChangedController)
+def add_controller(file: str, dry_run: bool, cluster: Cluster, output: Output) -> None:
+    """Make a controller a voter; it has to run, and to have caught up.
+
+    To be called where its directories are: they know its directory id.
+    """
+    from pykafka_broker.protocol.messages.add_raft_voter import AddRaftVoterRequest, Listener
+
+    node_id, directory_id, endpoints = _controller_of(file)
+    request = AddRaftVoterRequest(
+        cluster_id=None,
+        timeout_ms=int(cluster.timeout_s * 1000),
+        voter_id=node_id,
+        voter_directory_id=directory_id,
+        listeners=[Listener(name=name, host=host, port=port) for name, host, port in endpoints],
+    )
+    if not dry_run:
+        _change(request, cluster)
+    added = ChangedController(
+        node_id,
+        _spelled(directory_id),
+        [f"{name}://{_bracketed(host)}:{port}" for name, host, port in endpoints],
+        dry_run,
+    )
+    output.show(
+        added,
+        [
+            f"{'DRY RUN of adding' if dry_run else 'Added'} controller {node_id} with directory id "
+            f"{added.directory_id} and endpoints: {', '.join(added.endpoints)}"
+        ],
+    )
+
+
+def _controller_of(file: str) -> tuple[int, bytes, list[tuple[str, str, int]]]:
+    """The id of a controller, of its metadata directory, and where others reach it, by its configuration.
+
+    Raises:
+        click.ClickException: it is no controller's, or its directory is not formatted.
+    """
+    from pykafka_broker.config.sources import load_config
+    from pykafka_broker.log.disk.checkpoints import MalformedFile, decode_meta_properties
+    from pykafka_broker.log.disk.names import META_PROPERTIES
+
+    config = load_config(file=file, environ=os.environ)
+    if "controller" not in config.process_roles:
+        raise click.ClickException(f"process.roles in {file} has no controller.")
+    path = os.path.join(config.metadata_log_dir, META_PROPERTIES)
+    try:
+        with open(path, "rb") as meta:
+            directory_id = decode_meta_properties(meta.read()).directory_id
+    except (OSError, MalformedFile) as error:
+        raise click.ClickException(
+            f"{path} cannot be read: {error}. Has the directory been formatted?"
+        ) from None
+    if directory_id is None:
+        raise click.ClickException(f"{path} has no directory id. Start the controller, which gives it one.")
+    told = config.advertised_controller_listeners or config.controller_listeners
+    return config.node_id, directory_id, [(e.name, e.host or "localhost", e.port) for e in told]
+
+
+@quorum.command("remove-controller")
+@click.option(
+    "-i", "--id", "controller_id", type=int, metavar="ID", required=True, help="The id of its node."
+)
+@click.option("-d", "--directory-id", metavar="UUID", required=True, help="The id of its directory.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@cluster_options
+@json_option(ChangedController)
+def remove_controller(
+    controller_id: int, directory_id: str, dry_run: bool, cluster: Cluster, output: Output
+) -> None:
+    """Let a controller vote no more; `describe` tells its directory id.
+
+    One with controller.quorum.auto.join.enable has to be stopped first, or it joins again.
+    """
+    from pykafka_broker.log.disk.checkpoints import MalformedFile, uuid_bytes
+    from pykafka_broker.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
+
+    try:
+        directory = uuid_bytes(directory_id)
+    except MalformedFile as error:
+        raise click.BadParameter(str(error), param_hint="--directory-id") from None
+    request = RemoveRaftVoterRequest(cluster_id=None, voter_id=controller_id, voter_directory_id=directory)
+    if not dry_run:
+        _change(request, cluster)
+    output.show(
+        ChangedController(controller_id, directory_id, [], dry_run),
+        [
+            f"{'DRY RUN of removing' if dry_run else 'Removed'} KRaft controller {controller_id} with "
+            f"directory id {directory_id}"
+        ],
+    )
+
+
+def _change(request: object, cluster: Cluster) -> None:
+    """Have the quorum change its voters."""
+    with cluster.connect() as client:
+        answer = client.send(request)
+    check(answer.error_code, answer.error_message)
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def _quorum(cluster_id: str, described: Any, nodes: Sequence[Any]) -> Quorum:

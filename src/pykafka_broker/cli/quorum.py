@@ -146,15 +146,15 @@ def _controller_of(file: str) -> tuple[int, bytes, list[tuple[str, str, int]]]:
     """
     from pykafka_broker.config.sources import load_config
     from pykafka_broker.log.disk.checkpoints import MalformedFile, decode_meta_properties
+    from pykafka_broker.log.disk.files import OsFileSystem, join
     from pykafka_broker.log.disk.names import META_PROPERTIES
 
     config = load_config(file=file, environ=os.environ)
     if "controller" not in config.process_roles:
         raise click.ClickException(f"process.roles in {file} has no controller.")
-    path = os.path.join(config.metadata_log_dir, META_PROPERTIES)
+    path = join(config.metadata_log_dir, META_PROPERTIES)
     try:
-        with open(path, "rb") as meta:
-            directory_id = decode_meta_properties(meta.read()).directory_id
+        directory_id = decode_meta_properties(OsFileSystem().read_file(path)).directory_id
     except (OSError, MalformedFile) as error:
         raise click.ClickException(
             f"{path} cannot be read: {error}. Has the directory been formatted?"

@@ -101,7 +101,8 @@ def test_an_api_is_served_at_the_complete_range_of_its_message(api: Api) -> None
 
 #: Files of `apis/` that are no API.
 SHARED = {
-    *("admission", "api", "broker_loggers", "consumer_groups", "context", "controller_apis"),
+    *("admission", "api", "broker_loggers", "broker_part_of_configs", "consumer_groups", "context"),
+    *("controller_apis", "forwarding"),
     *("controller_mutations", "leader_hints", "needs"),
     *("fetch_answer", "fetch_plan", "fetch_sessions", "fetch_waiting", "not_yet_served"),
     *("produce_answer", "produce_partition", "produce_transactions"),

@@ -23,6 +23,7 @@ from pykafka_broker.broker.heartbeats import (
     sent,
     status,
     time_passed,
+    unknown,
     untold_directory,
 )
 from pykafka_broker.cluster.events import HeartbeatResult
@@ -176,6 +177,12 @@ def test_an_answer_to_a_heartbeat_from_before_is_no_answer_to_the_wish_to_stop()
     told = status(life, 10)
     life = answered(begin_shutdown(life, 5), told, UNFENCED, 10)
     assert (due(life, 10), life.refusals) == (Request.HEARTBEAT, 0)
+
+
+def test_a_broker_that_was_unregistered_goes_on_asking_but_stops_without_leave() -> None:
+    life = unknown(sent(running_at(0)), 5)
+    assert (life.phase, life.next_ms) == (Phase.RUNNING, 105)
+    assert unknown(sent(begin_shutdown(life, 10)), 15).phase is Phase.SHUTTING_DOWN
 
 
 def test_a_broker_that_never_ran_stops_without_asking() -> None:

@@ -64,11 +64,6 @@ def test_what_an_operator_would_rely_on_is_refused_rather_than_ignored(key: str,
         load_config(overrides=[f"{key}={value}"])
 
 
-def test_a_role_that_is_not_served_is_refused_with_what_to_do() -> None:
-    with pytest.raises(ConfigError, match=r"set process\.roles=broker,controller"):
-        load_config(overrides=["process.roles=broker"])
-
-
 SSL, SASL = "SSL://127.0.0.1:9092", "SASL_PLAINTEXT://127.0.0.1:9092"
 
 

@@ -28,6 +28,7 @@ def _refused(_request: AddRaftVoterRequest, error: KafkaError) -> AddRaftVoterRe
     versions="0-1",
     needs=[on_cluster(AclOperation.ALTER)],
     error_response=_refused,
+    forwarded=True,
 )
 async def add_raft_voter(request: AddRaftVoterRequest, ctx: AdministrationContext) -> AddRaftVoterResponse:
     """The answer of the leader. The request's own timeout is not looked at, as with Apache Kafka."""

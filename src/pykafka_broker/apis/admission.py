@@ -1,4 +1,5 @@
-"""A handler behind the checks that its API declares: authorization and quotas.
+"""A handler behind the checks that its API declares: authorization and quotas; or behind the way to the
+active controller, which then makes these checks.
 
 Where everything is allowed the handler itself is called: a broker without ACLs and quotas pays nothing.
 """
@@ -11,6 +12,7 @@ from typing import Any, cast
 
 from pykafka_broker.apis.api import Api, Handler, Later
 from pykafka_broker.apis.context import Context
+from pykafka_broker.apis.forwarding import forwarded
 from pykafka_broker.apis.needs import Need
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, Authorizer
 from pykafka_broker.apis.ports.quotas import UNLIMITED, Quota, Quotas
@@ -20,8 +22,10 @@ from pykafka_broker.protocol.messages.fetch import FetchResponse
 from pykafka_broker.protocol.messages.produce import ProduceRequest
 
 
-def admitted(api: Api[Any], authorizer: Authorizer, quotas: Quotas) -> Handler[Any]:
-    """The function that the dispatch calls for `api`.
+def admitted(
+    api: Api[Any], authorizer: Authorizer, quotas: Quotas, *, may_forward: bool = False
+) -> Handler[Any]:
+    """The function that the dispatch calls for `api`; with `may_forward`, on a listener of brokers.
 
     A refused request raises KafkaError in its handler's place, so that `error_response` answers it; an API
     without one has its connection closed.
@@ -39,6 +43,8 @@ def admitted(api: Api[Any], authorizer: Authorizer, quotas: Quotas) -> Handler[A
             )
         if needs := [need for need in api.needs if need.names is not None]:
             handle = _authorized(handle, needs, authorizer)
+    if may_forward and api.forwarded:
+        handle = forwarded(api, handle)
     if quotas is not UNLIMITED and api.quota is not Quota.EXEMPT:
         handle = _within_quota(handle, api.quota, quotas)
     return handle

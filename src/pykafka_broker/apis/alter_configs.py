@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.broker_part_of_configs import refused_here
+from pykafka_broker.apis.forwarding import decided, pass_on
 from pykafka_broker.apis.needs import on_groups, on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.cluster.events import AlterConfigs, AlterConfigsResult, NewConfigs
@@ -33,8 +35,15 @@ NEEDS = [
 ]
 
 
-@handles(AlterConfigsRequest, versions="0-2", needs=NEEDS)
-async def alter_configs(request: AlterConfigsRequest, ctx: RequestContext) -> AlterConfigsResponse:
+def _refused(request: AlterConfigsRequest, error: KafkaError) -> AlterConfigsResponse:
+    return _answer(
+        AlterConfigsResult(resource.resource_type, resource.resource_name, error.code, error.message)
+        for resource in request.resources
+    )
+
+
+@handles(AlterConfigsRequest, versions="0-2", needs=NEEDS, error_response=_refused)
+async def alter_configs(request: AlterConfigsRequest, ctx: RequestContext) -> Any:
     """Each resource succeeds or fails on its own."""
     resources = [
         NewConfigs(
@@ -44,13 +53,34 @@ async def alter_configs(request: AlterConfigsRequest, ctx: RequestContext) -> Al
         )
         for resource in request.resources
     ]
+    return await decided(
+        ctx, lambda: _alter_here(request, resources, ctx), lambda: _pass_on(request, resources, ctx)
+    )
+
+
+async def _alter_here(
+    request: AlterConfigsRequest, resources: list[NewConfigs], ctx: RequestContext
+) -> AlterConfigsResponse:
     return _answer(await ctx.node.controller.alter_configs(resources, validate_only=request.validate_only))
 
 
-def _refused(request: AlterConfigsRequest, error: KafkaError) -> AlterConfigsResponse:
-    return _answer(
-        AlterConfigsResult(resource.resource_type, resource.resource_name, error.code, error.message)
-        for resource in request.resources
+async def _pass_on(request: AlterConfigsRequest, resources: list[NewConfigs], ctx: RequestContext) -> Any:
+    """The controller of another node decides on what this broker does not refuse."""
+    results = refused_here(resources, ctx)
+    left = [each for each in request.resources if (each.resource_type, each.resource_name) not in results]
+    if not left:
+        return _answer(results[each.resource_type, each.name] for each in resources)
+    rest = AlterConfigsRequest(resources=left, validate_only=request.validate_only)
+    answer = await pass_on(rest, ctx, _refused)
+    if not isinstance(answer, AlterConfigsResponse):
+        return answer
+    answered = {(each.resource_type, each.resource_name): each for each in answer.responses}
+    own = _answer(results.values()).responses
+    answered.update({(each.resource_type, each.resource_name): each for each in own})
+    unanswered = _refused(request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)).responses
+    return AlterConfigsResponse(
+        throttle_time_ms=answer.throttle_time_ms,
+        responses=[answered.get((each.resource_type, each.resource_name), each) for each in unanswered],
     )
 
 

@@ -25,10 +25,23 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import AdministrationContext
 
 
+def failed(
+    request: AlterPartitionReassignmentsRequest, error: KafkaError
+) -> AlterPartitionReassignmentsResponse:
+    """The answer where the whole request was refused."""
+    return AlterPartitionReassignmentsResponse(
+        error_code=int(error.code),
+        error_message=error.explanation,
+        responses=[_response(_refused(topic, error)) for topic in request.topics],
+    )
+
+
 @handles(
     AlterPartitionReassignmentsRequest,
     versions="0-1",
     needs=[on_cluster(AclOperation.ALTER)],
+    error_response=failed,
+    forwarded=True,
 )
 async def alter_partition_reassignments(
     request: AlterPartitionReassignmentsRequest, ctx: AdministrationContext
@@ -46,11 +59,7 @@ async def alter_partition_reassignments(
             timeout_ms=request.timeout_ms,
         )
     except KafkaError as error:
-        return AlterPartitionReassignmentsResponse(
-            error_code=int(error.code),
-            error_message=error.explanation,
-            responses=[_response(_refused(topic, error)) for topic in request.topics],
-        )
+        return failed(request, error)
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
         error_code=int(ErrorCode.NONE),

@@ -81,12 +81,14 @@ class Api(Generic[PortsOfHandler]):
 
     `advertised_min_version` differs only for Produce, whose versions 0-2 are listed but refused because a
     librdkafka release needs to see them (KAFKA-18659). `needs` is the authorization that a request needs,
-    `quota` the quota it counts to.
+    `quota` the quota it counts to. `forwarded` requests of clients are answered by the active controller,
+    wherever it is.
     """
 
     __slots__ = (
         "advertised_min_version",
         "error_response",
+        "forwarded",
         "handle",
         "key",
         "listeners",
@@ -108,6 +110,7 @@ class Api(Generic[PortsOfHandler]):
         needs: tuple[Need, ...],
         quota: Quota,
         error_response: ErrorResponse | None,
+        forwarded: bool,
     ) -> None:
         self.request = request
         self.key: int = request.api_key  # type: ignore[attr-defined]  # every request class carries its key
@@ -121,6 +124,7 @@ class Api(Generic[PortsOfHandler]):
         self.needs = needs
         self.quota = quota
         self.error_response = error_response
+        self.forwarded = forwarded
 
     def __repr__(self) -> str:
         return f"Api({self.name}, versions={self.min_version}-{self.max_version})"
@@ -134,11 +138,12 @@ def handles(
     quota: Quota = Quota.REQUEST,
     advertised_min_version: int | None = None,
     error_response: ErrorResponse | None = None,
+    forwarded: bool = False,
 ) -> Callable[[Handler[Ports]], Api[Ports]]:
     """Declare the decorated function as the handler of `request` for `versions` ("0-13" or "0").
 
     `error_response` answers when the handler raised instead; without it the connection is closed, because
-    the client would wait for its answer for ever.
+    the client would wait for its answer for ever. `forwarded`: see `forwarding.py`.
     """
     first, _, last = versions.partition("-")
     served = range(int(first), int(last or first) + 1)
@@ -152,6 +157,7 @@ def handles(
             needs=tuple(needs),
             quota=quota,
             error_response=error_response,
+            forwarded=forwarded,
         )
 
     return wrap

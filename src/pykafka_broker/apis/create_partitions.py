@@ -16,7 +16,7 @@ from pykafka_broker.apis.needs import on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.ports.quotas import Quota
 from pykafka_broker.cluster.events import CreatePartitionsResult, NewPartitions
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.java_hash import string_hash, walked
 from pykafka_broker.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -31,11 +31,24 @@ if TYPE_CHECKING:
 FIRST_VERSION_WITH_QUOTA_ERRORS = 3
 
 
+def _refused(request: CreatePartitionsRequest, error: KafkaError) -> CreatePartitionsResponse:
+    return CreatePartitionsResponse(
+        results=[
+            CreatePartitionsTopicResult(
+                name=topic.name, error_code=int(error.code), error_message=error.explanation
+            )
+            for topic in request.topics
+        ]
+    )
+
+
 @handles(
     CreatePartitionsRequest,
     versions="0-3",
     needs=[on_topics(AclOperation.ALTER)],
     quota=Quota.CONTROLLER_MUTATION,
+    error_response=_refused,
+    forwarded=True,
 )
 async def create_partitions(
     request: CreatePartitionsRequest, ctx: AdministrationContext

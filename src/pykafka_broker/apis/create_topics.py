@@ -18,7 +18,7 @@ from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.ports.quotas import Quota
 from pykafka_broker.cluster.events import CreateTopicResult, NewTopic
 from pykafka_broker.config.describe import describe_topic
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -36,6 +36,17 @@ FIRST_VERSION_WITH_QUOTA_ERRORS = 6
 DEFAULT_PARTITIONS = -1
 
 
+def _refused(request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsResponse:
+    return CreateTopicsResponse(
+        topics=[
+            CreatableTopicResult(
+                name=topic.name, error_code=int(error.code), error_message=error.explanation, configs=[]
+            )
+            for topic in request.topics
+        ]
+    )
+
+
 @handles(
     CreateTopicsRequest,
     versions="2-7",
@@ -44,6 +55,8 @@ DEFAULT_PARTITIONS = -1
         on_topics(AclOperation.DESCRIBE_CONFIGS),
     ],
     quota=Quota.CONTROLLER_MUTATION,
+    error_response=_refused,
+    forwarded=True,
 )
 async def create_topics(request: CreateTopicsRequest, ctx: AdministrationContext) -> CreateTopicsResponse:
     """Each topic succeeds or fails on its own."""

@@ -16,7 +16,7 @@ from pykafka_broker.apis.needs import on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.ports.quotas import Quota
 from pykafka_broker.cluster.events import DeleteTopicResult
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
@@ -34,11 +34,24 @@ NO_TOPIC_ID = bytes(16)
 Wanted = tuple[str | None, bytes]
 
 
+def _refused(request: DeleteTopicsRequest, error: KafkaError) -> DeleteTopicsResponse:
+    wanted = [(topic.name, topic.topic_id) for topic in request.topics]
+    wanted += [(name, NO_TOPIC_ID) for name in request.topic_names]
+    return DeleteTopicsResponse(
+        responses=[
+            DeletableTopicResult(name=name, topic_id=topic_id, error_code=int(error.code))
+            for name, topic_id in wanted
+        ]
+    )
+
+
 @handles(
     DeleteTopicsRequest,
     versions="1-6",
     needs=[on_topics(AclOperation.DESCRIBE), on_topics(AclOperation.DELETE)],
     quota=Quota.CONTROLLER_MUTATION,
+    error_response=_refused,
+    forwarded=True,
 )
 async def delete_topics(request: DeleteTopicsRequest, ctx: AdministrationContext) -> DeleteTopicsResponse:
     """Each topic succeeds or fails on its own; the answer comes when it cannot be found any more."""

@@ -42,6 +42,7 @@ def failed(_request: DescribeQuorumRequest, error: KafkaError) -> DescribeQuorum
     versions="0-2",
     needs=[on_cluster(AclOperation.DESCRIBE)],
     error_response=failed,
+    forwarded=True,
 )
 async def describe_quorum(
     request: DescribeQuorumRequest, ctx: AdministrationContext

@@ -25,10 +25,19 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import AdministrationContext
 
 
+def failed(request: ElectLeadersRequest, error: KafkaError) -> ElectLeadersResponse:
+    """The answer where the whole request was refused."""
+    return ElectLeadersResponse(
+        error_code=int(error.code), replica_election_results=_refused(request, error.code, error.explanation)
+    )
+
+
 @handles(
     ElectLeadersRequest,
     versions="0-2",
     needs=[on_cluster(AclOperation.ALTER)],
+    error_response=failed,
+    forwarded=True,
 )
 async def elect_leaders(request: ElectLeadersRequest, ctx: AdministrationContext) -> ElectLeadersResponse:
     """Each partition succeeds or fails on its own; an error of the whole request is told for each as well."""
@@ -43,8 +52,7 @@ async def elect_leaders(request: ElectLeadersRequest, ctx: AdministrationContext
             asked, request.election_type, timeout_ms=request.timeout_ms
         )
     except KafkaError as error:
-        refused = _refused(request, error.code, error.explanation)
-        return ElectLeadersResponse(error_code=int(error.code), replica_election_results=refused)
+        return failed(request, error)
     return ElectLeadersResponse(replica_election_results=_described(results))
 
 

@@ -2,7 +2,8 @@
 
 v0 is the only version. The embedded request and its answer have headers of their own. The answer is that of
 the API's own handler, for the principal that the broker names; an error of the envelope itself is told
-outside. What the client's connection was is not known here: throttling is left to the broker.
+outside, and so is that the controller is not active. What the client's connection was is not known here:
+throttling is left to the broker. `forwarding.py` is the other side.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka_broker.apis.admission import admitted
 from pykafka_broker.apis.api import Api, handles
 from pykafka_broker.apis.context import Context
+from pykafka_broker.apis.forwarding import PRINCIPAL_VERSION, is_refused
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.ports.controller import ControllerPorts
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
 
 #: The lengths of IPv4 and IPv6 addresses.
 ADDRESS_BYTES = (4, 16)
-PRINCIPAL_VERSION = b"\0\0"
 
 
 def _refused(request: EnvelopeRequest, error: KafkaError) -> EnvelopeResponse:
@@ -68,6 +69,8 @@ def envelope(forwarded: Iterable[Api[ControllerPorts]]) -> Api[ControllerPorts]:
             principal,
         )
         answer = await _answer(api, embedded, inner)
+        if is_refused(answer):
+            raise KafkaError(ErrorCode.NOT_CONTROLLER)
         answer_header = ResponseHeader(correlation_id=header.correlation_id)
         data = encode(answer, version, encode(answer_header, response_header_version(api.key, version)))
         return EnvelopeResponse(error_code=0, response_data=data)

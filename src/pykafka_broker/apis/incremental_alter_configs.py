@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.broker_loggers import alter_loggers
+from pykafka_broker.apis.broker_part_of_configs import refused_here
+from pykafka_broker.apis.forwarding import decided, pass_on
 from pykafka_broker.apis.needs import on_groups, on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.cluster.configs import why_malformed
@@ -36,10 +38,15 @@ NEEDS = [
 ]
 
 
-@handles(IncrementalAlterConfigsRequest, versions="0-1", needs=NEEDS)
-async def incremental_alter_configs(
-    request: IncrementalAlterConfigsRequest, ctx: RequestContext
-) -> IncrementalAlterConfigsResponse:
+def _refused(request: IncrementalAlterConfigsRequest, error: KafkaError) -> IncrementalAlterConfigsResponse:
+    return _answer(
+        AlterConfigsResult(resource.resource_type, resource.resource_name, error.code, error.message)
+        for resource in request.resources
+    )
+
+
+@handles(IncrementalAlterConfigsRequest, versions="0-1", needs=NEEDS, error_response=_refused)
+async def incremental_alter_configs(request: IncrementalAlterConfigsRequest, ctx: RequestContext) -> Any:
     """Each resource succeeds or fails on its own."""
     changes = [
         ConfigChange(
@@ -49,6 +56,14 @@ async def incremental_alter_configs(
         )
         for resource in request.resources
     ]
+    return await decided(
+        ctx, lambda: _alter_here(request, changes, ctx), lambda: _pass_on(request, changes, ctx)
+    )
+
+
+async def _alter_here(
+    request: IncrementalAlterConfigsRequest, changes: list[ConfigChange], ctx: RequestContext
+) -> IncrementalAlterConfigsResponse:
     loggers = [change for change in changes if change.resource_type == ResourceType.BROKER_LOGGER]
     kept = [change for change in changes if change.resource_type != ResourceType.BROKER_LOGGER]
     results = [_alter_loggers(change, loggers, request.validate_only, ctx) for change in loggers]
@@ -59,10 +74,39 @@ async def incremental_alter_configs(
     return _answer(results)
 
 
-def _refused(request: IncrementalAlterConfigsRequest, error: KafkaError) -> IncrementalAlterConfigsResponse:
-    return _answer(
-        AlterConfigsResult(resource.resource_type, resource.resource_name, error.code, error.message)
-        for resource in request.resources
+async def _pass_on(
+    request: IncrementalAlterConfigsRequest, changes: list[ConfigChange], ctx: RequestContext
+) -> Any:
+    """The controller of another node decides on what is no logger and what this broker does not refuse."""
+    loggers = [change for change in changes if change.resource_type == ResourceType.BROKER_LOGGER]
+    kept = [change for change in changes if change.resource_type != ResourceType.BROKER_LOGGER]
+    own = [_alter_loggers(change, loggers, request.validate_only, ctx) for change in loggers]
+    results = refused_here(kept, ctx)
+    left = [
+        each
+        for each in request.resources
+        if each.resource_type != ResourceType.BROKER_LOGGER
+        and (each.resource_type, each.resource_name) not in results
+    ]
+    if not left:
+        return _answer([*own, *(results[each.resource_type, each.name] for each in kept)])
+    rest = IncrementalAlterConfigsRequest(resources=left, validate_only=request.validate_only)
+    answer = await pass_on(rest, ctx, _refused)
+    if not isinstance(answer, IncrementalAlterConfigsResponse):
+        return answer
+    answered = {(each.resource_type, each.resource_name): each for each in answer.responses}
+    refused = _answer(results.values()).responses
+    answered.update({(each.resource_type, each.resource_name): each for each in refused})
+    unknown = ErrorCode.UNKNOWN_SERVER_ERROR
+    unanswered = _answer(
+        AlterConfigsResult(each.resource_type, each.name, unknown, unknown.message) for each in kept
+    ).responses
+    return IncrementalAlterConfigsResponse(
+        throttle_time_ms=answer.throttle_time_ms,
+        responses=[
+            *_answer(own).responses,
+            *(answered.get((each.resource_type, each.resource_name), each) for each in unanswered),
+        ],
     )
 
 

@@ -1,7 +1,7 @@
 """ListPartitionReassignments (API key 46): the partitions that are getting other replicas.
 
-v0 is the only version, flexible. Answered from the metadata of this node; topics and partitions that do not
-exist, or are not getting other replicas, are left out.
+v0 is the only version, flexible. Answered from the metadata of the active controller; topics and partitions
+that do not exist, or are not getting other replicas, are left out.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.cluster.events import TopicPartitions
 from pykafka_broker.cluster.reassignments import ongoing_reassignments
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -25,10 +25,34 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import AdministrationContext
 
 
+def failed(
+    request: ListPartitionReassignmentsRequest, error: KafkaError
+) -> ListPartitionReassignmentsResponse:
+    """The answer where the whole request was refused, with the partitions asked for, as by Apache Kafka."""
+    return ListPartitionReassignmentsResponse(
+        error_code=int(error.code),
+        error_message=error.explanation,
+        topics=[
+            OngoingTopicReassignment(
+                name=topic.name,
+                partitions=[
+                    OngoingPartitionReassignment(
+                        partition_index=partition, replicas=[], adding_replicas=[], removing_replicas=[]
+                    )
+                    for partition in topic.partition_indexes
+                ],
+            )
+            for topic in request.topics or ()
+        ],
+    )
+
+
 @handles(
     ListPartitionReassignmentsRequest,
     versions="0",
     needs=[on_cluster(AclOperation.DESCRIBE)],
+    error_response=failed,
+    forwarded=True,
 )
 def list_partition_reassignments(
     request: ListPartitionReassignmentsRequest, ctx: AdministrationContext

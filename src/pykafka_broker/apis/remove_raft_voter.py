@@ -28,6 +28,7 @@ def _refused(_request: RemoveRaftVoterRequest, error: KafkaError) -> RemoveRaftV
     versions="0",
     needs=[on_cluster(AclOperation.ALTER)],
     error_response=_refused,
+    forwarded=True,
 )
 async def remove_raft_voter(
     request: RemoveRaftVoterRequest, ctx: AdministrationContext

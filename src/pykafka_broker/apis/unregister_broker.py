@@ -31,6 +31,7 @@ def failed(_request: UnregisterBrokerRequest, error: KafkaError) -> UnregisterBr
     versions="0",
     needs=[on_cluster(AclOperation.ALTER)],
     error_response=failed,
+    forwarded=True,
 )
 async def unregister_broker(
     request: UnregisterBrokerRequest, ctx: AdministrationContext

@@ -36,6 +36,7 @@ def failed(_request: UpdateFeaturesRequest, error: KafkaError) -> UpdateFeatures
     versions="0-2",
     needs=[on_cluster(AclOperation.ALTER)],
     error_response=failed,
+    forwarded=True,
 )
 async def update_features(
     request: UpdateFeaturesRequest, ctx: AdministrationContext

@@ -23,7 +23,12 @@ from pykafka_broker.broker.foundation import Foundation
 from pykafka_broker.broker.isr_changes import RefusedIsrChanges
 from pykafka_broker.broker.lifecycle import BrokerLifecycle, LifePorts, life_settings
 from pykafka_broker.broker.metadata_follower import MetadataFollower
-from pykafka_broker.broker.node_ports import NodeMetadata, TopicsOnDemand
+from pykafka_broker.broker.node_ports import (
+    ForwardingConnection,
+    NodeMetadata,
+    NoForwarding,
+    TopicsOnDemand,
+)
 from pykafka_broker.broker.periodic_work import PeriodicWork
 from pykafka_broker.broker.producer_ids import ProducerIds
 from pykafka_broker.broker.shared_server import STOP_GRACE_MS, SharedServer
@@ -71,7 +76,7 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
         KafkaError: the disk failed, or the controller refuses this broker.
     """
     f, logs, metadata, listeners = shared.foundation, shared.logs, shared.metadata, shared.listeners
-    controller = shared.quorum.controller
+    controller, connections = shared.quorum.controller, shared.quorum.connections
     await logs.open_all(partial(_log_config, f, metadata.image))
 
     replicas = ReplicaManager(
@@ -149,6 +154,9 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
         configs=f.configs,
         metadata=NodeMetadata(f.node_id, shared.quorum.replica, listeners),
         controller=shared.quorum.own_controller,
+        forwarding=NoForwarding()
+        if connections is None
+        else ForwardingConnection(shared.quorum.role, connections.forwarding),
         topic_creation=TopicsOnDemand(creation, coordinators.offsets_topic, coordinators.transactions_topic),
         partitions=replicas,
         logs=logs,

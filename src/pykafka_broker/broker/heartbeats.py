@@ -12,9 +12,11 @@ time; a failed one is followed by a pause that doubles with each failure. A brok
 while it runs, because it was silent, is unfenced by its next heartbeat. One that was unregistered while it
 runs (STALE_BROKER_EPOCH) goes on asking without success until it is started again, as in Apache Kafka.
 
-Two things differ. A broker that stops asks for the second time at once, then with growing pauses; and it
-stops without leave not only after five minutes, but also when no controller has answered for as long as a
-session: it counts as gone by then. Times are those of a monotonic clock.
+What differs is the end. A broker that stops asks for the second time at once, then with growing pauses. It
+stops without leave not only after five minutes, but also when it was unregistered, or when no controller has
+answered for as long as a session: it counts as gone by then.
+
+Times are those of a monotonic clock.
 """
 
 from __future__ import annotations
@@ -184,6 +186,11 @@ def failed(life: Life, now_ms: int) -> Life:
     backoff = Backoff(greatest_ms=life.settings.session_timeout_ms)
     pause_ms = backoff.pause_ms(life.failures)
     return life._replace(failures=life.failures + 1, is_hurried=False, next_ms=now_ms + pause_ms)
+
+
+def unknown(life: Life, now_ms: int) -> Life:
+    """The controller does not know this broker: one that is to stop has nothing to hand over."""
+    return _stopped(life) if life.phase is Phase.PENDING_CONTROLLED_SHUTDOWN else failed(life, now_ms)
 
 
 def answered(life: Life, told: BrokerStatus, result: HeartbeatResult, now_ms: int) -> Life:

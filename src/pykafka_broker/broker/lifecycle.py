@@ -243,6 +243,8 @@ class BrokerLifecycle:
             except Exception as final:
                 self._final_error = final
                 return heartbeats.stop(life)
+        if error.code is ErrorCode.STALE_BROKER_EPOCH:
+            return heartbeats.unknown(life, self._now_ms())
         return heartbeats.failed(life, self._now_ms())
 
     async def _send_registration(self) -> None:

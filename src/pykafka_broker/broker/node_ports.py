@@ -5,19 +5,26 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Iterable, Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.ports.connection import ClientConnection
 from pykafka_broker.cluster.features import NODE_FEATURES
 from pykafka_broker.cluster.image import ClusterImage
+from pykafka_broker.controller.role import ControllerRole
 from pykafka_broker.coordination.coordinator_topic import CoordinatorTopic
 from pykafka_broker.coordination.topic_creation import TopicCreation
 from pykafka_broker.machine.threads import RunBlocking
+from pykafka_broker.metadata.controller_channel import LedHere
 from pykafka_broker.metadata.replica import MetadataReplica
 from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.protocol.buffers import Buffer
+from pykafka_broker.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from pykafka_broker.raft.core.log_view import SnapshotId
 from pykafka_broker.raft.core.messages import Answer, Current, Request
 from pykafka_broker.raft.storage import RaftStorage
+
+if TYPE_CHECKING:
+    from pykafka_broker.metadata.leader_connection import LeaderConnection
 
 
 class PublishedMetadata:
@@ -91,6 +98,34 @@ class ReplicaQuorum:
     def read_snapshot(self, snapshot_id: SnapshotId, position: int, max_bytes: int) -> Awaitable[bytes]:
         """Return a part of the file of a snapshot."""
         return self._run_blocking(partial(self._storage.read_snapshot_part, snapshot_id, position, max_bytes))
+
+
+class NoForwarding:
+    """The active controller is always in this process: the node is a quorum by itself."""
+
+    is_needed = False
+
+    async def ask(self, envelope: EnvelopeRequest) -> EnvelopeResponse:
+        """Raises LedHere."""
+        raise LedHere
+
+
+class ForwardingConnection:
+    """The active controller may be on another node, to which `connection` leads."""
+
+    def __init__(self, role: ControllerRole | None, connection: LeaderConnection) -> None:
+        self._role = role
+        self._connection = connection
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the active controller is not in this process."""
+        return self._role is None or not self._role.is_active
+
+    async def ask(self, envelope: EnvelopeRequest) -> EnvelopeResponse:
+        """The controller's answer."""
+        answer: EnvelopeResponse = await self._connection.ask(envelope)
+        return answer
 
 
 class TopicsOnDemand:

@@ -7,7 +7,7 @@ Loggers (BROKER_LOGGER) are not metadata: the broker changes them without the co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from pykafka_broker.cluster.events import (
@@ -19,7 +19,7 @@ from pykafka_broker.cluster.events import (
     NewConfigs,
 )
 from pykafka_broker.cluster.image import ResourceType
-from pykafka_broker.cluster.state import MIN_INSYNC_REPLICAS, ControllerState, Decision
+from pykafka_broker.cluster.state import MIN_INSYNC_REPLICAS, ConfigRules, ControllerState, Decision
 from pykafka_broker.cluster.topic_names import why_invalid_name
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records import metadata as m
@@ -103,7 +103,7 @@ def incremental_records(
         if operation is None:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {number}")
         old = current.get(key)
-        new = _changed_value(state, resource_type, key, operation, old, value)
+        new = _changed_value(state.rules.configs, resource_type, key, operation, old, value)
         if new != old or resource_type == ResourceType.BROKER:
             records.append(_config(resource_type, name, key, new))
     _check(state, resource_type, name, records, newly_created=newly_created)
@@ -160,8 +160,27 @@ def _alter(
     return Decision(() if validate_only else tuple(records), tuple(results))
 
 
+def values_after(
+    rules: ConfigRules, change: ConfigChange | NewConfigs, current: Mapping[str, str]
+) -> dict[str, str]:
+    """The values of a resource after a change that is not malformed; KafkaError if it cannot be made."""
+    if isinstance(change, NewConfigs):
+        return {key: value for key, value in change.configs if value is not None}
+    values = dict(current)
+    for key, number, value in change.changes:
+        operation = _OPERATIONS[number]
+        new = _changed_value(
+            rules, ResourceType(change.resource_type), key, operation, values.get(key), value
+        )
+        if new is None:
+            values.pop(key, None)
+        else:
+            values[key] = new
+    return values
+
+
 def _changed_value(
-    state: ControllerState,
+    rules: ConfigRules,
     resource_type: ResourceType,
     key: str,
     operation: ConfigOperation,
@@ -172,7 +191,6 @@ def _changed_value(
         return value
     if operation is ConfigOperation.DELETE:
         return None
-    rules = state.rules.configs
     if not rules.is_list(resource_type, key):
         text = f"Can't {operation.name} to key {key} because its type is not LIST."
         raise KafkaError(ErrorCode.INVALID_CONFIG, text)

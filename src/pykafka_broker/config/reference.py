@@ -31,7 +31,6 @@ from pykafka_broker.system.named_tuple import NamedTuple
 DIFFERENCES = {
     "controller.quorum.append.linger.ms": "records are written at once, and those that come while the disk "
     "syncs share the next sync.",
-    "process.roles": "only `broker,controller`; any other value is refused.",
     "controller.quorum.fetch.timeout.ms": "where nothing listens at the leader's address any more, its "
     "process has ended, and the followers elect another one at once.",
     "broker.session.timeout.ms": "it does not hold for the broker in the process of the active controller.",

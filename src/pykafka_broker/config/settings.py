@@ -303,11 +303,6 @@ class BrokerConfig(TypedValues):
                     f"group.consumer.assignors names {name}, and assignors of one's own are not served: "
                     f"leave some of {', '.join(sorted(ASSIGNOR_CLASSES.values()))}"
                 )
-        if "controller" not in self.process_roles:
-            raise ConfigError(
-                f"process.roles={','.join(self.values['process.roles'])} is not served yet: "
-                "this broker needs its controller in the same process; set process.roles=broker,controller"
-            )
 
 
 def base_key(name: str) -> Key | None:

@@ -71,7 +71,10 @@ class Dispatch(Generic[Ports]):
     ) -> None:
         """Raises NotImplementedError if a handler does not make a check that `authorizer` requires of it."""
         self.apis = {api.key: api for api in apis if listener in api.listeners}
-        self._handlers = {key: admitted(api, authorizer, quotas) for key, api in self.apis.items()}
+        forwards = listener == BROKER_LISTENER
+        self._handlers = {
+            key: admitted(api, authorizer, quotas, may_forward=forwards) for key, api in self.apis.items()
+        }
         self.routes: dict[int, Route] = {}
 
     def find(self, code: int) -> Route | None:

@@ -9,6 +9,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 if TYPE_CHECKING:
     from pykafka_broker.apis.ports.authorizer import Authorizer
     from pykafka_broker.apis.ports.fetching import Fetching
+    from pykafka_broker.apis.ports.forwarding import Forwarding
     from pykafka_broker.apis.ports.groups import GroupCoordinator
     from pykafka_broker.apis.ports.log_dirs import HostedLogs, LogDirMoves
     from pykafka_broker.apis.ports.metadata import Metadata
@@ -41,7 +42,9 @@ class NodePorts(NamedTuple):
     #: force. The class itself and no port: DescribeConfigs shows all its layers, and handlers only read them.
     configs: DynamicConfig
     metadata: Metadata
+    #: That of this node: the active one, or one that refuses.
     controller: ClusterAdministration
+    forwarding: Forwarding
     topic_creation: TopicCreation
     partitions: Partitions
     logs: HostedLogs

@@ -1,0 +1,27 @@
+"""The port of handlers to the active controller of another node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pykafka_broker.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+
+
+class Forwarding(Protocol):
+    """Passes requests of clients on to the active controller."""
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the active controller is not in this process."""
+        ...
+
+    async def ask(self, envelope: EnvelopeRequest) -> EnvelopeResponse:
+        """The controller's answer, NOT_CONTROLLER excepted.
+
+        Raises:
+            LedHere: the active controller is in this process now.
+            KafkaError: REQUEST_TIMED_OUT, no controller has answered in time; UNSUPPORTED_VERSION, it does
+                not know envelopes; NOT_CONTROLLER, this node is stopping.
+        """
+        ...

@@ -397,6 +397,9 @@ def test_kraft_version_is_raised_once_all_voters_have_said_who_they_are():
     assert version == m.KRaftVersionRecord(version=0, kraft_version=1)
     assert VoterSet.from_record(record) == voters(1, 2, 3)
     assert node.state.log.kraft_version == 1
+    described = describe(node.state, node.now_ms)
+    assert [voter.end_offset for voter in described.voters] == [23, 21, 21], "they are as far as they were"
+    assert described.observers == ()
 
     node.take(Flushed(23))
     node.ask(fetch(2, 23))

@@ -21,7 +21,12 @@ from pykafka_broker.raft.core.messages import (
     UpdateVoter,
     Versions,
 )
-from pykafka_broker.raft.core.progress import hear_voter, is_caught_up, move_high_watermark
+from pykafka_broker.raft.core.progress import (
+    hear_voter,
+    is_caught_up,
+    key_among_voters,
+    move_high_watermark,
+)
 from pykafka_broker.raft.core.quorum import UNKNOWN_DIRECTORY, Endpoints, ReplicaKey, Voter, VoterSet
 from pykafka_broker.raft.core.roles import Leader, VoterChange
 from pykafka_broker.raft.core.turn import Turn
@@ -224,9 +229,13 @@ def upgrade_kraft_version(turn: Turn, token: int, *, validate_only: bool) -> Non
     if refusal is not None or validate_only or turn.log.kraft_version > 0:
         turn.answer(token, refusal or ChangeAnswer(ErrorCode.NONE))
         return
-    voters = VoterSet({**role.reported, turn.node_id: turn.local})
+    known = {**role.reported, turn.node_id: turn.local}
+    voters = VoterSet({node_id: known[node_id] for node_id in turn.voters.voters})
     version = m.KRaftVersionRecord(version=0, kraft_version=1)
     end_offset = turn.append_control(version, voters.to_record())
+    # What is known of a voter was kept without its directory.
+    progress = {key_among_voters(turn, key): reached for key, reached in role.progress.items()}
+    turn.role = role._replace(progress=progress)
     move_high_watermark(turn)
     deadline_ms = turn.now_ms + turn.settings.request_timeout_ms
     _await_commit(turn, VoterChange(token, deadline_ms), end_offset - 1)

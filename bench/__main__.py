@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench import bare, load, spark_lane
 from bench.report import Report, plot
-from bench.rows import COORDINATION, NOT_FOR_KFAKE, ONCE, ROWS, Run
+from bench.rows import COORDINATION, NOT_FOR_KFAKE, ONCE, QUORUM, ROWS, Run
 from bench.systems import SYSTEMS, UnavailableError, describe_machine
 from pykafka_broker.testing.processes import BrokerError
 
@@ -21,13 +21,14 @@ LATENCY_ROWS = {"ping", "ping16", "echo"}
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=(__doc__ or "").split(": ", 1)[1])
     parser.add_argument("--brokers", default=",".join(SYSTEMS), help="of %(default)s")
-    parser.add_argument("--rows", default=",".join(ROWS), help="of %(default)s, or coordination")
+    parser.add_argument("--rows", default=",".join(ROWS), help="of %(default)s, coordination or quorum")
     parser.add_argument("--scale", type=float, default=1.0, help="size of the load (default: %(default)s)")
     parser.add_argument("--repeat", type=int, default=1, help="measure each row so often and take the median")
     parser.add_argument("--output", type=Path, help="where to save the JSON (default: bench/results)")
     chosen = parser.parse_args()
-    of_coordination = ",".join(row.__name__ for row in COORDINATION)
-    chosen.rows = chosen.rows.replace("coordination", of_coordination)
+    for lane, rows in (("coordination", COORDINATION), ("quorum", QUORUM)):
+        names = ",".join(row.__name__ for row in rows)
+        chosen.rows = ",".join(names if row == lane else row for row in chosen.rows.split(","))
     for name, known in (("brokers", SYSTEMS), ("rows", ROWS)):
         asked = [part for part in getattr(chosen, name).split(",") if part]
         if unknown := [part for part in asked if part not in known]:

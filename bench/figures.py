@@ -144,5 +144,18 @@ FIGURES = (
     higher("transactions.per_s", "16 producers, transactions of one record", "1/s", X(1.0)),
     lower("transactions.p50_ms", "  p50, from the record sent to the commit answered", "ms", X(1.0)),
     lower("transactions.p99_ms", "  p99", "ms", X(0.5)),
+    lower(
+        "quorum_elections.kill_p50_ms", "quorum of 3: kill -9 of its leader to a commit", "ms", X(1), X(0.5)
+    ),
+    lower("quorum_elections.kill_p95_ms", "  p95", "ms", X(1.0), X(0.5)),
+    lower("quorum_elections.stop_p50_ms", "  clean stop of its leader to a commit", "ms", X(1.0), X(0.5)),
+    lower("quorum_elections.stop_p95_ms", "  p95", "ms", X(1.0), X(0.5)),
+    higher("quorum_commits.per_s", "metadata commits, 3 voters, 16 connections", "1/s", X(1.0)),
+    lower("quorum_commits.p50_ms", "  p50", "ms"),
+    lower("quorum_commits.p99_ms", "  p99", "ms"),
+    higher("quorum_commits.per_core", "  per second of the voters' processor time", "1/s"),
+    lower("quorum_idle.cpu", "quorum of 3, idle: processor", "% of a core", X(0.2)),
+    lower("quorum_idle.memory", "  memory", "MB"),
+    lower("quorum_start.seconds", "start of a voter with 100,000 metadata records", "s", X(1.0)),
     lower("stop.seconds", "clean stop", "s", X(0.5), X(0.2)),
 )

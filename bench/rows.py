@@ -22,6 +22,7 @@ from bench import (
     load,
     micro_batch,
     pinger,
+    quorum,
     readers,
     replay_job,
     spark_lane,
@@ -302,10 +303,39 @@ def stop(run: Run) -> dict[str, float]:
     return {"seconds": seconds}
 
 
+def quorum_elections(run: Run) -> dict[str, float]:
+    return of_quorum(run, lambda nodes: quorum.elections(nodes, run.scaled(25, least=3)))
+
+
+def quorum_commits(run: Run) -> dict[str, float]:
+    return of_quorum(run, lambda nodes: quorum.commits(nodes, run.scaled(20_000)))
+
+
+def quorum_idle(run: Run) -> dict[str, float]:
+    return of_quorum(run, quorum.idle)
+
+
+def quorum_start(run: Run) -> dict[str, float]:
+    records = run.scaled(100_000)
+    return of_quorum(run, lambda nodes: quorum.start(nodes, records, max(3, run.repeat)))
+
+
+def of_quorum(run: Run, measure: quorum.Measure) -> dict[str, float]:
+    """Measure a quorum of this broker's kind, while the broker itself is stopped."""
+    run.broker.stop()
+    try:
+        return quorum.measured(run.broker.name, measure)
+    finally:
+        run.broker.start()
+
+
 Row = Callable[[Run], dict[str, float]]
 
 #: The cost of groups and transactions: `--rows coordination` runs these alone.
 COORDINATION: tuple[Row, ...] = (rebalance, storm, heartbeats, commits, commits_load, transactions)
+
+#: Three controllers without brokers: `--rows quorum` runs these alone.
+QUORUM: tuple[Row, ...] = (quorum_elections, quorum_commits, quorum_idle, quorum_start)
 
 ROWS: dict[str, Row] = {
     row.__name__: row
@@ -315,6 +345,7 @@ ROWS: dict[str, Row] = {
         *(ping, ping16, echo, perf_produce, perf_consume, perf_echo, spark, memory, compaction),
         *(spark_plans, parked),
         *COORDINATION,
+        *QUORUM,
         stop,
     )
 }
@@ -322,7 +353,7 @@ ROWS: dict[str, Row] = {
 #: Rows that hold their own repetitions, or that only make sense once.
 ONCE = {
     *("start", "idle", "kafka_log", "archive", "replay", "spark", "memory", "compaction", "commits_load"),
-    "stop",
+    *("quorum_elections", "quorum_idle", "quorum_start", "stop"),
 }
 
 #: Apache Kafka's clients and Spark ask kfake for nothing it lacks, but it was measured with these rows only.
@@ -334,5 +365,5 @@ NOT_FOR_KFAKE = {
     "kafka_log",
     "replay",
     "archive",
-    *(row.__name__ for row in COORDINATION),
+    *(row.__name__ for row in COORDINATION + QUORUM),
 }

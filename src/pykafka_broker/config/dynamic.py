@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from pykafka_broker.config.keys import ConfigError
 from pykafka_broker.config.settings import BrokerConfig, base_key
@@ -68,9 +67,11 @@ class DynamicConfig:
 
 def changed_keys(old: BrokerConfig, new: BrokerConfig) -> frozenset[str]:
     """The keys whose typed values differ."""
-    missing: Any = object()
-    names = old.values.keys() | new.values.keys()
-    return frozenset(name for name in names if old.values.get(name, missing) != new.values.get(name, missing))
+    before, missing = old.values, object()
+    # Nearly all values are the same objects.
+    replaced = [name for name, value in new.values.items() if before.get(name, missing) is not value]
+    changed = [name for name in replaced if before.get(name, missing) != new.values[name]]
+    return frozenset(changed).union(before.keys() - new.values.keys())
 
 
 def _usable(overrides: Mapping[str, str]) -> dict[str, str]:

@@ -69,6 +69,8 @@ class Node(BrokerProcess):
 
     name = "node"
     start_timeout_s = 60.0
+    #: Of Apache Kafka's: small, and compiled for a short life. A measurement of its speed sets others.
+    jvm_options: tuple[str, ...] = (*SHORT_LIVED, f"-Xmx{HEAP}")
 
     def __init__(
         self,
@@ -149,9 +151,7 @@ class Node(BrokerProcess):
 
     def command(self) -> list[str]:
         if self.software == "apache":
-            return command(
-                "kafka.Kafka", str(self.properties_file), jvm_options=(*SHORT_LIVED, f"-Xmx{HEAP}")
-            )
+            return command("kafka.Kafka", str(self.properties_file), jvm_options=self.jvm_options)
         return [sys.executable, "-m", "pykafka_broker", "start", "--config", str(self.properties_file)]
 
     def describe_quorum(self) -> m.DescribeQuorumResponsePartitionData | None:

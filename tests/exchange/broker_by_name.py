@@ -11,7 +11,7 @@ from typing import Any
 
 from pykafka_broker.client.addresses import parse_address
 from pykafka_broker.client.blocking import Connection
-from pykafka_broker.cluster.features import NODE_FEATURES
+from pykafka_broker.cluster.features import KEPT_FEATURES, NODE_FEATURES
 from pykafka_broker.protocol.errors import ErrorCode, ProtocolError
 from pykafka_broker.protocol.messages import broker_heartbeat as beating
 from pykafka_broker.protocol.messages import broker_registration as registering
@@ -37,7 +37,7 @@ def ask(nodes: Nodes, request: Any, is_answer: Callable[[Any], bool]) -> Any:
             return False
         return is_answer(answers[-1])
 
-    nodes.comes(answered, f"no answer to {request}")
+    nodes.comes(answered, lambda: f"no answer to {request}, but {answers[-1:]}")
     return answers[-1]
 
 
@@ -50,7 +50,9 @@ def register(nodes: Nodes) -> None:
         listeners=[registering.Listener(name="PLAINTEXT", host="127.0.0.1", port=1, security_protocol=0)],
         features=[
             registering.Feature(
-                name=name, min_supported_version=levels.min_level, max_supported_version=levels.max_level
+                name=name,
+                min_supported_version=levels.min_level,
+                max_supported_version=max(levels.max_level, KEPT_FEATURES.get(name, 0)),
             )
             for name, levels in NODE_FEATURES.items()
         ],

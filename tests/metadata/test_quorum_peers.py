@@ -73,6 +73,21 @@ async def test_a_request_is_refused_where_nothing_listens_and_answered_when_some
             assert answer == Versions(ErrorCode.NONE, (0, 1))
 
 
+async def test_a_node_that_was_started_again_is_asked_over_a_new_connection() -> None:
+    """A voter that came back with a new disk was not added: the first request met the end of its old self."""
+    home = combined_home()
+    async with home.running():
+        address = controller_address(home.broker)
+        port = address.rpartition(":")[2]
+        async with peers_of(home.broker.node.image.cluster_id) as peers:
+            assert await ask(peers, address, AskVersions()) == Versions(ErrorCode.NONE, (0, 1))
+            await home.broker.stop()
+            again = combined_home({"listeners": f"PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:{port}"})
+            again.files = home.files
+            async with again.running():
+                assert await ask(peers, address, AskVersions()) == Versions(ErrorCode.NONE, (0, 1))
+
+
 @pytest.mark.parametrize("first_bytes", [b"", b"\x00\x00\x00\x05HTTP!", b"\x7f\xff\xff\xff"])
 async def test_there_is_no_answer_of_something_else_than_a_node(first_bytes: bytes) -> None:
     writers = []

@@ -69,6 +69,11 @@ class Stream(asyncio.BufferedProtocol):
         #: The error with which this side has closed the connection.
         self._reason: Exception | None = None
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing can be sent any more: either side has closed the connection."""
+        return self._transport is None or self._transport.is_closing()
+
     def write(self, data: bytes) -> None:
         """Send these bytes, without waiting.
 
@@ -261,6 +266,11 @@ class Connection:
     def served_versions(self) -> Mapping[int, tuple[int, int]]:
         """API key -> the lowest and the highest version that the broker serves."""
         return self._state.versions
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing can be sent any more: either side has closed the connection."""
+        return self._stream.is_closed
 
     def newest_version(self, request: object, at_most: int | None = None) -> int:
         """The newest version of the request that both sides know, and that is not newer than `at_most`.

@@ -1,7 +1,7 @@
 """The connections of a replica of the metadata log to the others: the `Peers` of its driver.
 
-One connection for each address, made when there is something to send, and made anew after an error. What goes
-wrong on the way is no answer: the core asks again, after its pause.
+One connection for each address, made when there is something to send, and made anew after an error or an end.
+What goes wrong on the way is no answer: the core asks again, after its pause.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class QuorumPeers:
 
     async def _connection(self, address: Address) -> Connection:
         connecting = self._connections.get(address)
-        if connecting is None:
+        if connecting is None or _has_ended(connecting):
             identity = Identity(f"raft-client-{self._settings.node_id}", kind="replica")
             timeout_ms = self._settings.request_timeout_ms
             connecting = self._connections[address] = asyncio.get_running_loop().create_task(
@@ -176,6 +176,16 @@ class QuorumPeers:
             # A voter from before KIP-996 would take the request for a real one.
             return VoteAnswer(ErrorCode.UNSUPPORTED_VERSION, Current(request.epoch))
         return vote.read_response(await self._send(connection, asked), self._settings.quorum)
+
+
+def _has_ended(connecting: asyncio.Task[Connection]) -> bool:
+    """Whether the connection was there and is closed: the node may have been started again since."""
+    return (
+        connecting.done()
+        and not connecting.cancelled()
+        and connecting.exception() is None
+        and connecting.result().is_closed
+    )
 
 
 def _kraft_versions(response: ApiVersionsResponse) -> Versions:

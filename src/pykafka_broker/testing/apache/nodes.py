@@ -142,12 +142,14 @@ class Node(BrokerProcess):
         if self.software == "apache":
             run_tool("kafka.tools.StorageTool", "format", *options)
             return
-        subprocess.run(
+        done = subprocess.run(
             [sys.executable, "-m", "pykafka_broker", "format", *options],
-            check=True,
             capture_output=True,
             env=environment(),
+            check=False,
         )
+        if done.returncode:
+            raise BrokerError(f"node {self.node_id} is not formatted: {done.stderr.decode(errors='replace')}")
 
     def command(self) -> list[str]:
         if self.software == "apache":
@@ -279,13 +281,16 @@ class Nodes:
         """The id of the leader that a majority follows."""
         return self.quorum(lambda described: described.high_watermark >= 0).leader_id
 
-    def comes(self, is_so: Callable[[], object], what: str) -> None:
-        """Wait until something is so. Raises BrokerError with the ends of all logs after `PATIENCE_S`."""
+    def comes(self, is_so: Callable[[], object], what: str | Callable[[], str]) -> None:
+        """Wait until something is so.
+
+        Raises BrokerError after `PATIENCE_S`, which says `what` did not happen, with the ends of all logs.
+        """
         deadline = time.monotonic() + PATIENCE_S
         while not is_so():
             if time.monotonic() > deadline:
                 logs = "\n".join(f"--- node {node.node_id}\n{node.log_tail()}" for node in self)
-                raise BrokerError(f"{what}\n{logs}")
+                raise BrokerError(f"{what if isinstance(what, str) else what()}\n{logs}")
             time.sleep(0.05)
 
     def __enter__(self) -> Self:

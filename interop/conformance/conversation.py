@@ -18,7 +18,7 @@ from importlib import import_module
 from types import MappingProxyType, ModuleType
 from typing import overload
 
-from interop.conformance.apis import FILES
+from interop.conformance.apis import FILES, PARTS
 from interop.conformance.talk import Subject, Talk
 from interop.conformance.versions import served_versions
 from pykafka_broker.protocol.fields import version_range
@@ -104,7 +104,8 @@ def conversation(
 def declare(
     function: Function, versions: str, alone: bool, last: bool, settings: Mapping[str, str]
 ) -> Conversation:
-    api = function.__module__.rpartition(".")[2]
+    file = function.__module__.rpartition(".")[2]
+    api = PARTS.get(file, file)
     chosen = choose(served_versions(api), versions)
     if not chosen:
         raise ValueError(f"{api}/{function.__name__}: none of the versions {versions} is served")

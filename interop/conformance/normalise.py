@@ -162,6 +162,12 @@ EPOCH = Kind(
     "the order of epochs, not the steps between them",
     an_epoch,
 )
+LEADER_EPOCH = Kind(
+    "leader epoch",
+    "grows at each election, and Apache Kafka's controller resigns in some conversations",
+    "the order of epochs, not the steps between them",
+    an_epoch,
+)
 PORT = Kind("port", "a free port of the machine", "that it is a port of that broker", the_port)
 TIME = Kind("now", "the broker's clock", "that it is a time in this run", now)
 METADATA_OFFSET = Kind(
@@ -182,6 +188,12 @@ VOLATILE: dict[str, Kind] = {
     "GroupMetadataValue.leader": MEMBER,
     "ConsumerGroupHeartbeatResponse.member_epoch": EPOCH,
     "Member.member_epoch": EPOCH,
+    "VoteResponsePartitionData.leader_epoch": LEADER_EPOCH,
+    "BeginQuorumEpochResponsePartitionData.leader_epoch": LEADER_EPOCH,
+    "EndQuorumEpochResponsePartitionData.leader_epoch": LEADER_EPOCH,
+    "DescribeQuorumResponsePartitionData.leader_epoch": LEADER_EPOCH,
+    "CurrentLeader.leader_epoch": LEADER_EPOCH,
+    "LeaderIdAndEpoch.leader_epoch": LEADER_EPOCH,
     "group_epoch": EPOCH,
     "assignment_epoch": EPOCH,
     "producer_id": PRODUCER_ID,

@@ -43,6 +43,11 @@ from pykafka_broker.protocol.messages.create_topics import (
     CreateTopicsRequest,
 )
 from pykafka_broker.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from pykafka_broker.protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumRequestPartitionData,
+    DescribeQuorumRequestTopicData,
+)
 from pykafka_broker.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -252,6 +257,14 @@ class Talk:
         other = Talk(self.subject, self.side, transcript=self.transcript, names=self.names, address=address)
         self.opened.append(other)
         return other
+
+    def quorum_epoch(self) -> int:
+        """The epoch of the quorum as it is now: controllers of Apache Kafka resign in some conversations."""
+        partition = DescribeQuorumRequestPartitionData(partition_index=0)
+        topic = DescribeQuorumRequestTopicData(topic_name="__cluster_metadata", partitions=[partition])
+        described = self.do(DescribeQuorumRequest(topics=[topic])).topics[0].partitions[0]
+        epoch: int = described.leader_epoch
+        return epoch
 
     def note(self, title: str, said: Tree) -> None:
         """Write down what was said, or how nothing was."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 #: Files about the frames below the APIs, and about the records of groups.
 ABOUT_NO_API = frozenset({"framing", "group_records"})
 
+#: Files that are a part of another one's API.
+PARTS = {"fetch_of_controllers": "fetch"}
+
 FILES = (
     "framing",
     "api_versions",
@@ -41,6 +44,7 @@ FILES = (
     "group_records",
     "produce",
     "fetch",
+    "fetch_of_controllers",
     "list_offsets",
     "offset_for_leader_epoch",
     "init_producer_id",

@@ -30,4 +30,4 @@ def another_cluster(talk: Talk) -> None:
 
 @conversation
 def an_epoch_that_is_over(talk: Talk) -> None:
-    talk.controllers().ask(asking(0), E.FENCED_LEADER_EPOCH)
+    talk.controllers().ask(asking(talk.quorum_epoch() - 1), E.FENCED_LEADER_EPOCH)

@@ -6,7 +6,7 @@ from typing import Any
 
 from interop.conformance.batches import MADE_MS, batch
 from interop.conformance.conversation import ENDS, LATEST, conversation
-from interop.conformance.talk import ANY, CLOSED, E, Talk, Topic
+from interop.conformance.talk import CLOSED, E, Talk, Topic
 from interop.conformance.transactions import Producer
 from pykafka_broker.client.frames import request_header
 from pykafka_broker.protocol.fields import ZERO_UUID
@@ -852,47 +852,3 @@ def the_start_moves_into_the_first_batch_of_an_open_transaction(talk: Talk) -> N
     producer.writes(topic, b"one", b"two", b"three")
     without_start(talk, topic, 1)
     talk.ask(fetching(of(topic, at(1)), isolation_level=1, min_bytes=0))
-
-
-METADATA_ID = bytes(15) + b"\x01"
-
-
-def replicating(
-    epoch: int, offset: int = 0, last_epoch: int = 0, *, cluster_id: str | None = None
-) -> FetchRequest:
-    """The Fetch of an observer of the metadata log."""
-    partition = FetchPartition(
-        partition=0,
-        current_leader_epoch=epoch,
-        fetch_offset=offset,
-        last_fetched_epoch=last_epoch,
-        partition_max_bytes=0,
-    )
-    topic = FetchTopic(topic_id=METADATA_ID, partitions=[partition])
-    return FetchRequest(cluster_id=cluster_id, max_wait_ms=0, min_bytes=0, topics=[topic])
-
-
-@conversation("13+")
-def a_listener_of_controllers_fences_epochs_of_the_metadata_log(talk: Talk) -> None:
-    controllers = talk.controllers()
-    controllers.ask(replicating(0), E.FENCED_LEADER_EPOCH)
-    controllers.ask(replicating(9), E.UNKNOWN_LEADER_EPOCH)
-
-
-@conversation("13+")
-def a_listener_of_controllers_refuses_what_cannot_be_a_place_in_the_metadata_log(talk: Talk) -> None:
-    controllers = talk.controllers()
-    controllers.ask(replicating(1, -1), E.INVALID_REQUEST)
-    controllers.ask(replicating(1, 0, 2), E.INVALID_REQUEST)
-    controllers.ask(replicating(1, cluster_id="another"), E.INCONSISTENT_CLUSTER_ID)
-
-
-@conversation
-def a_listener_of_controllers_serves_the_metadata_log_alone(talk: Talk) -> None:
-    topic = talk.topic()
-    wanted = FetchTopic(
-        topic=topic.name if talk.version < 13 else "",
-        topic_id=topic.id if talk.version >= 13 else bytes(16),
-        partitions=[FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1)],
-    )
-    talk.controllers().ask(FetchRequest(max_wait_ms=0, min_bytes=0, topics=[wanted]), ANY)

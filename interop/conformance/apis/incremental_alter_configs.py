@@ -239,6 +239,7 @@ def a_resource_named_twice(talk: Talk) -> None:
 
 @conversation
 def an_unknown_operation(talk: Talk) -> None:
+    """Apache Kafka's controller takes it for a fault of its own and resigns: a new epoch begins."""
     for operation in (4, -1):
         talk.ask(
             topic(talk.topic(f"t{operation}").name, ("retention.ms", operation, "1")), E.UNKNOWN_SERVER_ERROR

@@ -6,11 +6,6 @@ from typing import Any
 
 from interop.conformance.conversation import conversation
 from interop.conformance.talk import E, Talk
-from pykafka_broker.protocol.messages.describe_quorum import (
-    DescribeQuorumRequest,
-    DescribeQuorumRequestPartitionData,
-    DescribeQuorumRequestTopicData,
-)
 from pykafka_broker.protocol.messages.update_raft_voter import (
     KRaftVersionFeature,
     Listener,
@@ -37,14 +32,6 @@ def updating(epoch: int, **fields: Any) -> UpdateRaftVoterRequest:
     return UpdateRaftVoterRequest(**values)
 
 
-def epoch_of(talk: Talk) -> int:
-    """The epoch of the quorum as it is now."""
-    partition = DescribeQuorumRequestPartitionData(partition_index=0)
-    topic = DescribeQuorumRequestTopicData(topic_name="__cluster_metadata", partitions=[partition])
-    epoch: int = talk.do(DescribeQuorumRequest(topics=[topic])).topics[0].partitions[0].leader_epoch
-    return epoch
-
-
 @conversation
 def another_cluster(talk: Talk) -> None:
     talk.controllers().ask(updating(0, cluster_id="another"), E.INCONSISTENT_CLUSTER_ID)
@@ -59,7 +46,7 @@ def an_epoch_that_is_not_now(talk: Talk) -> None:
 
 @conversation
 def an_entry_that_cannot_be(talk: Talk) -> None:
-    epoch = epoch_of(talk)
+    epoch = talk.quorum_epoch()
     controllers = talk.controllers()
     controllers.ask(updating(epoch, voter_id=-1), E.INVALID_REQUEST)
     controllers.ask(updating(epoch, voter_directory_id=bytes(16)), E.INVALID_REQUEST)
@@ -72,7 +59,7 @@ def an_entry_that_cannot_be(talk: Talk) -> None:
 
 @conversation
 def a_copy_that_does_not_vote(talk: Talk) -> None:
-    epoch = epoch_of(talk)
+    epoch = talk.quorum_epoch()
     controllers = talk.controllers()
     controllers.ask(updating(epoch), E.VOTER_NOT_FOUND)
     controllers.ask(updating(epoch, voter_id=1), E.VOTER_NOT_FOUND)

@@ -313,6 +313,15 @@ def test_with_kraft_version_0_every_leader_is_told_once():
     assert [type(request) for request in after_six_seconds(node).values()] == [Fetch]
 
 
+def test_a_leader_that_could_not_take_it_in_is_told_again():
+    node = Node(ElectionState(3, leader_id=2), STATIC_LOG)
+    assert after_six_seconds(node) == {2: UpdateVoter(3, voter(1))}
+    node.answer(2, Acknowledged(ErrorCode.REQUEST_TIMED_OUT, Current(3, 2, voter(2).endpoints)))
+    assert [type(request) for request in node.sent.values()] == [Fetch]
+    node.answer(2, fetched())
+    assert after_six_seconds(node) == {2: UpdateVoter(3, voter(1))}
+
+
 def test_the_leader_writes_the_new_entry_and_answers_at_once():
     node = committed()
     assert node.ask(UpdateVoter(4, moved(2))) == Acknowledged(NONE, HERE)

@@ -8,6 +8,7 @@ its entry with a directory that it has lost.
 
 from __future__ import annotations
 
+from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.raft.core.common import heard_from
 from pykafka_broker.raft.core.messages import (
     Acknowledged,
@@ -51,8 +52,10 @@ def _needed_change(turn: Turn, role: Follower) -> Request | None:
 
 
 def on_update_answer(turn: Turn, answer: Acknowledged) -> bool:
-    """The leader knows this voter's entry, or says why not; the next try is the timer's."""
+    """The leader knows this voter's entry, and lives; or it says why not, and the next try is the timer's."""
     handled = heard_from(turn, answer.error, answer.current)
-    if handled is None and isinstance(turn.role, Follower):
-        turn.role = turn.role._replace(has_updated=True)
+    known = (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION)
+    if handled is None and answer.error in known and isinstance(turn.role, Follower):
+        deadline_ms = turn.now_ms + turn.settings.fetch_timeout_ms
+        turn.role = turn.role._replace(has_updated=True, fetch_deadline_ms=deadline_ms)
     return True

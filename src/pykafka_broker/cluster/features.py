@@ -59,6 +59,22 @@ def can_work_at(name: str, level: int, supported: FeatureRange) -> bool:
     return supported.min_level <= level <= max(supported.max_level, KEPT_FEATURES.get(name, 0))
 
 
+def declared_where(
+    finalized: Mapping[str, int], features: Mapping[str, FeatureRange]
+) -> dict[str, FeatureRange]:
+    """The ranges to register with at a controller of other software, which asks for all levels that it has.
+
+    Those that are merely kept are among them where the cluster has them already; nowhere else, so that no
+    level is raised to one that this node does not serve.
+    """
+    return {
+        name: FeatureRange(levels.min_level, level)
+        if (level := finalized.get(name, 0)) > levels.max_level and can_work_at(name, level, levels)
+        else levels
+        for name, levels in features.items()
+    }
+
+
 def merely_kept(features: Mapping[str, int]) -> dict[str, int]:
     """Those of the finalized features that are kept and not served at their level."""
     return {name: level for name, level in features.items() if level > SERVED_FEATURES.get(name, level)}

@@ -19,7 +19,7 @@ from pykafka_broker.cluster.events import (
     NewTopic,
     ProducerIdBlock,
 )
-from pykafka_broker.cluster.features import NODE_FEATURES
+from pykafka_broker.cluster.features import NODE_FEATURES, declared_where
 from pykafka_broker.cluster.image import ClusterImage, FeatureRange, RegisteredEndpoint
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.metadata.controller_channel import MAX_ASSIGNMENTS, BrokerStatus
@@ -157,7 +157,7 @@ class RemoteControllerChannel:
                         min_supported_version=levels.min_level,
                         max_supported_version=levels.max_level,
                     )
-                    for name, levels in features.items()
+                    for name, levels in declared_where(self._metadata.image.features, features).items()
                 ],
                 rack=rack,
                 log_dirs=sorted(directories),
@@ -299,7 +299,7 @@ class RemoteControllerChannel:
                         min_supported_version=levels.min_level,
                         max_supported_version=levels.max_level,
                     )
-                    for name, levels in features.items()
+                    for name, levels in declared_where(self._metadata.image.features, features).items()
                 ],
             )
         )

@@ -35,6 +35,8 @@ JVM_OPTIONS = ("-Xmx512m", "-XX:+UseG1GC")
 GROUP = 32
 #: One for each connection.
 GROUPS = tuple(f"bench-{number}" for number in range(16))
+#: Records of one request, where a log is filled.
+FILLED_AT_ONCE = 200
 SESSION_TIMEOUT, SHORTEST_MS = "consumer.session.timeout.ms", 45_000
 SETTLE_S, IDLE_WINDOW_S = 10.0, 30.0
 PATIENCE_S = 60.0
@@ -196,8 +198,9 @@ def start(nodes: Nodes, records: int, rounds: int) -> dict[str, float]:
 async def fill(nodes: Nodes, records: int) -> None:
     """Write records to the metadata log, many in a request."""
     async with await connect(parse_address(nodes[settled(nodes)].controller_address)) as connection:
-        for turn in range(records // len(GROUPS)):
-            answer = await connection.send(change(turn, *GROUPS), 1)
+        many = [f"bench-{group}" for group in range(FILLED_AT_ONCE)]
+        for turn in range(records // FILLED_AT_ONCE):
+            answer = await connection.send(change(turn, *many), 1)
             assert not any(response.error_code for response in answer.responses), answer
 
 

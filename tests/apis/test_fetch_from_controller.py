@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 
+from pykafka_broker.apis.fetch_from_controller import fetch_from_controller
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.raft.core.messages import Fetch
+from pykafka_broker.raft.core.messages import Current, Fetch, FetchAnswer, Request
 from pykafka_broker.raft.wire import fetch
 from pykafka_broker.raft.wire.common import Quorum
 from pykafka_broker.testing.user import User
@@ -47,6 +49,33 @@ async def test_a_fetch_that_is_not_of_this_log_is_told_where_it_diverges() -> No
         assert answer.diverging == (observer.last_epoch, observer.offset)
         wrong = await observer.ask(asked._replace(offset=-1))
         assert wrong.error is ErrorCode.INVALID_REQUEST
+
+
+class DeposedWhileItReads:
+    """The quorum of a leader that another one follows before the records of its answer have been read."""
+
+    current = Current(5, 1)
+
+    async def request(self, request: Request) -> FetchAnswer:
+        return FetchAnswer(ErrorCode.NONE, self.current, high_watermark=3, read_from=3)
+
+    async def read(self, offset: int, max_bytes: int) -> bytes:
+        self.current = Current(6, 2)
+        return b"records of the next leader"
+
+
+async def test_records_that_are_read_when_another_replica_leads_are_not_sent() -> None:
+    node = SimpleNamespace(
+        metadata=SimpleNamespace(image=SimpleNamespace(cluster_id="ours")), quorum=DeposedWhileItReads()
+    )
+    connection = SimpleNamespace(listener_name="CONTROLLER")
+    context = SimpleNamespace(node=node, connection=connection, version=18)
+    asked = fetch.request(Fetch(5, OBSERVER, 3, 4, 0), Quorum("ours"), 1 << 20)
+
+    response = await fetch_from_controller.handle(asked, context)
+
+    answer = fetch.read_response(response, Quorum("ours"))
+    assert (answer.current, answer.batches) == (Current(5, 1, answer.current.endpoints), ())
 
 
 async def test_a_replica_of_another_cluster_is_refused() -> None:

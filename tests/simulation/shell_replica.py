@@ -283,6 +283,8 @@ class ShellReplica(StorageWatcher):
             if isinstance(answer, FetchAnswer) and answer.read_from is not None:
                 read = partial(storage.read_for_replica, answer.read_from, FETCH_BYTES)
                 batches = fetched_batches(await self._run_blocking(read))
+                if self.driver.epoch != answer.current.epoch:
+                    batches = ()
                 answer = answer._replace(batches=batches, read_from=None)
             elif isinstance(answer, FetchSnapshotAnswer) and answer.snapshot_id is not None:
                 part = partial(

@@ -47,6 +47,10 @@ async def fetch_from_controller(request: FetchRequest, ctx: ControllerContext) -
     records: Buffer = b""
     if answer.read_from is not None:
         records = await ctx.node.quorum.read(answer.read_from, min(max(request.max_bytes, 1), MAX_BYTES))
+        if ctx.node.quorum.current.epoch != answer.current.epoch:
+            # Another replica leads by now, and this log may have become another before it was read: it need
+            # not go on where that of the asking replica ends.
+            records = b""
     response = wire.response(answer, quorum, records)
     if ctx.version < ENDPOINTS_VERSION:
         response.node_endpoints = []

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import tempfile
 import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 
 from interop.clients.client import Client, Record
 from interop.scenarios.data import NOON_MS
 from interop.world import World
+from pykafka_broker.log.disk.names import METADATA_TOPIC
 from pykafka_broker.testing.apache.broker import ApacheBroker
 from pykafka_broker.testing.apache.tools import run_tool
 from pykafka_broker.testing.processes import PykafkaNode
@@ -369,6 +373,32 @@ def brokers_are_listed_and_an_unknown_one_is_not_forgotten(world: World) -> None
     assert "Broker ID 77 is not currently registered" in refused, refused
 
 
+def the_folder_is_described_and_its_metadata_browsed(world: World) -> None:
+    """Kafka's shell takes the lock of the folder, so it gets a copy."""
+    topic = world.topic(client(world))
+    with tempfile.TemporaryDirectory(prefix="metadata-") as folder:
+        copied = Path(folder, f"{METADATA_TOPIC}-0")
+        shutil.copytree(world.broker.data_dir / copied.name, copied)
+        # The snapshot that formatting leaves holds no metadata, for which the shell would wait.
+        snapshots = [file for file in copied.glob("*.checkpoint") if int(file.stem.split("-")[0])]
+        browsed = (*copied.glob("*.log"), *sorted(snapshots)[-1:])
+        listed = [
+            run_tool(
+                "org.apache.kafka.shell.MetadataShell", "--snapshot", str(file), "ls", "/image/topics/byName"
+            )
+            for file in browsed
+        ]
+        assert any(topic in names for names in listed), listed
+        properties = Path(folder, "server.properties")
+        properties.write_text(
+            "process.roles=broker,controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
+            "controller.quorum.bootstrap.servers=127.0.0.1:1\nlisteners=PLAINTEXT://:0,CONTROLLER://:1\n"
+            f"log.dirs={world.broker.data_dir}\n"
+        )
+        described = run_tool("kafka.tools.StorageTool", "info", "-c", str(properties))
+        assert re.search(r"Found metadata: .*cluster\.id=\S{22}, .*node\.id=1", described), described
+
+
 def verifiable_clients_agree(world: World) -> None:
     topic = world.name("verifiable")
     sent = tool(world, "VerifiableProducer", "--topic", topic, "--max-messages", "500")
@@ -413,6 +443,7 @@ CHECKS: tuple[Callable[[World], None], ...] = (
     the_quorum_of_the_metadata_log_is_described,
     the_levels_of_features_are_lowered_and_raised,
     brokers_are_listed_and_an_unknown_one_is_not_forgotten,
+    the_folder_is_described_and_its_metadata_browsed,
     verifiable_clients_agree,
     the_performance_tools_run,
 )
@@ -423,6 +454,7 @@ NOT_OF_3_9 = (
     topic_and_broker_configs_are_changed,
     the_cluster_and_its_api_versions_are_shown,
     the_controller_is_asked_directly,
+    the_folder_is_described_and_its_metadata_browsed,
     the_performance_tools_run,
 )
 

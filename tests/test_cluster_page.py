@@ -1,0 +1,75 @@
+"""docs/cluster.md is typed from its top to its end, in one shell, with several nodes that run beside it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from pykafka_broker.testing.processes import free_port
+from tests.support.pages import ADDRESS, PATIENCE_S, blocks, commands, matches, with_commands
+
+PORTS = ("19091", "19092", "19093", "19004")
+END = "-- the end of a command --"
+NODE = re.compile(r"pykafka-broker start .* > (\S+\.log) &")
+STARTED = "Kafka Server started"
+
+
+class Shell:
+    """A shell in which the commands of a page are typed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._bash = subprocess.Popen(
+            ["bash", "--norc"],
+            cwd=folder,
+            env=with_commands(ADDRESS),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def type(self, line: str) -> str:
+        """The output of a command, which must end with status 0. A node that it starts serves then."""
+        assert self._bash.stdin is not None and self._bash.stdout is not None
+        node = NODE.search(line)
+        if node:
+            (self.folder / node[1]).unlink(missing_ok=True)
+        self._bash.stdin.write(f"{line}\necho '{END}' $?\n")
+        self._bash.stdin.flush()
+        printed = ""
+        while not (read := self._bash.stdout.readline()).startswith(END):
+            assert read, printed
+            printed += read
+        assert read == f"{END} 0\n", printed
+        if node:
+            self._wait_for(self.folder / node[1])
+        return printed
+
+    def _wait_for(self, log: Path) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not log.exists() or STARTED not in log.read_text():
+            assert time.monotonic() < deadline, log.read_text() if log.exists() else log
+            time.sleep(0.01)
+
+    def end(self) -> None:
+        """End the shell and all nodes."""
+        os.killpg(self._bash.pid, signal.SIGKILL)
+        self._bash.wait()
+
+
+def test_the_commands_of_the_page_do_what_it_shows(tmp_path: Path) -> None:
+    ports = {port: str(free_port()) for port in PORTS}
+    shell = Shell(tmp_path)
+    try:
+        for session in blocks("docs/cluster.md", "console"):
+            for line, shown in commands(session):
+                printed = shell.type(re.sub("|".join(ports), lambda found: ports[found[0]], line))
+                assert not shown or matches(printed, shown), f"$ {line}\n{printed}\nis not\n{shown}"
+    finally:
+        shell.end()

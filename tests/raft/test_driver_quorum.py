@@ -411,3 +411,32 @@ def test_batches_behind_a_damaged_one_are_fetched_again():
     damaged[len(whole[0].data) + 65] ^= 1
     assert fetched_batches(damaged) == whole[:1]
     assert fetched_batches(None) == fetched_batches(b"") == ()
+
+
+class HastyClock(VirtualClock):
+    """Wakes its callers a millisecond early, by their next look at it, as an event loop may."""
+
+    is_early = False
+
+    def monotonic_ms(self):
+        early, self.is_early = self.is_early, False
+        return super().monotonic_ms() - early
+
+
+async def test_a_deadline_that_passes_while_a_step_is_taken_is_not_missed():
+    cluster = Cluster([])
+    cluster.clock = HastyClock()
+    cluster.voters = [2, 3]
+    observer = cluster.start(1, formatted())
+    asked = []
+
+    async def ask(sender_id, send):
+        asked.append(send)
+
+    cluster.network.ask = ask
+    for _ in range(10):
+        await settle()
+        cluster.clock.is_early = True
+        await cluster.clock.pass_time(Settings().retry_backoff_ms)
+    assert isinstance(observer.role, Unattached)
+    assert len(asked) >= 5

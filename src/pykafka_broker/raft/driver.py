@@ -133,6 +133,8 @@ class RaftDriver:
         self._is_stepping = False
         self._timer: Timer | None = None
         self._timer_ms: int | None = None
+        #: The moment of the last step.
+        self._moment_ms = 0
         #: The requests of others that have no answer yet, by token.
         self._asked: dict[int, asyncio.Future[Any]] = {}
         self._last_token = 0
@@ -314,7 +316,8 @@ class RaftDriver:
         self._set_timer()
 
     def _moment(self) -> Moment:
-        return Moment(self._ports.clock.monotonic_ms(), self._ports.chance())
+        self._moment_ms = self._ports.clock.monotonic_ms()
+        return Moment(self._moment_ms, self._ports.chance())
 
     def _now_ms(self) -> int:
         return self._ports.clock.now_ms()
@@ -360,11 +363,13 @@ class RaftDriver:
     # -- time ------------------------------------------------------------------------------------------
 
     def _set_timer(self) -> None:
-        """Wake at the next deadline."""
+        """Wake at the next deadline after the moment of the last step: time has gone on since, and one that
+        has passed meanwhile is due at once.
+        """
         if self._failed is not None or self._installing is not None:
             return
         clock = self._ports.clock
-        deadline_ms = transitions.next_deadline_ms(self.state, clock.monotonic_ms())
+        deadline_ms = transitions.next_deadline_ms(self.state, self._moment_ms)
         if deadline_ms == self._timer_ms:
             return
         self._cancel_timer()

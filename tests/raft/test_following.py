@@ -185,14 +185,15 @@ def test_others_are_given_pre_votes_once_the_process_of_the_leader_has_ended():
 def test_a_leader_that_only_this_voter_does_not_reach_is_given_its_time_after_one_attempt():
     node = following()
     node.answer(2, fetched())
+    heard_ms = node.now_ms
     node.answer(2, Refused())
     node.wait(SETTINGS.election_timeout_ms // 10)
     for other in (2, 3):
         node.answer(other, VoteAnswer(ErrorCode.NONE, Current(3, 2, voter(2).endpoints)))
     assert isinstance(node.role, Follower)
-    since_ms = node.now_ms
     node.answer(2, Refused())
-    assert node.role.fetch_deadline_ms == since_ms + SETTINGS.fetch_timeout_ms
+    assert node.role.early_election_ms is None
+    assert node.role.fetch_deadline_ms == heard_ms + SETTINGS.fetch_timeout_ms
 
 
 def test_an_observer_keeps_its_leader_and_asks_around():

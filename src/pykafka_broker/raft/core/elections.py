@@ -41,7 +41,7 @@ def _grants(turn: Turn, request: Vote) -> bool:
     if isinstance(role, Leader) or not is_up_to_date(turn, request):
         return False
     if request.pre_vote:
-        return not (isinstance(role, Follower) and role.has_fetched and not role.is_leader_gone)
+        return not (isinstance(role, Follower) and role.has_fetched and role.early_election_ms is None)
     if not isinstance(role, (Unattached, Prospective)):
         return False
     if role.voted is not None:
@@ -119,7 +119,7 @@ def is_lost(turn: Turn, role: Union[Prospective, Candidate]) -> bool:
 def _give_up(turn: Turn, role: Prospective) -> None:
     """A majority does not want an election: there may be a leader after all."""
     if role.leader_id is not None and role.endpoints:
-        turn.become_follower(role.epoch, role.leader_id, role.endpoints)
+        turn.become_follower(role.epoch, role.leader_id, role.endpoints, role.fetch_deadline_ms)
     else:
         turn.become_unattached(role.epoch)
 

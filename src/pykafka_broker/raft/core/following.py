@@ -32,7 +32,8 @@ def poll_unattached(turn: Turn, role: Unattached) -> None:
 
 def poll_follower(turn: Turn, role: Follower) -> None:
     """Fetch from the leader; stand for election, or ask around, once it has been silent for too long."""
-    if turn.has_reached(role.fetch_deadline_ms) and not turn.stopping:
+    is_over = turn.has_reached(role.fetch_deadline_ms) or turn.has_reached(role.early_election_ms)
+    if is_over and not turn.stopping:
         if turn.may_stand:
             stand(turn)
         else:
@@ -88,7 +89,7 @@ def on_fetch_answer(turn: Turn, answer: FetchAnswer) -> bool:
     deadline_ms = turn.now_ms + turn.settings.fetch_timeout_ms
     # A download ends here: with records fetched since, its snapshot would take the log back.
     role = turn.role = role._replace(
-        has_fetched=True, is_leader_gone=False, fetch_deadline_ms=deadline_ms, download=None
+        has_fetched=True, early_election_ms=None, fetch_deadline_ms=deadline_ms, download=None
     )
     if answer.diverging is not None:
         truncate(turn, answer.diverging)
@@ -107,15 +108,15 @@ def on_refused(turn: Turn, node_id: int) -> None:
     """Nothing listens where a replica was asked. If it is the leader, its process has ended, and an election
     need not wait until `controller.quorum.fetch.timeout.ms` is over, as it does in Apache Kafka.
 
-    Once only after each answer of the leader: if others still reach it, they refuse their pre-votes.
+    Once only after each answer of the leader: if others still reach it, they refuse their pre-votes, and this
+    voter waits like them.
     """
     role = turn.role
     if not isinstance(role, Follower) or node_id != role.leader_id:
         return
-    if role.has_fetched and not role.is_leader_gone:
+    if role.has_fetched and role.early_election_ms is None:
         early_ms = turn.settings.early_election_ms(turn.now_ms, turn.chance)
-        deadline_ms = early_ms if role.fetch_deadline_ms is None else min(early_ms, role.fetch_deadline_ms)
-        turn.role = role._replace(is_leader_gone=True, fetch_deadline_ms=deadline_ms)
+        turn.role = role._replace(early_election_ms=early_ms)
 
 
 def truncate(turn: Turn, diverging: EpochEnd) -> None:

@@ -35,7 +35,10 @@ class Unattached(NamedTuple):
 
 
 class Prospective(NamedTuple):
-    """Asks whether it would be elected, before it disturbs an epoch; `granted` includes itself."""
+    """Asks whether it would be elected, before it disturbs an epoch; `granted` includes itself.
+
+    `fetch_deadline_ms` is there where it asks earlier than that, for its leader's process has ended.
+    """
 
     epoch: int
     leader_id: int | None
@@ -44,6 +47,7 @@ class Prospective(NamedTuple):
     granted: frozenset[int]
     refused: frozenset[int] = frozenset()
     election_deadline_ms: int = 0
+    fetch_deadline_ms: int | None = None
 
 
 class Candidate(NamedTuple):
@@ -67,16 +71,16 @@ class Follower(NamedTuple):
     """Fetches from the leader of its epoch.
 
     `has_fetched` is True once the leader has answered: while it may live, no other is given a pre-vote.
-    `is_leader_gone` is True once nothing listened at the leader's address any more: it needs no patience, and
-    others are given pre-votes. `has_updated` is True once the leader was told of this voter, for the upgrade
-    of kraft.version.
+    `early_election_ms` is there once nothing listened at the leader's address any more: it needs no patience,
+    and others are given pre-votes. `has_updated` is True once the leader was told of this voter, for the
+    upgrade of kraft.version.
     """
 
     epoch: int
     leader_id: int
     endpoints: Endpoints
     has_fetched: bool = False
-    is_leader_gone: bool = False
+    early_election_ms: int | None = None
     has_updated: bool = False
     download: Download | None = None
     fetch_deadline_ms: int | None = None

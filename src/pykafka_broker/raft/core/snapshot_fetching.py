@@ -72,7 +72,9 @@ def on_fetch_snapshot_answer(turn: Turn, answer: FetchSnapshotAnswer) -> bool:
     download = role.download if isinstance(role, Follower) else None
     if not isinstance(role, Follower) or download is None:
         return False
-    role = role._replace(fetch_deadline_ms=turn.now_ms + turn.settings.fetch_timeout_ms)
+    role = role._replace(
+        fetch_deadline_ms=turn.now_ms + turn.settings.fetch_timeout_ms, early_election_ms=None
+    )
     if answer.error is ErrorCode.SNAPSHOT_NOT_FOUND or answer.error is ErrorCode.POSITION_OUT_OF_RANGE:
         # The leader has deleted it, or it is another leader with another file: the next Fetch tells.
         turn.role = role._replace(download=None)

@@ -279,7 +279,7 @@ def _deadlines(state: RaftState) -> Iterator[int]:
         if role.change is not None:
             yield role.change.deadline_ms
     elif isinstance(role, Follower):
-        deadlines = (role.fetch_deadline_ms, role.update_deadline_ms)
+        deadlines = (role.fetch_deadline_ms, role.early_election_ms, role.update_deadline_ms)
     else:
         deadlines = (role.election_deadline_ms,)
     yield from (deadline_ms for deadline_ms in deadlines if deadline_ms is not None)

@@ -215,9 +215,13 @@ class Turn:
         """A new election timer."""
         return self.settings.election_deadline_ms(self.now_ms, self.chance)
 
-    def become_follower(self, epoch: int, leader_id: int, endpoints: Endpoints) -> None:
-        """Fetch from the leader of `epoch`."""
+    def become_follower(
+        self, epoch: int, leader_id: int, endpoints: Endpoints, fetch_deadline_ms: int | None = None
+    ) -> None:
+        """Fetch from the leader of `epoch`, which gets new time unless a deadline is given."""
         role = self.role
+        if fetch_deadline_ms is None:
+            fetch_deadline_ms = self.now_ms + self.settings.fetch_timeout_ms
         known = self.leader_id
         if epoch < role.epoch or leader_id == self.node_id:
             raise IllegalState(f"node {self.node_id} cannot follow {leader_id} in {epoch} after {role}")
@@ -228,7 +232,7 @@ class Turn:
                 epoch,
                 leader_id,
                 endpoints,
-                fetch_deadline_ms=self.now_ms + self.settings.fetch_timeout_ms,
+                fetch_deadline_ms=fetch_deadline_ms,
                 update_deadline_ms=self.now_ms + self.settings.update_voter_interval_ms,
             )
         )
@@ -245,8 +249,17 @@ class Turn:
                 voted,
                 self._own_vote,
                 election_deadline_ms=self.next_election_ms(),
+                fetch_deadline_ms=self._fetch_deadline_to_come,
             )
         )
+
+    @property
+    def _fetch_deadline_to_come(self) -> int | None:
+        """The end of the leader's time, where a follower does not wait for it."""
+        role = self.role
+        if not isinstance(role, Follower) or self.has_reached(role.fetch_deadline_ms):
+            return None
+        return role.fetch_deadline_ms
 
     def become_candidate(self) -> None:
         """Begin a new epoch, and ask for votes in it."""

@@ -65,8 +65,11 @@ class DeposedWhileItReads:
 
 
 async def test_records_that_are_read_when_another_replica_leads_are_not_sent() -> None:
+    noted = []
     node = SimpleNamespace(
-        metadata=SimpleNamespace(image=SimpleNamespace(cluster_id="ours")), quorum=DeposedWhileItReads()
+        metadata=SimpleNamespace(image=SimpleNamespace(cluster_id="ours")),
+        quorum=DeposedWhileItReads(),
+        active=SimpleNamespace(note=lambda *seen: noted.append(seen)),
     )
     connection = SimpleNamespace(listener_name="CONTROLLER")
     context = SimpleNamespace(node=node, connection=connection, version=18)
@@ -76,6 +79,7 @@ async def test_records_that_are_read_when_another_replica_leads_are_not_sent() -
 
     answer = fetch.read_response(response, Quorum("ours"))
     assert (answer.current, answer.batches) == (Current(5, 1, answer.current.endpoints), ())
+    assert noted == [(OBSERVER.node_id, connection)]
 
 
 async def test_a_replica_of_another_cluster_is_refused() -> None:

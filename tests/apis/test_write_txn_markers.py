@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pykafka_broker.apis.list_offsets import LATEST
 from pykafka_broker.apis.write_txn_markers import write_txn_markers
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.write_txn_markers import (
@@ -84,6 +85,17 @@ async def test_a_deposed_coordinator_is_fenced(user: User) -> None:
 
     fenced = ErrorCode.TRANSACTION_COORDINATOR_FENCED
     assert await written(user, marker(producer, coordinator_epoch=4)) == {producer.id: [("t", 0, fenced)]}
+
+
+async def test_a_partition_that_is_named_twice_gets_one_marker(user: User) -> None:
+    await user.create_topic("t")
+    producer = await Producer.of(user, old=True)
+    offset = await producer.write("t", b"v")
+
+    outcome = await written(user, marker(producer, 0, 0, commit=True))
+
+    assert outcome == {producer.id: [("t", 0, ErrorCode.NONE)]}
+    assert await user.offset_for("t", LATEST) == offset + 2  # the record and one marker
 
 
 async def test_a_markers_place_in_the_groups_partition_is_kept(user: User) -> None:

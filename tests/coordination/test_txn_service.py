@@ -6,16 +6,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import pytest
 
 from pykafka_broker.coordination.transactions import refusals
+from pykafka_broker.coordination.transactions.first_write import FirstWrite, Participation
 from pykafka_broker.coordination.transactions.marker_work import RETRY_MS
-from pykafka_broker.coordination.transactions.participation import (
-    FirstWrite,
-    Participation,
-    TransactionParticipation,
-)
+from pykafka_broker.coordination.transactions.participation import TransactionParticipation
+from pykafka_broker.coordination.transactions.remote_participation import RemoteParticipation
 from pykafka_broker.coordination.transactions.service import TransactionService
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.coordinator.txn import events
@@ -33,6 +32,19 @@ ID = "payments"
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 OK, WAIT = ErrorCode.NONE, ErrorCode.CONCURRENT_TRANSACTIONS
 MINUTE_MS = 60_000
+
+
+class NoBrokers:
+    """A cluster of one broker."""
+
+    def is_reachable(self, broker_id: int) -> bool:
+        return False
+
+    async def ask(self, broker_id: int, request: object, *, lowest_version: int = 0) -> Any:
+        raise AssertionError(request)
+
+
+NOWHERE = RemoteParticipation(NoBrokers(), lambda: 0)
 
 
 class Coordinator:
@@ -391,7 +403,9 @@ async def participating(
     coordinator: Coordinator, producer: ProducerIdResult, how: Participation, *, retries: bool = False
 ) -> Mapping[TopicPartition, ErrorCode]:
     write = FirstWrite(ID, producer.producer_id, producer.producer_epoch, frozenset({T0}))
-    return await TransactionParticipation(coordinator.service).ask(write, how, retries=retries)
+    return await TransactionParticipation(coordinator.service, lambda _: None, NOWHERE).ask(
+        write, how, retries=retries
+    )
 
 
 async def test_partitions_are_verified_or_added_and_errors_are_in_the_words_of_producers() -> None:

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.cluster.image import BrokerRegistration
+from pykafka_broker.cluster.events import InSyncReplicas
+from pykafka_broker.cluster.image import BrokerRegistration, RegisteredEndpoint
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.replication.core.events import AlterPartition, IsrChangeRefused
+from pykafka_broker.replication.core.events import AlterPartition, IsrChangeAnswered
+from pykafka_broker.replication.core.throttling import RateLimit
 from pykafka_broker.replication.partition import Partition, PartitionPorts
 from pykafka_broker.testing.clock import VirtualClock
 from pykafka_broker.testing.memory_files import MemoryFiles
@@ -45,35 +47,55 @@ class Controller:
 
     def __init__(self) -> None:
         self.asked: list[tuple[bytes, int, AlterPartition]] = []
-        self.refused: list[Callable[[IsrChangeRefused], None]] = []
+        self.answered: list[Callable[[IsrChangeAnswered], None]] = []
 
     def alter_partition(
         self,
         topic_id: bytes,
         partition: int,
         change: AlterPartition,
-        refused: Callable[[IsrChangeRefused], None],
+        answered: Callable[[IsrChangeAnswered], None],
     ) -> None:
         self.asked.append((topic_id, partition, change))
-        self.refused.append(refused)
+        self.answered.append(answered)
 
     def refuse(self) -> None:
+        self.answer(ErrorCode.INELIGIBLE_REPLICA)
+
+    def answer(self, error: ErrorCode, partition: InSyncReplicas | None = None) -> None:
         _, _, change = self.asked[-1]
-        self.refused[-1](IsrChangeRefused(change.partition_epoch))
+        self.answered[-1](IsrChangeAnswered(change, error, partition))
+
+    def agree(self) -> None:
+        """Make the change that was asked for."""
+        _, _, change = self.asked[-1]
+        isr = tuple(replica_id for replica_id, _ in change.new_isr)
+        made = InSyncReplicas(LEADER, change.leader_epoch, isr, change.partition_epoch + 1)
+        self.answer(ErrorCode.NONE, made)
 
 
 #: In which registration brokers 2 and 3 are.
 BROKER_EPOCH = 40
 
 
-def registered(broker_id: int) -> BrokerRegistration:
-    return BrokerRegistration(broker_id, BROKER_EPOCH, bytes(16), {}, fenced=False)
+class Brokers:
+    """The brokers of the newest metadata."""
+
+    def __init__(self) -> None:
+        self.fenced: set[int] = set()
+
+    def of(self, broker_id: int) -> BrokerRegistration:
+        rack = "a" if broker_id == LEADER else "b"
+        listeners = {"PLAINTEXT": RegisteredEndpoint("localhost", 9092)}
+        fenced = broker_id in self.fenced
+        return BrokerRegistration(broker_id, BROKER_EPOCH, bytes(16), listeners, rack, fenced=fenced)
 
 
 def held(
     disk: Disk | None = None,
     controller: Controller | None = None,
     clock: VirtualClock | None = None,
+    brokers: Brokers | None = None,
     **settings: Any,
 ) -> Partition:
     ports = PartitionPorts(
@@ -81,7 +103,8 @@ def held(
         disk or Disk(),
         clock or VirtualClock(),
         controller or Controller(),
-        registration_of=registered,
+        registration_of=(brokers or Brokers()).of,
+        follower_rate=RateLimit(1_000, samples=11, sample_ms=1_000),
         lag_time_max_ms=LAG_MS,
     )
     return Partition("orders", TOPIC_ID, 0, new_log(MemoryFiles(), **settings), ports)
@@ -185,9 +208,9 @@ async def test_where_syncs_are_asked_for_batches_are_committed_and_acknowledged_
 async def test_brokers_that_are_not_assigned_may_not_follow() -> None:
     partition = held()
     partition.become(registration(1, replicas=(1, 2)))
-    assert partition.limit_for_replica(2) == "log_end"
+    assert partition.limit_for_replica(2, -1) == "log_end"
     with pytest.raises(KafkaError) as refused:
-        partition.limit_for_replica(3)
+        partition.limit_for_replica(3, -1)
     assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
@@ -211,7 +234,9 @@ async def test_a_fetch_of_an_earlier_life_of_the_follower_moves_nothing() -> Non
     partition = held()
     partition.become(registration(1, 2))
     end = produce(partition, b"one")
-    partition.follower_fetched(2, BROKER_EPOCH - 1, end)
+    with pytest.raises(KafkaError) as refused:
+        partition.follower_fetched(2, BROKER_EPOCH - 1, end)
+    assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert partition.log.state.high_watermark == 0
 
 
@@ -328,6 +353,74 @@ async def test_a_refusal_that_comes_when_another_broker_leads_changes_nothing() 
     assert not partition.is_leader
 
 
+async def test_the_leader_goes_on_with_the_controllers_answer_before_the_metadata_comes() -> None:
+    controller, clock = Controller(), VirtualClock()
+    partition = held(controller=controller, clock=clock)
+    partition.become(registration(1, 2))
+    waiting = partition.acknowledged(produce(partition, b"one"), ACKS_ALL)
+    assert isinstance(waiting, asyncio.Future)
+    clock.advance(LAG_MS + 1)
+    partition.check_lag()
+    assert not waiting.done(), "the controller may refuse"
+
+    controller.agree()
+
+    assert await waiting is ErrorCode.NONE
+    partition.become(registration(1, 2))  # metadata from before
+    assert produce(partition, b"two") == partition.log.state.high_watermark == 2
+    partition.become(registration(1, partition_epoch=8))
+    partition.follower_fetched(2, BROKER_EPOCH, 2)
+    assert controller.asked[-1] == (TOPIC_ID, 0, AlterPartition(5, 8, ((1, -1), (2, BROKER_EPOCH))))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.INVALID_UPDATE_VERSION,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.NEW_LEADER_ELECTED,
+    ],
+)
+async def test_after_an_answer_that_leaves_it_open_the_larger_isr_counts_until_the_metadata_tells(
+    error: ErrorCode,
+) -> None:
+    controller = Controller()
+    partition = held(controller=controller)
+    partition.become(registration(1))
+    partition.follower_fetched(2, BROKER_EPOCH, 0)
+    controller.answer(error)
+    end = produce(partition, b"one")
+    assert partition.log.state.high_watermark == 0
+    partition.follower_fetched(2, BROKER_EPOCH, end)
+    assert (partition.log.state.high_watermark, len(controller.asked)) == (1, 1)
+
+    partition.become(registration(1, 2, partition_epoch=8))
+    produce(partition, b"two")
+    assert partition.log.state.high_watermark == 1
+
+
+async def test_an_error_that_says_nothing_of_the_partition_is_followed_by_the_same_request() -> None:
+    controller = Controller()
+    partition = held(controller=controller)
+    partition.become(registration(1))
+    partition.follower_fetched(2, BROKER_EPOCH, 0)
+    controller.answer(ErrorCode.NOT_CONTROLLER)
+    assert controller.asked == [(TOPIC_ID, 0, AlterPartition(5, 7, ((1, -1), (2, BROKER_EPOCH))))] * 2
+
+
+async def test_an_answer_for_an_earlier_leadership_changes_nothing() -> None:
+    controller = Controller()
+    partition = held(controller=controller)
+    partition.become(registration(1))
+    partition.follower_fetched(2, BROKER_EPOCH, 0)
+    partition.become(registration(1, leader_epoch=6, partition_epoch=8))
+    controller.agree()
+    assert produce(partition, b"one") == partition.log.state.high_watermark == 1
+
+
 async def test_a_follower_outside_the_isr_that_lags_holds_up_nothing() -> None:
     controller, clock = Controller(), VirtualClock()
     partition = held(controller=controller, clock=clock)
@@ -346,7 +439,7 @@ def test_records_may_be_deleted_under_any_cleanup_policy_that_is_not_compaction_
 ) -> None:
     partition = held(cleanup_policy=frozenset(cleanup_policy))
     partition.become(registration(1, replicas=(1,)))
-    assert partition.delete_records(-1) == 0
+    assert partition.delete_records(-1) == (0, 0)
 
 
 def test_records_of_a_topic_that_is_only_compacted_are_not_deleted() -> None:
@@ -355,3 +448,133 @@ def test_records_of_a_topic_that_is_only_compacted_are_not_deleted() -> None:
     with pytest.raises(KafkaError) as refusal:
         partition.delete_records(0)
     assert refusal.value.code is ErrorCode.POLICY_VIOLATION
+
+
+# --- readers and followers that wait ----------------------------------------------------------------
+
+
+async def test_parked_fetches_are_woken_by_an_append_before_it_is_committed_and_by_a_new_epoch() -> None:
+    partition = held()
+    partition.become(registration(1, 2))
+    moves: list[tuple[int, int]] = []
+    partition.log.on_advance.append(
+        lambda state: moves.append((state.high_watermark, partition.leader_epoch))
+    )
+
+    end = produce(partition, b"one", acks=ACKS_LEADER)
+    assert moves == [(0, 5)]
+    partition.follower_fetched(2, BROKER_EPOCH, end)
+    assert moves == [(0, 5), (1, 5)]
+
+    partition.become(registration(1, 2, leader_epoch=6, partition_epoch=8))
+    partition.become(registration(1, 2, leader_epoch=7, partition_epoch=9)._replace(leader=2))
+    partition.become(registration(1, 2, leader_epoch=8, partition_epoch=10)._replace(leader=3))
+    assert moves[2:] == [(1, 6), (1, 7), (1, 8)]
+
+
+async def test_a_follower_that_dies_holds_up_producers_only_until_the_metadata_says_so() -> None:
+    brokers = Brokers()
+    partition = held(brokers=brokers)
+    partition.become(registration(1, 2))
+    partition.follower_fetched(2, BROKER_EPOCH, 0)
+    waiting = partition.acknowledged(produce(partition, b"one"), ACKS_ALL)
+    assert isinstance(waiting, asyncio.Future)
+
+    brokers.fenced.add(2)
+    partition.become(registration(1, partition_epoch=8))
+    partition.brokers_changed()
+
+    assert await waiting is ErrorCode.NONE
+
+
+async def test_a_new_leader_knows_the_end_when_it_has_committed_what_it_began_with() -> None:
+    partition = held()
+    partition.log.writer.append(batch(b"one"), leader_epoch=4, now_ms=NOW)
+    assert partition.is_end_known, "followers answer with what they know"
+    partition.become(registration(1, 2))
+    assert not partition.is_end_known
+    partition.follower_fetched(2, BROKER_EPOCH, 1)
+    assert partition.is_end_known
+
+
+async def test_records_are_deleted_when_all_live_replicas_have_deleted_them() -> None:
+    clock, brokers = VirtualClock(), Brokers()
+    partition = held(clock=clock, brokers=brokers)
+    partition.become(registration(1, 2, 3))
+    end = produce(partition, b"one", b"two")
+    partition.follower_fetched(2, BROKER_EPOCH, end, 0)
+    partition.follower_fetched(3, BROKER_EPOCH, end, 0)
+
+    assert partition.delete_records(2) == (2, 0)
+    patient, impatient = (partition.deleted(2, timeout_ms) for timeout_ms in (5_000, 1_000))
+    assert isinstance(patient, asyncio.Future) and isinstance(impatient, asyncio.Future)
+    partition.follower_fetched(2, BROKER_EPOCH, end, 2)
+    clock.advance(1_000)
+    assert await impatient is ErrorCode.REQUEST_TIMED_OUT
+    assert not patient.done()
+
+    brokers.fenced.add(3)
+    partition.brokers_changed()
+    assert await patient is ErrorCode.NONE
+    assert partition.deleted(2, 1_000) is None
+    assert partition.low_watermark == 2
+
+
+async def test_a_client_that_waits_for_deletions_has_to_ask_the_next_leader() -> None:
+    partition = held()
+    partition.become(registration(1, 2))
+    end = produce(partition, b"one")
+    partition.follower_fetched(2, BROKER_EPOCH, end, 0)
+    partition.delete_records(1)
+    waiting = partition.deleted(1, 1_000)
+    assert waiting is not None
+    partition.become(registration(2, leader_epoch=6, partition_epoch=8)._replace(leader=2))
+    assert await waiting is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+async def test_throttled_followers_out_of_sync_get_nothing_while_too_much_was_sent() -> None:
+    clock = VirtualClock()
+    partition = held(clock=clock, leader_replication_throttled_replicas=("0:1",))
+    partition.become(registration(1, 2))
+    partition.sent(1_000)
+    assert not partition.is_held_back(3)
+    partition.sent(1_000)
+    assert partition.is_held_back(3)
+    assert not partition.is_held_back(2), "it is in sync"
+    clock.advance(2_000)
+    assert not partition.is_held_back(3)
+
+    partition.sent(1_000_000)
+    assert partition.is_held_back(3)
+    partition.configure(LogConfig())
+    assert not partition.is_held_back(3)
+
+
+async def test_consumers_are_sent_to_a_replica_in_their_rack_that_they_can_reach() -> None:
+    brokers = Brokers()
+    partition = held(brokers=brokers)
+    partition.become(registration(1, 2))
+    end = produce(partition, b"one")
+    assert partition.nearest_replica("b", 0, "PLAINTEXT") is None
+    partition.follower_fetched(2, BROKER_EPOCH, end, 0)
+    assert partition.nearest_replica("b", 0, "PLAINTEXT") == 2
+    assert partition.nearest_replica("a", 0, "PLAINTEXT") is None
+    assert partition.nearest_replica("b", 0, "EXTERNAL") is None
+    brokers.fenced.add(2)
+    assert partition.nearest_replica("b", 0, "PLAINTEXT") is None
+
+
+async def test_a_batch_is_not_acknowledged_as_safe_if_too_few_replicas_are_left_when_it_is_committed() -> (
+    None
+):
+    disk = Disk()
+    partition = held(disk, min_insync_replicas=2, flush_messages=1)
+    partition.become(registration(1, 2))
+    waiting = partition.acknowledged(produce(partition, b"one"), ACKS_ALL)
+    assert isinstance(waiting, asyncio.Future)
+    partition.follower_fetched(2, BROKER_EPOCH, 1)
+    await turn()
+    partition.log.state.advance_high_watermark(1)  # committed, and not acknowledged yet
+    partition.become(registration(1, partition_epoch=8))
+    disk.sync()
+    assert await waiting is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND

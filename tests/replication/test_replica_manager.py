@@ -24,7 +24,7 @@ KIB = 1024
 
 def folders(home: Home, topic: str) -> list[str]:
     """The folders of a topic's partitions, whatever state they are in."""
-    return sorted(path for path in home.files.directories if path.startswith(f"{DATA}/{topic}-"))
+    return sorted(path for path in tuple(home.files.directories) if path.startswith(f"{DATA}/{topic}-"))
 
 
 def segments(home: Home, topic: str) -> list[str]:
@@ -147,6 +147,53 @@ async def test_each_role_in_a_partition_ends_before_the_next_begins(home: Home, 
     assert new_roles(led_by(here, 6, image)) == []
     assert new_roles(led_by(elsewhere, 7, image)) == [resign, ("follow", "orders", elsewhere, 7)]
     assert new_roles(image._replace(topics={})) == [resign]
+
+
+def placed_on(image: ClusterImage, *replicas: int, leader: int) -> ClusterImage:
+    """The image, with other replicas of partition 0 of "orders"."""
+    topic = image.topics["orders"]
+    now = topic.partitions[0]
+    registration = now._replace(
+        replicas=replicas,
+        isr=replicas,
+        leader=leader,
+        leader_epoch=now.leader_epoch + 1,
+        partition_epoch=now.partition_epoch + 1,
+        directories=(),
+    )
+    return image._replace(topics={**image.topics, "orders": topic._replace(partitions={0: registration})})
+
+
+async def test_a_partition_that_is_given_to_other_brokers_is_dropped_and_begins_anew_when_it_comes_back(
+    home: Home, user: User
+) -> None:
+    await user.create_topic("orders")
+    await user.produce("orders", b"one")
+    node = home.broker.node
+    here, elsewhere = node.foundation.node_id, node.foundation.node_id + 1
+    replicas, image, told = node.broker.replicas, node.image, Told()
+    replicas.subscribe(told)
+
+    shared = placed_on(image, here, elsewhere, leader=elsewhere)
+    replicas.apply(shared)
+    gone = placed_on(shared, elsewhere, leader=elsewhere)
+    replicas.apply(gone)
+
+    resign = ("resign", "orders")
+    assert told.roles == [resign, ("follow", "orders", elsewhere, 1), resign]
+    assert replicas.hosted("orders", 0) is None
+    assert replicas.why_not_led("orders", 0) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    await until(lambda: all(path.endswith("-delete") for path in folders(home, "orders")))
+
+    back = placed_on(gone, here, elsewhere, leader=elsewhere)
+    preparation = replicas.prepare(back)
+    assert preparation is not None
+    await preparation
+    replicas.apply(back)
+    partition = replicas.followed("orders", 0)
+    assert partition is not None
+    assert (partition.log.state.log_end_offset, partition.leader) == (0, elsewhere)
+    assert told.roles[3:] == [("follow", "orders", elsewhere, 3)]
 
 
 # --- many partitions at once ----------------------------------------------------------------------

@@ -9,7 +9,7 @@ here the answer is as empty as the question.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
@@ -20,6 +20,7 @@ from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS
 from pykafka_broker.coordination.transactions import refusals
 from pykafka_broker.coordinator.txn import events
 from pykafka_broker.coordinator.txn.state import TopicPartition
+from pykafka_broker.machine.shard import Prompt
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -71,13 +72,15 @@ async def add_partitions_to_txn(
 ) -> AddPartitionsToTxnResponse:
     """One answer for each transaction, in the order asked."""
     if ctx.version >= BATCHED_VERSION:
+        # All are asked before the first answer, which may wait for replicas, is waited for.
+        answers = [_added(transaction, ctx) for transaction in request.transactions]
         return AddPartitionsToTxnResponse(
             results_by_transaction=[
                 AddPartitionsToTxnResult(
                     transactional_id=transaction.transactional_id,
-                    topic_results=_results(transaction, await _added(transaction, ctx)),
+                    topic_results=_results(transaction, await answer),
                 )
-                for transaction in request.transactions
+                for transaction, answer in zip(request.transactions, answers, strict=True)
             ]
         )
     transaction = AddPartitionsToTxnTransaction(
@@ -91,9 +94,10 @@ async def add_partitions_to_txn(
     )
 
 
-async def _added(
+def _added(
     transaction: AddPartitionsToTxnTransaction, ctx: RequestContext
-) -> Mapping[TopicPartition, ErrorCode]:
+) -> Awaitable[Mapping[TopicPartition, ErrorCode]]:
+    """Ask the coordinator now; its answer for each partition."""
     partitions = [
         TopicPartition(topic.name, partition)
         for topic in transaction.topics
@@ -101,10 +105,10 @@ async def _added(
     ]
     refused = {each: error for each in partitions if (error := _refusal(each, ctx)) is not ErrorCode.NONE}
     if refused:
-        return {each: refused.get(each, ErrorCode.OPERATION_NOT_ATTEMPTED) for each in partitions}
+        return Prompt({each: refused.get(each, ErrorCode.OPERATION_NOT_ATTEMPTED) for each in partitions})
     transactions = ctx.node.transactions
     if transaction.verify_only:
-        return await transactions.answer(
+        return transactions.answer(
             transaction.transactional_id,
             lambda token: events.VerifyPartitions(
                 token,
@@ -116,7 +120,7 @@ async def _added(
             refused=lambda error: refusals.verify_partitions(partitions, error),
         )
     client_version = NEW_CLIENT if ctx.version >= BATCHED_VERSION else OLD_CLIENT
-    error = await transactions.answer(
+    added = transactions.answer(
         transaction.transactional_id,
         lambda token: events.AddPartitions(
             token,
@@ -129,7 +133,13 @@ async def _added(
         ),
         refused=refusals.add_partitions,
     )
-    return dict.fromkeys(partitions, known_error(error, ctx))
+    return _of_each(partitions, added, ctx)
+
+
+async def _of_each(
+    partitions: list[TopicPartition], added: Awaitable[ErrorCode], ctx: RequestContext
+) -> Mapping[TopicPartition, ErrorCode]:
+    return dict.fromkeys(partitions, known_error(await added, ctx))
 
 
 def _refusal(partition: TopicPartition, ctx: RequestContext) -> ErrorCode:

@@ -1,12 +1,14 @@
 """DeleteRecords (API key 21): move a partition's log start offset forward.
 
 v1 as v0, v2 flexible. Offset -1 means the high watermark. Records below the new start are
-never served again; whole segments below it are deleted later.
+never served again; whole segments below it are deleted later. The answer comes when every replica whose
+broker lives has deleted them (its fetches tell), or with REQUEST_TIMED_OUT after the request's time-out: then
+they are deleted on the leader, and on the others when they hear of it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_topics
@@ -19,9 +21,13 @@ from pykafka_broker.protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.apis.ports.partitions import LedPartition
 
 INVALID_LOW_WATERMARK = -1
 
@@ -31,42 +37,66 @@ INVALID_LOW_WATERMARK = -1
     versions="0-2",
     needs=[on_topics(AclOperation.DELETE)],
 )
-def delete_records(request: DeleteRecordsRequest, ctx: RequestContext) -> DeleteRecordsResponse:
-    """Delete the records below each partition's offset; of a partition named twice the last offset counts."""
+def delete_records(request: DeleteRecordsRequest, ctx: RequestContext) -> Any:
+    """Delete the records below each partition's offset; of a partition named twice the last offset counts.
+
+    At once where no follower lives, else as a coroutine that waits for them.
+    """
     offsets: dict[str, dict[int, int]] = {}
     for topic in request.topics:
         for asked in topic.partitions:
             offsets.setdefault(topic.name, {})[asked.partition_index] = asked.offset
-    return DeleteRecordsResponse(
-        topics=[
-            DeleteRecordsTopicResult(
-                name=topic, partitions=[_result(topic, *place, ctx) for place in places.items()]
+    response = DeleteRecordsResponse(topics=[])
+    waiting: list[_Waiting] = []
+    for topic_name, places in offsets.items():
+        results = DeleteRecordsTopicResult(name=topic_name, partitions=[])
+        response.topics.append(results)
+        for index, offset in places.items():
+            result = DeleteRecordsPartitionResult(
+                partition_index=index, low_watermark=INVALID_LOW_WATERMARK, error_code=0
             )
-            for topic, places in offsets.items()
-        ]
-    )
+            results.partitions.append(result)
+            try:
+                partition = _led(topic_name, index, ctx)
+                deleted = partition.delete_records(offset)
+            except KafkaError as refused:
+                result.error_code = int(refused.code)
+                continue
+            result.low_watermark = deleted.low_watermark
+            reached = partition.deleted(deleted.offset, request.timeout_ms)
+            if reached is not None:
+                waiting.append(_Waiting(result, partition, reached))
+    return _wait(response, waiting) if waiting else response
 
 
-def _result(topic: str, index: int, offset: int, ctx: RequestContext) -> DeleteRecordsPartitionResult:
-    try:
-        low_watermark, error = _delete(topic, index, offset, ctx), ErrorCode.NONE
-    except KafkaError as refused:
-        low_watermark, error = INVALID_LOW_WATERMARK, refused.code
-    return DeleteRecordsPartitionResult(
-        partition_index=index, low_watermark=low_watermark, error_code=int(error)
-    )
+class _Waiting(NamedTuple):
+    """A partition whose followers still have to delete."""
+
+    result: DeleteRecordsPartitionResult
+    partition: LedPartition
+    reached: Awaitable[ErrorCode]
 
 
-def _delete(topic: str, index: int, offset: int, ctx: RequestContext) -> int:
-    """The partition's new low watermark.
+async def _wait(response: DeleteRecordsResponse, waiting: list[_Waiting]) -> DeleteRecordsResponse:
+    for result, partition, reached in waiting:
+        error = await reached
+        result.error_code = int(error)
+        if error is ErrorCode.NONE:
+            result.low_watermark = partition.low_watermark
+        elif error is not ErrorCode.REQUEST_TIMED_OUT:
+            result.low_watermark = INVALID_LOW_WATERMARK
+    return response
+
+
+def _led(topic: str, index: int, ctx: RequestContext) -> LedPartition:
+    """The partition.
 
     Raises:
-        KafkaError: why nothing was deleted; POLICY_VIOLATION for a topic that is only compacted,
-            INVALID_TOPIC_EXCEPTION for an internal one, OFFSET_OUT_OF_RANGE beyond the high watermark.
+        KafkaError: why nothing can be deleted; INVALID_TOPIC_EXCEPTION for an internal topic.
     """
     partition = ctx.node.partitions.led(topic, index)
     if partition is None:
         raise KafkaError(ctx.node.partitions.why_not_led(topic, index))
     if topic in INTERNAL_TOPICS:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-    return partition.delete_records(offset)
+    return partition

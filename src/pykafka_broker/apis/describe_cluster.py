@@ -38,7 +38,7 @@ def describe_cluster(request: DescribeClusterRequest, ctx: RequestContext) -> De
     if request.endpoint_type != BROKERS:
         return _mismatched(BROKERS, request.endpoint_type, ctx.version)
     brokers = []
-    for broker in ctx.node.metadata.image.brokers.values():
+    for _, broker in sorted(ctx.node.metadata.image.brokers.items()):
         address = ctx.node.metadata.advertised(broker.broker_id, ctx.connection)
         if address is None or (broker.fenced and not request.include_fenced_brokers):
             continue

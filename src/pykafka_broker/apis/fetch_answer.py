@@ -77,10 +77,21 @@ def refused_whole(request: FetchRequest, error: ErrorCode, ctx: RequestContext) 
     return FetchResponse(error_code=int(error), session_id=request.session_id, responses=topics)
 
 
+def _count_sent(listed: Answers, ctx: RequestContext) -> None:
+    """Count what a follower is sent."""
+    for wanted, data in listed:
+        if data.records and wanted.topic is not None:
+            partition = ctx.node.partitions.led(wanted.topic, wanted.partition)
+            if partition is not None:
+                partition.sent(len(data.records))
+
+
 def response(
     request: FetchRequest, context: FetchContext, answers: Answers, ctx: RequestContext
 ) -> FetchResponse:
     error, session_id, listed = context.finish(answers)
+    if replica_id_of(request) >= 0:
+        _count_sent(listed, ctx)
     topics: list[FetchableTopicResponse] = []
     last: object = None
     for wanted, data in listed:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.fetch_answer import Answers, broker_epoch_of, failed, replica_id_of, unknown
+from pykafka_broker.apis.followed_partitions import DEBUGGING_REPLICA_ID, followed
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.fetch import (
     AbortedTransaction,
@@ -17,7 +18,12 @@ from pykafka_broker.protocol.messages.fetch import (
     FetchRequest,
     PartitionData,
 )
-from pykafka_broker.replication.core.access import CONSUMER_LIMITS, NO_LEADER_EPOCH, check_leader_epoch
+from pykafka_broker.replication.core.access import (
+    CONSUMER_LIMITS,
+    CONSUMER_REPLICA_ID,
+    NO_LEADER_EPOCH,
+    check_leader_epoch,
+)
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
@@ -26,6 +32,9 @@ if TYPE_CHECKING:
     from pykafka_broker.log.partition.limit import Limit
     from pykafka_broker.log.partition.partition_log import PartitionLog
     from pykafka_broker.log.partition.read_plan import ReadPlan
+
+#: From this version on consumers may read from any replica (KIP-392).
+READ_REPLICA_VERSION = 11
 
 
 class PlannedFetch:
@@ -36,6 +45,7 @@ class PlannedFetch:
         "at_once",
         "available_bytes",
         "late",
+        "led_by",
         "limit",
         "logs",
         "reads",
@@ -51,6 +61,8 @@ class PlannedFetch:
         self.late: list[PartitionLog] = []
         #: For each log, from where and how much is wanted.
         self.wanted_at: list[tuple[int, int]] = []
+        #: For each log its partition, and the leader epoch as of now.
+        self.led_by: list[tuple[LedPartition, int]] = []
         #: The limit of the reader.
         self.limit: Limit = "high_watermark"
         self.available_bytes = 0
@@ -70,6 +82,12 @@ def plan_fetch(
     planned = PlannedFetch()
     limit = planned.limit = CONSUMER_LIMITS[request.isolation_level]
     replica_id = replica_id_of(request)
+    if replica_id == DEBUGGING_REPLICA_ID:
+        limit = planned.limit = "log_end"
+    is_old_consumer = replica_id == CONSUMER_REPLICA_ID and ctx.version < READ_REPLICA_VERSION
+    from_any_replica = replica_id < 0 and not is_old_consumer
+    #: The rack of a consumer that may be sent to another replica.
+    rack = request.rack_id if from_any_replica and ctx.node.fetching.selects_by_rack else ""
     left = max_bytes
     unknown_ids: Answers = []
     unknown_partitions: Answers = []
@@ -78,21 +96,41 @@ def plan_fetch(
             unknown_ids.append((wanted, unknown(wanted, ErrorCode.UNKNOWN_TOPIC_ID)))
             continue
         partition = ctx.node.partitions.led(wanted.topic, wanted.partition)
+        leader_epoch = max(wanted.current_leader_epoch, NO_LEADER_EPOCH)
         try:
             if partition is None:
-                error = ctx.node.partitions.why_not_led(wanted.topic, wanted.partition)
-                gone = before is not None and wanted not in before.unknown
-                if error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or gone:
-                    raise KafkaError(error)
-                planned.unknown.add(wanted)
-                unknown_partitions.append((wanted, unknown(wanted, error)))
-                continue
+                try:
+                    partition = followed(
+                        ctx.node.partitions,
+                        wanted.topic,
+                        wanted.partition,
+                        leader_epoch,
+                        from_any_replica=from_any_replica,
+                    )
+                except KafkaError as error:
+                    gone = before is not None and wanted not in before.unknown
+                    if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or gone:
+                        raise
+                    planned.unknown.add(wanted)
+                    unknown_partitions.append((wanted, unknown(wanted, error.code)))
+                    continue
+            check_leader_epoch(partition.leader_epoch, leader_epoch)
             if replica_id >= 0:
-                limit = planned.limit = partition.limit_for_replica(replica_id)
+                limit = planned.limit = partition.limit_for_replica(replica_id, leader_epoch)
                 data, plan = _read_partition(wanted, partition, limit, left, first=not planned.reads)
                 if plan is not None and before is None:
                     # A parked fetch tells nothing new when it is planned again.
-                    partition.follower_fetched(replica_id, broker_epoch_of(request), wanted.fetch_offset)
+                    partition.follower_fetched(
+                        replica_id,
+                        broker_epoch_of(request),
+                        wanted.fetch_offset,
+                        wanted.asked_log_start_offset,
+                    )
+            elif (
+                rack
+                and (nearest := _nearest(wanted, partition, rack, ctx.connection.listener_name)) is not None
+            ):
+                data, plan = nearest, None
             else:
                 data, plan = _read_partition(wanted, partition, limit, left, first=not planned.reads)
         except KafkaError as error:
@@ -109,8 +147,11 @@ def plan_fetch(
         ):
             planned.late.append(log)
             continue
+        if plan is not None and plan.size_bytes and replica_id >= 0 and partition.is_held_back(replica_id):
+            continue  # it is not waited for either
         planned.logs.append(log)
         planned.wanted_at.append((wanted.fetch_offset, wanted.max_bytes))
+        planned.led_by.append((partition, partition.leader_epoch))
         if plan is None:
             planned.at_once = True
         elif plan.size_bytes:
@@ -133,19 +174,11 @@ def _read_partition(
     """The answer without its records, and how to read them; no plan if the reader's log has diverged.
 
     Raises:
-        KafkaError: FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, OFFSET_OUT_OF_RANGE or a storage error.
+        KafkaError: OFFSET_OUT_OF_RANGE or a storage error.
     """
-    check_leader_epoch(partition.leader_epoch, max(wanted.current_leader_epoch, NO_LEADER_EPOCH))
     log = partition.log
-    data = PartitionData(
-        partition_index=wanted.partition,
-        error_code=0,
-        high_watermark=log.state.high_watermark,
-        last_stable_offset=log.state.last_stable_offset,
-        log_start_offset=log.state.log_start_offset,
-        aborted_transactions=[] if limit == "last_stable" else None,
-        records=b"",
-    )
+    data = _without_records(wanted, log)
+    data.aborted_transactions = [] if limit == "last_stable" else None
     if wanted.last_fetched_epoch >= 0:
         epoch, end_offset = log.reader.end_offset_for_epoch(wanted.last_fetched_epoch)
         if epoch < 0 or end_offset < 0 or wanted.fetch_offset < log.state.log_start_offset:
@@ -166,6 +199,30 @@ def _read_partition(
     elif max_bytes > 0 and wanted.fetch_offset < log.state.limit_offset(limit):
         data.aborted_transactions = None  # for a batch that does not fit, as Apache Kafka answers
     return data, plan
+
+
+def _without_records(wanted: WantedPartition, log: PartitionLog) -> PartitionData:
+    return PartitionData(
+        partition_index=wanted.partition,
+        error_code=0,
+        high_watermark=log.state.high_watermark,
+        last_stable_offset=log.state.last_stable_offset,
+        log_start_offset=log.state.log_start_offset,
+        aborted_transactions=None,
+        records=b"",
+    )
+
+
+def _nearest(
+    wanted: WantedPartition, partition: LedPartition, rack: str, listener_name: str
+) -> PartitionData | None:
+    """The answer that sends a consumer to a replica nearer to it, if there is one."""
+    replica_id = partition.nearest_replica(rack, wanted.fetch_offset, listener_name)
+    if replica_id is None:
+        return None
+    data = _without_records(wanted, partition.log)
+    data.preferred_read_replica = replica_id
+    return data
 
 
 def has_error(log: PartitionLog, offset: int) -> bool:

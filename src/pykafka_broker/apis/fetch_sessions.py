@@ -38,6 +38,7 @@ class WantedPartition:
     """One partition of a fetch: the newest request, and the last answer about it in a session."""
 
     __slots__ = (
+        "asked_log_start_offset",
         "current_leader_epoch",
         "fetch_offset",
         "high_watermark",
@@ -64,10 +65,14 @@ class WantedPartition:
         self.max_bytes = asked.partition_max_bytes
         self.current_leader_epoch = asked.current_leader_epoch
         self.last_fetched_epoch = asked.last_fetched_epoch
+        #: Where the log of a follower starts.
+        self.asked_log_start_offset = asked.log_start_offset
 
     def is_news(self, answer: PartitionData) -> bool:
         """True if an incremental answer must list this partition; remembers the answer."""
         news = bool(answer.error_code) or len(answer.records or b"") > 0 or answer.diverging_epoch is not None
+        if answer.preferred_read_replica >= 0:
+            news = True
         if self.high_watermark != answer.high_watermark:
             self.high_watermark = answer.high_watermark
             news = True

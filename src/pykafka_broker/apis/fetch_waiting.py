@@ -15,11 +15,15 @@ from pykafka_broker.apis.fetch_plan import PlannedFetch, has_error, plan_fetch, 
 from pykafka_broker.log.segment.stored_records import LEAST_BYTES
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
+from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pykafka_broker.apis.context import RequestContext
     from pykafka_broker.apis.fetch_sessions import FetchContext
     from pykafka_broker.apis.ports.node import NodePorts
+    from pykafka_broker.apis.ports.partitions import LedPartition
     from pykafka_broker.apis.ports.threads import Reading
     from pykafka_broker.log.partition.partition_log import PartitionLog
     from pykafka_broker.machine.threads import RunBlocking
@@ -48,9 +52,7 @@ async def park(
         planned = plan_fetch(request, context, max_bytes, ctx, planned)
     while planned.available_bytes < enough_bytes and not planned.at_once:
         watched = [*planned.logs, *planned.late]
-        # Any move satisfies a reader of one byte; others are not to be woken for every batch.
-        ready = None if enough_bytes <= 1 else _Enough(planned, enough_bytes)
-        moved = await node.purgatory.wait(watched, until_ms, ctx.connection, ready)
+        moved = await node.purgatory.wait(watched, until_ms, ctx.connection, _ready(planned, enough_bytes))
         # Others may have been answered meanwhile, and may not have read their answers.
         max_bytes = min(max_bytes, ctx.connection.answer_budget_bytes)
         enough_bytes = min(enough_bytes, max_bytes)
@@ -69,21 +71,72 @@ def _may_answer(planned: PlannedFetch, enough_bytes: int) -> bool:
     return readable_bytes(planned) >= enough_bytes
 
 
+def _ready(planned: PlannedFetch, enough_bytes: int) -> Callable[[PartitionLog], bool] | None:
+    """The question that decides whether a move of a log wakes the fetch; None if every move does.
+
+    Any move satisfies a reader of one byte where all that is appended is committed at once. Elsewhere logs
+    move for followers too, before anything is committed.
+    """
+    if enough_bytes > 1:
+        return _Enough(planned, enough_bytes)
+    if all(partition.acknowledges_at_once for partition, _ in planned.led_by):
+        return None
+    return _Anything(planned)
+
+
+class _WaitedAt(NamedTuple):
+    """Where a parked fetch waits in a log."""
+
+    offset: int
+    max_bytes: int
+    partition: LedPartition
+    leader_epoch: int
+
+    def has_news(self, log: PartitionLog) -> bool:
+        """There is an error to tell, or another broker may lead."""
+        return has_error(log, self.offset) or self.partition.leader_epoch != self.leader_epoch
+
+
+def _waited_at(planned: PlannedFetch) -> dict[PartitionLog, _WaitedAt]:
+    return {
+        log: _WaitedAt(*wanted_at, *led_by)
+        for log, wanted_at, led_by in zip(planned.logs, planned.wanted_at, planned.led_by, strict=True)
+    }
+
+
+class _Anything:
+    """Tells whether there may be anything to read or to tell for a parked fetch of one byte."""
+
+    __slots__ = ("_limit", "_waited_at")
+
+    def __init__(self, planned: PlannedFetch) -> None:
+        self._limit = planned.limit
+        self._waited_at = _waited_at(planned)
+
+    def __call__(self, log: PartitionLog) -> bool:
+        waited_at = self._waited_at.get(log)
+        return (
+            waited_at is None  # a late read has ended
+            or log.state.limit_offset(self._limit) > waited_at.offset
+            or waited_at.has_news(log)
+        )
+
+
 class _Enough:
     """Tells whether there may be enough for a parked fetch. Called when a log moves, it looks at that log
     only: a reader of a thousand partitions costs the writers of each no more than a reader of one.
     """
 
-    __slots__ = ("_limit", "_missing_bytes", "_readable", "_wanted_at")
+    __slots__ = ("_limit", "_missing_bytes", "_readable", "_waited_at")
 
     def __init__(self, planned: PlannedFetch, enough_bytes: int) -> None:
         self._limit = planned.limit
-        self._wanted_at = dict(zip(planned.logs, planned.wanted_at, strict=True))
+        self._waited_at = _waited_at(planned)
         self._readable = {log: self._readable_in(log) for log in planned.logs}
         self._missing_bytes = enough_bytes - sum(self._readable.values())
 
     def __call__(self, log: PartitionLog) -> bool:
-        if log not in self._wanted_at or has_error(log, self._wanted_at[log][0]):
+        if log not in self._waited_at or self._waited_at[log].has_news(log):
             return True  # a late read has ended, or there is an error to tell
         readable = self._readable_in(log)
         self._missing_bytes -= readable - self._readable[log]
@@ -91,8 +144,8 @@ class _Enough:
         return self._missing_bytes <= 0
 
     def _readable_in(self, log: PartitionLog) -> int:
-        offset, max_bytes = self._wanted_at[log]
-        return min(log.reader.available_bytes(offset, self._limit), max_bytes)
+        waited_at = self._waited_at[log]
+        return min(log.reader.available_bytes(waited_at.offset, self._limit), waited_at.max_bytes)
 
 
 async def read_from_disks(

@@ -1,9 +1,12 @@
 """FindCoordinator (API key 10): which broker coordinates a group or a transactional id.
 
 v1 key types, v3 flexible, v4 batched (KIP-699: an array instead of the flat fields), v5 transaction errors
-(KIP-890), v6 share groups. The coordinators' topics are created when the first coordinator of their kind is
-looked for. Apache Kafka answers COORDINATOR_NOT_AVAILABLE meanwhile; here the answer waits for the topic,
-which takes some milliseconds.
+(KIP-890), v6 share groups. The coordinator is the leader of the id's partition, on whichever broker, by its
+address on the client's listener.
+
+The coordinators' topics are created when the first coordinator of their kind is looked for. Apache Kafka
+answers COORDINATOR_NOT_AVAILABLE meanwhile; here the answer waits for the topic, which takes some
+milliseconds, or two seconds at most where no controller can create it.
 
 Share groups have no coordinator on this node: INVALID_REQUEST, as for unknown types, which stops Java clients
 at once; librdkafka asks until its own timeout.
@@ -16,6 +19,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_groups, on_transactional_ids
 from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.cluster.image import NO_LEADER
 from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.find_coordinator import (
@@ -38,51 +42,62 @@ BATCHED_VERSION = 4
 )
 async def find_coordinator(request: FindCoordinatorRequest, ctx: RequestContext) -> FindCoordinatorResponse:
     """Look up each key; one key's failure does not touch the others."""
-    if ctx.version >= BATCHED_VERSION:
-        return FindCoordinatorResponse(
-            coordinators=[await _coordinator(request.key_type, key, ctx) for key in request.coordinator_keys]
-        )
-    found = await _coordinator(request.key_type, request.key, ctx)
-    error = ErrorCode(found.error_code)
+    is_batched = ctx.version >= BATCHED_VERSION
+    keys = request.coordinator_keys if is_batched else [request.key]
+    try:
+        topic = await _topic(request.key_type, ctx) if keys else ""
+    except KafkaError as error:
+        coordinators = [_unknown(key, error) for key in keys]
+    else:
+        coordinators = [_coordinator(topic, key, ctx) for key in keys]
+    if is_batched:
+        return FindCoordinatorResponse(coordinators=coordinators)
+    [found] = coordinators
+    error_code = ErrorCode(found.error_code)
     return FindCoordinatorResponse(
         error_code=found.error_code,
-        error_message="NONE" if error is ErrorCode.NONE else found.error_message or error.message,
+        error_message="NONE" if error_code is ErrorCode.NONE else found.error_message or error_code.message,
         node_id=found.node_id,
         host=found.host,
         port=found.port,
     )
 
 
-async def _coordinator(key_type: int, key: str, ctx: RequestContext) -> Coordinator:
+def _coordinator(topic: str, key: str, ctx: RequestContext) -> Coordinator:
+    node = ctx.node
     try:
-        topic, partition = await _place(key_type, key, ctx)
-        registration = ctx.node.metadata.image.topics[topic].partitions[partition]
-        address = ctx.node.metadata.advertised(registration.leader, ctx.connection)
-        if address is None:
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        coordinators = node.groups if topic == OFFSETS_TOPIC else node.transactions
+        registration = node.metadata.image.partition(topic, coordinators.partition_for(key))
     except KafkaError as error:
-        return Coordinator(
-            key=key, node_id=-1, host="", port=-1, error_code=int(error.code), error_message=error.message
-        )
+        return _unknown(key, error)
+    leader = NO_LEADER if registration is None else registration.leader
+    broker = node.metadata.image.brokers.get(leader)
+    address = node.metadata.advertised(leader, ctx.connection)
+    if broker is None or broker.fenced or address is None:
+        return _unknown(key, KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE))
     host, port = address
+    return Coordinator(key=key, node_id=leader, host=host, port=port, error_code=0, error_message="")
+
+
+def _unknown(key: str, error: KafkaError) -> Coordinator:
     return Coordinator(
-        key=key, node_id=registration.leader, host=host, port=port, error_code=0, error_message=""
+        key=key, node_id=-1, host="", port=-1, error_code=int(error.code), error_message=error.message
     )
 
 
-async def _place(key_type: int, key: str, ctx: RequestContext) -> tuple[str, int]:
-    """The partition whose leader is the coordinator.
+async def _topic(key_type: int, ctx: RequestContext) -> str:
+    """The topic that holds the ids of this type.
 
     Raises:
         KafkaError: there is no coordinator of this type, or its topic cannot be had.
     """
-    node = ctx.node
+    creation = ctx.node.topic_creation
     if key_type == GROUP:
-        if await node.topic_creation.ensure_offsets_topic():
-            return OFFSETS_TOPIC, node.groups.partition_for(key)
+        if await creation.ensure_offsets_topic():
+            return OFFSETS_TOPIC
     elif key_type == TRANSACTION:
-        if await node.topic_creation.ensure_transactions_topic():
-            return TRANSACTIONS_TOPIC, node.transactions.partition_for(key)
+        if await creation.ensure_transactions_topic():
+            return TRANSACTIONS_TOPIC
     else:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)

@@ -37,6 +37,6 @@ async def heartbeat(request: HeartbeatRequest, ctx: RequestContext) -> Heartbeat
             request.generation_id,
             request.group_instance_id,
         ),
-        refused=refusals.heartbeat,
+        refused=refusals.heartbeat if request.group_id else refusals.without_group_id(refusals.heartbeat),
     )
     return HeartbeatResponse(error_code=int(error))

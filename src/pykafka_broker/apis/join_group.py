@@ -57,7 +57,7 @@ async def join_group(request: JoinGroupRequest, ctx: RequestContext) -> JoinGrou
             protocols=protocols,
             group_instance_id=request.group_instance_id,
         ),
-        refused=refusals.join,
+        refused=refusals.join if request.group_id else refusals.without_group_id(refusals.join),
     )
     protocol_name = result.protocol_name
     if protocol_name is None and ctx.version < FIRST_VERSION_WITH_NULL_PROTOCOL:

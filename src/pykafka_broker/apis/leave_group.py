@@ -43,7 +43,7 @@ async def leave_group(request: LeaveGroupRequest, ctx: RequestContext) -> LeaveG
     result = await groups.answer(
         request.group_id,
         lambda token: events.LeaveGroup(token, groups.now_ms(), request.group_id, members),
-        refused=refusals.leave,
+        refused=refusals.leave if request.group_id else refusals.without_group_id(refusals.leave),
     )
     if ctx.version < BATCHED_VERSION:
         error = result.members[0][1] if result.members and not result.error else result.error

@@ -5,7 +5,8 @@ earliest local (-4), v9 last tiered (-5), v10 a timeout for remote storage, v11 
 
 "Latest" is the high watermark, or the last stable offset for read_committed; for replicas the log end. A
 timestamp finds the first *record* at or after it below that bound; no such record is no error: offset -1,
-timestamp -1.
+timestamp -1. Consumers of a new leader are not told the end, nor that there is no such record, before its
+high watermark has reached the start of its epoch (OFFSET_NOT_AVAILABLE, KIP-207).
 Without tiered storage -4 equals the log start, and -5 and -6 answer -1.
 """
 
@@ -16,6 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.followed_partitions import DEBUGGING_REPLICA_ID, followed
 from pykafka_broker.apis.needs import on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.log.disk.checkpoints import PartitionKey
@@ -29,6 +31,7 @@ from pykafka_broker.protocol.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from pykafka_broker.replication.core.access import (
+    CONSUMER_REPLICA_ID,
     READ_COMMITTED,
     READ_UNCOMMITTED,
     check_leader_epoch,
@@ -65,6 +68,9 @@ FIRST_VERSION = {
 #: More would hold up the event loop, which shares the interpreter with the thread.
 SEARCHES_AT_ONCE = 16
 
+#: Clients of older versions do not know OFFSET_NOT_AVAILABLE.
+OFFSET_NOT_AVAILABLE_VERSION = 5
+
 Asked = dict[PartitionKey, ListOffsetsPartition]
 Answers = dict[PartitionKey, ListOffsetsPartitionResponse]
 
@@ -77,6 +83,8 @@ class _Search(NamedTuple):
     log: PartitionLog
     #: What is found from here on does not count.
     bound: int
+    #: The error where nothing below `bound` is found, if the log's end cannot be told.
+    not_available: KafkaError | None
     run: Callable[[], FoundOffset | None]
 
 
@@ -101,7 +109,7 @@ def _known(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsRespo
     for place, asked in asked_of.items():
         try:
             partition = _checked(place, asked, duplicates, request, ctx)
-            answers[place] = _special(partition, asked, request)
+            answers[place] = _special(partition, asked, request, ctx)
         except KafkaError as error:
             answers[place] = _failed(asked, error)
     return _response(answers)
@@ -116,9 +124,9 @@ async def _search(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffse
             partition = _checked(place, asked, duplicates, request, ctx)
             if asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP:
                 disk = directory_name(partition.log.directory)
-                by_disk.setdefault(disk, []).append(_by_time(place, partition, asked, request))
+                by_disk.setdefault(disk, []).append(_by_time(place, partition, asked, request, ctx))
             else:
-                answers[place] = _special(partition, asked, request)
+                answers[place] = _special(partition, asked, request, ctx)
         except KafkaError as error:
             answers[place] = _failed(asked, error)
     for searches in by_disk.values():
@@ -175,9 +183,26 @@ def _checked(
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     partition = ctx.node.partitions.led(topic, index)
     if partition is None:
-        raise KafkaError(ctx.node.partitions.why_not_led(topic, index))
+        return followed(
+            ctx.node.partitions,
+            topic,
+            index,
+            asked.current_leader_epoch,
+            from_any_replica=request.replica_id == DEBUGGING_REPLICA_ID,
+        )
     check_leader_epoch(partition.leader_epoch, asked.current_leader_epoch)
     return partition
+
+
+def _end_not_available(
+    partition: LedPartition, request: ListOffsetsRequest, ctx: RequestContext
+) -> KafkaError | None:
+    """The error for a consumer while it cannot be told where the log ends (KIP-207)."""
+    if partition.is_end_known or request.replica_id != CONSUMER_REPLICA_ID:
+        return None
+    if ctx.version < OFFSET_NOT_AVAILABLE_VERSION:
+        return KafkaError(ErrorCode.LEADER_NOT_AVAILABLE)
+    return KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE)
 
 
 def _end(log: PartitionLog, request: ListOffsetsRequest) -> int:
@@ -186,10 +211,18 @@ def _end(log: PartitionLog, request: ListOffsetsRequest) -> int:
 
 
 def _special(
-    partition: LedPartition, asked: ListOffsetsPartition, request: ListOffsetsRequest
+    partition: LedPartition, asked: ListOffsetsPartition, request: ListOffsetsRequest, ctx: RequestContext
 ) -> ListOffsetsPartitionResponse:
+    """The offset of a special timestamp.
+
+    Raises:
+        KafkaError: the end of the log cannot be told yet.
+    """
     log = partition.log
     if asked.timestamp == LATEST:
+        error = _end_not_available(partition, request, ctx)
+        if error is not None:
+            raise error
         offset = _end(log, request)
         epoch = partition.leader_epoch
     elif asked.timestamp in (EARLIEST, EARLIEST_LOCAL):
@@ -204,14 +237,19 @@ def _special(
 
 
 def _by_time(
-    place: PartitionKey, partition: LedPartition, asked: ListOffsetsPartition, request: ListOffsetsRequest
+    place: PartitionKey,
+    partition: LedPartition,
+    asked: ListOffsetsPartition,
+    request: ListOffsetsRequest,
+    ctx: RequestContext,
 ) -> _Search:
     log = partition.log
     if asked.timestamp == MAX_TIMESTAMP:
         search = log.reader.search_max_timestamp()
     else:
         search = log.reader.search_timestamp(asked.timestamp)
-    return _Search(place, asked, log, _end(log, request), search)
+    not_available = _end_not_available(partition, request, ctx)
+    return _Search(place, asked, log, _end(log, request), not_available, search)
 
 
 def _carried_out(searches: list[_Search]) -> list[FoundOffset | KafkaError | None]:
@@ -229,6 +267,8 @@ def _found(search: _Search, outcome: FoundOffset | KafkaError | None) -> ListOff
     if isinstance(outcome, KafkaError):
         return _failed(search.asked, outcome)
     if outcome is None or outcome.offset >= search.bound:
+        if search.not_available is not None:
+            return _failed(search.asked, search.not_available)
         return ListOffsetsPartitionResponse(
             partition_index=search.asked.partition_index,
             error_code=0,

@@ -49,7 +49,9 @@ async def offset_delete(request: OffsetDeleteRequest, ctx: RequestContext) -> Of
     result = await ctx.node.groups.answer(
         request.group_id,
         lambda token: events.DeleteOffsets(token, request.group_id, tuple(known)),
-        refused=refusals.delete_offsets,
+        refused=refusals.delete_offsets
+        if request.group_id
+        else refusals.without_group_id(refusals.delete_offsets),
     )
     if result.error:
         return OffsetDeleteResponse(error_code=int(result.error), topics=[])

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.followed_partitions import followed
 from pykafka_broker.apis.needs import on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.protocol.errors import KafkaError
@@ -47,12 +48,12 @@ def offset_for_leader_epoch(
 
 
 def _epoch_end(topic: str, asked: OffsetForLeaderPartition, ctx: RequestContext) -> EpochEndOffset:
-    partition = ctx.node.partitions.led(topic, asked.partition)
-    if partition is None:
-        error = ctx.node.partitions.why_not_led(topic, asked.partition)
-        return EpochEndOffset(error_code=int(error), partition=asked.partition)
+    partitions, epoch = ctx.node.partitions, asked.current_leader_epoch
     try:
-        check_leader_epoch(partition.leader_epoch, asked.current_leader_epoch)
+        partition = partitions.led(topic, asked.partition)
+        if partition is None:
+            partition = followed(partitions, topic, asked.partition, epoch, from_any_replica=False)
+        check_leader_epoch(partition.leader_epoch, epoch)
     except KafkaError as error:
         return EpochEndOffset(error_code=int(error.code), partition=asked.partition)
     epoch, end_offset = partition.end_offset_for_epoch(asked.leader_epoch)

@@ -83,8 +83,8 @@ async def _committed(response: ProduceResponse, pending: Pending) -> ProduceResp
     for answer, waiting in pending:
         error = await waiting
         if error is not ErrorCode.NONE:
+            # The batch stays in the log, and the answer says where.
             answer.error_code = int(error)
-            answer.base_offset = -1
     return response
 
 

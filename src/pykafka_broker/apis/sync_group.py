@@ -45,7 +45,7 @@ async def sync_group(request: SyncGroupRequest, ctx: RequestContext) -> SyncGrou
             protocol_type=request.protocol_type,
             protocol_name=request.protocol_name,
         ),
-        refused=refusals.sync,
+        refused=refusals.sync if request.group_id else refusals.without_group_id(refusals.sync),
     )
     return _response(result)
 

@@ -38,9 +38,9 @@ def cluster_operations(ctx: AdministrationContext) -> int:
 
 
 def alive_brokers(ctx: RequestContext) -> list[tuple[BrokerRegistration, str, int]]:
-    """Unfenced brokers with the address a client of this listener reaches them at."""
+    """Unfenced brokers by their ids, with the address a client of this listener reaches them at."""
     found = []
-    for broker in ctx.node.metadata.image.brokers.values():
+    for _, broker in sorted(ctx.node.metadata.image.brokers.items()):
         address = None if broker.fenced else ctx.node.metadata.advertised(broker.broker_id, ctx.connection)
         if address is not None:
             found.append((broker, *address))

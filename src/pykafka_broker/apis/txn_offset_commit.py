@@ -14,7 +14,7 @@ from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.verification import participation
 from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC
 from pykafka_broker.coordination.groups import refusals
-from pykafka_broker.coordination.transactions.participation import FirstWrite
+from pykafka_broker.coordination.transactions.first_write import FirstWrite
 from pykafka_broker.coordinator.group import events
 from pykafka_broker.coordinator.group.events import CommitResult, PartitionCommit, TopicCommit
 from pykafka_broker.coordinator.txn.state import TopicPartition
@@ -131,7 +131,10 @@ async def _guard(request: TxnOffsetCommitRequest, ctx: RequestContext) -> int:
         how = participation(ctx.version, FIRST_VERSION_WITH_TRANSACTION_ABORTABLE, FIRST_VERSION_THAT_ADDS)
         errors = await ctx.node.participation.ask(write, how, retries=False)
         if errors:
-            raise KafkaError(errors[place])
+            error = errors[place]
+            # The coordinator's broker did not answer: the client is to ask again, and no other broker.
+            is_unanswered = error is ErrorCode.NETWORK_EXCEPTION
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if is_unanswered else error)
     return guard
 
 

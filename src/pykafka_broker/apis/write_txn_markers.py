@@ -39,7 +39,8 @@ def failed(request: WriteTxnMarkersRequest, error: KafkaError) -> WriteTxnMarker
     """The answer where none could be made."""
     outcomes: Outcomes = {}
     for asked in request.markers:
-        outcomes.setdefault(asked.producer_id, {}).update(dict.fromkeys(_partitions(asked), error.code))
+        if partitions := _partitions(asked):
+            outcomes.setdefault(asked.producer_id, {}).update(dict.fromkeys(partitions, error.code))
     return _answer(outcomes)
 
 
@@ -57,22 +58,25 @@ async def write_txn_markers(request: WriteTxnMarkersRequest, ctx: RequestContext
     makes_sense = all(
         NO_PRODUCER not in (asked.producer_id, asked.producer_epoch) for asked in request.markers
     )
-    for asked in request.markers:
-        marker = Marker(
-            asked.producer_id,
-            asked.producer_epoch,
-            asked.transaction_result,
-            asked.coordinator_epoch,
-            asked.transaction_version,
-        )
-        partitions = _partitions(asked)
-        if makes_sense:
-            written = await ctx.node.markers.write_here(marker, partitions)
-        else:
-            written = dict.fromkeys(partitions, ErrorCode.UNKNOWN_SERVER_ERROR)
+    if not makes_sense:
+        return failed(request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+    all_written = await ctx.node.markers.write_all_here(
+        [(_marker(asked), _partitions(asked)) for asked in request.markers]
+    )
+    for asked, written in zip(request.markers, all_written, strict=True):
         if written:
             outcomes.setdefault(asked.producer_id, {}).update(written)
     return _answer(outcomes)
+
+
+def _marker(asked: WritableTxnMarker) -> Marker:
+    return Marker(
+        asked.producer_id,
+        asked.producer_epoch,
+        asked.transaction_result,
+        asked.coordinator_epoch,
+        asked.transaction_version,
+    )
 
 
 def _partitions(asked: WritableTxnMarker) -> list[TopicPartition]:

@@ -6,6 +6,8 @@ runs a pure core of `coordinator/` over a partition's log.
     groups/             the group service, over one shard per partition of `__consumer_offsets`
     transactions/       the transaction service, over one shard per partition of `__transaction_state`
     shards              finds the shard of an id, and makes shards from logs
+    marker_routes       brings markers to the leaders of partitions: transaction_markers writes those led here
+    broker_queues       gathers what other brokers are asked into requests
 
 Both services have the same parts. An API handler builds the event of its request; `service.answer(id,
 event_with, refused=...)` routes it to the shard of the id. `service.shards` loads and unloads partitions and

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from typing import Any, Protocol
 
 from pykafka_broker.cluster.image import ClusterImage
@@ -74,8 +74,15 @@ class CoordinatorTopic:
     def lead(self, partition: Partition) -> None:
         """Load a partition that this node leads from now on."""
         self._log.lead(partition)
-        partition.log.on_advance.append(self._advanced)
-        task = asyncio.get_running_loop().create_task(self._load(partition))
+        log = partition.log
+        log.on_advance.append(self._advanced)
+        loading = self._shards.load(
+            partition.partition,
+            self.batches(log),
+            leader_epoch=partition.leader_epoch,
+            high_watermark=log.state.high_watermark,
+        )
+        task = asyncio.get_running_loop().create_task(self._load(log, loading))
         self._loading.add(task)
         task.add_done_callback(self._loading.discard)
 
@@ -100,11 +107,8 @@ class CoordinatorTopic:
             await asyncio.wait(list(self._loading))
 
     async def ensure(self) -> bool:
-        """Make sure that the topic exists and is served; True if it is."""
-        if not self._log.is_led and not await self._creation.create_internal(self.name):
-            return False
-        await self.loaded()
-        return True
+        """Make sure that the topic exists; True if it does."""
+        return self._log.is_led or await self._creation.create_internal(self.name)
 
     def batches(self, log: PartitionLog) -> AsyncIterator[bytes]:
         """Read the log of a partition to its end, as much at a time as configured."""
@@ -113,22 +117,16 @@ class CoordinatorTopic:
     def _advanced(self, state: LogState) -> None:
         self._shards.on_high_watermark(state.identity.partition, state.high_watermark)
 
-    async def _load(self, partition: Partition) -> None:
-        log = partition.log
+    async def _load(self, log: PartitionLog, loading: Coroutine[Any, Any, bool]) -> None:
         started_ms = self._log.now_ms()
         try:
-            await self._shards.load(
-                partition.partition,
-                self.batches(log),
-                leader_epoch=partition.leader_epoch,
-                high_watermark=log.state.high_watermark,
-            )
+            is_served = await loading
         except Exception:
             self._logger.exception(
                 "%s-%d cannot be read, what it holds is not served", log.topic, log.partition
             )
             return
-        if log.state.log_end_offset:
+        if is_served and log.state.log_end_offset:
             self._logger.info(
                 "Finished loading of metadata from %s-%d in %dms",
                 log.topic,

@@ -7,6 +7,7 @@ metadata and settings; handlers ask the services.
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -15,17 +16,20 @@ from pykafka_broker.coordination.coordinator_topic import CoordinatorTopic
 from pykafka_broker.coordination.groups.follower import GroupFollower
 from pykafka_broker.coordination.groups.service import GroupService
 from pykafka_broker.coordination.groups.settings import coordinator_config
+from pykafka_broker.coordination.marker_routes import MarkerRoutes
 from pykafka_broker.coordination.ports import CoordinatorPorts
 from pykafka_broker.coordination.topic_creation import TopicCreation
 from pykafka_broker.coordination.topic_log import TopicLog
 from pykafka_broker.coordination.transaction_markers import TransactionMarkers
 from pykafka_broker.coordination.transactions.follower import TransactionFollower
 from pykafka_broker.coordination.transactions.participation import TransactionParticipation
+from pykafka_broker.coordination.transactions.remote_markers import RemoteMarkers
+from pykafka_broker.coordination.transactions.remote_participation import RemoteParticipation
 from pykafka_broker.coordination.transactions.service import TransactionService
 from pykafka_broker.coordination.transactions.settings import transaction_config
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.machine.wall_timers import WallTimers
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.format import random_uuid
 from pykafka_broker.replication.partition import Partition
 
@@ -54,12 +58,13 @@ class Coordinators:
             logger=logging.getLogger("kafka.coordinator.group.GroupCoordinator"),
         )
 
+        request_timeout_ms = config["request.timeout.ms"]
+        #: For coordinators on other nodes, which try again where a partition is still being loaded.
         self.markers = TransactionMarkers(
-            _LoadedOffsets(self.offsets_topic, self.groups),
-            node.partitions,
-            node.logs,
-            node.metadata,
-            timers.now_ms,
+            self.groups, node.partitions, node.logs, timers.now_ms, request_timeout_ms
+        )
+        own_markers = TransactionMarkers(
+            _LoadedOffsets(self.groups), node.partitions, node.logs, timers.now_ms, request_timeout_ms
         )
         transactions_log = TopicLog(TRANSACTIONS_TOPIC, timers.now_ms)
         self.transactions = TransactionService(
@@ -67,9 +72,15 @@ class Coordinators:
             transactions_log,
             timers,
             allocate_producer_id=node.producer_ids.next_id,
-            markers=self.markers,
+            markers=MarkerRoutes(
+                node.node_id, node.metadata, own_markers, RemoteMarkers(node.others.markers)
+            ),
         )
-        self.participation = TransactionParticipation(self.transactions)
+        self.participation = TransactionParticipation(
+            self.transactions,
+            partial(_transaction_coordinator, self.transactions, node),
+            RemoteParticipation(node.others.questions, timers.now_ms),
+        )
         self.transactions_topic = CoordinatorTopic(
             transactions_log,
             self.transactions.shards,
@@ -120,15 +131,28 @@ class Coordinators:
 
 
 class _LoadedOffsets:
-    """Writes markers into `__consumer_offsets` once its partitions have been loaded."""
+    """Writes markers into a partition of `__consumer_offsets` once it has been loaded."""
 
-    def __init__(self, topic: CoordinatorTopic, groups: GroupService) -> None:
-        self._topic = topic
+    def __init__(self, groups: GroupService) -> None:
         self._groups = groups
 
     async def complete_transaction(self, partition: int, marker: Marker) -> ErrorCode:
-        await self._topic.loaded()
+        await self._groups.shards.loaded(partition)
         return await self._groups.complete_transaction(partition, marker)
+
+
+def _transaction_coordinator(
+    transactions: TransactionService, node: CoordinatorPorts, transactional_id: str
+) -> int | None:
+    """The broker that coordinates an id; None for this node, and while there is no topic of ids."""
+    try:
+        partition = transactions.partition_for(transactional_id)
+    except KafkaError:
+        return None
+    registration = node.metadata.image.partition(TRANSACTIONS_TOPIC, partition)
+    if registration is None or registration.leader == node.node_id:
+        return None
+    return registration.leader
 
 
 def _new_uuid() -> str:

@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 from pykafka_broker.cluster.events import CreateTopicResult, NewTopic
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.config import BrokerConfig
+from pykafka_broker.coordination.broker_queues import Brokers
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.machine.clock import Clock
@@ -102,9 +103,19 @@ class ProducerIds(Protocol):
         ...
 
 
+class OtherBrokers(NamedTuple):
+    """The other brokers of the cluster, over connections for each purpose: markers wait for replicas, and
+    nothing else is to wait behind them.
+    """
+
+    markers: Brokers
+    questions: Brokers
+
+
 class CoordinatorPorts(NamedTuple):
     """All of these together."""
 
+    node_id: int
     clock: Clock
     configs: Configs
     metadata: Metadata
@@ -113,3 +124,4 @@ class CoordinatorPorts(NamedTuple):
     threads: Threads
     cold_reads: ColdReads
     producer_ids: ProducerIds
+    others: OtherBrokers

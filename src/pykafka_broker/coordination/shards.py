@@ -14,7 +14,7 @@ brings its answer for that case, `refused`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from typing import Any, Generic, Protocol, TypeVar, Union
 
 from pykafka_broker.coordination.partition_work import PartitionWork
@@ -64,11 +64,22 @@ class LoadedPartition(NamedTuple, Generic[State]):
 
 
 class _Loading(Generic[State, Event]):
-    """A partition whose log is being read, and the actions that wait for its shard."""
+    """A partition whose log is being read, and the actions that wait for its shard.
 
-    def __init__(self) -> None:
-        self.high_watermark = 0
+    Without a `high_watermark` everything in the log counts as committed.
+    """
+
+    def __init__(self, leader_epoch: int, high_watermark: int | None) -> None:
+        self.leader_epoch = leader_epoch
+        self.has_high_watermark = high_watermark is not None
+        self.high_watermark = high_watermark or 0
         self.afterwards: list[Callable[[Shard[State, Event]], None]] = []
+        #: Done when the partition is served, or no longer to be served.
+        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def on_high_watermark(self, offset: int) -> None:
+        """Everything below `offset` is committed."""
+        self.high_watermark = max(self.high_watermark, offset)
 
 
 class Shards(Generic[State, Event]):
@@ -145,15 +156,18 @@ class Shards(Generic[State, Event]):
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
         return string_hash_abs(key) % self._partition_count
 
-    async def load(
+    def load(
         self,
         partition: int,
         batches: Iterable[Buffer] | AsyncIterator[Buffer],
         *,
         leader_epoch: int,
         high_watermark: int | None = None,
-    ) -> None:
-        """Serve a partition from now on, after reading its log.
+    ) -> Coroutine[Any, Any, bool]:
+        """Serve a partition from now on, after reading its log; requests are told so at once.
+
+        The awaited result is False if the partition was unloaded, or loaded once more, meanwhile: nothing of
+        this load is served then, and a log that fails is not looked at any more.
 
         `batches` yields buffers of whole record batches, from the log's start to its end. `high_watermark` is
         needed where the log's end may not be committed yet; answers then wait until it is.
@@ -163,39 +177,59 @@ class Shards(Generic[State, Event]):
 
         """
         self.unload(partition)
-        loading: _Loading[State, Event] = _Loading()
+        loading: _Loading[State, Event] = _Loading(leader_epoch, high_watermark)
         self._partitions[partition] = loading
+        return self._load(partition, batches, loading)
+
+    async def _load(
+        self,
+        partition: int,
+        batches: Iterable[Buffer] | AsyncIterator[Buffer],
+        loading: _Loading[State, Event],
+    ) -> bool:
         loader = self._new_loader()
         try:
             unpaused = 0
             async for buffer in _each(batches):
-                if self._partitions.get(partition) is not loading:
-                    return  # unloaded, or loaded once more, meanwhile
+                if loading.over.done():
+                    return False
                 unpaused += loader.add(buffer)
                 if unpaused >= RECORDS_PER_TURN:
                     unpaused = 0
                     await let_others_run()
-            while not loader.digest(RECORDS_PER_TURN):
+            while not (loading.over.done() or loader.digest(RECORDS_PER_TURN)):
                 await let_others_run()
-            state = loader.state()
-        except BaseException:
-            if self._partitions.get(partition) is loading:
-                del self._partitions[partition]
+            if loading.over.done():
+                return False
+            written = loader.end_offset
+            committed = loading.high_watermark if loading.has_high_watermark else written
+            shard = self._new_shard(
+                LoadedPartition(partition, loading.leader_epoch, loader.state(), written, committed)
+            )
+        except BaseException as error:
+            if not loading.over.done():
+                self.unload(partition)
+            elif isinstance(error, Exception):
+                return False
             raise
-        if self._partitions.get(partition) is not loading:
-            return
-        written = loader.end_offset
-        committed = max(written if high_watermark is None else high_watermark, loading.high_watermark)
-        shard = self._new_shard(LoadedPartition(partition, leader_epoch, state, written, committed))
         self._partitions[partition] = shard
+        loading.over.set_result(None)
         for action in loading.afterwards:
             action(shard)
+        return True
+
+    async def loaded(self, partition: int) -> None:
+        """Return when this partition is not being loaded."""
+        while isinstance(loading := self._partitions.get(partition), _Loading):
+            await asyncio.shield(loading.over)
 
     def unload(self, partition: int) -> None:
         """Stop serving a partition: all callers that wait are told to look for the coordinator again."""
-        shard = self._partitions.pop(partition, None)
-        if isinstance(shard, Shard):
-            shard.close(KafkaError(ErrorCode.NOT_COORDINATOR))
+        found = self._partitions.pop(partition, None)
+        if isinstance(found, Shard):
+            found.close(KafkaError(ErrorCode.NOT_COORDINATOR))
+        elif found is not None:
+            found.over.set_result(None)
         self.work.cancel(partition)
 
     def close(self) -> None:
@@ -214,7 +248,7 @@ class Shards(Generic[State, Event]):
         if isinstance(shard, Shard):
             shard.on_commit(offset)
         elif shard is not None:
-            shard.high_watermark = offset
+            shard.on_high_watermark(offset)
 
     def for_each(self, action: Callable[[Shard[State, Event]], None]) -> None:
         """Do something with every shard: now, or, where the log is still being read, when that is done."""

@@ -3,6 +3,9 @@
 Several clients that ask for the same missing topic at once cause one creation and all wait for it. A topic
 that was just deleted is not created by the first request that names it: its client may be waiting until the
 topic is gone (`cluster/deleted_topics.py`).
+
+In a cluster the internal topics get the replication factor that is configured, or are not created while too
+few brokers live, as with Apache Kafka. A broker that is the only one by its configuration takes what it has.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
+from functools import partial
 
 from pykafka_broker.cluster.deleted_topics import DeletedTopics
 from pykafka_broker.cluster.events import NewTopic
@@ -20,8 +24,12 @@ from pykafka_broker.coordination.ports import Configs, Controller, Metadata
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.format import random_uuid
+from pykafka_broker.system.repeated_lines import RepeatedLines
 
 logger = logging.getLogger("kafka.server.AutoTopicCreationManager")
+
+#: The longest wait of a client for an internal topic. It asks again; a controller may be long in coming.
+INTERNAL_TOPIC_PATIENCE_MS = 2_000
 
 
 class TopicCreation:
@@ -32,6 +40,7 @@ class TopicCreation:
         self._metadata = metadata
         self._configs = configs
         self._clock = clock
+        self._lines = RepeatedLines(logger, clock.now_ms)
         self._just_deleted = DeletedTopics()
         self._under_way: dict[str, asyncio.Task[bool]] = {}
 
@@ -58,8 +67,22 @@ class TopicCreation:
             await asyncio.wait(tasks)
 
     async def create_internal(self, name: str) -> bool:
-        """Create an internal topic if it is missing; return whether it exists now."""
-        return name in self._metadata.image.topics or await asyncio.shield(self._start(name))
+        """Create an internal topic if it is missing; return whether it exists now.
+
+        The creation goes on where it takes longer than a client should wait.
+        """
+        if name in self._metadata.image.topics:
+            return True
+        creating = self._start(name)
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        end = partial(_end, over)
+        creating.add_done_callback(lambda _: end())
+        timer = self._clock.call_at(self._clock.monotonic_ms() + INTERNAL_TOPIC_PATIENCE_MS, end)
+        try:
+            await over
+        finally:
+            timer.cancel()
+        return creating.done() and creating.result()
 
     def _start(self, name: str) -> asyncio.Task[bool]:
         task = self._under_way.get(name)
@@ -74,24 +97,35 @@ class TopicCreation:
                 [self._new_topic(name)], timeout_ms=self._configs.current["request.timeout.ms"]
             )
         except KafkaError as error:
-            logger.warning("Topic %s could not be created: %s", name, error)
+            self._failed(name, str(error))
             return False
         if result.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-            logger.warning("Topic %s could not be created: %s: %s", name, result.error.name, result.message)
+            self._failed(name, f"{result.error.name}: {result.message}")
             return False
         return True
+
+    def _failed(self, name: str, why: str) -> None:
+        text = f"Topic {name} could not be created: {why}"
+        self._lines.log(logging.WARNING, "failed", name, text)
 
     def _new_topic(self, name: str) -> NewTopic:
         config = self._configs.current
         internal = CREATED_WITH.get(name)
         if internal is None:
             return NewTopic(name, random_uuid(), -1, -1)
-        # A cluster smaller than the configured factor shall work all the same; brokers that join raise it.
-        alive = sum(broker.active for broker in self._metadata.image.brokers.values())
+        replication_factor = config[internal.replication_factor_key]
+        if config.standalone:
+            alive = sum(broker.active for broker in self._metadata.image.brokers.values())
+            replication_factor = max(1, min(replication_factor, alive))
         return NewTopic(
             name,
             random_uuid(),
             config[internal.partitions_key],
-            max(1, min(config[internal.replication_factor_key], alive)),
+            replication_factor,
             configs=tuple(internal.configs(config).items()),
         )
+
+
+def _end(over: asyncio.Future[None]) -> None:
+    if not over.done():
+        over.set_result(None)

@@ -1,17 +1,18 @@
-"""Writes transaction markers into the partitions that this node leads.
+"""Writes transaction markers into the partitions that this node leads, for coordinators here and elsewhere.
 
 Markers for partitions of `__consumer_offsets` go through the group coordinator, which has to learn whether
-the offsets of the transaction count now. All others are appended like any batch of a coordinator.
+the offsets of the transaction count now. All others are appended like any batch of a coordinator, and count
+as written once all replicas in sync have them.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Protocol
 
 from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC
-from pykafka_broker.coordination.ports import HostedLogs, LedPartitions, Metadata
+from pykafka_broker.coordination.ports import HostedLogs, LedPartitions
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.coordinator.txn.state import TopicPartition
 from pykafka_broker.log.partition.rolling import NamesDue
@@ -25,73 +26,77 @@ class OffsetMarkers(Protocol):
     """Writes markers into the partitions of `__consumer_offsets`."""
 
     async def complete_transaction(self, partition: int, marker: Marker) -> ErrorCode:
-        """Write one marker once the partition has been loaded; return the outcome."""
+        """Write one marker; return the outcome once it is committed."""
         ...
 
 
 class TransactionMarkers:
-    """The `MarkerWriter` of a transaction coordinator whose partitions are all led by its own node."""
+    """Event loop only. `timeout_ms` is the longest wait for replicas, `request.timeout.ms`."""
 
     def __init__(
         self,
         offsets: OffsetMarkers,
         partitions: LedPartitions,
         logs: HostedLogs,
-        metadata: Metadata,
         now_ms: Callable[[], int],
+        timeout_ms: int,
     ) -> None:
         self._offsets = offsets
         self._partitions = partitions
         self._logs = logs
-        self._metadata = metadata
         self._now_ms = now_ms
-
-    async def write(
-        self, marker: Marker, partitions: Iterable[TopicPartition]
-    ) -> Mapping[TopicPartition, ErrorCode]:
-        """Write `marker` into each partition that still exists; see `MarkerWriter`."""
-        image = self._metadata.image
-        return await self.write_here(
-            marker, [each for each in partitions if image.partition(each.topic, each.partition) is not None]
-        )
+        self._timeout_ms = timeout_ms
 
     async def write_here(
         self, marker: Marker, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
-        """Write `marker` into each partition, which this node has to lead; return the outcome of each."""
+        """Write `marker` into each partition, which this node has to lead; return the outcome of each.
+
+        All partitions are appended to before the first is waited for. One that is named twice gets one
+        marker, as in Apache Kafka.
+        """
         results: dict[TopicPartition, ErrorCode] = {}
-        waiting: list[tuple[TopicPartition, Awaitable[ErrorCode]]] = []
+        waiting: dict[TopicPartition, Awaitable[ErrorCode]] = {}
         batch = build_marker_batch(
             EndTransactionMarker(marker.commit, marker.coordinator_epoch),
             producer_id=marker.producer_id,
             producer_epoch=marker.producer_epoch,
             timestamp_ms=self._now_ms(),
         )
-        for each in partitions:
+        for each in dict.fromkeys(partitions):
             partition = self._partitions.led(each.topic, each.partition)
+            results[each] = ErrorCode.NONE
             if partition is None:
                 results[each] = self._partitions.why_not_led(each.topic, each.partition)
             elif each.topic == OFFSETS_TOPIC:
-                results[each] = await self._offsets.complete_transaction(each.partition, marker)
+                waiting[each] = self._offsets.complete_transaction(each.partition, marker)
             else:
                 try:
                     acknowledged = self._append(partition, batch, marker)
                 except NamesDue as due:
-                    acknowledged = asyncio.ensure_future(self._append_later(each, batch, marker, due))
+                    acknowledged = self._append_later(each, batch, marker, due)
                 except KafkaError as error:
                     results[each] = error.code
                     continue
-                results[each] = ErrorCode.NONE
                 if acknowledged is not None:
-                    waiting.append((each, acknowledged))
-        for each, acknowledgement in waiting:
-            results[each] = await acknowledgement
+                    waiting[each] = acknowledged
+        if len(waiting) == 1:
+            [(each, answer)] = waiting.items()
+            results[each] = await answer
+        elif waiting:
+            results.update(zip(waiting, await asyncio.gather(*waiting.values()), strict=True))
         return results
+
+    async def write_all_here(
+        self, markers: Iterable[tuple[Marker, Iterable[TopicPartition]]]
+    ) -> list[dict[TopicPartition, ErrorCode]]:
+        """The same for many markers; one that has to wait for replicas does not hold up the others."""
+        return await asyncio.gather(*(self.write_here(marker, partitions) for marker, partitions in markers))
 
     def _append(self, partition: Partition, batch: bytes, marker: Marker) -> Awaitable[ErrorCode] | None:
         """Append the marker; the acknowledgement to wait for, None if it is acknowledged."""
         end = partition.append_internal(batch, self._now_ms(), transaction_version=marker.transaction_version)
-        return partition.acknowledged(end, ACKS_ALL)
+        return partition.acknowledged(end, ACKS_ALL, self._timeout_ms)
 
     async def _append_later(
         self, place: TopicPartition, batch: bytes, marker: Marker, due: NamesDue

@@ -56,6 +56,10 @@ class LogConfig(NamedTuple):
     transaction_partition_verification_enable: bool = True
     min_insync_replicas: int = 1
     unclean_leader_election_enable: bool = False
+    #: Followers that are sent records no faster than the broker allows; entries `partition:broker`, or `*`.
+    leader_replication_throttled_replicas: tuple[str, ...] = ()
+    #: Replicas that fetch records no faster than the broker allows, in the same form.
+    follower_replication_throttled_replicas: tuple[str, ...] = ()
 
     @property
     def is_compacted(self) -> bool:

@@ -1,25 +1,24 @@
 """The partitions held by this node, and the rules of replication around their logs.
 
-    core/                the decisions: high watermark, ISR, who may read and write (pure)
-    partition.py         one partition: its log and its state in the core
-    replica_manager.py   all partitions, kept as the metadata image says
-    log_dir_moves.py     moves a partition from one log directory to another
+    core/                  the decisions: high watermark, ISR, who may read and write, and what an answer of a
+                           leader means (pure)
+    partition.py           one partition: its log and its state in the core
+    replica_manager.py     all partitions, kept as the metadata image says
+    log_dir_moves.py       moves a partition from one log directory to another
+    replica_fetcher.py     copies partitions from one leading broker
+    replica_fetchers.py    all fetchers, as the metadata names leaders
+    broker_connections.py  connections to other brokers, for the coordinators
 
 Fetches of assigned followers come in through `apis/fetch_plan.py`: `Partition.follower_fetched` hands a
 `FollowerFetched` to `core.transitions.transition`, moves the high watermark, and gives the effect,
-`AlterPartition`, to the port `IsrChanges`. With acks=all, `Partition.acknowledged` waits for the high
-watermark where followers count.
+`AlterPartition`, to the port `IsrChanges` (`broker/isr_changes.py`). With acks=all, `Partition.acknowledged`
+waits for the high watermark where followers count; `Partition.deleted` waits for the low watermark.
 
-Every partition has one replica so far, and no broker follows another. Replication between brokers will add:
+A partition that is given to other brokers is dropped like one of a deleted topic: `ReplicaManager` resigns
+it, tells its `Roles`, and deletes its log.
 
-* AlterPartition in `metadata/controller_channel.py`, and an `IsrChanges` that asks for it in place of
-  `broker/isr_changes.py` `RefusedIsrChanges`.
-* `replica_fetchers.py`, above `partition.py`, fetches from leaders: one fetcher per leading broker, on the
-  client in `client/`. `ReplicaManager` tells it through `Roles.follow` which partitions are led elsewhere; it
-  writes to their logs through `Partition`, beside `append`: batches as the leader has them, the
-  leader's high watermark and log start offset, and truncation to the epoch at which the logs diverge. The
-  broker starts and stops the fetchers beside `LogDirMoves`.
-* A partition that is reassigned away: `ReplicaManager.apply` only removes partitions of deleted topics, and
-  passes over a partition whose replicas no longer include this node. Like Kafka's StopReplica, it then has to
-  resign that partition, tell its `Roles`, stop its fetcher, and delete its log.
+Where this node follows, `replica_fetchers.py` is told so through `Roles.follow`. A fetcher gives batches as
+the leader has them to `PartitionLog.replica_writer`, goes by the leader's high watermark and log start
+offset, and truncates to the epoch at which the logs diverge. The broker starts and stops the fetchers
+(`broker/replica_fetching.py`).
 """

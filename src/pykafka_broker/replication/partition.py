@@ -10,10 +10,12 @@ leadership changes, so that replication costs them nothing. Fetches of followers
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
 from pykafka_broker.cluster.image import NO_LEADER, BrokerRegistration, PartitionRegistration
+from pykafka_broker.cluster.partitions import has_online_directory
 from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.partition.limit import Limit
@@ -25,21 +27,41 @@ from pykafka_broker.machine.clock import Clock
 from pykafka_broker.machine.step import Start
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.replication.core.access import ACKS_ALL, limit_for_replica, not_enough_replicas
+from pykafka_broker.replication.core.access import (
+    ACKS_ALL,
+    is_end_known,
+    limit_for_replica,
+    not_enough_replicas,
+    outcome_of_committed,
+)
 from pykafka_broker.replication.core.events import (
     AlterPartition,
+    BrokersChanged,
     Event,
     FollowerFetched,
-    IsrChangeRefused,
+    IsrChangeAnswered,
     TimePassed,
 )
 from pykafka_broker.replication.core.high_watermark import commits_at_once, high_watermark
 from pykafka_broker.replication.core.in_sync import is_under_min_isr
-from pykafka_broker.replication.core.state import NO_BROKER_EPOCH, Leadership, LogOffsets
-from pykafka_broker.replication.core.transitions import ReplicationSettings, lead, transition
+from pykafka_broker.replication.core.low_watermark import low_watermark
+from pykafka_broker.replication.core.nearest import nearest_replica
+from pykafka_broker.replication.core.state import (
+    NO_BROKER_EPOCH,
+    UNKNOWN_OFFSET,
+    Leadership,
+    LogOffsets,
+)
+from pykafka_broker.replication.core.throttling import RateLimit, is_throttled
+from pykafka_broker.replication.core.transitions import ReplicationSettings, is_outdated, lead, transition
 from pykafka_broker.system.named_tuple import NamedTuple
 
+logger = logging.getLogger("kafka.cluster.Partition")
+
 Result = TypeVar("Result")
+
+#: In DeleteRecords: up to the high watermark.
+HIGH_WATERMARK = -1
 
 
 class SyncThreads(Protocol):
@@ -58,12 +80,12 @@ class IsrChanges(Protocol):
         topic_id: bytes,
         partition: int,
         change: AlterPartition,
-        refused: Callable[[IsrChangeRefused], None],
+        answered: Callable[[IsrChangeAnswered], None],
     ) -> None:
-        """Ask for `change`, filling in this node's own broker epoch.
+        """Ask for `change`, filling in this node's own broker epoch, until the controller has answered.
 
-        A change that the controller makes comes with the next image; call `refused`, at once or later, if the
-        controller does not make it. A partition asks for no other change meanwhile.
+        `answered` is called with the answer, at once or later. A change that the controller makes comes with
+        the next image too, before or after that.
         """
         ...
 
@@ -77,7 +99,9 @@ class PartitionPorts(NamedTuple):
     isr_changes: IsrChanges
     #: A broker as the newest image has it; None if it is not registered.
     registration_of: Callable[[int], BrokerRegistration | None]
-    #: Kafka's default of `replica.lag.time.max.ms`; the key is read when ISR changes are made.
+    #: What may be sent to throttled followers.
+    follower_rate: RateLimit
+    #: `replica.lag.time.max.ms`
     lag_time_max_ms: int = 30_000
 
 
@@ -89,19 +113,39 @@ class _Waiting(NamedTuple):
     answer: asyncio.Future[ErrorCode]
 
 
+class _Deleting(NamedTuple):
+    """A client that waits until every live replica has deleted what is below `offset`."""
+
+    offset: int
+    answer: asyncio.Future[ErrorCode]
+
+
+class DeletedRecords(NamedTuple):
+    """The records below `offset` are deleted here, and on every live replica those below `low_watermark`."""
+
+    offset: int
+    low_watermark: int
+
+
 class Partition:
     """One replica held here, led here while `is_leader`. Event loop only."""
 
     __slots__ = (
         "_commits_at_once",
         "_defers_names",
+        "_deleting",
         "_flushing",
+        "_is_throttled_leader",
         "_is_under_min_isr",
         "_leadership",
+        "_lost",
         "_ports",
+        "_registration",
         "_waiting",
         "acknowledges_at_once",
+        "is_in_sync",
         "is_leader",
+        "is_throttled_follower",
         "leader",
         "leader_epoch",
         "log",
@@ -121,10 +165,17 @@ class Partition:
         self.leader = NO_LEADER
         self.leader_epoch = -1
         self.is_leader = False
+        #: This replica is in the ISR of the metadata.
+        self.is_in_sync = False
         #: Appended records may be acknowledged at once, whatever acks a producer asks for.
         self.acknowledges_at_once = False
         self._ports = ports
+        self._throttle(log.state.config)
         self._leadership: Leadership | None = None
+        #: What the metadata says of the partition that is led here.
+        self._registration: PartitionRegistration | None = None
+        #: The replicas whose log directories are out of service.
+        self._lost: frozenset[int] = frozenset()
         # Flags that appends read, worked out by `_lead`.
         self._commits_at_once = False
         self._is_under_min_isr = False
@@ -133,6 +184,7 @@ class Partition:
         #: Runs while something appended has to be on disk before it may be acknowledged (`flush.messages`).
         self._flushing: asyncio.Task[None] | None = None
         self._waiting: list[_Waiting] = []
+        self._deleting: list[_Deleting] = []
 
     def __repr__(self) -> str:
         return f"Partition({self.topic}-{self.partition}, epoch={self.leader_epoch}, leader={self.is_leader})"
@@ -142,16 +194,25 @@ class Partition:
     def become(self, registration: PartitionRegistration) -> None:
         """Take up the role that the metadata gives."""
         node_id, log = self._ports.node_id, self.log
+        if self._leadership is not None and is_outdated(self._leadership, registration):
+            return
+        self.is_in_sync = node_id in registration.isr
         if registration.leader != node_id:
-            self.resign()
+            is_new_epoch = registration.leader_epoch != self.leader_epoch
+            self._resign()
             self.leader = registration.leader
             self.leader_epoch = registration.leader_epoch
+            if is_new_epoch:
+                log.state.wake_waiting()  # parked fetches for which another broker is to be asked
             return
-        if registration.leader_epoch != self.leader_epoch:
+        is_new_epoch = registration.leader_epoch != self.leader_epoch
+        if is_new_epoch:
             log.epoch_file.begin(registration.leader_epoch)
         self.leader = node_id
         self.leader_epoch = registration.leader_epoch
         self.is_leader = True
+        self._registration = registration
+        self._look_at_directories(registration)
         self._lead(
             lead(
                 self._leadership,
@@ -162,21 +223,41 @@ class Partition:
                 self._ports.clock.monotonic_ms(),
             )
         )
+        if self._deleting:
+            self._look_at_deletions()
+        if is_new_epoch:
+            log.state.wake_waiting()  # parked fetches of followers in the epoch before
 
     def resign(self) -> None:
         """Lead the partition no more. Producers that wait for followers have to ask the next leader."""
+        was_leader = self.is_leader
+        self._resign()
+        if was_leader:
+            self.log.state.wake_waiting()
+
+    def _resign(self) -> None:
+        if self._deleting:
+            self._answer_deleting(lambda _: ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if self._waiting and self._waits_for_followers():
-            self._answer(ErrorCode.NOT_LEADER_OR_FOLLOWER, lambda each: each.required_acks == ACKS_ALL)
+            self._answer(
+                lambda each: ErrorCode.NOT_LEADER_OR_FOLLOWER if each.required_acks == ACKS_ALL else None
+            )
         self.leader = NO_LEADER
         self.is_leader = False
-        self._leadership = None
+        self._leadership = self._registration = None
         self._commits_at_once = self._is_under_min_isr = self.acknowledges_at_once = False
 
     def configure(self, config: LogConfig) -> None:
         """Apply the topic's changed settings."""
         self.log.state.reconfigure(config)
+        self._throttle(config)
         if self._leadership is not None:
             self._lead(self._leadership._replace(min_insync_replicas=config.min_insync_replicas))
+
+    def _throttle(self, config: LogConfig) -> None:
+        here = self.partition, self._ports.node_id
+        self._is_throttled_leader = is_throttled(config.leader_replication_throttled_replicas, *here)
+        self.is_throttled_follower = is_throttled(config.follower_replication_throttled_replicas, *here)
 
     def _lead(self, leadership: Leadership) -> None:
         self._leadership = leadership
@@ -192,11 +273,18 @@ class Partition:
         self._lead(step.state)
         for effect in step.effects:
             assert isinstance(effect, Start) and isinstance(effect.work, AlterPartition)
+            logger.info(
+                "[Partition %s] Asking for the ISR %s instead of %s (high watermark %d, log end %d).",
+                self.log.name,
+                [replica_id for replica_id, _ in effect.work.new_isr],
+                list(step.state.isr.committed),
+                *self._log_offsets(),
+            )
             self._ports.isr_changes.alter_partition(
-                self.topic_id, self.partition, effect.work, self._isr_change_refused
+                self.topic_id, self.partition, effect.work, self._isr_change_answered
             )
 
-    def _isr_change_refused(self, event: IsrChangeRefused) -> None:
+    def _isr_change_answered(self, event: IsrChangeAnswered) -> None:
         if self._leadership is not None:
             self._take(event)
 
@@ -280,7 +368,7 @@ class Partition:
             clock = self._ports.clock
             timer = clock.call_at(
                 clock.monotonic_ms() + timeout_ms,
-                lambda: self._answer(ErrorCode.REQUEST_TIMED_OUT, lambda each: each is waiting),
+                lambda: self._answer(lambda each: ErrorCode.REQUEST_TIMED_OUT if each is waiting else None),
             )
             waiting.answer.add_done_callback(lambda _: timer.cancel())
         return waiting.answer
@@ -298,8 +386,8 @@ class Partition:
             producer_id, producer_epoch, sequence, bumps_epoch=bumps_epoch, now_ms=now_ms
         )
 
-    def delete_records(self, before_offset: int) -> int:
-        """DeleteRecords up to an offset (-1: the high watermark); the new low watermark.
+    def delete_records(self, before_offset: int) -> DeletedRecords:
+        """Delete the records below an offset (-1: the high watermark) here; followers do as they hear of it.
 
         Raises:
             KafkaError: POLICY_VIOLATION for a topic that is only compacted, OFFSET_OUT_OF_RANGE beyond the
@@ -308,7 +396,46 @@ class Partition:
         cleanup_policy = self.log.state.config.cleanup_policy
         if "delete" not in cleanup_policy and cleanup_policy:
             raise KafkaError(ErrorCode.POLICY_VIOLATION)
-        return self.log.trimmer.delete_records(before_offset)
+        offset = self.log.state.high_watermark if before_offset == HIGH_WATERMARK else before_offset
+        self.log.trimmer.delete_records(before_offset)
+        return DeletedRecords(offset, self.low_watermark)
+
+    def deleted(self, offset: int, timeout_ms: int) -> Awaitable[ErrorCode] | None:
+        """None if every live replica has deleted the records below `offset`, else an awaitable for that.
+
+        It gives REQUEST_TIMED_OUT after `timeout_ms`, NOT_LEADER_OR_FOLLOWER if another broker leads first.
+        """
+        if offset <= self.low_watermark:
+            return None
+        deleting = _Deleting(offset, asyncio.get_running_loop().create_future())
+        self._deleting.append(deleting)
+        clock = self._ports.clock
+        timer = clock.call_at(
+            clock.monotonic_ms() + timeout_ms,
+            lambda: self._answer_deleting(
+                lambda each: ErrorCode.REQUEST_TIMED_OUT if each is deleting else None
+            ),
+        )
+        deleting.answer.add_done_callback(lambda _: timer.cancel())
+        return deleting.answer
+
+    @property
+    def low_watermark(self) -> int:
+        """Everything below is deleted on all live replicas; -1 while one has not told where it starts."""
+        leadership, log_start_offset = self._leadership, self.log.state.log_start_offset
+        if leadership is None or not leadership.followers:
+            return log_start_offset
+        live = {
+            replica_id
+            for replica_id in leadership.followers
+            if (broker := self._ports.registration_of(replica_id)) is not None and not broker.fenced
+        }
+        return low_watermark(leadership, log_start_offset, live)
+
+    def _look_at_deletions(self) -> None:
+        """Answer those whose deletions have come to all live replicas."""
+        low_watermark = self.low_watermark
+        self._answer_deleting(lambda each: ErrorCode.NONE if each.offset <= low_watermark else None)
 
     def _not_enough_replicas(self) -> KafkaError:
         assert self._leadership is not None
@@ -316,14 +443,50 @@ class Partition:
 
     # --- reading ----------------------------------------------------------------------------------
 
-    def limit_for_replica(self, replica_id: int) -> Limit:
-        """The limit of another broker's reads.
+    def limit_for_replica(self, replica_id: int, leader_epoch: int) -> Limit:
+        """The limit of another broker's reads, which names this leader epoch or none (-1).
 
         Raises:
-            KafkaError: NOT_LEADER_OR_FOLLOWER for a broker that is not assigned to the partition.
+            KafkaError: UNKNOWN_LEADER_EPOCH, or without an epoch NOT_LEADER_OR_FOLLOWER, for a broker that is
+                not assigned to the partition.
         """
         assert self._leadership is not None
-        return limit_for_replica(self._leadership, replica_id)
+        return limit_for_replica(self._leadership, replica_id, leader_epoch)
+
+    @property
+    def is_end_known(self) -> bool:
+        """False while the high watermark of a new leader may be older than what consumers have seen."""
+        return self._leadership is None or is_end_known(self._leadership, self.log.state.high_watermark)
+
+    def nearest_replica(self, rack: str, fetch_offset: int, listener_name: str) -> int | None:
+        """The follower from which a consumer in `rack` reads better than from here, if there is one."""
+        leadership = self._leadership
+        if leadership is None:
+            return None
+        brokers = (self._ports.registration_of(one) for one in (leadership.node_id, *leadership.followers))
+        racks = {
+            broker.broker_id: broker.rack
+            for broker in brokers
+            if broker is not None and not broker.fenced and listener_name in broker.listeners
+        }
+        return nearest_replica(leadership, rack, racks, fetch_offset)
+
+    def is_held_back(self, replica_id: int) -> bool:
+        """Whether this follower gets no records now: it is not in sync, the partition is throttled here, and
+        too much has been sent to followers of such partitions.
+        """
+        leadership = self._leadership
+        return (
+            self._is_throttled_leader
+            and leadership is not None
+            and replica_id not in leadership.isr.committed
+            and self._ports.follower_rate.is_exceeded(self._ports.clock.monotonic_ms())
+        )
+
+    def sent(self, size_bytes: int) -> None:
+        """Records have been sent to a follower: they count if the partition is throttled here."""
+        if self._is_throttled_leader:
+            self._ports.follower_rate.count(size_bytes, self._ports.clock.monotonic_ms())
 
     @property
     def log_start_offset(self) -> int:
@@ -340,23 +503,64 @@ class Partition:
 
     # --- followers --------------------------------------------------------------------------------
 
-    def follower_fetched(self, replica_id: int, broker_epoch: int, fetch_offset: int) -> None:
+    def follower_fetched(
+        self, replica_id: int, broker_epoch: int, fetch_offset: int, log_start_offset: int = UNKNOWN_OFFSET
+    ) -> None:
         """An assigned follower has everything below `fetch_offset`; `broker_epoch` is -1 if it names none.
 
         It may move the high watermark, and the follower may join the ISR. A fetch that is answered with an
         error or a diverging epoch does not come here.
+
+        Raises:
+            KafkaError: NOT_LEADER_OR_FOLLOWER, the broker has been registered again since (KIP-903).
         """
         broker = self._ports.registration_of(replica_id)
+        event = FollowerFetched(
+            self._ports.clock.monotonic_ms(),
+            replica_id,
+            fetch_offset,
+            self._log_offsets(),
+            broker_epoch,
+            NO_BROKER_EPOCH if broker is None else broker.epoch,
+            broker is not None and broker.active and replica_id not in self._lost,
+            log_start_offset,
+        )
+        if event.is_stale:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        self._take(event)
+        if self._deleting:
+            self._look_at_deletions()
+
+    def brokers_changed(self) -> None:
+        """Look at the brokers of the newest image: who may join the ISR, and who has to delete records."""
+        leadership, registration = self._leadership, self._registration
+        if leadership is None or registration is None or not leadership.followers:
+            return
+        self._look_at_directories(registration)
+        brokers = (self._ports.registration_of(replica_id) for replica_id in leadership.followers)
         self._take(
-            FollowerFetched(
-                self._ports.clock.monotonic_ms(),
-                replica_id,
-                fetch_offset,
-                self._log_offsets(),
-                broker_epoch,
-                NO_BROKER_EPOCH if broker is None else broker.epoch,
-                broker is not None and broker.active,
+            BrokersChanged(
+                {
+                    broker.broker_id: broker.epoch
+                    for broker in brokers
+                    if broker is not None and broker.active and broker.broker_id not in self._lost
+                }
             )
+        )
+        if self._deleting:
+            self._look_at_deletions()
+
+    def _look_at_directories(self, registration: PartitionRegistration) -> None:
+        """Note which replicas cannot join the ISR, though their brokers live.
+
+        Apache Kafka does not ask for this: there, a broker that serves from its other directories keeps the
+        high watermark where it is until `replica.lag.time.max.ms` is over.
+        """
+        brokers = (self._ports.registration_of(replica_id) for replica_id in registration.replicas)
+        self._lost = frozenset(
+            broker.broker_id
+            for broker in brokers
+            if broker is not None and not has_online_directory(broker, registration)
         )
 
     def check_lag(self) -> None:
@@ -379,7 +583,11 @@ class Partition:
             state = self.log.state
             state.advance_high_watermark(state.log_end_offset)
         else:
+            state = self.log.state
+            high_watermark_before = state.high_watermark
             self._commit()
+            if state.on_advance and state.high_watermark == high_watermark_before:
+                state.wake_waiting()  # parked fetches of followers, which read to the log end
 
     def _commit(self) -> None:
         """Move the high watermark as far as it may, and acknowledge the requests that this allows."""
@@ -429,20 +637,40 @@ class Partition:
             if error is ErrorCode.NONE:
                 self._acknowledge()
             else:
-                self._answer(error, lambda _: True)
+                self._answer(lambda _: error)
 
     def _acknowledge(self) -> None:
         """Answer the producers whose batches may be acknowledged by now."""
         self._answer(
-            ErrorCode.NONE,
-            lambda waiting: waiting.next_offset <= self._acknowledged_offset(waiting.required_acks),
+            lambda waiting: (
+                self._outcome(waiting.required_acks)
+                if waiting.next_offset <= self._acknowledged_offset(waiting.required_acks)
+                else None
+            )
         )
 
-    def _answer(self, error: ErrorCode, is_due: Callable[[_Waiting], bool]) -> None:
-        """Answer those of the waiting producers whose answer is due."""
+    def _outcome(self, required_acks: int) -> ErrorCode:
+        """The answer for a batch that may be acknowledged."""
+        if required_acks != ACKS_ALL or self._leadership is None:
+            return ErrorCode.NONE
+        return outcome_of_committed(self._leadership)
+
+    def _answer(self, outcome: Callable[[_Waiting], ErrorCode | None]) -> None:
+        """Answer those of the waiting producers for whom there is an outcome."""
         all_waiting, self._waiting = self._waiting, []
         for waiting in all_waiting:
-            if not is_due(waiting):
+            error = outcome(waiting)
+            if error is None:
                 self._waiting.append(waiting)
+            elif not waiting.answer.done():
+                waiting.answer.set_result(error)
+
+    def _answer_deleting(self, outcome: Callable[[_Deleting], ErrorCode | None]) -> None:
+        """Answer those who wait for deletions, where there is an outcome."""
+        all_waiting, self._deleting = self._deleting, []
+        for waiting in all_waiting:
+            error = outcome(waiting)
+            if error is None:
+                self._deleting.append(waiting)
             elif not waiting.answer.done():
                 waiting.answer.set_result(error)

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Protocol
 
 from pykafka_broker.cluster.events import DirectoryAssignment
+from pykafka_broker.cluster.features import DIRECTORY_IDS_SINCE
 from pykafka_broker.cluster.image import (
     NO_LEADER,
     ClusterImage,
@@ -19,6 +20,7 @@ from pykafka_broker.cluster.image import (
     ResourceType,
     TopicImage,
 )
+from pykafka_broker.cluster.partitions import DIRECTORY_LOST
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.checkpoints import PartitionKey
 from pykafka_broker.log.manager.log_folders import WantedLog
@@ -100,6 +102,13 @@ class ReplicaManager:
             return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
 
+    def followed(self, topic: str, partition: int) -> Partition | None:
+        """The partition, if another broker leads it or none does, and its log is here and its disk works."""
+        found = self._partitions.get((topic, partition))
+        if found is None or found.is_leader or found.log.state.offline is not None:
+            return None
+        return found
+
     def hosted(self, topic: str, partition: int) -> Partition | None:
         """The partition, if its log is here: led here or not, its disk working or not."""
         return self._partitions.get((topic, partition))
@@ -116,7 +125,9 @@ class ReplicaManager:
     def misplaced(self) -> list[DirectoryAssignment]:
         """The directories of the logs for which the controller has another directory, or none.
 
-        A log that is being moved is left out: its new directory is reported before the move ends.
+        A log that is being moved is left out: its new directory is reported before the move ends. Where a
+        disk is full and others are in sync, a replica counts as lost until there is room: else its leader
+        would wait for it, or it would lead and refuse all records. Apache Kafka's broker ends in that case.
         """
         found = []
         for (topic, index), partition in self._partitions.items():
@@ -128,10 +139,21 @@ class ReplicaManager:
             ):
                 continue
             known = dict(zip(registration.replicas, registration.directories, strict=False))
-            actual = self._logs.dir_of(partition.log).directory_id
+            log_dir = self._logs.dir_of(partition.log)
+            actual = log_dir.directory_id
+            if log_dir.refusal is not None and self._may_be_left(registration, known):
+                actual = DIRECTORY_LOST
             if known.get(self._node_id, actual) != actual:
                 found.append(DirectoryAssignment(partition.topic_id, index, actual))
         return found
+
+    def _may_be_left(self, registration: PartitionRegistration, directories: Mapping[int, bytes]) -> bool:
+        """Whether others go on without this replica, or do so already."""
+        if self._image.metadata_version < DIRECTORY_IDS_SINCE:
+            return False
+        if directories.get(self._node_id) == DIRECTORY_LOST:
+            return True
+        return self._node_id in registration.isr and len(registration.isr) > 1
 
     def prepare(self, image: ClusterImage) -> Awaitable[None] | None:
         """Make the logs that `image` wants and this node has not, in a worker thread; None if it has all.
@@ -163,12 +185,15 @@ class ReplicaManager:
         changed_topics = list(self._changed_topics(image))
         old, self._image = self._image, image
         if image.topics is not old.topics:
-            self._remove_deleted(old, image)
+            self._remove_gone(old, image)
         for topic, config in changed_topics:
             for registration in topic.partitions.values():
                 if self._node_id in registration.replicas:
                     self._apply_partition(topic, registration, config)
         self._prepared.clear()
+        if image.brokers is not old.brokers:
+            for partition in self._partitions.values():
+                partition.brokers_changed()
         if image.configs is not old.configs:
             for kind, name in image.configs.keys() | old.configs.keys():
                 changed = image.configs.get((kind, name)) != old.configs.get((kind, name))
@@ -181,6 +206,10 @@ class ReplicaManager:
         for topic in self._image.topics.values():
             self._configure(topic)
 
+    def throttle(self, bytes_per_second: int) -> None:
+        """Send throttled followers no more than this from now on."""
+        self._ports.follower_rate.bytes_per_second = bytes_per_second
+
     def check_lag(self) -> None:
         """Let led partitions look which followers lag, if half of `replica.lag.time.max.ms` has passed."""
         now_ms = self._ports.clock.monotonic_ms()
@@ -188,23 +217,35 @@ class ReplicaManager:
             return
         self._next_lag_check_ms = now_ms + self._ports.lag_time_max_ms // 2
         for partition in self._partitions.values():
-            partition.check_lag()
+            if partition.log.state.offline is None:
+                partition.check_lag()
 
-    def _remove_deleted(self, old: ClusterImage, image: ClusterImage) -> None:
+    def _remove_gone(self, old: ClusterImage, image: ClusterImage) -> None:
+        """Drop partitions of topics that were deleted, and replicas that were given to other brokers."""
         for name, topic in old.topics.items():
             kept = image.topics.get(name)
-            if kept is not None and kept.topic_id == topic.topic_id:
+            if kept is topic:
                 continue
-            for index in topic.partitions:
-                if self._missing.pop((name, index), None) is not None:
-                    self._logs.delete(name, index)  # it may be in the making
-                removed = self._partitions.pop((name, index), None)
-                if removed is not None:
-                    if removed.leader != NO_LEADER:
-                        removed.resign()
-                        for roles in self._roles:
-                            roles.resign(removed)
-                    self._logs.delete(name, index)
+            is_deleted = kept is None or kept.topic_id != topic.topic_id
+            for index, before in topic.partitions.items():
+                if self._node_id not in before.replicas:
+                    continue
+                now = None if kept is None or is_deleted else kept.partitions.get(index)
+                if now is None or self._node_id not in now.replicas:
+                    self._remove(name, index)
+
+    def _remove(self, topic: str, index: int) -> None:
+        """Hold this partition no longer; its log is deleted after `file.delete.delay.ms`."""
+        if self._missing.pop((topic, index), None) is not None:
+            self._logs.delete(topic, index)  # it may be in the making
+        removed = self._partitions.pop((topic, index), None)
+        if removed is None:
+            return
+        if removed.leader != NO_LEADER:
+            removed.resign()
+            for roles in self._roles:
+                roles.resign(removed)
+        self._logs.delete(topic, index)
 
     def _apply_partition(
         self, topic: TopicImage, registration: PartitionRegistration, config: LogConfig
@@ -274,6 +315,8 @@ class ReplicaManager:
             config,
             directories.get(self._node_id),
             self._missing.get(key, self._is_running),
+            may_begin_anew=bool(registration.isr)
+            and self._node_id not in (*registration.isr, *registration.elr),
         )
 
     def _configure(self, topic: TopicImage) -> None:

@@ -85,6 +85,14 @@ def test_a_log_in_a_directory_that_is_not_here_is_not_made_anew():
         place.dir_for(ORDERS._replace(is_new=False, directory_id=elsewhere), Counter())
 
 
+def test_a_log_whose_directory_is_gone_begins_anew_where_other_replicas_have_everything():
+    place, dirs = placement("/a", "/b")
+    elsewhere = (5000).to_bytes(16, "big")
+    wanted = ORDERS._replace(is_new=False, directory_id=elsewhere, may_begin_anew=True)
+
+    assert place.dir_for(wanted, Counter({"/a": 1})) is dirs.all[1]
+
+
 def test_without_a_directory_in_service_there_is_no_place():
     place, dirs = placement("/a")
     dirs.all[0].error = OSError(5, "gone")

@@ -248,6 +248,19 @@ def test_available_bytes_counts_what_a_reader_could_get():
     assert log.reader.available_bytes(0) == log.state.size_bytes == 30 * size
 
 
+def test_available_bytes_counts_no_batches_that_are_not_committed_yet():
+    log = new_log(MemoryFiles(), segment_bytes=1000)
+    for n in range(30):
+        log.writer.append(batch(b"%02d" % n), leader_epoch=0, now_ms=NOW)
+    size = len(batch(b"00"))
+    log.state.advance_high_watermark(20)
+
+    assert log.reader.available_bytes(0) == 20 * size
+    assert log.reader.available_bytes(19) == size
+    assert log.reader.available_bytes(20) == 0
+    assert log.reader.available_bytes(20, "log_end") == 10 * size
+
+
 def test_a_duplicate_in_log_append_time_gets_the_time_of_the_first_append():
     log = new_log(MemoryFiles(), message_timestamp_type="LogAppendTime")
     first = log.writer.append(

@@ -11,12 +11,14 @@ from pykafka_broker.replication.core.access import (
     READ_COMMITTED,
     READ_UNCOMMITTED,
     check_leader_epoch,
+    is_end_known,
     limit_for_offsets,
     limit_for_replica,
     not_enough_replicas,
+    outcome_of_committed,
 )
 from pykafka_broker.replication.core.in_sync import is_under_min_isr
-from tests.replication.leading import leading
+from tests.replication.leading import after, fetched, leading
 
 
 def test_consumers_read_what_is_committed() -> None:
@@ -25,14 +27,17 @@ def test_consumers_read_what_is_committed() -> None:
 
 
 def test_followers_read_to_the_log_end() -> None:
-    assert limit_for_replica(leading(1), 3) == "log_end"
+    assert limit_for_replica(leading(1), 3, 5) == "log_end"
 
 
 @pytest.mark.parametrize("replica_id", [1, 4], ids=["the leader itself", "a broker that is not assigned"])
 def test_only_the_other_replicas_follow(replica_id: int) -> None:
-    with pytest.raises(KafkaError) as refused:
-        limit_for_replica(leading(1), replica_id)
-    assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    with pytest.raises(KafkaError) as without_epoch:
+        limit_for_replica(leading(1), replica_id, NO_LEADER_EPOCH)
+    assert without_epoch.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    with pytest.raises(KafkaError) as with_epoch:
+        limit_for_replica(leading(1), replica_id, 5)
+    assert with_epoch.value.code is ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
 @pytest.mark.parametrize(
@@ -71,3 +76,17 @@ def test_too_few_replicas_in_sync_refuse_a_producer_that_waits_for_all() -> None
         "The size of the current ISR : 1 is insufficient to satisfy the min.isr requirement of 2 "
         "for partition orders-0, live replica(s) broker.id are : 1"
     )
+
+
+def test_consumers_are_told_the_end_once_a_new_leader_has_committed_the_start_of_its_epoch() -> None:
+    new = leading(1, 2, log_end_offset=100)
+    assert not is_end_known(new, 99)
+    assert is_end_known(new, 100)
+
+
+def test_records_that_too_few_replicas_have_are_not_acknowledged_although_they_are_committed() -> None:
+    assert outcome_of_committed(leading(1, 2, min_insync_replicas=2)) is ErrorCode.NONE
+    shrunk = leading(1, min_insync_replicas=2)
+    assert outcome_of_committed(shrunk) is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    joining = after(shrunk, fetched(2, 100))
+    assert outcome_of_committed(joining) is ErrorCode.NONE, "the replica that is asked for counts"

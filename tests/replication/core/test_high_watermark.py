@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pykafka_broker.replication.core.events import BrokersChanged
 from pykafka_broker.replication.core.high_watermark import commits_at_once, high_watermark
 from pykafka_broker.replication.core.state import Leadership, LogOffsets
-from pykafka_broker.replication.core.transitions import ReplicationSettings, lead
+from pykafka_broker.replication.core.transitions import ReplicationSettings, lead, transition
 from tests.replication.leading import LAG_MS, LEADER, NOW_MS, after, fetched, leading, registration
 
 
@@ -81,3 +82,13 @@ def test_in_a_new_epoch_followers_have_to_tell_their_positions_again() -> None:
     again = lead(followed, LEADER, next_epoch, ReplicationSettings(), 130, NOW_MS)
     assert again.epoch_start_offset == 130
     assert committed(again, end=140) == 100
+
+
+def test_a_follower_that_left_with_its_broker_is_not_waited_for() -> None:
+    """Else a follower that died would hold up producers for the whole lag time after it left the ISR."""
+    followed = after(leading(1, 2), fetched(2, 100, end=100))
+    left = lead(
+        followed, LEADER, registration(1, partition_epoch=8), ReplicationSettings(1, LAG_MS), 130, NOW_MS
+    )
+    assert committed(left, end=130) == 100
+    assert committed(transition(left, BrokersChanged({})).state, end=130) == 130

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from pykafka_broker.machine.step import Start, Step
-from pykafka_broker.replication.core.events import AlterPartition, IsrChangeRefused, TimePassed
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.replication.core.events import (
+    AlterPartition,
+    BrokersChanged,
+    IsrChangeAnswered,
+    TimePassed,
+)
 from pykafka_broker.replication.core.state import Isr, LogOffsets
 from pykafka_broker.replication.core.transitions import ReplicationSettings, lead, transition
 from tests.replication.leading import LAG_MS, LEADER, NOW_MS, after, fetched, leading, registration
@@ -57,14 +63,18 @@ def test_one_change_is_asked_for_at_a_time() -> None:
 
 def test_a_change_that_is_refused_can_be_asked_for_again() -> None:
     asked = after(leading(1), fetched(2, 100))
-    refused = transition(asked, IsrChangeRefused(partition_epoch=7)).state
+    change = AlterPartition(5, 7, ((1, -1), (2, -1)))
+    refused = transition(asked, IsrChangeAnswered(change, ErrorCode.INELIGIBLE_REPLICA)).state
     assert refused.isr == Isr((1,))
     assert transition(refused, fetched(2, 100)).effects
 
 
 def test_a_refusal_of_an_earlier_change_says_nothing_of_this_one() -> None:
     asked = after(leading(1), fetched(2, 100))
-    assert transition(asked, IsrChangeRefused(partition_epoch=6)) == Step(asked)
+    earlier = AlterPartition(5, 6, ((1, -1), (2, -1)))
+    another = AlterPartition(5, 7, ((1, -1), (3, -1)))
+    for change in (earlier, another):
+        assert transition(asked, IsrChangeAnswered(change, ErrorCode.INELIGIBLE_REPLICA)) == Step(asked)
 
 
 def test_the_metadata_brings_the_change_and_positions_are_kept() -> None:
@@ -122,3 +132,22 @@ def test_a_replica_that_is_not_assigned_any_more_is_forgotten() -> None:
     moved = registration(1, 2, replicas=(1, 2), partition_epoch=8)
     left = lead(followed, LEADER, moved, ReplicationSettings(1, LAG_MS), 100, NOW_MS)
     assert left.followers == {2: followed.followers[2]}
+
+
+def test_a_follower_that_is_registered_anew_joins_once_the_leader_knows_that_registration() -> None:
+    ahead = fetched(2, 100)._replace(broker_epoch=9, registered_epoch=8)
+    waiting = transition(leading(1), ahead)
+    assert (waiting.state.isr, waiting.effects) == (Isr((1,)), ())
+    known = transition(waiting.state, BrokersChanged({2: 9})).state
+    assert known.followers[2].is_eligible
+    assert transition(known, ahead._replace(registered_epoch=9)).effects
+
+
+def test_a_follower_whose_broker_is_fenced_may_not_join_until_it_is_unfenced_in_the_same_epoch() -> None:
+    followed = after(leading(1, 2), fetched(3, 100)._replace(broker_epoch=9, registered_epoch=9))
+    followed = followed._replace(isr=Isr((1, 2)))
+    fenced = transition(followed, BrokersChanged({2: 4})).state
+    assert not fenced.followers[3].is_eligible
+    assert not fenced.followers[2].is_eligible, "it has not fetched"
+    assert transition(fenced, BrokersChanged({3: 9})).state.followers[3].is_eligible
+    assert not transition(fenced, BrokersChanged({3: 10})).state.followers[3].is_eligible

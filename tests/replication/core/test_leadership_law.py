@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from pykafka_broker.machine.step import Start
+from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.replication.core.events import (
     AlterPartition,
     Event,
     FollowerFetched,
-    IsrChangeRefused,
+    IsrChangeAnswered,
     TimePassed,
 )
 from pykafka_broker.replication.core.high_watermark import commits_at_once, high_watermark
@@ -107,8 +108,9 @@ class PartitionLife(RuleBasedStateMachine):
     @precondition(lambda self: self.asked is not None)
     @rule()
     def the_controller_refuses(self) -> None:
-        self.asked = None
-        self.happens(IsrChangeRefused(self.registration.partition_epoch))
+        asked, self.asked = self.asked, None
+        assert asked is not None
+        self.happens(IsrChangeAnswered(asked, ErrorCode.INELIGIBLE_REPLICA))
 
     @rule()
     def metadata_of_something_else_comes(self) -> None:

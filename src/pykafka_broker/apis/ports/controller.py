@@ -10,6 +10,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 if TYPE_CHECKING:
     from pykafka_broker.apis.ports.administration import ClusterMetadata
     from pykafka_broker.apis.ports.authorizer import Authorizer
+    from pykafka_broker.apis.ports.connection import ClientConnection
     from pykafka_broker.apis.ports.quotas import Quotas
     from pykafka_broker.cluster.events import Event
     from pykafka_broker.config import DynamicConfig
@@ -33,6 +34,10 @@ class ActiveController(Protocol):
             KafkaError: the event is refused as a whole, no controller is active here (NOT_CONTROLLER), or
                 `timeout_ms` have passed (REQUEST_TIMED_OUT); the change may still happen then.
         """
+        ...
+
+    def note(self, node_id: int, connection: ClientConnection) -> None:
+        """A node has made a request for itself on the connection: while it is open, its process lives."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""The partitions this node leads."""
+"""The partitions this node leads, and those that it follows, for readers that may read there."""
 
 from __future__ import annotations
 
@@ -14,8 +14,18 @@ if TYPE_CHECKING:
     from pykafka_broker.protocol.errors import ErrorCode
 
 
+class DeletedRecords(Protocol):
+    """The records below `offset` are deleted here, and on every live replica those below `low_watermark`."""
+
+    @property
+    def offset(self) -> int: ...
+
+    @property
+    def low_watermark(self) -> int: ...
+
+
 class LedPartition(Protocol):
-    """A partition this node leads: its log, and the rules of replication around it.
+    """A partition this node leads, or holds for readers: its log, and the rules of replication around it.
 
     Its own methods are those that handlers call with one call each. Fetch and ListOffsets read through `log`:
     a read has a plan, may be parked, and goes to a thread of the log's disk, all of which need the log
@@ -27,6 +37,7 @@ class LedPartition(Protocol):
     partition: int
     log: PartitionLog
     leader_epoch: int
+    is_leader: bool
     #: Appended records may be acknowledged at once, whatever acks a producer asks for.
     acknowledges_at_once: bool
 
@@ -70,13 +81,22 @@ class LedPartition(Protocol):
         """
         ...
 
-    def delete_records(self, before_offset: int) -> int:
-        """DeleteRecords up to an offset (-1: the high watermark); the new low watermark.
+    def delete_records(self, before_offset: int) -> DeletedRecords:
+        """Delete the records below an offset (-1: the high watermark) here; followers do as they hear of it.
 
         Raises:
             KafkaError: POLICY_VIOLATION for a topic that is only compacted, OFFSET_OUT_OF_RANGE beyond the
                 high watermark.
         """
+        ...
+
+    def deleted(self, offset: int, timeout_ms: int) -> Awaitable[ErrorCode] | None:
+        """None if every live replica has deleted the records below `offset`, else an awaitable for that."""
+        ...
+
+    @property
+    def low_watermark(self) -> int:
+        """Everything below is deleted on all live replicas; -1 while one has not told where it starts."""
         ...
 
     @property
@@ -92,16 +112,40 @@ class LedPartition(Protocol):
         """The producers with an id whose batches the partition remembers."""
         ...
 
-    def limit_for_replica(self, replica_id: int) -> Limit:
-        """The limit of another broker's reads.
+    def limit_for_replica(self, replica_id: int, leader_epoch: int) -> Limit:
+        """The limit of another broker's reads, which names the current leader epoch or none (-1).
 
         Raises:
-            KafkaError: NOT_LEADER_OR_FOLLOWER for a broker that is not assigned to the partition.
+            KafkaError: UNKNOWN_LEADER_EPOCH, or without an epoch NOT_LEADER_OR_FOLLOWER, for a broker that is
+                not assigned to the partition.
         """
         ...
 
-    def follower_fetched(self, replica_id: int, broker_epoch: int, fetch_offset: int) -> None:
-        """An assigned follower has everything below `fetch_offset`; `broker_epoch` is -1 if it names none."""
+    def follower_fetched(
+        self, replica_id: int, broker_epoch: int, fetch_offset: int, log_start_offset: int
+    ) -> None:
+        """An assigned follower has everything below `fetch_offset`; `broker_epoch` is -1 if it names none.
+
+        Raises:
+            KafkaError: NOT_LEADER_OR_FOLLOWER, the broker has been registered again since.
+        """
+        ...
+
+    @property
+    def is_end_known(self) -> bool:
+        """False while the high watermark of a new leader may be older than what consumers have seen."""
+        ...
+
+    def nearest_replica(self, rack: str, fetch_offset: int, listener_name: str) -> int | None:
+        """The follower from which a consumer in `rack` reads better than from here, if there is one."""
+        ...
+
+    def is_held_back(self, replica_id: int) -> bool:
+        """Whether this follower gets no records now: it is throttled, and too much has been sent to such."""
+        ...
+
+    def sent(self, size_bytes: int) -> None:
+        """Records have been sent to a follower: they count if the partition is throttled."""
         ...
 
 
@@ -114,4 +158,8 @@ class Partitions(Protocol):
 
     def why_not_led(self, topic: str, partition: int) -> ErrorCode:
         """The error of a partition not served here: unknown, led elsewhere, or its directory is offline."""
+        ...
+
+    def followed(self, topic: str, partition: int) -> LedPartition | None:
+        """The partition if this node holds it, another broker or none leads it, and its disk works."""
         ...

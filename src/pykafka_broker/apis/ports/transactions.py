@@ -4,11 +4,11 @@ to it, markers in partitions led here, and producer ids.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from pykafka_broker.coordination.transactions.participation import FirstWrite, Participation
+    from pykafka_broker.coordination.transactions.first_write import FirstWrite, Participation
     from pykafka_broker.coordinator.markers import Marker
     from pykafka_broker.coordinator.txn.events import Event, ProducerIdResult
     from pykafka_broker.coordinator.txn.state import TopicPartition
@@ -74,10 +74,10 @@ class TransactionParticipation(Protocol):
 class TransactionMarkers(Protocol):
     """Writes the outcome of transactions."""
 
-    def write_here(
-        self, marker: Marker, partitions: Iterable[TopicPartition]
-    ) -> Awaitable[Mapping[TopicPartition, ErrorCode]]:
-        """Write a transaction marker into partitions led here; return the outcome of each once committed."""
+    def write_all_here(
+        self, markers: Iterable[tuple[Marker, Iterable[TopicPartition]]]
+    ) -> Awaitable[Sequence[Mapping[TopicPartition, ErrorCode]]]:
+        """Write transaction markers into partitions led here; return the outcomes of each once committed."""
         ...
 
 

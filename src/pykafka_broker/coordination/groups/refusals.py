@@ -7,7 +7,8 @@ answer some of them otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from pykafka_broker.coordinator.group.events import (
     CommitResult,
@@ -22,6 +23,13 @@ from pykafka_broker.coordinator.group.events import (
     TopicCommit,
 )
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+
+Answer = TypeVar("Answer")
+
+
+def without_group_id(refused: Callable[[KafkaError], Answer]) -> Callable[[KafkaError], Answer]:
+    """The answer where a request names no group: INVALID_GROUP_ID, whichever broker is asked."""
+    return lambda _: refused(KafkaError(ErrorCode.INVALID_GROUP_ID))
 
 
 def join(error: KafkaError) -> JoinResult:

@@ -69,7 +69,7 @@ class MarkerWork:
         left = work.partitions
         is_first = True
         while left:
-            results = await self._writer.write(marker, left)
+            results = await self._writer.write(marker, sorted(left))
             if ErrorCode.TRANSACTION_COORDINATOR_FENCED in results.values():
                 logger.warning(
                     "A later coordinator than that of epoch %d has ended transaction %s.",

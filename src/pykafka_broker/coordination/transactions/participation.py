@@ -5,42 +5,34 @@ The leader of a partition asks before it appends, for Produce and for TxnOffsetC
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from pykafka_broker.coordination.partition_work import pause
 from pykafka_broker.coordination.transactions import refusals
+from pykafka_broker.coordination.transactions.first_write import FirstWrite, Participation
+from pykafka_broker.coordination.transactions.remote_participation import RemoteParticipation
 from pykafka_broker.coordination.transactions.service import TransactionService
 from pykafka_broker.coordinator.txn import events
 from pykafka_broker.coordinator.txn.state import EPOCH_BUMP, TopicPartition
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.system.named_tuple import NamedTuple
-
-
-class Participation(enum.Enum):
-    """The question that a first write to a partition brings to the coordinator, by the age of the client."""
-
-    #: Is the partition in the transaction? The client does not know TRANSACTION_ABORTABLE.
-    VERIFY_FOR_OLD_CLIENT = "verify for an old client"
-    VERIFY = "verify"
-    #: Take the partition into the transaction (transaction.version 2).
-    ADD = "add"
-
-
-class FirstWrite(NamedTuple):
-    """A producer is about to write the first records of its transaction to these partitions."""
-
-    transactional_id: str
-    producer_id: int
-    producer_epoch: int
-    partitions: frozenset[TopicPartition]
 
 
 class TransactionParticipation:
-    """Asks the transaction coordinator of this node on behalf of leaders of partitions."""
+    """Asks the transaction coordinator, here or on another broker, on behalf of leaders of partitions here.
 
-    def __init__(self, transactions: TransactionService) -> None:
+    `coordinator_of(transactional_id)` is the broker that coordinates the id: None for this node, and while no
+    topic holds the ids; NO_LEADER while none does.
+    """
+
+    def __init__(
+        self,
+        transactions: TransactionService,
+        coordinator_of: Callable[[str], int | None],
+        elsewhere: RemoteParticipation,
+    ) -> None:
         self._transactions = transactions
+        self._coordinator_of = coordinator_of
+        self._elsewhere = elsewhere
 
     async def ask(
         self, write: FirstWrite, how: Participation, *, retries: bool
@@ -53,7 +45,11 @@ class TransactionParticipation:
         transactions = self._transactions
         until_ms = transactions.now_ms() + transactions.config.add_partitions_retry_backoff_max_ms
         while True:
-            answers = await _ask(transactions, write, how)
+            coordinator_id = self._coordinator_of(write.transactional_id)
+            if coordinator_id is None:
+                answers = await _ask(transactions, write, how)
+            else:
+                answers = await self._elsewhere.ask(coordinator_id, write, how)
             is_busy = ErrorCode.CONCURRENT_TRANSACTIONS in answers.values()
             if not (retries and is_busy and transactions.now_ms() < until_ms):
                 break

@@ -28,6 +28,10 @@ TRIAL_BYTES = 1 << 20
 TRIAL_FILE = ".trial"
 
 
+def _ignore() -> None:
+    """The owner does not want to know."""
+
+
 class FullDisks:
     """Notices which directories refuse writes, and when they take them again."""
 
@@ -42,6 +46,11 @@ class FullDisks:
         #: Runs a job in a worker thread of a log directory.
         self._run_later = run_later
         self._now_ms = now_ms
+        self._changed: Callable[[], object] = _ignore
+
+    def subscribe(self, changed: Callable[[], object]) -> None:
+        """Call `changed`, in any thread, when a directory begins to refuse writes, or takes them again."""
+        self._changed = changed
 
     def write_failed(self, log_dir: LogDir, error: OSError) -> None:
         """A write to the directory has failed. Any thread."""
@@ -53,6 +62,7 @@ class FullDisks:
         log_dir.trial_due_ms = self._now_ms() + TRIAL_INTERVAL_MS
         if is_news:
             self._run_later(log_dir.path, partial(self._tell_refusal, log_dir, error))
+            self._changed()
 
     def try_again(self, log_dir: LogDir, now_ms: int) -> None:
         """Try whether a directory that has refused writes takes them again, if a trial is due."""
@@ -83,6 +93,7 @@ class FullDisks:
             return
         log_dir.refusal = None
         logger.info("%s takes records again; %s", log_dir.path, self._room(log_dir))
+        self._changed()
 
     def _room(self, log_dir: LogDir) -> str:
         try:

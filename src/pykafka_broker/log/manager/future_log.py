@@ -21,8 +21,8 @@ back.
 from __future__ import annotations
 
 from pykafka_broker.log.partition.partition_log import PartitionLog
-from pykafka_broker.log.partition.producers import AppendOrigin
 from pykafka_broker.log.partition.read_plan import ReadPlan
+from pykafka_broker.log.partition.replica_writer import ANY_LEADER_EPOCH
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import iter_batches
@@ -130,12 +130,7 @@ class LogMove:
                 future.trimmer.skip_to(end_offset)
         else:
             self._refuse_damage(plan.first_offset, base_offset)
-            if base_offset < future.state.log_end_offset:
-                # The log start offset lies inside the first batch.
-                future.trimmer.reset_to(base_offset)
-            future.writer.append(
-                memoryview(records)[:size], leader_epoch=-1, now_ms=0, origin=AppendOrigin.REPLICATION
-            )
+            future.replica_writer.append(memoryview(records)[:size], leader_epoch=ANY_LEADER_EPOCH, now_ms=0)
         future.state.advance_high_watermark(self.source.state.high_watermark)
         future.trimmer.advance_log_start_offset(
             min(self.source.state.log_start_offset, future.state.log_end_offset)

@@ -174,7 +174,7 @@ class LogCreation:
         copy = orphans.get(key)
         if copy is None or copy.offline is not None:
             return None
-        if self._placement.is_elsewhere(wanted.directory_id):
+        if self._placement.is_elsewhere(wanted.directory_id) and not wanted.may_begin_anew:
             logger.warning("%s waits for the log that it is filled from", copy.directory)
             return None
         logger.warning("%s is all there is of %s: it is served as it is", copy.directory, copy.name)

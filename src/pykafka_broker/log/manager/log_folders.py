@@ -20,7 +20,11 @@ logger = logging.getLogger(__name__)
 
 
 class WantedLog(NamedTuple):
-    """A log that there must be; `is_new` means that it cannot be in a directory that is out of service."""
+    """A log that there must be.
+
+    `is_new` means that it cannot be in a directory that is out of service, `may_begin_anew` that other
+    replicas have all its acknowledged records, so that one in a directory that is gone is not needed.
+    """
 
     topic: str
     partition: int
@@ -28,6 +32,7 @@ class WantedLog(NamedTuple):
     config: LogConfig
     directory_id: bytes | None = None
     is_new: bool = True
+    may_begin_anew: bool = False
 
 
 class LogFolders:

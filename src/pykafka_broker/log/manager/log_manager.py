@@ -228,6 +228,7 @@ class LogManager:
         config: LogConfig,
         directory_id: bytes | None = None,
         is_new: bool = True,
+        may_begin_anew: bool = False,
     ) -> PartitionLog:
         """The log of a partition, made if there is none; one left by a topic of another id is set aside.
 
@@ -236,9 +237,11 @@ class LogManager:
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR if the disk refuses, or if the partition is not `is_new`, so that
-                its log may be in a directory that is out of service.
+                its log may be in a directory that is out of service, or gone if it not `may_begin_anew`.
         """
-        return self._creation.create(WantedLog(topic, partition, topic_id, config, directory_id, is_new))
+        return self._creation.create(
+            WantedLog(topic, partition, topic_id, config, directory_id, is_new, may_begin_anew)
+        )
 
     async def create_all(self, wanted: Sequence[WantedLog]) -> list[PartitionLog | KafkaError]:
         """As `create` for each, without waiting for the disk: a log, or why there is none yet."""
@@ -298,6 +301,12 @@ class LogManager:
     def release_files(self) -> None:
         """Give the descriptors of all logs back; they return one by one. Any thread."""
         self._failures.release_files()
+
+    def write_failed(self, log: PartitionLog, error: OSError) -> None:
+        """The disk of a log has refused work on its files."""
+        environment = self.dir_of(log).environment
+        assert environment is not None
+        environment.write_failed(error)
 
     def _dir_failed(self, log_dir: LogDir) -> None:
         """A directory went out of service: wake those who wait for its logs, and tell the owner."""

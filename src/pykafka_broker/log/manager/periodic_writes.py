@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import partial
 
 from pykafka_broker.log.config import LONG_MAX
-from pykafka_broker.log.disk.checkpoints import PartitionKey
-from pykafka_broker.log.disk.directories import LogDirs
+from pykafka_broker.log.disk.checkpoints import PartitionKey, decode_offsets
+from pykafka_broker.log.disk.directories import LogDir, LogDirs
 from pykafka_broker.log.disk.file_work import FileWork
 from pykafka_broker.log.disk.files import FileSystem, directory_name
 from pykafka_broker.log.disk.names import (
@@ -56,6 +56,30 @@ class PeriodicWrites:
     async def checkpoint_recovery_points(self) -> None:
         """Write up to where each log need not be recovered after a crash."""
         await self._checkpoint(RECOVERY_POINT_CHECKPOINT, lambda log: log.state.recovery_point)
+
+    async def checkpoint_truncated(self, log: PartitionLog) -> bool:
+        """Write down that a log has been truncated; return whether that is done.
+
+        Until then nothing may be appended: after a crash the records in place of the removed ones would be
+        taken for synced.
+        """
+        log_dir = next(one for one in self._dirs.all if one.path == directory_name(log.directory))
+        for _ in range(2):  # a write that is under way may be of the time before
+            if self._is_checkpointed(log_dir, log):
+                return True
+            if self._work.is_free(RECOVERY_POINT_CHECKPOINT, log_dir.path):
+                await self.checkpoint_recovery_points()
+            else:
+                await self._work.in_each(RECOVERY_POINT_CHECKPOINT, {log_dir.path: lambda: None})
+        return self._is_checkpointed(log_dir, log)
+
+    @staticmethod
+    def _is_checkpointed(log_dir: LogDir, log: PartitionLog) -> bool:
+        data = log_dir.checkpointed.get(RECOVERY_POINT_CHECKPOINT)
+        if data is None:
+            return False
+        offset = decode_offsets(data).get((log.topic, log.partition), 0)
+        return offset <= log.state.log_end_offset
 
     async def checkpoint_log_starts(self) -> None:
         """Write the log start offsets that the segments' names do not tell."""

@@ -46,7 +46,8 @@ class Placement:
 
     def dir_for(self, wanted: WantedLog, counts: Mapping[str, int]) -> LogDir:
         """The directory that a client or the controller chose, or the one with the fewest logs; `counts` is
-        by path.
+        by path. A log whose directory is gone is not made elsewhere unless it may begin anew: what only it
+        had would be lost without a word.
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR, no directory is in service, or the log may exist in one that is
@@ -57,7 +58,7 @@ class Placement:
                 ErrorCode.KAFKA_STORAGE_ERROR,
                 f"The log of {wanted.topic}-{wanted.partition} may be in a directory that is out of service",
             )
-        if not wanted.is_new and self.is_elsewhere(wanted.directory_id):
+        if not (wanted.is_new or wanted.may_begin_anew) and self.is_elsewhere(wanted.directory_id):
             folder = partition_folder(wanted.topic, wanted.partition)
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR,

@@ -92,6 +92,13 @@ class Flusher:
         except KafkaError as error:
             self._warn("not flushed in the background", error)
 
+    def write_behind(self, segment: Segment) -> None:
+        """Much of the segment is not synced: have that done, after the whole first portion for a new one."""
+        is_due = segment.write_behind_at > 0
+        segment.write_behind_at = segment.size + self._environment.write_behind_bytes
+        if is_due:
+            self._environment.run_in_turn(self.flush_in_background)
+
     def flush_closed_in_background(self) -> None:
         """As `flush_closed`, after a roll; an error is logged."""
         try:
@@ -114,6 +121,8 @@ class Flusher:
         with self.lock:
             if self._failure is not None:
                 raise self._failure
+            # The log may have been truncated since it was asked for its end.
+            target = min(target, state.log_end_offset)
             # Some may have left the log since it was asked for its segments: their files have other names.
             present = state.segments
             closed = [segment for segment in segments[:-1] if not segment.is_flushed and segment in present]

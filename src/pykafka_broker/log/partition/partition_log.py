@@ -3,6 +3,8 @@
     state       segments, offsets, leader epochs, producers, settings (`LogState`); all parts share it
     reader      plans reads, finds offsets by time and epoch
     writer      appends
+    replica_writer
+                appends the batches of a leader
     trimmer     retention, DeleteRecords, truncation
     compaction  cleaned segments take the place of others
     flusher     makes durable
@@ -27,6 +29,7 @@ from pykafka_broker.log.partition.flushing import Flusher
 from pykafka_broker.log.partition.folder import LogFolder
 from pykafka_broker.log.partition.leader_epochs import LeaderEpochs
 from pykafka_broker.log.partition.reader import LogReader
+from pykafka_broker.log.partition.replica_writer import ReplicaWriter
 from pykafka_broker.log.partition.rolling import Roller
 from pykafka_broker.log.partition.state import LogIdentity, LogState, OpenedLog
 from pykafka_broker.log.partition.stored_checks import StoredChecks
@@ -45,6 +48,7 @@ class PartitionLog:
         "epoch_file",
         "flusher",
         "reader",
+        "replica_writer",
         "roller",
         "state",
         "trimmer",
@@ -63,8 +67,11 @@ class PartitionLog:
         compaction = self.compaction = Compaction(state, environment, folder, flusher, density)
         self.reader = LogReader(state, environment, StoredChecks(state, density))
         self.writer = LogWriter(state, environment, folder, flusher, epoch_file, roller, density)
-        self.trimmer = LogTrimmer(
+        trimmer = self.trimmer = LogTrimmer(
             state, environment, folder, flusher, epoch_file, roller, density, compaction
+        )
+        self.replica_writer = ReplicaWriter(
+            state, environment, folder, flusher, epoch_file, roller, density, trimmer
         )
 
     def __repr__(self) -> str:

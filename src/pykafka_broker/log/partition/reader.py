@@ -145,9 +145,13 @@ class LogReader:
         return lambda: aborted_in(segments, offset, upper_bound)
 
     def available_bytes(self, offset: int, limit: Limit = "high_watermark") -> int:
-        """About how many bytes a reader at `offset` could get; cheap, never waits, for `fetch.min.bytes`."""
+        """About how many bytes a reader at `offset` could get; cheap, never waits, for `fetch.min.bytes`.
+
+        Bytes from the limit on do not count where the limit is among the newest batches.
+        """
         state = self._state
-        if offset >= state.limit_offset(limit) or offset < state.log_start_offset:
+        limit_offset = state.limit_offset(limit)
+        if offset >= limit_offset or offset < state.log_start_offset:
             return 0
         segments = state.segments
         number = segment_number(segments, offset)
@@ -155,7 +159,15 @@ class LogReader:
         start = segment.indexes.tail_batch(offset, segment.size)[0]
         if start < 0:
             start = segment.index.position_before(offset) if segment.indexes.is_loaded else 0
-        return sum([s.size for s in segments[number:]]) - start
+        readable = sum([s.size for s in segments[number:]]) - start
+        return readable if limit_offset == state.log_end_offset else readable - self._bytes_from(limit_offset)
+
+    def _bytes_from(self, offset: int) -> int:
+        """How many bytes the log has from `offset` on; 0 if that is not among the newest batches."""
+        segments = self._state.segments
+        number = segment_number(segments, offset)
+        start = segments[number].indexes.tail_batch(offset, segments[number].size)[0]
+        return sum([s.size for s in segments[number:]]) - start if start >= 0 else 0
 
     # --- lookups by time and epoch ----------------------------------------------------------------
 

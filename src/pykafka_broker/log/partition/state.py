@@ -161,6 +161,12 @@ class LogState:
         """Forget producers idle for `producer.id.expiration.ms`; returns how many."""
         return self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
 
+    @property
+    def damaged_from(self) -> int | None:
+        """The first offset that is known to be damaged; None if none is."""
+        damages = (damage for segment in self.segments for damage in segment.trust.damages)
+        return next((max(damage.first_offset, self.log_start_offset) for damage in damages), None)
+
     def advance_high_watermark(self, offset: int) -> None:
         """Raise the high watermark to `offset`, at most to the log end; lower values are ignored."""
         if offset > self.log_end_offset:

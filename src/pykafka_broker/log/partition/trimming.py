@@ -176,6 +176,10 @@ class LogTrimmer:
         """
         state = self._state
         if offset >= state.log_end_offset:
+            # An epoch led here without a record is part of the other history as well.
+            if state.epochs.truncate_from_end(offset):
+                self._epoch_file.save()
+                state.latest_epoch = state.epochs.latest
             return
         if offset < state.segments[0].base_offset:
             self.reset_to(offset)
@@ -190,8 +194,8 @@ class LogTrimmer:
             for segment in reversed(gone):  # a crash in between leaves no hole
                 segment.files.remove_all()
             if gone:
-                # Else they may be back after a power cut, behind records that were appended and synced since.
-                self._folder.note_names()
+                # Else they may be back after a power cut, behind a segment that was cut, or has grown since.
+                self._folder.sync()
             active.truncate_to(offset)
             active.is_flushed = False  # if it was closed before, it may be closed again at once
             self._end_at(offset)
@@ -205,6 +209,7 @@ class LogTrimmer:
             self._compaction.on_truncation()
             for segment in state.segments:
                 segment.files.remove_all()
+            self._folder.sync()  # else some of them may be back after a power cut, beside the new one
             path = join(state.directory, offset_file(offset, ""))
             interval_bytes = state.config.index_interval_bytes
             state.active = Segment.create(self._environment.files, path, offset, interval_bytes)

@@ -24,7 +24,6 @@ from pykafka_broker.log.partition.rolling import NamesDue, Roller, is_due
 from pykafka_broker.log.partition.state import LogState
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.log.partition.validation import LATEST_PRODUCE_VERSION, prepare_client_batch
-from pykafka_broker.log.segment.segment import Segment
 from pykafka_broker.machine.illegal_state import IllegalState
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -301,14 +300,7 @@ class LogWriter:
         except OSError as error:
             raise append_failed(self._environment, state.name, segment, error) from error
         if segment.size >= segment.write_behind_at:
-            self._write_behind(segment)
-
-    def _write_behind(self, segment: Segment) -> None:
-        """Much of the segment is not synced: have that done, after the whole first portion for a new one."""
-        is_due = segment.write_behind_at > 0
-        segment.write_behind_at = segment.size + self._environment.write_behind_bytes
-        if is_due:
-            self._environment.run_in_turn(self._flusher.flush_in_background)
+            self._flusher.write_behind(segment)
 
 
 def _as_it_came(batch: Buffer) -> None:

@@ -205,7 +205,8 @@ class FoundLog:
             self.files.replace_file(self._epochs_path, encode_epochs(self.epochs.entries), sync=False)
 
     def rebuild_epochs(self) -> None:
-        """Learn the leader epochs from the headers of all batches."""
+        """Learn the leader epochs from the headers of all batches, not only of those that were scanned."""
+        self.epochs = LeaderEpochs()
         for segment in self.segments:
             for _, header in segment.headers(0):
                 self.note_epoch(header)

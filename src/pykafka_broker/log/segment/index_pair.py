@@ -268,6 +268,17 @@ class IndexPair:
             or len(time_index.timestamps) >= max_index_bytes // TIME_ENTRY_BYTES - 1
         )
 
+    def room(self, log: IndexedLog, max_index_bytes: int) -> int:
+        """The number of batches after which `is_full` has to be asked again, at least one."""
+        index, time_index = self.by_offset(log), self.by_time(log)
+        return max(
+            1,
+            min(
+                max_index_bytes // OFFSET_ENTRY_BYTES - len(index.positions),
+                max_index_bytes // TIME_ENTRY_BYTES - 1 - len(time_index.timestamps),
+            ),
+        )
+
     # --- the newest timestamp and the newest entry ------------------------------------------------
 
     def max_timestamp(self, log: IndexedLog) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pykafka_broker.log.partition.limit import Limit
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.replication.core.in_sync import is_max_under_min_isr
 from pykafka_broker.replication.core.state import Leadership
 
 #: Isolation levels of the protocol.
@@ -32,21 +33,38 @@ def check_leader_epoch(leader_epoch: int, current_leader_epoch: int) -> None:
         raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
 
 
-def limit_for_replica(leadership: Leadership, replica_id: int) -> Limit:
-    """Followers read up to the log end.
+def limit_for_replica(leadership: Leadership, replica_id: int, leader_epoch: int) -> Limit:
+    """Followers read up to the log end; `leader_epoch` is the current one, or none.
 
     Raises:
-        KafkaError: NOT_LEADER_OR_FOLLOWER for a broker that is not assigned to the partition. Apache Kafka
-            says so too, except to one that names the leader epoch: that one it answers UNKNOWN_LEADER_EPOCH.
+        KafkaError: UNKNOWN_LEADER_EPOCH for a broker that is not assigned to the partition, as far as this
+            node knows by now: one that was added in this epoch tries again. NOT_LEADER_OR_FOLLOWER if it
+            names no epoch.
     """
-    if replica_id not in leadership.followers:
+    if replica_id in leadership.followers:
+        return "log_end"
+    if leader_epoch == NO_LEADER_EPOCH:
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    return "log_end"
+    raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+
+
+def is_end_known(leadership: Leadership, high_watermark: int) -> bool:
+    """Whether consumers may be told where the log ends: a new leader's high watermark may be older than what
+    the one before it has told, until it has reached the start of the epoch (KIP-207).
+    """
+    return high_watermark >= leadership.epoch_start_offset
 
 
 def limit_for_offsets(replica_id: int, isolation_level: int) -> Limit:
     """The limit of ListOffsets: the log end for replicas and tools, the limit of reads for consumers."""
     return CONSUMER_LIMITS[isolation_level] if replica_id == CONSUMER_REPLICA_ID else "log_end"
+
+
+def outcome_of_committed(leadership: Leadership) -> ErrorCode:
+    """The answer to a producer with acks=all whose records are committed."""
+    if is_max_under_min_isr(leadership):
+        return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    return ErrorCode.NONE
 
 
 def not_enough_replicas(leadership: Leadership, partition_name: str) -> KafkaError:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Union
 
-from pykafka_broker.replication.core.state import NO_BROKER_EPOCH, LogOffsets
+from pykafka_broker.cluster.events import InSyncReplicas
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.replication.core.state import NO_BROKER_EPOCH, UNKNOWN_OFFSET, LogOffsets
 from pykafka_broker.system.named_tuple import NamedTuple
 
 
@@ -24,6 +27,8 @@ class FollowerFetched(NamedTuple):
     #: shutting down.
     registered_epoch: int = NO_BROKER_EPOCH
     is_active: bool = True
+    #: Where the follower's log starts.
+    log_start_offset: int = UNKNOWN_OFFSET
 
     @property
     def is_stale(self) -> bool:
@@ -38,13 +43,10 @@ class TimePassed(NamedTuple):
     log: LogOffsets
 
 
-class IsrChangeRefused(NamedTuple):
-    """The controller did not change the ISR. A change that it makes comes with the next image."""
+class BrokersChanged(NamedTuple):
+    """New metadata of the brokers: the epoch in which each follower that is active is registered."""
 
-    partition_epoch: int
-
-
-Event = Union[FollowerFetched, TimePassed, IsrChangeRefused]
+    active: Mapping[int, int]
 
 
 class AlterPartition(NamedTuple):
@@ -54,3 +56,14 @@ class AlterPartition(NamedTuple):
     partition_epoch: int
     #: Broker ids and the epochs of their registrations, -1 where the leader knows none.
     new_isr: tuple[tuple[int, int], ...]
+
+
+class IsrChangeAnswered(NamedTuple):
+    """The controller's answer to `change`: the partition as it is now, or the error."""
+
+    change: AlterPartition
+    error: ErrorCode
+    partition: InSyncReplicas | None = None
+
+
+Event = Union[FollowerFetched, TimePassed, BrokersChanged, IsrChangeAnswered]

@@ -8,8 +8,16 @@ from pykafka_broker.replication.core.state import Follower, Leadership
 
 def is_under_min_isr(leadership: Leadership) -> bool:
     """Fewer replicas are in sync than the topic asks for; it cannot ask for more than are assigned."""
-    least = min(leadership.min_insync_replicas, len(leadership.followers) + 1)
-    return len(leadership.isr.committed) < least
+    return len(leadership.isr.committed) < _least(leadership)
+
+
+def is_max_under_min_isr(leadership: Leadership) -> bool:
+    """As `is_under_min_isr`, even with the replicas that the leader has asked for."""
+    return len(leadership.isr.maximal) < _least(leadership)
+
+
+def _least(leadership: Leadership) -> int:
+    return min(leadership.min_insync_replicas, len(leadership.followers) + 1)
 
 
 def is_caught_up(follower: Follower, log_end_offset: int, now_ms: int, lag_time_max_ms: int) -> bool:

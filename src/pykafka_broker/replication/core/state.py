@@ -34,8 +34,11 @@ class Follower(NamedTuple):
     caught_up_ms: int | None = None
     #: The registration in which its broker fetched last.
     broker_epoch: int = NO_BROKER_EPOCH
-    #: It may join the ISR: at its last fetch, its broker was neither fenced nor shutting down.
+    #: It may join the ISR: it has fetched, and its broker is registered in the epoch that the fetch named (or
+    #: the fetch named none), neither fenced nor shutting down.
     is_eligible: bool = False
+    #: Where its log starts.
+    log_start_offset: int = UNKNOWN_OFFSET
 
 
 class Isr(NamedTuple):

@@ -14,16 +14,32 @@ from collections.abc import Mapping
 
 from pykafka_broker.cluster.image import PartitionRegistration
 from pykafka_broker.machine.step import Start, Step
+from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.replication.core.events import (
     AlterPartition,
+    BrokersChanged,
     Event,
     FollowerFetched,
-    IsrChangeRefused,
+    IsrChangeAnswered,
     TimePassed,
 )
 from pykafka_broker.replication.core.in_sync import isr_with, isr_without_laggards
 from pykafka_broker.replication.core.state import NO_BROKER_EPOCH, Follower, Isr, Leadership
 from pykafka_broker.system.named_tuple import NamedTuple
+
+#: The controller knows this state of the partition, and has certainly not changed it.
+NOT_MADE = frozenset({ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA})
+#: The leader's idea of the partition is out of date: newer metadata is on its way.
+TOLD_BY_METADATA = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.INVALID_UPDATE_VERSION,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.NEW_LEADER_ELECTED,
+    }
+)
 
 
 class ReplicationSettings(NamedTuple):
@@ -31,6 +47,11 @@ class ReplicationSettings(NamedTuple):
 
     min_insync_replicas: int = 1
     lag_time_max_ms: int = 30_000
+
+
+def is_outdated(leadership: Leadership, registration: PartitionRegistration) -> bool:
+    """The controller's answer to a change of the ISR has come before the metadata: there is more to come."""
+    return registration.partition_epoch < leadership.partition_epoch
 
 
 def lead(
@@ -44,6 +65,7 @@ def lead(
     """The leadership that `registration` gives this node; `before` is the one it had, if it led already.
 
     In a new epoch every follower has to tell its position again; those of the ISR have the lag time to do so.
+    The metadata is not older than what the controller has answered to the leader (`is_outdated`).
     """
     known: Mapping[int, Follower] = {}
     epoch_start_offset = log_end_offset
@@ -79,10 +101,10 @@ def transition(leadership: Leadership, event: Event) -> Step[Leadership]:
         return _asking_for(leadership, isr_with(leadership, event))
     if isinstance(event, TimePassed):
         return _asking_for(leadership, isr_without_laggards(leadership, event))
-    assert isinstance(event, IsrChangeRefused)
-    if event.partition_epoch != leadership.partition_epoch:
-        return Step(leadership)  # the metadata has gone on meanwhile
-    return Step(leadership._replace(isr=Isr(leadership.isr.committed)))
+    if isinstance(event, BrokersChanged):
+        return Step(_with_eligible(leadership, event.active))
+    assert isinstance(event, IsrChangeAnswered)
+    return _answered(leadership, event)
 
 
 def _with_progress(leadership: Leadership, event: FollowerFetched) -> Leadership:
@@ -101,9 +123,48 @@ def _with_progress(leadership: Leadership, event: FollowerFetched) -> Leadership
         fetched_ms=event.now_ms,
         caught_up_ms=caught_up_ms,
         broker_epoch=event.broker_epoch,
-        is_eligible=event.is_active,
+        is_eligible=event.is_active and event.broker_epoch in (NO_BROKER_EPOCH, event.registered_epoch),
+        log_start_offset=event.log_start_offset,
     )
     return leadership._replace(followers={**leadership.followers, event.replica_id: follower})
+
+
+def _with_eligible(leadership: Leadership, active: Mapping[int, int]) -> Leadership:
+    followers = {
+        replica_id: follower._replace(
+            is_eligible=follower.fetched_ms is not None
+            and replica_id in active
+            and follower.broker_epoch in (NO_BROKER_EPOCH, active[replica_id])
+        )
+        for replica_id, follower in leadership.followers.items()
+    }
+    return leadership if followers == leadership.followers else leadership._replace(followers=followers)
+
+
+def _answered(leadership: Leadership, event: IsrChangeAnswered) -> Step[Leadership]:
+    """The change was made, was not made for certain, or may have been made.
+
+    In the third case the leader waits for the metadata to tell: until then every replica of the ISR that it
+    has asked for counts, and it asks for no other. An error that says nothing of the partition is followed by
+    another attempt.
+    """
+    change = event.change
+    asked = (leadership.leader_epoch, leadership.partition_epoch, leadership.isr.proposed)
+    if asked != (change.leader_epoch, change.partition_epoch, tuple(one for one, _ in change.new_isr)):
+        return Step(leadership)  # the metadata has gone on meanwhile
+    if event.error in NOT_MADE:
+        return Step(leadership._replace(isr=Isr(leadership.isr.committed)))
+    if event.error in TOLD_BY_METADATA:
+        return Step(leadership)
+    partition = event.partition
+    if event.error is not ErrorCode.NONE or partition is None:
+        return Step(leadership, effects=(Start(change),))
+    if (
+        partition.leader_epoch != leadership.leader_epoch
+        or partition.partition_epoch < leadership.partition_epoch
+    ):
+        return Step(leadership)
+    return Step(leadership._replace(partition_epoch=partition.partition_epoch, isr=Isr(partition.isr)))
 
 
 def _asking_for(leadership: Leadership, isr: tuple[int, ...] | None) -> Step[Leadership]:

@@ -1,0 +1,33 @@
+"""Partitions that this node holds and another broker leads, for requests that came here nevertheless."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.replication.core.access import check_leader_epoch
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.ports.partitions import LedPartition, Partitions
+
+#: The replica id of a tool that looks at one replica, whoever leads.
+DEBUGGING_REPLICA_ID = -2
+
+
+def followed(
+    partitions: Partitions, topic: str, partition: int, leader_epoch: int, *, from_any_replica: bool
+) -> LedPartition:
+    """The partition that `partitions.led` has not found, for a reader that may read from any replica.
+
+    Raises:
+        KafkaError: why it cannot be read here. The leader epoch of the reader is looked at first, as in
+            Apache Kafka: FENCED_LEADER_EPOCH if it is older than what this node knows, UNKNOWN_LEADER_EPOCH
+            if it is newer. Then NOT_LEADER_OR_FOLLOWER for a reader that has to ask the leader.
+    """
+    held = partitions.followed(topic, partition)
+    if held is None:
+        raise KafkaError(partitions.why_not_led(topic, partition))
+    check_leader_epoch(held.leader_epoch, leader_epoch)
+    if not from_any_replica:
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    return held

@@ -1,0 +1,269 @@
+"""A log as the copy of another: batches of a leader are appended as they are, at their offsets.
+
+All batches of an answer are checked before the first is written: format, checksum, ascending offsets and
+leader epochs. Batches of a later epoch than the leader's are left out with all that follow. Then the batches
+that go to one segment under one epoch are written at once; segments, indexes, leader epochs, producers and
+aborted transactions become those of the leader, batch by batch.
+
+Event loop; a worker thread where nothing else uses the log.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Optional
+
+from pykafka_broker.log.disk.environment import Environment
+from pykafka_broker.log.partition.append_errors import append_failed, storage_error
+from pykafka_broker.log.partition.density import Density
+from pykafka_broker.log.partition.epoch_file import EpochFile
+from pykafka_broker.log.partition.flushing import Flusher
+from pykafka_broker.log.partition.folder import LogFolder
+from pykafka_broker.log.partition.producers import transaction_marker
+from pykafka_broker.log.partition.rolling import NamesDue, Roller, is_due
+from pykafka_broker.log.partition.state import LogState
+from pykafka_broker.log.partition.trimming import LogTrimmer
+from pykafka_broker.protocol.buffers import Buffer
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.records.batch import BatchHeader, check_batch, iter_batches
+from pykafka_broker.protocol.records.control import EndTransactionMarker
+from pykafka_broker.system.named_tuple import NamedTuple
+
+logger = logging.getLogger(__name__)
+
+#: The leader epoch of a copy within this broker: no batch is of a later one.
+ANY_LEADER_EPOCH = 2**31 - 1
+
+
+class Copied(NamedTuple):
+    """What an append has done with a leader's batches."""
+
+    #: Everything before this position is done with; all whole batches unless `names_due`.
+    size_bytes: int
+    #: A file has to be made before the rest can be written (`LogManager.make_names`).
+    names_due: Optional[NamesDue] = None
+    #: `flush.messages` asks for a flush before the leader is told of these records.
+    flush_due: bool = False
+
+
+class _Batch(NamedTuple):
+    position: int
+    header: BatchHeader
+    marker: Optional[EndTransactionMarker]
+
+    @property
+    def end(self) -> int:
+        return self.position + self.header.size_in_bytes
+
+
+class ReplicaWriter:
+    """Appends a leader's batches to one log."""
+
+    __slots__ = (
+        "_density",
+        "_environment",
+        "_epoch_file",
+        "_flusher",
+        "_folder",
+        "_roller",
+        "_state",
+        "_trimmer",
+    )
+
+    def __init__(
+        self,
+        state: LogState,
+        environment: Environment,
+        folder: LogFolder,
+        flusher: Flusher,
+        epoch_file: EpochFile,
+        roller: Roller,
+        density: Density,
+        trimmer: LogTrimmer,
+    ) -> None:
+        self._state = state
+        self._environment = environment
+        self._folder = folder
+        self._flusher = flusher
+        self._epoch_file = epoch_file
+        self._roller = roller
+        self._density = density
+        self._trimmer = trimmer
+
+    def append(
+        self, records: Buffer, *, leader_epoch: int, now_ms: int, defers_names: bool = False
+    ) -> Copied:
+        """Append the whole batches in `records`; half a batch at their end is passed over.
+
+        An empty log that starts inside the first batch, because the leader's does, begins anew at that
+        batch's offset. With `defers_names` no file is made: what is written by then stays, the rest is to be
+        appended again when the file is there.
+
+        Raises:
+            KafkaError: CORRUPT_MESSAGE or INVALID_RECORD for batches that cannot be the leader's,
+                OFFSET_OUT_OF_RANGE if they begin below the log end: nothing was written. On a disk error
+                KAFKA_STORAGE_ERROR: what was written before stays, and is whole.
+        """
+        state = self._state
+        if state.offline is not None:
+            raise storage_error(state.name, state.offline)
+        if defers_names and self._roller.makes_names:
+            return Copied(0, NamesDue(self._roller, None))
+        view = memoryview(records)
+        batches = self._checked(view, leader_epoch)
+        if not batches:
+            return Copied(len(view))
+        self._begin_before(batches)
+        if self._has_gaps(batches):
+            self._density.copies_gaps()
+        done = 0
+        while done < len(batches):
+            try:
+                done += self._write_some(view, batches, done, now_ms, defers_names)
+            except NamesDue as due:
+                return Copied(batches[done].position, due)
+        return Copied(
+            len(view), flush_due=state.log_end_offset - state.recovery_point >= state.config.flush_messages
+        )
+
+    # --- checks -----------------------------------------------------------------------------------
+
+    def _checked(self, records: memoryview, leader_epoch: int) -> list[_Batch]:
+        name, newest_epoch = self._state.name, self._state.epochs.latest
+        found: list[_Batch] = []
+        last_offset = -1
+        for position, header in iter_batches(records):
+            epoch = header.partition_leader_epoch
+            if epoch > leader_epoch:
+                logger.warning(
+                    "%s: leaving out batches from offset %d on: their leader epoch %d is later than %d",
+                    name,
+                    header.base_offset,
+                    epoch,
+                    leader_epoch,
+                )
+                break
+            if epoch < newest_epoch:
+                raise KafkaError(
+                    ErrorCode.INVALID_RECORD,
+                    f"Batch of leader epoch {epoch} in append to {name} after one of {newest_epoch}",
+                )
+            if header.base_offset <= last_offset or header.last_offset_delta < 0:
+                raise KafkaError(
+                    ErrorCode.INVALID_RECORD,
+                    f"Out of order offsets found in append to {name}: "
+                    f"{header.base_offset} to {header.last_offset} after {last_offset}",
+                )
+            batch = records[position : position + header.size_in_bytes]
+            check_batch(batch)
+            marker = transaction_marker(batch, header) if header.producer_id >= 0 else None
+            newest_epoch, last_offset = epoch, header.last_offset
+            found.append(_Batch(position, header, marker))
+        return found
+
+    def _begin_before(self, batches: Sequence[_Batch]) -> None:
+        """Let the log begin with the first batch, where that may be; refuse offsets that it has already."""
+        state, first = self._state, batches[0].header.base_offset
+        if first >= state.log_end_offset:
+            return
+        last = batches[-1].header.last_offset
+        if state.log_end_offset != state.log_start_offset or last < state.log_end_offset:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Unexpected offset in append to {state.name}. First offset {first} is less than the next "
+                f"offset {state.log_end_offset}. Last offset in append: {last}. "
+                f"Log start offset = {state.log_start_offset}",
+            )
+        logger.info(
+            "%s: first offset %d is less than log start offset %d. Since this is the first record to be "
+            "appended, the log starts there",
+            state.name,
+            first,
+            state.log_start_offset,
+        )
+        self._trimmer.reset_to(first)
+
+    def _has_gaps(self, batches: Sequence[_Batch]) -> bool:
+        next_offset = self._state.log_end_offset
+        for _, header, _ in batches:
+            if header.base_offset > next_offset or header.records_count <= header.last_offset_delta:
+                return True
+            next_offset = header.base_offset + header.last_offset_delta + 1
+        return False
+
+    # --- writing ----------------------------------------------------------------------------------
+
+    def _write_some(
+        self, records: memoryview, batches: Sequence[_Batch], first: int, now_ms: int, defers_names: bool
+    ) -> int:
+        """Write the batches from `first` on that go together; returns how many."""
+        state = self._state
+        header = batches[first].header
+        try:
+            self._go_to_segment(header, now_ms, defers_names)
+            if header.partition_leader_epoch != state.latest_epoch:
+                if defers_names and not self._epoch_file.is_saved:
+                    raise NamesDue(self._roller, None)
+                self._epoch_file.start(header.partition_leader_epoch, header.base_offset)
+            run = batches[first : first + self._run_length(batches, first, now_ms)]
+            segment = state.active
+            segment.append_batches(records[run[0].position : run[-1].end], [batch.header for batch in run])
+            if segment.first_append_ms < 0:
+                segment.first_append_ms = now_ms
+        except OSError as error:
+            raise append_failed(self._environment, state.name, state.active, error) from error
+        self._note(run)
+        if segment.size >= segment.write_behind_at:
+            self._flusher.write_behind(segment)
+        return len(run)
+
+    def _go_to_segment(self, header: BatchHeader, now_ms: int, defers_names: bool) -> None:
+        """Roll where the leader has rolled before this batch."""
+        state, size = self._state, header.size_in_bytes
+        if not is_due(state, size, header.last_offset, header.max_timestamp, now_ms):
+            return
+        if size > state.config.segment_bytes:
+            raise KafkaError(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"Message batch size is {size} bytes in append to partition {state.name}, "
+                f"which exceeds the maximum configured segment size of {state.config.segment_bytes}.",
+            )
+        if state.active.size:
+            if defers_names:
+                # A new segment begins at the log end, which in a copy may lie before the batch.
+                raise NamesDue(self._roller, state.log_end_offset)
+            self._roller.roll_to(header.base_offset)
+
+    def _run_length(self, batches: Sequence[_Batch], first: int, now_ms: int) -> int:
+        """How many batches from `first` on go to the active segment, under one epoch."""
+        state = self._state
+        segment, start = state.active, batches[first].position
+        if not segment.size:
+            return 1  # the next ones are judged by its time
+        room = segment.indexes.room(segment, state.config.segment_index_bytes)
+        epoch = batches[first].header.partition_leader_epoch
+        for number in range(first + 1, min(len(batches), first + room)):
+            batch = batches[number]
+            header = batch.header
+            if header.partition_leader_epoch != epoch or is_due(
+                state, batch.end - start, header.last_offset, header.max_timestamp, now_ms
+            ):
+                return number - first
+        return min(len(batches) - first, max(1, room))
+
+    def _note(self, run: Sequence[_Batch]) -> None:
+        """Bring the log end and the producers in line with batches that are written."""
+        state = self._state
+        producers = state.producers
+        for _, header, marker in run:
+            if header.producer_id < 0:
+                continue
+            aborted = producers.note(header, marker)
+            if aborted is not None:
+                self._folder.note_names()  # the file may be new
+                try:
+                    state.active.aborted.append(aborted)
+                except OSError as error:  # it is in memory, and in the log, from which the file is rebuilt
+                    self._environment.write_failed(error)
+        producers.end_offset = state.log_end_offset = run[-1].header.last_offset + 1

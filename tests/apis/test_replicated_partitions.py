@@ -1,0 +1,320 @@
+"""Partitions that other brokers hold too: what followers, and consumers of followers, are answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pykafka_broker.cluster.image import BrokerRegistration, ClusterImage, RegisteredEndpoint
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from pykafka_broker.protocol.messages.fetch import ReplicaState
+from pykafka_broker.protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from pykafka_broker.replication.partition import Partition
+from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.user import User
+from tests.apis.asking import (
+    batch,
+    fetching_of,
+    offsets_at,
+    parked,
+    partitions_of,
+    producing_to,
+    wanting,
+)
+
+LATEST = -1
+FOLLOWER = 7
+FOLLOWER_EPOCH = 40
+
+
+class Replicated:
+    """Partition 0 of "t", led here or by broker 7, which follows else."""
+
+    def __init__(self, home: Home, user: User, topic_id: bytes) -> None:
+        self.node = home.broker.node
+        self.here = self.node.foundation.node_id
+        self.user = user
+        self.topic_id = topic_id
+        self.image: ClusterImage = self.node.image
+        self.epoch = 0
+
+    def change(self, *, leader: int | None = None, isr: tuple[int, ...] | None = None) -> None:
+        """Another state of the partition, in a new leader epoch if a leader is named."""
+        topic = self.image.topics["t"]
+        now = topic.partitions[0]
+        self.epoch += leader is not None
+        partition = now._replace(
+            replicas=(self.here, FOLLOWER),
+            isr=isr or (self.here, FOLLOWER),
+            leader=now.leader if leader is None else leader,
+            leader_epoch=self.epoch,
+            partition_epoch=now.partition_epoch + 1,
+            directories=(),
+        )
+        topics = {**self.image.topics, "t": topic._replace(partitions={0: partition})}
+        self.image = self.image._replace(topics=topics)
+        self.node.broker.replicas.apply(self.image)
+
+    @property
+    def partition(self) -> Partition:
+        partition = self.node.broker.replicas.hosted("t", 0)
+        assert partition is not None
+        return partition
+
+    async def write(self, *values: bytes) -> None:
+        answer = await self.user.send(producing_to("t", batch(*values), acks=1), 12)
+        assert [partition.error_code for partition in partitions_of(answer)] == [0]
+
+    async def fetch(
+        self, offset: int, *, by: int = FOLLOWER, epoch: int = -1, wait_ms: int = 0, **details: Any
+    ) -> Any:
+        """The answer for the partition to a replica, to a tool (-2) or to a consumer (-1)."""
+        state = ReplicaState(replica_id=by, replica_epoch=FOLLOWER_EPOCH if by >= 0 else -1)
+        asked = wanting(self.topic_id, offset, leader_epoch=epoch)
+        asked.partitions[0].log_start_offset = 0 if by >= 0 else -1
+        request = fetching_of(asked, max_wait_ms=wait_ms, replica_state=state, **details)
+        [answer] = partitions_of(await self.user.send(request, 17))
+        return answer
+
+
+@pytest.fixture
+async def replicated(home: Home, user: User) -> Replicated:
+    """Led here since epoch 0, with records 0 and 1."""
+    topic_id = await user.create_topic("t")
+    replicated = Replicated(home, user, topic_id)
+    replicated.change()
+    broker = BrokerRegistration(
+        FOLLOWER, FOLLOWER_EPOCH, bytes(16), {"PLAINTEXT": RegisteredEndpoint("h", 1)}, "b", fenced=False
+    )
+    known = {FOLLOWER: broker}
+    partition = replicated.partition
+    partition._ports = partition._ports._replace(
+        registration_of=lambda n: known.get(n) or replicated.image.brokers.get(n)
+    )
+    await replicated.write(b"a", b"b")
+    return replicated
+
+
+# --- followers ------------------------------------------------------------------------------------
+
+
+async def test_the_leader_epoch_of_a_follower_is_looked_at_before_its_assignment(
+    replicated: Replicated,
+) -> None:
+    replicated.change(leader=replicated.here)
+    current = replicated.epoch
+    assert (await replicated.fetch(0, epoch=current - 1)).error_code == ErrorCode.FENCED_LEADER_EPOCH
+    assert (await replicated.fetch(0, epoch=current + 1)).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+    strange = 99
+    assert (await replicated.fetch(0, by=strange, epoch=0)).error_code == ErrorCode.FENCED_LEADER_EPOCH
+    unknown = await replicated.fetch(0, by=strange, epoch=current)
+    assert unknown.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert (await replicated.fetch(0, by=strange)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert (await replicated.fetch(0, epoch=current)).error_code == 0
+
+
+async def test_a_follower_that_asks_a_broker_which_leads_no_longer_learns_whose_epoch_is_newer(
+    replicated: Replicated,
+) -> None:
+    replicated.change(leader=FOLLOWER)
+    assert (await replicated.fetch(0, epoch=0)).error_code == ErrorCode.FENCED_LEADER_EPOCH
+    assert (await replicated.fetch(0, epoch=2)).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert (await replicated.fetch(0, epoch=1)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+async def test_a_fetch_of_an_earlier_life_of_a_follower_is_refused(replicated: Replicated) -> None:
+    partition = replicated.partition
+    partition._ports = partition._ports._replace(
+        registration_of=lambda n: BrokerRegistration(n, FOLLOWER_EPOCH + 1, bytes(16), {}, fenced=False)
+    )
+    assert (await replicated.fetch(2)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert partition.log.state.high_watermark == 0
+
+
+async def test_a_parked_follower_is_answered_as_soon_as_something_is_appended(
+    home: Home, another: User, replicated: Replicated
+) -> None:
+    await replicated.fetch(2)
+    assert replicated.partition.log.state.high_watermark == 2
+    waiting = await parked(home, replicated.fetch(2, wait_ms=60_000))
+    consumer = Replicated(home, await User.connect(home.broker.bootstrap_servers), replicated.topic_id)
+    consuming = await parked(home, consumer.fetch(2, by=-1, wait_ms=60_000))
+
+    answer = await another.send(producing_to("t", batch(b"c"), acks=1), 12)
+
+    assert [partition.error_code for partition in partitions_of(answer)] == [0]
+    assert len((await waiting).records) > 0
+    assert not consuming.done(), "the record is not committed yet"
+    assert (await replicated.fetch(3)).error_code == 0
+    assert len((await consuming).records) > 0
+    await consumer.user.close()
+
+
+async def test_parked_fetches_learn_at_once_that_another_broker_leads(
+    home: Home, another: User, replicated: Replicated
+) -> None:
+    await replicated.fetch(2)
+    following = await parked(home, replicated.fetch(2, epoch=0, wait_ms=60_000))
+    consumer = Replicated(home, another, replicated.topic_id)
+    consuming = await parked(home, consumer.fetch(2, by=-1, epoch=0, wait_ms=60_000))
+    replicated.change(leader=FOLLOWER)
+    assert (await following).error_code == ErrorCode.FENCED_LEADER_EPOCH
+    assert (await consuming).error_code == ErrorCode.FENCED_LEADER_EPOCH
+
+
+async def test_a_throttled_follower_out_of_sync_gets_no_records_while_too_much_was_sent(
+    home: Home, replicated: Replicated
+) -> None:
+    replicated.change(isr=(replicated.here,))
+    partition = replicated.partition
+    partition.configure(partition.log.state.config._replace(leader_replication_throttled_replicas=("*",)))
+    replicated.node.broker.replicas.throttle(10)
+    assert len((await replicated.fetch(0)).records) > 10
+    held_back = await replicated.fetch(0)
+    assert (held_back.error_code, held_back.records) == (0, b"")
+    assert len((await replicated.fetch(0, by=-1)).records) > 0, "consumers are not followers"
+    await home.pass_time(12_000)
+    assert len((await replicated.fetch(0)).records) > 10
+
+
+# --- consumers ------------------------------------------------------------------------------------
+
+
+async def test_consumers_read_what_is_committed_from_a_follower_and_older_ones_ask_the_leader(
+    replicated: Replicated, user: User
+) -> None:
+    await replicated.fetch(1)
+    replicated.change(leader=FOLLOWER)
+    state = replicated.partition.log.state
+    assert (state.high_watermark, state.log_end_offset) == (1, 2)
+
+    committed = await replicated.fetch(1, by=-1)
+    assert (committed.error_code, committed.high_watermark, committed.records) == (0, 1, b"")
+    assert (await replicated.fetch(2, by=-1)).error_code == 0
+    assert (await replicated.fetch(3, by=-1)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert len((await replicated.fetch(0, by=-2)).records) > 0, "a tool reads to the log end"
+    [older] = partitions_of(await user.send(fetching_of(wanting("t")), 10))
+    assert older.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+async def test_a_consumer_is_sent_to_the_follower_in_its_rack_if_the_broker_selects_by_rack(
+    replicated: Replicated,
+) -> None:
+    await replicated.fetch(2)
+    assert (await replicated.fetch(0, by=-1, rack_id="b")).preferred_read_replica == -1
+    replicated.node.broker.ports.fetching.selects_by_rack = True
+
+    sent_away = await replicated.fetch(0, by=-1, rack_id="b", wait_ms=60_000)
+
+    assert (sent_away.preferred_read_replica, sent_away.error_code) == (FOLLOWER, 0)
+    assert (sent_away.records, sent_away.high_watermark) == (b"", 2)
+    for rack in ("", "elsewhere"):
+        stays = await replicated.fetch(0, by=-1, rack_id=rack)
+        assert (stays.preferred_read_replica, len(stays.records) > 0) == (-1, True)
+
+
+# --- offsets --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("version", "error"), [(4, ErrorCode.LEADER_NOT_AVAILABLE), (5, ErrorCode.OFFSET_NOT_AVAILABLE)]
+)
+async def test_a_new_leader_tells_the_end_when_its_high_watermark_has_reached_its_epoch(
+    replicated: Replicated, user: User, version: int, error: ErrorCode
+) -> None:
+    await replicated.fetch(1)
+    replicated.change(leader=replicated.here)
+
+    def answers(**details: Any) -> Iterator[Any]:
+        for timestamp in (LATEST, 0, 10**15):
+            request = offsets_at("t", timestamp)
+            yield user.send(request, version)
+
+    found = [partitions_of(await answer)[0] for answer in answers()]
+    assert [(each.error_code, each.offset) for each in found] == [(error, -1), (0, 0), (error, -1)]
+    as_replica = offsets_at("t", LATEST)
+    as_replica.replica_id = FOLLOWER
+    assert partitions_of(await user.send(as_replica, version))[0].offset == 2
+
+    await replicated.fetch(2)
+    found = [partitions_of(await answer)[0] for answer in answers()]
+    assert [(each.error_code, each.offset) for each in found] == [(0, 2), (0, 0), (0, -1)]
+
+
+async def test_only_a_tool_may_ask_a_follower_for_its_offsets(replicated: Replicated, user: User) -> None:
+    replicated.change(leader=FOLLOWER)
+    by_consumer, by_tool = offsets_at("t", LATEST), offsets_at("t", LATEST)
+    by_tool.replica_id = -2
+    fenced = offsets_at("t", LATEST, leader_epoch=0)
+    answers = [partitions_of(await user.send(r, 11))[0] for r in (by_consumer, by_tool, fenced)]
+    assert [(each.error_code, each.offset) for each in answers] == [
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1),
+        (0, 2),
+        (ErrorCode.FENCED_LEADER_EPOCH, -1),
+    ]
+
+
+async def test_a_follower_that_is_asked_for_the_end_of_an_epoch_fences_first(
+    replicated: Replicated, user: User
+) -> None:
+    replicated.change(leader=FOLLOWER)
+
+    async def error(current_leader_epoch: int) -> int:
+        asked = OffsetForLeaderPartition(
+            partition=0, current_leader_epoch=current_leader_epoch, leader_epoch=0
+        )
+        topic = OffsetForLeaderTopic(topic="t", partitions=[asked])
+        answer = await user.send(OffsetForLeaderEpochRequest(replica_id=-1, topics=[topic]), 4)
+        code: int = answer.topics[0].partitions[0].error_code
+        return code
+
+    assert [await error(epoch) for epoch in (0, 1, 2, -1)] == [
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ]
+
+
+# --- deletion -------------------------------------------------------------------------------------
+
+
+async def test_deleted_records_are_acknowledged_when_the_follower_has_deleted_them(
+    home: Home, another: User, replicated: Replicated
+) -> None:
+    await replicated.fetch(2)
+    asked = DeleteRecordsTopic(name="t", partitions=[DeleteRecordsPartition(partition_index=0, offset=1)])
+    request = DeleteRecordsRequest(topics=[asked], timeout_ms=30_000)
+
+    deleting = await parked(home, another.send(request, 2))
+    assert replicated.partition.log_start_offset == 1
+    state = ReplicaState(replica_id=FOLLOWER, replica_epoch=FOLLOWER_EPOCH)
+    told = wanting(replicated.topic_id, 2)
+    told.partitions[0].log_start_offset = 1
+    await replicated.user.send(fetching_of(told, replica_state=state), 17)
+
+    [answer] = partitions_of(await deleting)
+    assert (answer.error_code, answer.low_watermark) == (0, 1)
+
+
+async def test_a_follower_that_does_not_delete_in_time_is_told_of(
+    home: Home, another: User, replicated: Replicated
+) -> None:
+    await replicated.fetch(2)
+    asked = DeleteRecordsTopic(name="t", partitions=[DeleteRecordsPartition(partition_index=0, offset=1)])
+    deleting = await parked(home, another.send(DeleteRecordsRequest(topics=[asked], timeout_ms=1_000), 2))
+    await home.pass_time(1_000)
+    [answer] = partitions_of(await asyncio.wait_for(deleting, 10))
+    assert (answer.error_code, answer.low_watermark) == (ErrorCode.REQUEST_TIMED_OUT, 0)

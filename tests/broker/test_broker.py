@@ -368,6 +368,46 @@ async def test_a_stop_answers_who_waits_and_leaves_the_clean_marker() -> None:
     assert home.clock.pending_timers == 0
 
 
+async def test_a_killed_broker_answers_nobody_who_waits_and_leaves_no_clean_marker() -> None:
+    home = Home()
+    broker = home.new_broker()
+    await broker.start()
+    user, fetcher = [await User.connect(broker.bootstrap_servers) for _ in range(2)]
+    await user.create_topic("orders")
+    await user.produce("orders", b"one")
+    fetching = asyncio.ensure_future(fetcher.send(fetch_request("orders", 1, max_wait_ms=60_000), 12))
+    await until(lambda: broker.node.broker.purgatory.parked == 1)
+
+    await broker.kill()
+    await broker.kill()
+
+    with pytest.raises(ConnectionError):
+        await fetching
+    assert await user.is_closed()
+    for client in (user, fetcher):
+        await client.close()
+    assert not home.files.exists(f"{DATA}/.kafka_cleanshutdown")
+    assert home.files.locked == set()
+    assert home.clock.pending_timers == 0
+    async with home.running() as user:
+        assert await user.values("orders") == [b"one"]
+
+
+async def test_a_broker_that_has_handed_over_leads_nothing_and_answers_until_its_stop() -> None:
+    home = Home()
+    broker = home.new_broker()
+    with pytest.raises(RuntimeError, match="this broker has not been started"):
+        await broker.hand_over()
+    await broker.kill()
+    async with home.running() as user:
+        await user.create_topic("orders")
+        await home.broker.hand_over()
+        assert home.broker.node.image.brokers[1].active is False
+        assert (await user.metadata("orders")).topics[0].partitions[0].leader_id == -1
+    async with home.running() as user:
+        await user.produce("orders", b"one")
+
+
 def join_request() -> join_group.JoinGroupRequest:
     return join_group.JoinGroupRequest(
         group_id="workers",

@@ -135,6 +135,53 @@ def test_ctrl_c_during_the_start_undoes_it() -> None:
     assert threads_of_brokers() == []
 
 
+class Quiet:
+    """Starts and stops at once."""
+
+    async def start(self) -> None:
+        pass
+
+    async def stop(self) -> None:
+        pass
+
+
+async def thread_name() -> str:
+    return threading.current_thread().name
+
+
+def test_calls_run_in_the_thread_of_the_broker_while_it_runs() -> None:
+    thread = BrokerThread(Quiet(), "broker-1-loop")
+    with pytest.raises(RuntimeError, match="has not been started"):
+        thread.call(thread_name())
+    thread.start()
+    assert thread.call(thread_name()) == "broker-1-loop"
+    with pytest.raises(TimeoutError):
+        thread.call(asyncio.wait_for(asyncio.Event().wait(), 0.001))
+    thread.stop()
+    with pytest.raises(RuntimeError, match="has been stopped"):
+        thread.call(thread_name())
+
+
+def test_ctrl_c_during_a_call_cancels_it() -> None:
+    cancelled = threading.Event()
+
+    async def wait_for_ever() -> None:
+        main = threading.main_thread().ident
+        assert main is not None
+        signal.pthread_kill(main, signal.SIGINT)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    thread = BrokerThread(Quiet(), "broker-1-loop")
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        thread.call(wait_for_ever())
+    assert cancelled.wait(60)
+    thread.stop()
+
+
 class FailingStop:
     async def start(self) -> None:
         pass

@@ -224,6 +224,7 @@ def properties_file(folder: Path, settings: Mapping[str, str]) -> Path:
     return path
 
 
+EVERYWHERE = {"listeners": "CONTROLLER://0.0.0.0:9093", "process.roles": "controller"}
 VOTERS = "1@one:9093:JEXY6aqzQY-32P5TStzaFg,2@[::1]:9094:MvDxzVmcRsaTz33bUuRU6A"
 OTHER_VOTER = "2@two:9094:MvDxzVmcRsaTz33bUuRU6A"
 
@@ -237,8 +238,9 @@ OTHER_VOTER = "2@two:9094:MvDxzVmcRsaTz33bUuRU6A"
         (DYNAMIC, ["--initial-controllers", VOTERS]),
         (DYNAMIC, ["--initial-controllers", OTHER_VOTER]),
         (DYNAMIC, ["--standalone", "--release-version", "4.0", "--feature", "group.version=0"]),
+        ({**DYNAMIC, **EVERYWHERE}, ["--standalone"]),
     ],
-    ids=["static", "standalone", "none", "voters", "another", "release"],
+    ids=["static", "standalone", "none", "voters", "another", "release", "every interface"],
 )
 def test_ours_leaves_the_files_that_apaches_tool_leaves(
     settings: Mapping[str, str], options: list[str], kafka_jars: Path, tmp_path: Path

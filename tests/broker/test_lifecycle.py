@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
@@ -45,6 +46,7 @@ def new_life(
     *,
     replicas: Replicas | None = None,
     paths: tuple[str, ...] = ("/data",),
+    is_quorum_gone: Callable[[], bool] = lambda: False,
 ) -> BrokerLifecycle:
     """The life of a broker that has not registered yet."""
     dirs = LogDirs(node.files, list(paths))
@@ -57,7 +59,11 @@ def new_life(
             raise node.failures[0]
 
     ports = LifePorts(
-        node.clock, lambda: node.publisher.published_offset, node.failures.append, raise_if_final
+        node.clock,
+        lambda: node.publisher.published_offset,
+        node.failures.append,
+        raise_if_final,
+        is_quorum_gone,
     )
     return BrokerLifecycle(controller or node.controller, dirs, replicas or Replicas(), ports, LifeSettings())
 
@@ -313,6 +319,22 @@ async def test_a_broker_that_stops_without_a_controller_waits_for_the_length_of_
     await node.clock.pass_time(1)
 
     await stop
+
+
+async def test_a_broker_that_stops_waits_for_no_controllers_that_have_ended(caplog) -> None:
+    node = Node()
+    controller, ended = Scripted(node), False
+    broker = await running(node, new_life(node, controller, is_quorum_gone=lambda: ended))
+    controller.error = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+    stop = asyncio.ensure_future(broker.shut_down())
+    await node.clock.pass_time(1_000)
+    assert not stop.done()
+
+    ended = True
+    await node.clock.pass_time(100)
+
+    await stop
+    assert "too few of them are left" in caplog.text
 
 
 async def test_a_node_that_cannot_go_on_waits_for_no_controller() -> None:

@@ -6,12 +6,13 @@ import re
 
 import pytest
 
+from pykafka_broker.broker.storage import NewCluster
 from pykafka_broker.cluster.events import ConfigChange, ConfigOperation, FeatureUpdate, UpgradeType
 from pykafka_broker.cluster.image import ResourceType
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.raft.format import StorageFormatError
 from pykafka_broker.testing.home import Home, until
-from tests.support.quorums import Quorum
+from tests.support.quorums import Quorum, format_home
 
 NAME = "log.cleaner.backoff.ms"
 
@@ -33,6 +34,22 @@ async def test_three_controllers_elect_one_and_all_publish_what_it_commits() -> 
         leader = await quorum.leader()
         await set_config(quorum, leader, "4000")
         await until(lambda: all(config_of(quorum, n) == "4000" for n in quorum.homes))
+
+
+async def test_the_log_tells_who_leads_and_who_votes(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    quorum = Quorum()
+    async with quorum.running():
+        first = await quorum.leader()
+        epoch = quorum.broker(first).node.raft.epoch
+        await quorum.broker(first).stop()
+        others = [n for n in quorum.homes if n != first]
+        second = await quorum.leader(*others)
+    told = caplog.text
+    assert f"[QuorumController id={first}] Becoming the active controller at epoch {epoch}" in told
+    assert f"[RaftManager id={first}] Completed transition to ResignedState(epoch={epoch})" in told
+    assert f"[RaftManager id={second}] Completed transition to Leader(epoch=" in told
+    assert f"[RaftManager id={others[0]}] Latest set of voters is [1@127.0.0.1:{quorum.ports[1]}, 2@" in told
 
 
 async def test_a_leader_that_stops_hands_over_and_comes_back_as_a_follower() -> None:
@@ -99,6 +116,15 @@ async def test_a_start_formats_no_directory_for_a_cluster_it_was_not_told_about(
     with pytest.raises(StorageFormatError, match=explanation):
         await home.new_broker().start()
     assert not home.files.exists("/data/meta.properties")
+
+
+def test_a_controller_with_the_addresses_of_others_is_formatted_only_as_a_part_of_a_quorum_that_is_named():
+    home = Quorum(is_dynamic=True).home(1)
+    with pytest.raises(StorageFormatError, match="you must specify one of the following: --standalone"):
+        format_home(home, NewCluster())
+    assert not home.files.exists("/data/meta.properties")
+    format_home(home, NewCluster(standalone=True))
+    assert home.files.exists("/data/meta.properties")
 
 
 async def test_a_feature_is_changed_only_when_every_voter_has_said_that_it_knows_it() -> None:

@@ -382,3 +382,11 @@ async def test_a_metadata_log_that_was_cut_goes_on_from_the_snapshot_that_reache
             assert len(found) > 10
             assert home.broker.node.image.offset >= covered
             assert await user.values("topic-3") == [b"one"]
+
+
+async def test_the_metadata_log_rolls_by_its_own_keys_and_early() -> None:
+    home = await used_home()
+    assert metadata_log(home).log.state.config.segment_bytes == 64 * 1024 * 1024
+    home.overrides = {"metadata.log.segment.bytes": "8388608", "metadata.log.segment.ms": "5000"}
+    config = metadata_log(home).log.state.config
+    assert (config.segment_bytes, config.segment_ms) == (8388608, 5000)

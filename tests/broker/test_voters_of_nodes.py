@@ -14,10 +14,13 @@ from tests.support.quorums import Quorum
 
 DONE = ChangeAnswer(ErrorCode.NONE)
 NOT_YET = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+#: What a change is answered that an attempt before has made, though its answer was no such.
+DONE_BEFORE = (ErrorCode.DUPLICATE_VOTER, ErrorCode.VOTER_NOT_FOUND)
 
 
 async def changed(quorum: Quorum, request: AddVoter | RemoveVoter, *among: int) -> ChangeAnswer:
     """The answer to a change of the voters, asked for again while the leader is not ready for it."""
+    may_be_done = False
     while True:
         controller = quorum.broker(await quorum.leader(*among)).node.administration
         try:
@@ -30,7 +33,8 @@ async def changed(quorum: Quorum, request: AddVoter | RemoveVoter, *among: int) 
             await asyncio.sleep(0)  # it has just been elected
             continue
         if answer.error not in NOT_YET:
-            return answer
+            return DONE if may_be_done and answer.error in DONE_BEFORE else answer
+        may_be_done = True
 
 
 def adding(voter: Voter) -> AddVoter:

@@ -142,6 +142,14 @@ def test_a_second_broker_with_the_same_id_waits_until_the_first_has_fallen_silen
     assert after.image.brokers[2].epoch == epoch
 
 
+def test_a_broker_that_was_stopped_in_good_order_comes_back_at_once():
+    state = a_cluster(2)
+    state, _, answer = decide(state, heartbeat(state, 2, want_shutdown=True))
+    assert answer.should_shut_down is True
+    after, _, epoch = decide(state, registration(2, incarnation_id=uuid(7)))
+    assert after.image.brokers[2].epoch == epoch
+
+
 def test_the_controllers_own_broker_comes_back_at_once_for_its_directory_is_locked():
     state = a_cluster(1, node_id=1)
     after, _, _ = decide(state, registration(1, incarnation_id=uuid(7)))

@@ -10,6 +10,7 @@ from pykafka_broker.cluster.events import (
     AlterPartitionReassignments,
     CreateTopics,
     EventError,
+    InSyncReplicas,
     IsrChangeResult,
     IsrMember,
     NewReplicas,
@@ -56,10 +57,15 @@ def ask(state, broker_id=None, **fields):
     return state, records, result
 
 
+def in_sync(state):
+    now = partition(state)
+    return InSyncReplicas(now.leader, now.leader_epoch, now.isr, now.partition_epoch)
+
+
 def test_a_replica_that_fell_behind_leaves_and_comes_back():
     state, [record], result = ask(orders(1, 2, 3), isr=(1, 3))
     assert record == m.PartitionChangeRecord(partition_id=0, topic_id=ORDERS, isr=[1, 3])
-    assert result == IsrChangeResult(ErrorCode.NONE, partition(state))
+    assert result == IsrChangeResult(ErrorCode.NONE, in_sync(state))
     assert (partition(state).leader_epoch, partition(state).partition_epoch) == (0, 1)
 
     state, [record], _ = ask(state, isr=(1, 3, 2))
@@ -68,7 +74,7 @@ def test_a_replica_that_fell_behind_leaves_and_comes_back():
 
 def test_the_set_that_there_is_changes_nothing_and_is_answered():
     state = orders(1, 2)
-    assert ask(state, isr=(1, 2)) == (state, (), IsrChangeResult(ErrorCode.NONE, partition(state)))
+    assert ask(state, isr=(1, 2)) == (state, (), IsrChangeResult(ErrorCode.NONE, in_sync(state)))
 
 
 def test_before_3_6_a_replica_that_leaves_costs_a_leader_epoch():

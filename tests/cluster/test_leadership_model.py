@@ -311,8 +311,8 @@ class Life:
         if new.leader == NO_LEADER:
             return
         configured = int(self.state.topic_config(key[0], MIN_ISR) or 1)
-        first = self.state.image.topics[key[0]].partitions[0]
-        if not self.elr or len(new.isr) >= min(configured, len(first.replicas)):
+        if not self.elr or len(new.isr) >= min(configured, len(new.replicas)):
+            # The leader acknowledges records that only these have.
             holders &= set(new.isr)
 
     def can_lead(self, partition: PartitionRegistration, replica: int) -> bool:

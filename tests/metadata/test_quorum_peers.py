@@ -58,6 +58,13 @@ async def test_a_node_of_another_cluster_gives_no_answer() -> None:
         assert await ask(peers, controller_address(home.broker), VOTE) is None
 
 
+@pytest.mark.parametrize("address", ["a..b:9093", f"{'a' * 64}:9093", "a\0b:9093", "127.0.0.1:70000"])
+async def test_there_is_no_answer_of_what_cannot_be_an_address(address: str) -> None:
+    async with peers_of("4L6g3nShT-eMCtK--X86sw") as peers:
+        for _ in range(2):
+            assert await ask(peers, address, VOTE) is None
+
+
 async def test_a_request_is_refused_where_nothing_listens_and_answered_when_something_does_again() -> None:
     home = combined_home()
     async with home.running():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 
 import pytest
@@ -12,9 +13,11 @@ from pykafka_broker.metadata.raft_host import RaftHost
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.raft.core.log_view import BOOTSTRAP_SNAPSHOT, Membership, SnapshotId
+from pykafka_broker.raft.core.messages import Current, Vote, VoteAnswer
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet
 from pykafka_broker.raft.core.roles import Follower
-from pykafka_broker.raft.driver import DriverPorts, OtherVotersError
+from pykafka_broker.raft.core.settings import DEFAULTS
+from pykafka_broker.raft.driver import DriverPorts, OtherVotersError, Peers
 from pykafka_broker.raft.snapshots import encode_snapshot
 from pykafka_broker.raft.storage import RaftStorage
 from pykafka_broker.testing.clock import VirtualClock, settle
@@ -58,7 +61,9 @@ class Story:
 class Hosted:
     """A host over files in memory, which its `story` listens to."""
 
-    def __init__(self, files: MemoryFiles) -> None:
+    def __init__(
+        self, files: MemoryFiles, clock: VirtualClock | None = None, peers: Peers | None = None
+    ) -> None:
         self.files = files
         self.failures: list[Exception] = []
         self.worker = Worker()
@@ -70,7 +75,7 @@ class Hosted:
             LOCAL,
             self.story,
             self.story,
-            DriverPorts(VirtualClock(), self.worker.run, lambda: 0.0),
+            DriverPorts(clock or VirtualClock(), self.worker.run, lambda: 0.0, peers),
             on_failure=self.failures.append,
         )
 
@@ -79,6 +84,39 @@ class Hosted:
         self.host.boot()
         await settle()
         return self
+
+
+class Voters:
+    """The other voters: they give their votes, and answer nothing else."""
+
+    def send(self, send, answered):
+        if isinstance(send.request, Vote):
+            answer = VoteAnswer(ErrorCode.NONE, Current(send.request.epoch), granted=True)
+            asyncio.get_running_loop().call_soon(answered, answer)
+
+    async def close(self):
+        """Nothing is on its way."""
+
+
+class PausedClock(VirtualClock):
+    """The clock of a process that is stopped for a while: time has passed, and no timer has run yet."""
+
+    paused_ms = 0
+
+    def monotonic_ms(self) -> int:
+        return super().monotonic_ms() + self.paused_ms
+
+
+OTHERS = tuple(Voter(ReplicaKey(n, bytes([n]) * 16), ENDPOINTS) for n in (2, 3))
+
+
+async def leading_others() -> tuple[Hosted, PausedClock]:
+    """The leader of three voters, and its clock."""
+    clock = PausedClock()
+    hosted = await Hosted(formatted(*OTHERS), clock, Voters()).start()
+    await clock.pass_time(DEFAULTS.election_timeout_ms)
+    assert hosted.story.told == ["prepare", ("begin", 1, 3)]
+    return hosted, clock
 
 
 def formatted(*others: Voter) -> MemoryFiles:
@@ -105,6 +143,15 @@ async def test_a_quorum_of_one_hands_over_its_log_leads_and_then_commits():
         ("begin", 2, 6),
         ("commit", MetadataBatch(5, 6, 2)),
     ]
+
+
+async def test_a_host_that_has_not_booted_knows_nothing_when_clients_ask_already():
+    hosted = Hosted(formatted())
+    assert hosted.host.kraft_version == 0
+    assert hosted.host.current == Current(0)
+    with pytest.raises(KafkaError) as refused:
+        hosted.host.describe_quorum()
+    assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 async def test_what_this_node_leads_is_handed_over_as_it_was_given_and_only_after_the_commit():
@@ -156,6 +203,24 @@ async def test_a_decision_of_many_batches_is_handed_over_as_one():
     assert hosted.story.told[-1] == ("commit", MetadataBatch(3, 25_003, 1, records))
     in_log = [batch.next_offset - batch.base_offset for batch in hosted.storage.read(3, 25_003)]
     assert in_log == [10_000, 10_000, 5_000]
+
+
+@pytest.mark.parametrize("records", [TOPICS[:1], TOPICS[:1] * 25_000], ids=["a batch", "many batches"])
+async def test_records_that_a_leader_appends_after_its_time_are_not_handed_over(records):
+    """They were once, in the place of those of the next leader, where the process had been stopped."""
+    hosted, clock = await leading_others()
+    clock.paused_ms = DEFAULTS.check_quorum_timeout_ms
+    assert hosted.host.append(records, VERSION) == 3 + len(records)
+    assert hosted.story.told[-1] == ("begin", 1, 3), "who appends has not been told the end meanwhile"
+    await settle()
+    assert hosted.story.told[-1] == ("end", ErrorCode.NOT_CONTROLLER)
+    assert hosted.failures == []
+
+    hosted.storage.truncate(3)
+    hosted.storage.append_metadata([encode_record(TOPICS[1], VERSION)], epoch=2, now_ms=0)
+    hosted.host.on_commit(4)
+    assert hosted.story.told[-1] == ("commit", MetadataBatch(3, 4, 2, (TOPICS[1],)))
+    await hosted.host.close()
 
 
 async def test_half_of_a_decision_in_the_log_stops_the_node():

@@ -13,6 +13,7 @@ from pykafka_broker.raft.core.messages import (
     EndQuorumEpoch,
     Fetch,
     FetchAnswer,
+    Refused,
     Vote,
     VoteAnswer,
 )
@@ -154,6 +155,41 @@ def test_the_later_a_voter_comes_the_longer_it_waits(successors, backoffs):
     keys = [key(node_id) for node_id in successors]
     waits = [successor_backoff_ms(SETTINGS, key(node_id), keys) for node_id in (*successors, 9)]
     assert waits == backoffs
+
+
+def test_a_leader_that_stops_waits_for_no_voter_to_take_over_where_too_few_are_left_for_a_majority():
+    node = committed()
+    node.take(Stop())
+    node.answer(2, Refused())
+    assert not may_stop(node.state), "nodes 1 and 3 can elect node 3"
+    node.answer(3, Acknowledged(NONE, Current(4, 1, voter(1).endpoints)))
+    assert not may_stop(node.state)
+    assert isinstance(node.sent[3], Fetch), "it asks whether node 3 leads, and so sees when it goes"
+    node.answer(3, Refused())
+    assert may_stop(node.state)
+
+
+def test_a_voter_that_stops_without_a_leader_asks_the_others_who_leads():
+    node = Node(ElectionState(3))
+    node.take(Stop())
+    assert not may_stop(node.state)
+    node.wait(SETTINGS.retry_backoff_ms)
+    assert {type(request) for request in node.sent.values()} == {Fetch}
+    node.answer(2, Refused())
+    knows = Current(4, 3, voter(3).endpoints)
+    node.answer(3, FetchAnswer(ErrorCode.FENCED_LEADER_EPOCH, knows))
+    assert may_stop(node.state)
+
+
+def test_a_voter_that_is_there_again_counts_again():
+    node = committed()
+    node.take(Stop())
+    for gone in (2, 3):
+        node.answer(gone, Refused())
+    assert may_stop(node.state)
+    node.wait(SETTINGS.retry_backoff_ms)
+    node.answer(2, Acknowledged(NONE, Current(4, 1, voter(1).endpoints)))
+    assert not may_stop(node.state)
 
 
 def test_a_follower_that_stops_may_go_and_stands_no_more():

@@ -15,6 +15,7 @@ from pykafka_broker.log.recovery.load_partition import open_log
 from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.core.log_view import BOOTSTRAP_SNAPSHOT, Membership, SnapshotId
+from pykafka_broker.raft.core.messages import Fetch
 from pykafka_broker.raft.core.quorum import NO_VOTERS, ReplicaKey, Voter, VoterSet
 from pykafka_broker.raft.core.state import ElectionState
 from pykafka_broker.raft.driver import DriverPorts, OtherVotersError, RaftDriver
@@ -183,6 +184,20 @@ async def test_a_restart_leads_the_next_epoch_and_reads_everything_again():
     assert replica.driver.high_watermark == 6, "three control records, two of metadata, one control record"
 
 
+async def test_a_closed_replica_refuses_requests_also_those_that_have_waited():
+    replica = Replica(formatted()).boot()
+    driver = replica.driver
+    fetch = Fetch(driver.epoch, ReplicaKey(7), driver.storage.end_offset, driver.epoch, max_wait_ms=500)
+    waiting = driver.request(fetch)
+    await settle()
+    assert not waiting.done()
+    await driver.close()
+    for answer in (waiting, driver.request(fetch)):
+        with pytest.raises(KafkaError) as refused:
+            await answer
+        assert refused.value.code is ErrorCode.BROKER_NOT_AVAILABLE
+
+
 async def test_a_torn_batch_at_the_end_is_as_if_it_had_never_been():
     replica = Replica(formatted()).boot()
     replica.driver.append([b"one"])
@@ -309,7 +324,7 @@ async def test_a_disk_that_loses_a_sync_stops_the_replica_and_commits_nothing():
 
 async def test_a_full_disk_refuses_the_record_and_takes_the_next_when_there_is_room():
     replica = Replica(formatted()).boot()
-    await replica.driver.close()
+    await settle()
     replica.files.free_bytes = 10
     with pytest.raises(KafkaError):
         replica.driver.append([b"x" * 100])

@@ -254,6 +254,27 @@ async def test_a_leader_that_is_killed_is_replaced_and_its_committed_records_sta
     assert again.committed == second.committed
 
 
+async def test_a_leader_whose_disk_is_full_lets_another_voter_lead():
+    cluster = Cluster((1, 2, 3))
+    first = await cluster.elect()
+    before = first.driver.append([b"before"])
+    await cluster.pass_time(100)
+    first.files.free_bytes = 10
+    with pytest.raises(KafkaError) as refused:
+        first.driver.append([b"x" * 100])
+    first.files.heal()
+
+    assert refused.value.code is ErrorCode.NOT_CONTROLLER, "the next leader may be asked"
+    second = await cluster.elect()
+    assert second is not first
+    assert second.driver.append([b"after"]) > before
+    await cluster.pass_time(1_000)
+    assert [list(node.values.values()) for node in cluster.network.nodes.values()] == [
+        [(b"before",), (b"after",)]
+    ] * 3
+    assert first.failures == []
+
+
 async def test_a_vote_is_on_disk_before_it_is_given():
     cluster = Cluster((1, 2, 3))
     node = cluster.network.nodes[3]

@@ -117,6 +117,20 @@ def test_a_follower_gives_no_pre_vote_once_its_leader_has_answered():
     assert node.ask(vote(epoch=3, pre_vote=True, of=3)) == VoteAnswer(NONE, known)
 
 
+def test_an_observer_gives_pre_votes_when_the_time_of_its_leader_is_over():
+    """Others may have it among their voters: without it they would never elect."""
+    node = Node(ElectionState(3, leader_id=2), node_id=7)
+    node.take(TimePassed())
+    node.answer(2, fetched())
+    asked = vote(epoch=3, pre_vote=True, of=3, to=key(7))
+    known = Current(3, 2, voter(2).endpoints)
+    node.wait(SETTINGS.fetch_timeout_ms - 1)
+    assert node.ask(asked) == VoteAnswer(NONE, known)
+    node.wait(1)
+    assert isinstance(node.role, Follower)
+    assert node.ask(asked) == VoteAnswer(NONE, known, granted=True)
+
+
 def test_a_leader_gives_no_pre_vote():
     node = leading()
     answer = node.ask(vote(epoch=4, last=4, end=99, pre_vote=True))

@@ -160,7 +160,40 @@ def test_while_the_leader_cannot_be_reached_others_are_asked_where_it_is():
     node = following()
     [send] = node.step.send
     node.take(Unanswered(2, send.request_id))
-    assert list(node.sent) == [-3]
+    assert list(node.sent) == [-4], "not node 2 again, which is the bootstrap server -3"
+
+
+def test_a_server_that_was_silent_is_asked_for_the_leader_again_only_where_all_were():
+    node = Node(ElectionState(3, leader_id=2), LOG, node_id=7)
+    node.take(TimePassed())
+    assert list(node.sent) == [2], "the leader, which hangs"
+    node.wait(SETTINGS.request_timeout_ms)
+    asked = []
+    for node.chance in (0.0, 0.3, 0.5, 0.7, 0.9):
+        [server] = node.sent
+        asked.append(server)
+        node.answer(server, FetchAnswer(ErrorCode.UNKNOWN_LEADER_EPOCH, Current(3)))
+        node.wait(SETTINGS.retry_backoff_ms)
+    assert asked == [-2, -2, -2, -4, -4]
+
+    node.chance = 0.5
+    node.wait(SETTINGS.request_timeout_ms)
+    assert list(node.sent) == [-2], "node 3 (-4) was silent too"
+    node.wait(SETTINGS.request_timeout_ms + SETTINGS.retry_backoff_ms)
+    assert list(node.sent) == [-3], "all were"
+
+
+def test_a_server_is_asked_for_the_leader_again_some_time_after_it_was_silent():
+    node = Node(ElectionState(3, leader_id=2), LOG, node_id=7)
+    node.take(TimePassed())
+    node.wait(SETTINGS.request_timeout_ms)
+    silent_ms = node.now_ms
+    node.chance = 0.5
+    while list(node.sent) != [-3]:
+        for server in node.sent:
+            node.answer(server, FetchAnswer(ErrorCode.UNKNOWN_LEADER_EPOCH, Current(3)))
+        node.wait(SETTINGS.retry_backoff_ms)
+    assert 0 <= node.now_ms - silent_ms - SETTINGS.silence_ms <= SETTINGS.retry_backoff_ms
 
 
 def test_a_leader_whose_process_has_ended_is_given_no_more_time():

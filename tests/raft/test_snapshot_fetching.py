@@ -100,9 +100,9 @@ def test_a_download_that_records_have_overtaken_ends():
     node = downloading()
     [send] = node.step.send
     node.take(Unanswered(2, send.request_id))
-    assert list(node.sent) == [-3], "while the leader cannot be reached, others are asked"
+    assert list(node.sent) == [-4], "while the leader cannot be reached, others are asked"
 
-    node.answer(-3, fetched(batches=(Batch(20, 45, 3),)))
+    node.answer(-4, fetched(batches=(Batch(20, 45, 3),)))
     assert (node.state.log.end_offset, node.role.download) == (45, None)
 
 

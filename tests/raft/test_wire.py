@@ -6,6 +6,7 @@ import pytest
 
 from pykafka_broker.protocol.compile import decode, encode
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages.fetch import FetchResponse
 from pykafka_broker.raft.core.log_view import EpochEnd, SnapshotId
 from pykafka_broker.raft.core.messages import (
     NOT_WATCHED,
@@ -28,7 +29,7 @@ from pykafka_broker.raft.core.quorum import ReplicaKey, Voter
 from pykafka_broker.raft.fetched import fetched_batches
 from pykafka_broker.raft.snapshots import metadata_batch
 from pykafka_broker.raft.wire import begin_quorum_epoch, end_quorum_epoch, fetch, fetch_snapshot, vote, voters
-from pykafka_broker.raft.wire.common import MalformedAnswer, Quorum
+from pykafka_broker.raft.wire.common import MalformedAnswer, NotAvailable, Quorum
 
 QUORUM = Quorum("cluster-1")
 ONE, TWO = ReplicaKey(1, b"1" * 16), ReplicaKey(2, b"2" * 16)
@@ -144,6 +145,12 @@ def test_a_request_from_another_cluster_is_refused_as_a_whole(rpc, request_):
         rpc.read_response(refused, QUORUM)
     request_.cluster_id = None
     assert not hasattr(rpc.read_request(request_, QUORUM), "error_code"), "without an id it is not compared"
+
+
+def test_a_node_that_stops_says_so_to_those_who_have_waited():
+    stopping = FetchResponse(error_code=int(ErrorCode.BROKER_NOT_AVAILABLE), responses=[])
+    with pytest.raises(NotAvailable, match="it is stopping"):
+        fetch.read_response(stopping, QUORUM)
 
 
 @pytest.mark.parametrize("rpc", [vote, begin_quorum_epoch, end_quorum_epoch])

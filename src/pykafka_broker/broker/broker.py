@@ -109,14 +109,42 @@ class Broker:
                 foundation.failure.set(error)
             raise
 
-    async def stop(self) -> None:
+    async def stop(self, *, hands_over: bool = True) -> None:
         """Answer parked requests, close the connections, sync the logs and mark them as cleanly closed.
 
-        Stopping again is harmless: each call returns when the one stop has ended.
+        In a cluster of several nodes others lead by then what this one has led; without `hands_over` they are
+        told nothing. Stopping again is harmless: each call returns when the one stop has ended.
         """
         if self._stopped is None:
-            self._stopped = asyncio.get_running_loop().create_task(self._undo.aclose())
+            self._stopped = asyncio.get_running_loop().create_task(self._stop(hands_over))
         await asyncio.shield(self._stopped)
+
+    async def hand_over(self) -> None:
+        """Have other brokers lead the partitions that this one leads, and be fenced, as `stop` does first.
+
+        It leads nothing after this, and answers requests until it is stopped. Where all nodes of a cluster
+        stop, they do this while the controllers run: each can start at once again then, and none has to wait
+        for others to go.
+
+        Raises:
+            RuntimeError: the broker has not been started.
+        """
+        await self.node.hand_over()
+
+    async def kill(self) -> None:
+        """Stop as others see a killed process: connections break, and nothing is handed over.
+
+        The next start looks through the logs as after a kill. All that was written is there: files cannot be
+        taken from a part of a process.
+        """
+        if self._stopped is None and self._node is not None:
+            await self._node.break_off()
+        await self.stop(hands_over=False)
+
+    async def _stop(self, hands_over: bool) -> None:
+        if self._node is not None and not hands_over:
+            await self._node.fall_silent()
+        await self._undo.aclose()
 
     async def __aenter__(self) -> Broker:
         await self.start()

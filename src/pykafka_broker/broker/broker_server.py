@@ -4,12 +4,11 @@
 the logs that the metadata asks for, unfence the broker, load the coordinators, and accept connections. A
 client that connects finds a broker that answers every request. Beside each step stands how a stop, or a start
 that fails later, undoes it.
-
-Where the next parts go: replica fetchers beside `replicas`.
 """
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AsyncExitStack
 from functools import partial
 
@@ -20,7 +19,7 @@ from pykafka_broker.apis.ports.node import NodePorts
 from pykafka_broker.broker.cold_reads import ColdReads
 from pykafka_broker.broker.config_changes import ConfigChanges
 from pykafka_broker.broker.foundation import Foundation
-from pykafka_broker.broker.isr_changes import RefusedIsrChanges
+from pykafka_broker.broker.isr_changes import QueuedIsrChanges
 from pykafka_broker.broker.lifecycle import BrokerLifecycle, LifePorts, life_settings
 from pykafka_broker.broker.metadata_follower import MetadataFollower
 from pykafka_broker.broker.node_ports import (
@@ -29,12 +28,15 @@ from pykafka_broker.broker.node_ports import (
     NoForwarding,
     TopicsOnDemand,
 )
+from pykafka_broker.broker.other_brokers import other_brokers
 from pykafka_broker.broker.periodic_work import PeriodicWork
 from pykafka_broker.broker.producer_ids import ProducerIds
+from pykafka_broker.broker.replica_fetching import replica_fetchers, replication_rate
 from pykafka_broker.broker.shared_server import STOP_GRACE_MS, SharedServer
 from pykafka_broker.broker.start_reserve import StartReserve
 from pykafka_broker.cluster.image import ClusterImage, ResourceType
 from pykafka_broker.config import BrokerConfig, log_config_for
+from pykafka_broker.config.settings import RACK_AWARE_SELECTOR
 from pykafka_broker.coordination.coordinators import Coordinators
 from pykafka_broker.coordination.ports import CoordinatorPorts
 from pykafka_broker.coordination.topic_creation import TopicCreation
@@ -79,6 +81,8 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
     controller, connections = shared.quorum.controller, shared.quorum.connections
     await logs.open_all(partial(_log_config, f, metadata.image))
 
+    isr_changes = QueuedIsrChanges(controller, f.node_id, lambda: lifecycle.broker_epoch, f.clock)
+    undo.push_async_callback(isr_changes.close)
     replicas = ReplicaManager(
         logs,
         lambda overrides: log_config_for(overrides, f.config),
@@ -86,8 +90,10 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
             f.node_id,
             f.threads.sync,
             f.clock,
-            RefusedIsrChanges(),
+            isr_changes,
             registration_of=lambda broker_id: metadata.image.brokers.get(broker_id),
+            follower_rate=replication_rate(f.config, "leader.replication.throttled.rate"),
+            lag_time_max_ms=f.config["replica.lag.time.max.ms"],
         ),
     )
     lifecycle = BrokerLifecycle(
@@ -95,16 +101,26 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
         logs.dirs,
         replicas,
         LifePorts(
-            f.clock, lambda: metadata.published_offset, f.failure.set, partial(_raise_if_final, shared)
+            f.clock,
+            lambda: metadata.published_offset,
+            f.failure.set,
+            partial(_raise_if_final, shared),
+            lambda: shared.quorum.replica.host.is_majority_gone,
         ),
         life_settings(f.config),
     )
     shared.failures.subscribe(lifecycle.report_failed)
+    report_places = partial(asyncio.get_running_loop().call_soon_threadsafe, lifecycle.report_places)
+    logs.full_disks.subscribe(report_places)
+    undo.callback(logs.full_disks.subscribe, lambda: None)
+    fetchers = replica_fetchers(f, logs, metadata, lambda: lifecycle.broker_epoch, undo)
+    replicas.subscribe(fetchers)
     producer_ids = ProducerIds(lifecycle.allocate_producer_ids)
     cold_reads = ColdReads(f.threads.read, f.clock)
     creation = TopicCreation(controller, metadata, f.configs, f.clock)
     coordinators = Coordinators(
         CoordinatorPorts(
+            node_id=f.node_id,
             clock=f.clock,
             configs=f.configs,
             metadata=metadata,
@@ -113,6 +129,7 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
             threads=f.threads,
             cold_reads=cold_reads,
             producer_ids=producer_ids,
+            others=other_brokers(f, metadata, undo),
         ),
         creation,
     )
@@ -120,11 +137,10 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
     fetching = _fetching(f.config)
     await shared.served_listeners.listen(BROKER_LISTENER)
     f.configs.subscribe(
-        ConfigChanges(fetching, coordinators, replicas, lifecycle, shared.served_listeners).apply
+        ConfigChanges(fetching, coordinators, replicas, lifecycle, shared.served_listeners, fetchers).apply
     )
-    undo.push_async_callback(
-        partial(lifecycle.shut_down, is_controlled=f.config["controlled.shutdown.enable"])
-    )
+    shut_down = partial(lifecycle.shut_down, is_controlled=f.config["controlled.shutdown.enable"])
+    undo.push_async_callback(shut_down)
     await lifecycle.register(
         shared.served_listeners.registered(),
         rack=f.config["broker.rack"],
@@ -146,7 +162,8 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
     await lifecycle.unfence(f.config.cordoned_log_dirs)
     await f.threads.run_blocking(shared.reserve.take_back)
     lifecycle.report_places()
-    await coordinators.loaded()
+    if f.config.standalone:  # no other broker serves clients meanwhile, so they can wait
+        await coordinators.loaded()
 
     purgatory = Purgatory(f.clock)
     ports = shared.ports.broker = NodePorts(
@@ -178,6 +195,9 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
     periodic_work = PeriodicWork(f.clock, TICK_MS, partial(_work_on_logs, f, replicas, shared.reserve, logs))
     undo.push_async_callback(periodic_work.stop)
     periodic_work.start()
+    if not f.config.standalone:
+        # Others lead by the time that clients lose their connections: their answers have told them already.
+        undo.push_async_callback(shut_down)
     return BrokerServer(
         replicas=replicas,
         coordinators=coordinators,
@@ -186,13 +206,6 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
         purgatory=purgatory,
         periodic_work=periodic_work,
         ports=ports,
-    )
-
-
-def _life_ports(shared: SharedServer) -> LifePorts:
-    f, metadata = shared.foundation, shared.metadata
-    return LifePorts(
-        f.clock, lambda: metadata.published_offset, f.failure.set, partial(_raise_if_final, shared)
     )
 
 
@@ -213,7 +226,8 @@ def _fetching(config: BrokerConfig) -> Fetching:
         lambda: 1 + int(random_id(), 16) % (2**31 - 1),
         config["max.incremental.fetch.session.cache.slots"],
     )
-    return Fetching(sessions, config["fetch.max.bytes"])
+    selects_by_rack = config["replica.selector.class"] == RACK_AWARE_SELECTOR
+    return Fetching(sessions, config["fetch.max.bytes"], selects_by_rack=selects_by_rack)
 
 
 def _log_dir_moves(

@@ -1,4 +1,5 @@
-"""A broker in a thread of its own, with an event loop of its own: for programs that are not asynchronous.
+"""A broker, or a cluster of them, in a thread of its own with an event loop of its own: for programs that are
+not asynchronous.
 
 The caller waits for the start and for the stop, and gets the exceptions they raise. Ctrl-C during the start
 undoes the start. During the stop it ends the wait: if the process ends then, the next start recovers all
@@ -9,12 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+from collections.abc import Coroutine
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from threading import Thread
-from typing import Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from pykafka_broker.system.event_loop import run
+
+Result = TypeVar("Result")
 
 LOOK_INTERVAL_S: Final = 0.1
 """Seconds of one wait for the broker's thread. Python notices Ctrl-C between two waits: a signal that comes
@@ -22,7 +26,7 @@ just before a wait without an end is noticed after it, and on Windows no signal 
 
 
 class Runnable(Protocol):
-    """The part of a `Broker` that runs it."""
+    """The part of a `Broker`, or of a `Cluster`, that runs it."""
 
     async def start(self) -> None: ...
 
@@ -39,6 +43,7 @@ class BrokerThread:
         self._stop_asked: Future[None] = Future()
         self._started: Future[None] = Future()
         self._stopped: Future[None] = Future()
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def start(self) -> None:
         """Return when the broker serves.
@@ -58,6 +63,24 @@ class BrokerThread:
         self._end()
         _wait(self._stopped)
 
+    def call(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
+        """Run a coroutine in the broker's loop; return what it returns, or raise what it raises.
+
+        Ctrl-C cancels it.
+
+        Raises:
+            RuntimeError: the broker does not run.
+        """
+        if self._loop is None or self._stop_asked.done():
+            coroutine.close()
+            raise RuntimeError("this has been stopped, or has not been started")
+        running = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            return _wait(running)
+        except BaseException:
+            running.cancel()
+            raise
+
     def _end(self) -> None:
         with suppress(InvalidStateError):  # asked before, or the start has failed
             self._stop_asked.set_result(None)
@@ -73,6 +96,7 @@ class BrokerThread:
             self._stopped.set_result(None)
 
     async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
         stop = asyncio.wrap_future(self._stop_asked)
         try:
             starting = asyncio.ensure_future(self._broker.start())
@@ -87,8 +111,8 @@ class BrokerThread:
             stop.cancel()  # nothing shall call into a loop that is closed
 
 
-def _wait(future: Future[None]) -> None:
-    """Return when `future` is done, or raise what it has raised; Ctrl-C ends the wait."""
+def _wait(future: Future[Result]) -> Result:
+    """Return the result of `future` when it is done, or raise its error; Ctrl-C ends the wait."""
     while not concurrent.futures.wait((future,), LOOK_INTERVAL_S).done:
         pass  # look for Ctrl-C
-    future.result()
+    return future.result()

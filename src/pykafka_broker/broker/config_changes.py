@@ -1,5 +1,5 @@
 """Gives a changed configuration to the parts that keep values of it: fetches, coordinators, partitions, the
-broker's registration and the listeners. The logs get theirs in `node_logs.py`.
+broker's registration, the listeners and the fetchers. The logs get theirs in `node_logs.py`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from pykafka_broker.broker.lifecycle import BrokerLifecycle
 from pykafka_broker.broker.served_listeners import ServedListeners
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.coordination.coordinators import Coordinators
+from pykafka_broker.replication.replica_fetchers import ReplicaFetchers
 from pykafka_broker.replication.replica_manager import ReplicaManager
 
 
@@ -22,12 +23,14 @@ class ConfigChanges:
         replicas: ReplicaManager,
         lifecycle: BrokerLifecycle,
         listeners: ServedListeners,
+        fetchers: ReplicaFetchers,
     ) -> None:
         self._fetching = fetching
         self._coordinators = coordinators
         self._replicas = replicas
         self._lifecycle = lifecycle
         self._listeners = listeners
+        self._fetchers = fetchers
 
     def apply(self, old: BrokerConfig, new: BrokerConfig) -> None:
         """`new` is in force from now on."""
@@ -35,5 +38,8 @@ class ConfigChanges:
         self._fetching.sessions.max_entries = new["max.incremental.fetch.session.cache.slots"]
         self._coordinators.reconfigure(new)
         self._replicas.reconfigure()
+        self._replicas.throttle(new["leader.replication.throttled.rate"])
         self._lifecycle.recordon(new.cordoned_log_dirs)
         self._listeners.reconfigure(old, new)
+        self._fetchers.throttle(new["follower.replication.throttled.rate"])
+        self._fetchers.resize(new["num.replica.fetchers"])

@@ -13,8 +13,9 @@ while it runs, because it was silent, is unfenced by its next heartbeat. One tha
 runs (STALE_BROKER_EPOCH) goes on asking without success until it is started again, as in Apache Kafka.
 
 What differs is the end. A broker that stops asks for the second time at once, then with growing pauses. It
-stops without leave not only after five minutes, but also when it was unregistered, or when no controller has
-answered for as long as a session: it counts as gone by then.
+stops without leave not only after five minutes, but also when it was unregistered, when no controller has
+answered for as long as a session, for it counts as gone by then, or when too few controllers are left to
+elect one that could give it leave.
 
 Times are those of a monotonic clock.
 """

@@ -30,6 +30,8 @@ from pykafka_broker.system.repeated_lines import RepeatedLines
 
 logger = logging.getLogger("kafka.server.BrokerLifecycleManager")
 
+#: How often a broker that waits for leave to stop looks whether any controller could give it.
+QUORUM_CHECK_MS = 100
 #: The pauses between attempts to say where replicas are.
 PLACES_BACKOFF = Backoff(first_ms=100, greatest_ms=10_000)
 
@@ -47,13 +49,15 @@ class LifePorts(NamedTuple):
 
     Everything below `published_offset()` has been published. `fail` is told of an error after which the
     broker cannot go on. `raise_if_final` is given the error of a request, and raises the one that keeps this
-    node from going on, if there is one: no answer to another attempt would help.
+    node from going on, if there is one: no answer to another attempt would help. `is_quorum_gone()` tells
+    whether so many controllers have ended that the others elect no leader.
     """
 
     clock: Clock
     published_offset: Callable[[], int]
     fail: Callable[[Exception], None]
     raise_if_final: Callable[[KafkaError], None]
+    is_quorum_gone: Callable[[], bool]
 
 
 def life_settings(config: BrokerConfig) -> LifeSettings:
@@ -101,8 +105,11 @@ class BrokerLifecycle:
         #: The error that has ended the start of the broker, or its wait for leave to stop.
         self._final_error: Exception | None = None
         self._placing: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
         #: There may be more to say about places than what is being said.
         self._has_moved = False
+        #: Replicas may be noted as lost, for want of room: by this process, or by the one before.
+        self._may_have_lost = True
         self._lines = RepeatedLines(logger, ports.clock.now_ms)
 
     @property
@@ -163,16 +170,25 @@ class BrokerLifecycle:
     async def shut_down(self, *, is_controlled: bool = True) -> None:
         """Hand over the partitions that this broker leads, and be fenced; it may stop serving after that.
 
-        Without `is_controlled` the broker just falls silent.
+        Without `is_controlled` the broker just falls silent. A second call finds nothing left to do.
         """
-        if self._life is not None:
+        if self._life is not None and self.phase is not Phase.SHUTTING_DOWN:
             life, now_ms = self._life, self._now_ms()
             self._go_on(heartbeats.begin_shutdown(life, now_ms) if is_controlled else heartbeats.stop(life))
+            self._watching = asyncio.get_running_loop().create_task(self._watch_quorum())
             await self._until(lambda life: False)
-        for task in (self._sending, self._placing):
+        for task in (self._sending, self._placing, self._watching):
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
+
+    async def _watch_quorum(self) -> None:
+        """Stop without leave once no controller can give it."""
+        while not self._ports.is_quorum_gone():
+            await self._ports.clock.sleep(QUORUM_CHECK_MS)
+        if self.phase is not Phase.SHUTTING_DOWN:
+            logger.warning("No controller can approve controlled shutdown: too few of them are left")
+            self._go_on(heartbeats.stop(self._known_life))
 
     def published(self, image: ClusterImage) -> None:
         """The node has published this metadata: a registration from before directories had ids is amended."""
@@ -302,8 +318,14 @@ class BrokerLifecycle:
             self.report_places()  # logs on their way into this directory have stayed where they were
 
     def report_places(self) -> None:
-        """Say where replicas are whose directory the controller does not know."""
-        if len(self._dirs.of_partitions) > 1 and self._replicas.misplaced():
+        """Say where replicas are whose directory the controller does not know, or takes for lost."""
+        if self._life is None:
+            return  # a start says it when it has registered
+        was_refusing = self._may_have_lost
+        self._may_have_lost = any(log_dir.refusal is not None for log_dir in self._dirs.of_partitions)
+        if (
+            len(self._dirs.of_partitions) > 1 or self._may_have_lost or was_refusing
+        ) and self._replicas.misplaced():
             self._has_moved = True
             if self._placing is None or self._placing.done():
                 self._placing = asyncio.get_running_loop().create_task(self._say_places())

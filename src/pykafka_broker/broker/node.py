@@ -33,6 +33,7 @@ class Node:
 
     def __init__(self, shared: SharedServer, broker: BrokerServer | None) -> None:
         self._broker = broker
+        self._shared = shared
         self.foundation: Foundation = shared.foundation
         self.logs: LogManager = shared.logs
         self.metadata: MetadataPublisher = shared.metadata
@@ -61,6 +62,23 @@ class Node:
         if self._broker is None:
             raise RuntimeError(f"node {self.foundation.node_id} has not the role broker")
         return self._broker
+
+    async def hand_over(self) -> None:
+        """Have others lead the partitions that are led here, and be fenced; answer until the stop."""
+        if self._broker is not None:
+            await self._broker.lifecycle.shut_down()
+
+    async def fall_silent(self) -> None:
+        """Hand nothing over to other nodes at the stop: neither led partitions nor the quorum."""
+        self._shared.quorum.replica.fall_silent()
+        if self._broker is not None:
+            await self._broker.lifecycle.shut_down(is_controlled=False)
+
+    async def break_off(self) -> None:
+        """Break all connections off and fall silent. The stop that follows leaves no mark of a clean one."""
+        self._shared.closing.is_clean = False
+        self.listeners.break_off()
+        await self.fall_silent()
 
 
 async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:

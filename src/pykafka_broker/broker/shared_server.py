@@ -69,11 +69,13 @@ class Closing:
         self._logs = logs
         #: For the marker; -1 until the broker is registered.
         self.broker_epoch = -1
+        #: Whether the marker is to be written.
+        self.is_clean = True
 
     async def close(self) -> None:
         """Return when everything is on disk, or cannot be."""
         is_clean = await self._threads.run_blocking(self._metadata_log.close)
-        await self._logs.close(self.broker_epoch, clean=is_clean)
+        await self._logs.close(self.broker_epoch, clean=is_clean and self.is_clean)
 
 
 class SharedServer(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Mapping
 
 from pykafka_broker.broker.start_reserve import RESERVE_FILE
@@ -43,8 +44,8 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The address that is written down for a controller that no other node has to reach.
 UNREACHED_CONTROLLER = ("localhost", 9093)
-#: The metadata log rolls early: it is small, and is read from the start as long as there are no snapshots.
-METADATA_LOG = LogConfig(segment_bytes=64 * 1024 * 1024, cleanup_policy=frozenset())
+#: The metadata log rolls early: it is small, and only whole segments below a snapshot can be removed.
+METADATA_SEGMENT_BYTES = 64 * 1024 * 1024
 
 
 #: The errors of a metadata log that this version cannot use.
@@ -83,11 +84,12 @@ def format_directories(
 ) -> Formatted:
     """Format every directory of the node that is not formatted yet.
 
-    A node without `controller.quorum.voters` is a quorum by itself unless `new` says otherwise.
+    A node without `controller.quorum.voters` is a quorum by itself unless `new`, or other addresses in
+    `controller.quorum.bootstrap.servers`, say otherwise.
 
     Raises:
         StorageFormatError: a directory belongs to something else, or is formatted and may not be; or what is
-            asked for cannot be.
+            asked for cannot be, or leaves open which quorum is meant.
     """
     if config.voters and (new.standalone or new.initial_controllers is not None):
         raise StorageFormatError(
@@ -106,6 +108,11 @@ def format_directories(
     except ValueError as error:
         raise StorageFormatError(str(error)) from None
     is_alone = is_controller and not config.voters and voters is None and not new.no_initial_controllers
+    if is_alone and not new.standalone and len(config["controller.quorum.bootstrap.servers"]) > 1:
+        raise StorageFormatError(
+            "Because controller.quorum.voters is not set on this controller, you must specify one of the "
+            "following: --standalone, --initial-controllers, or --no-initial-controllers."
+        )
     level = levels[METADATA_VERSION]
     return format_storage(
         files,
@@ -129,7 +136,9 @@ def first_voter_endpoint(config: BrokerConfig) -> dict[str, tuple[str, int]]:
     told = config.advertised_controller_listeners or config.controller_listeners
     if not told:
         return {name: UNREACHED_CONTROLLER}
-    return {name: (written_host(told[0].host or "localhost"), told[0].port)}
+    host = told[0].host
+    # Other nodes cannot reach every interface, but perhaps this machine by its name.
+    return {name: (socket.getfqdn() if host in ("", "0.0.0.0", "::") else written_host(host), told[0].port)}
 
 
 def metadata_version_name(new: NewCluster = USUAL) -> str:
@@ -229,13 +238,21 @@ def open_metadata_log(
         log = open_log(
             environment,
             identity,
-            METADATA_LOG,
+            _metadata_log_config(config),
             clean=files.exists(join(parent, CLEAN_SHUTDOWN_FILE)),
             now_ms=now_ms,
         )
     else:
-        log = create_log(environment, identity, METADATA_LOG)
+        log = create_log(environment, identity, _metadata_log_config(config))
     return RaftStorage(files, log, configured_voters(config))
+
+
+def _metadata_log_config(config: BrokerConfig) -> LogConfig:
+    return LogConfig(
+        segment_bytes=min(config["metadata.log.segment.bytes"], METADATA_SEGMENT_BYTES),
+        segment_ms=config["metadata.log.segment.ms"],
+        cleanup_policy=frozenset(),
+    )
 
 
 def _sign_of_use(files: FileSystem, config: BrokerConfig) -> str | None:

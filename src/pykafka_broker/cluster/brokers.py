@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
+from pykafka_broker.cluster import early_fencing
 from pykafka_broker.cluster.events import (
+    BrokerProbed,
     ExpireSessions,
     Heartbeat,
     HeartbeatResult,
@@ -54,7 +56,7 @@ class _Standing(Enum):
 def activate(state: ControllerState, now_ms: int) -> ControllerState:
     """A new controller gives every unfenced broker elsewhere one full session to find it."""
     sessions = {
-        broker.broker_id: Session(now_ms)
+        broker.broker_id: early_fencing.unseen(now_ms)
         for broker in state.image.brokers.values()
         if not broker.fenced and broker.broker_id != state.rules.node_id
     }
@@ -205,7 +207,9 @@ def heartbeat(state: ControllerState, event: Heartbeat) -> Decision:
     """Keep the session alive, and move the broker to the standing it asks for once that is safe."""
     broker = check_broker_epoch(state, event.broker_id, event.broker_epoch)
     session = state.sessions.get(event.broker_id, Session(event.now_ms))
-    session = session._replace(last_contact_ms=event.now_ms, metadata_offset=event.metadata_offset)
+    session = session._replace(
+        last_contact_ms=event.now_ms, metadata_offset=event.metadata_offset, absence=None
+    )
     current = _standing(broker, session)
     following = _next_standing(state, event, broker, session, current)
     records: list[object] = []
@@ -226,6 +230,10 @@ def heartbeat(state: ControllerState, event: Heartbeat) -> Decision:
     elif following is not _Standing.CONTROLLED_SHUTDOWN:
         shutdown_offset = None
     sessions = {**state.sessions, broker.broker_id: session._replace(shutdown_offset=shutdown_offset)}
+    if following is _Standing.SHUTDOWN_NOW:
+        # It goes in good order, and may be started again at once; in Apache Kafka 4 only when this session is
+        # over.
+        del sessions[broker.broker_id]
     result = HeartbeatResult(
         is_caught_up=event.metadata_offset >= broker.record_offset,
         is_fenced=following in (_Standing.FENCED, _Standing.SHUTDOWN_NOW),
@@ -372,5 +380,20 @@ def expire_sessions(state: ControllerState, event: ExpireSessions) -> Decision:
     if not silent:
         return Decision()
     _, broker_id = min(silent)
+    return _end_session(state, broker_id)
+
+
+def broker_probed(state: ControllerState, event: BrokerProbed) -> Decision:
+    """Fence a broker whose process has ended, which its session would say later."""
+    absence = early_fencing.counted(state, event)
+    if absence is None:
+        return Decision()
+    if early_fencing.has_ended(absence, event.now_ms):
+        return _end_session(state, event.broker_id)
+    session = state.sessions[event.broker_id]._replace(absence=absence)
+    return Decision(sessions={**state.sessions, event.broker_id: session})
+
+
+def _end_session(state: ControllerState, broker_id: int) -> Decision:
     sessions = {key: session for key, session in state.sessions.items() if key != broker_id}
     return Decision(tuple(_fence(state, state.image.brokers[broker_id])), None, sessions)

@@ -14,7 +14,6 @@ from typing import Union
 from pykafka_broker.cluster.image import (
     FeatureRange,
     LeaderRecoveryState,
-    PartitionRegistration,
     RegisteredEndpoint,
 )
 from pykafka_broker.protocol.errors import ErrorCode
@@ -209,11 +208,21 @@ class AlterPartition(NamedTuple):
     changes: tuple[IsrChange, ...]
 
 
+class InSyncReplicas(NamedTuple):
+    """Leader and in-sync replicas of a partition, as a leader that asked for others is told."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    partition_epoch: int
+    leader_recovery_state: int = LeaderRecoveryState.RECOVERED
+
+
 class IsrChangeResult(NamedTuple):
     """The partition after the change; NEW_LEADER_ELECTED: it was made, and the broker leads no longer."""
 
     error: ErrorCode
-    partition: PartitionRegistration | None = None
+    partition: InSyncReplicas | None = None
 
 
 # -- configs ----------------------------------------------------------------------------------------
@@ -319,6 +328,23 @@ class ExpireSessions(NamedTuple):
     """Time has passed: fence the broker that has been silent longest, if its session is over. No answer."""
 
     now_ms: int
+
+
+class BrokerConnected(NamedTuple):
+    """A broker has a connection to this controller, or its last one has ended. No answer."""
+
+    now_ms: int
+    broker_id: int
+    is_connected: bool
+
+
+class BrokerProbed(NamedTuple):
+    """Each listener of a broker was tried: all have refused the connection, or not all have. No answer."""
+
+    now_ms: int
+    broker_id: int
+    broker_epoch: int
+    is_refused: bool
 
 
 class UnregisterBroker(NamedTuple):
@@ -433,6 +459,8 @@ Event = Union[
     RegisterBroker,
     Heartbeat,
     ExpireSessions,
+    BrokerConnected,
+    BrokerProbed,
     UnregisterBroker,
     AssignReplicasToDirs,
     RegisterController,

@@ -9,7 +9,13 @@ goes then, and is told that another one leads. The checks, their order and codes
 from __future__ import annotations
 
 from pykafka_broker.cluster.brokers import check_broker_epoch
-from pykafka_broker.cluster.events import AlterPartition, IsrChange, IsrChangeResult, IsrMember
+from pykafka_broker.cluster.events import (
+    AlterPartition,
+    InSyncReplicas,
+    IsrChange,
+    IsrChangeResult,
+    IsrMember,
+)
 from pykafka_broker.cluster.image import (
     NO_LEADER_CHANGE,
     LeaderRecoveryState,
@@ -53,8 +59,18 @@ def alter_partition(state: ControllerState, event: AlterPartition) -> Decision:
         if record is not None and record.leader not in (event.broker_id, NO_LEADER_CHANGE):
             results.append(IsrChangeResult(ErrorCode.NEW_LEADER_ELECTED))
         else:
-            results.append(IsrChangeResult(ErrorCode.NONE, partition))
+            results.append(IsrChangeResult(ErrorCode.NONE, _told(partition)))
     return Decision(tuple(records), tuple(results))
+
+
+def _told(partition: PartitionRegistration) -> InSyncReplicas:
+    return InSyncReplicas(
+        partition.leader,
+        partition.leader_epoch,
+        partition.isr,
+        partition.partition_epoch,
+        partition.leader_recovery_state,
+    )
 
 
 def _change(

@@ -82,6 +82,16 @@ class ControllerRules(NamedTuple):
     kraft_version: int = KRAFT_VERSION_LEVEL
 
 
+class Absence(NamedTuple):
+    """A broker has no connection to this controller since `since_ms`. Its listeners have refused the last
+    `refusals` connections; once `patience_ms` have passed, that says that its process has ended.
+    """
+
+    since_ms: int
+    patience_ms: int
+    refusals: int = 0
+
+
 class Session(NamedTuple):
     """The time of a broker's last heartbeat, and the offset up to which it had applied the metadata."""
 
@@ -89,6 +99,8 @@ class Session(NamedTuple):
     metadata_offset: int = -1
     #: The log's end when the broker's controlled shutdown began; the others must get there before it may go.
     shutdown_offset: int | None = None
+    #: None while the broker is connected to this controller.
+    absence: Absence | None = None
 
 
 class ControllerState(NamedTuple):

@@ -28,6 +28,9 @@ LISTENER_PREFIX = "listener.name."
 
 _DEFAULTS: dict[str, Any] = {key.name: key.default for key in (*BROKER_KEYS, *OWN_KEYS, *DYNAMIC_ONLY_KEYS)}
 _DYNAMIC_ONLY: dict[str, Key] = {key.name: key for key in DYNAMIC_ONLY_KEYS}
+#: The values of `replica.selector.class`: a replica in the rack of the consumer, or always the leader.
+RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+REPLICA_SELECTORS = (RACK_AWARE_SELECTOR, "org.apache.kafka.common.replica.LeaderSelector")
 _MIB = 1024 * 1024
 
 
@@ -401,6 +404,10 @@ def _bounds(v: TypedValues) -> list[tuple[bool, str]]:
             v["replica.fetch.wait.max.ms"] <= v["replica.lag.time.max.ms"],
             "replica.fetch.wait.max.ms should always be less than or equal to replica.lag.time.max.ms to "
             "prevent frequent changes in ISR",
+        ),
+        (
+            v["replica.selector.class"] in (None, "", *REPLICA_SELECTORS),
+            f"replica.selector.class must be one of {', '.join(REPLICA_SELECTORS)}",
         ),
         (
             heartbeat <= session // 2,

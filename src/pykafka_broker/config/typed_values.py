@@ -39,6 +39,8 @@ NumberKey = Literal[
     "leader.imbalance.check.interval.seconds",
     "metadata.log.max.record.bytes.between.snapshots",
     "metadata.log.max.snapshot.interval.ms",
+    "metadata.log.segment.bytes",
+    "metadata.log.segment.ms",
     "unclean.leader.election.interval.ms",
     "socket.send.buffer.bytes",
     "socket.receive.buffer.bytes",
@@ -70,6 +72,11 @@ NumberKey = Literal[
     "replica.lag.time.max.ms",
     "replica.socket.timeout.ms",
     "replica.fetch.wait.max.ms",
+    "replica.fetch.max.bytes",
+    "replica.fetch.response.max.bytes",
+    "replica.fetch.min.bytes",
+    "replica.fetch.backoff.ms",
+    "num.replica.fetchers",
     "replica.high.watermark.checkpoint.interval.ms",
     "offsets.topic.replication.factor",
     "offsets.topic.num.partitions",
@@ -110,6 +117,10 @@ NumberKey = Literal[
     "log.scrub.interval.ms",
     "log.scrub.io.max.bytes.per.second",
     "replica.alter.log.dirs.io.max.bytes.per.second",
+    "leader.replication.throttled.rate",
+    "follower.replication.throttled.rate",
+    "replication.quota.window.num",
+    "replication.quota.window.size.seconds",
 ]
 FractionKey = Literal[
     "log.cleaner.io.max.bytes.per.second",
@@ -143,6 +154,7 @@ OptionalTextKey = Literal[
     "broker.rack",
     "metadata.log.dir",
     "inter.broker.listener.name",
+    "replica.selector.class",
 ]
 OptionalListKey = Literal[
     "advertised.listeners",

@@ -10,26 +10,30 @@ holds its metadata once.
 
 Brokers elsewhere have sessions: a timer runs to the moment at which the first of them is over, and is set
 anew by each heartbeat. Brokers that are silent are fenced one by one, as in Kafka: where each leads, the new
-leader is chosen after the one before has been fenced. Two more timers bring preferred leaders back and hold
-unclean elections where they are allowed (`cluster/elections.py`).
+leader is chosen after the one before has been fenced. Those whose connections have ended are probed, and
+fenced earlier if their processes have ended as well (`cluster/early_fencing.py`). Two more timers bring
+preferred leaders back and hold unclean elections where they are allowed (`cluster/elections.py`).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Sequence
-from typing import Union
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
+from typing import Union, cast
 
 from pykafka_broker.cluster import events
 from pykafka_broker.cluster.brokers import next_session_end_ms
 from pykafka_broker.cluster.controller import transition
+from pykafka_broker.cluster.early_fencing import Suspect, suspects
 from pykafka_broker.cluster.elections import ElectionTimer, election_event
 from pykafka_broker.cluster.image import MINIMUM_METADATA_VERSION, ClusterImage, replay
 from pykafka_broker.cluster.state import ControllerRules, ControllerState
 from pykafka_broker.controller.bootstrap import first_records
+from pykafka_broker.controller.broker_probes import BrokerProbes, Probe, is_refused
 from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.machine.shard import Answer, Shard, ShardCore, ShardPorts
-from pykafka_broker.machine.step import CancelTimer, Effect, SetTimer, Step
+from pykafka_broker.machine.step import CancelTimer, Effect, SetTimer, Start, Step
 from pykafka_broker.metadata.leadership import LeaderLog
 from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.metadata.quorum_description import QuorumDescription
@@ -49,13 +53,21 @@ class ActiveController:
     """Decides over `log`. `state` is the state after the last record of the log."""
 
     def __init__(
-        self, state: ControllerState, log: LeaderLog, scheduler: Scheduler, *, published_offset: int
+        self,
+        state: ControllerState,
+        log: LeaderLog,
+        scheduler: Scheduler,
+        *,
+        published_offset: int,
+        probe: Probe = is_refused,
     ) -> None:
         self._log = log
+        self._now_ms = scheduler.now_ms
+        self._probes = BrokerProbes(scheduler, self._on_probed, probe)
         self._shard: Shard[ControllerState, events.Event] = Shard(
             state,
             ShardCore(self._transition, _timer_event),
-            ShardPorts(self._append, scheduler),
+            ShardPorts(self._append, scheduler, self._start),
             written=log.end_offset,
             committed=published_offset,
             commit_timeout_ms=COMMIT_TIMEOUT_MS,
@@ -69,6 +81,7 @@ class ActiveController:
         rules: ControllerRules,
         scheduler: Scheduler,
         bootstrap: Sequence[object],
+        probe: Probe = is_refused,
     ) -> ActiveController:
         """Go on from the state of the log: append the first records, and give every broker a session.
 
@@ -83,7 +96,7 @@ class ActiveController:
             # None of these record types has a second version.
             log.append(records, MINIMUM_METADATA_VERSION)
             state = state._replace(image=replay(image, records, offset=base_offset, epoch=log.epoch))
-        controller = cls(state, log, scheduler, published_offset=publisher.published_offset)
+        controller = cls(state, log, scheduler, published_offset=publisher.published_offset, probe=probe)
         controller._shard.tell(events.Activate(scheduler.now_ms()))
         return controller
 
@@ -130,8 +143,14 @@ class ActiveController:
         if image.offset == shard.state.image.offset:
             shard.state = shard.state._replace(image=image)
 
+    def on_connected(self, broker_id: int, *, is_connected: bool) -> None:
+        """The first connection of a broker has come, or its last one has ended."""
+        with suppress(KafkaError):  # its session decides then
+            self._shard.tell(events.BrokerConnected(self._now_ms(), broker_id, is_connected))
+
     def close(self, error: KafkaError) -> None:
         """Answer waiting callers with `error`; the next leader decides whether their records count."""
+        self._probes.close()
         self._shard.close(error)
 
     def _transition(self, state: ControllerState, event: events.Event) -> Step[ControllerState]:
@@ -145,9 +164,28 @@ class ActiveController:
         if isinstance(event, events.ExpireSessions):
             for broker_id in state.sessions.keys() - step.state.sessions.keys():
                 logger.info("Fencing broker %d because its session has timed out.", broker_id)
+        elif isinstance(event, events.BrokerProbed) and step.records:
+            logger.info(
+                "Fencing broker %d because its process has ended: it is not connected, and its listeners "
+                "refuse connections.",
+                event.broker_id,
+            )
         end_ms = next_session_end_ms(step.state)
         timer: Effect = CancelTimer(SESSIONS) if end_ms is None else SetTimer(SESSIONS, end_ms)
-        return step._replace(effects=(*step.effects, timer))
+        effects = (*step.effects, timer)
+        probed = suspects(step.state)
+        if probed != suspects(state):
+            effects = (*effects, Start(probed))
+        return step._replace(effects=effects)
+
+    def _start(self, work: object) -> None:
+        self._probes.watch(cast("Mapping[int, Suspect]", work))
+
+    def _on_probed(self, suspect: Suspect, is_refused: bool) -> None:
+        with suppress(KafkaError):  # the next turn tells it again
+            self._shard.tell(
+                events.BrokerProbed(self._now_ms(), suspect.broker_id, suspect.broker_epoch, is_refused)
+            )
 
     def _append(self, records: tuple[object, ...]) -> int:
         return self._log.append(records, self._shard.state.image.metadata_version)

@@ -23,6 +23,8 @@ from pykafka_broker.cluster.events import (
     DirectoryAssignment,
     FeatureUpdate,
     HeartbeatResult,
+    IsrChange,
+    IsrChangeResult,
     NewConfigs,
     NewPartitions,
     NewTopic,
@@ -239,6 +241,14 @@ class LocalControllerChannel:
         self, broker_epoch: int, assignments: tuple[DirectoryAssignment, ...], token: int
     ) -> events.Event:
         return events.AssignReplicasToDirs(token, self._rules.node_id, broker_epoch, assignments)
+
+    async def alter_partition(
+        self, broker_epoch: int, changes: Sequence[IsrChange]
+    ) -> tuple[IsrChangeResult, ...]:
+        results: tuple[IsrChangeResult, ...] = await self._ask(
+            lambda token: events.AlterPartition(token, self._rules.node_id, broker_epoch, tuple(changes))
+        )
+        return results
 
     async def register_controller(
         self,

@@ -14,6 +14,8 @@ from pykafka_broker.cluster.events import (
     CreateTopicResult,
     DirectoryAssignment,
     HeartbeatResult,
+    IsrChange,
+    IsrChangeResult,
     NewTopic,
     ProducerIdBlock,
 )
@@ -84,6 +86,11 @@ class NearestControllerChannel:
         self, broker_epoch: int, assignments: Sequence[DirectoryAssignment]
     ) -> tuple[ErrorCode, ...]:
         return await self._ask(lambda channel: channel.assign_replicas_to_dirs(broker_epoch, assignments))
+
+    async def alter_partition(
+        self, broker_epoch: int, changes: Sequence[IsrChange]
+    ) -> tuple[IsrChangeResult | None, ...]:
+        return await self._ask(lambda channel: channel.alter_partition(broker_epoch, changes))
 
     async def allocate_producer_ids(self, broker_epoch: int) -> ProducerIdBlock:
         return await self._ask(lambda channel: channel.allocate_producer_ids(broker_epoch))

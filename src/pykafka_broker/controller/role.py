@@ -1,8 +1,8 @@
 """The controller role of a node: an active controller while the node leads the metadata log, none otherwise.
 
 The raft host tells it of leadership (`metadata/leadership.py`); channels ask it. The broker in the same
-process is not watched by heartbeats: if it dies, so does its controller. Sessions of brokers elsewhere come
-with the full quorum.
+process is not watched by heartbeats: if it dies, so does its controller. Brokers elsewhere have sessions, and
+their connections are noted whether this node leads or not.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.cluster.state import ControllerRules
 from pykafka_broker.controller.active_controller import ActiveController
 from pykafka_broker.controller.bootstrap import feature_levels
+from pykafka_broker.controller.broker_connections import BrokerConnections, NotedConnection
+from pykafka_broker.controller.broker_probes import Probe, is_refused
 from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.machine.shard import Answer, Prompt
 from pykafka_broker.metadata.feature_check import check_features
@@ -37,11 +39,14 @@ class ControllerRole:
         scheduler: Scheduler,
         *,
         read_bootstrap: Callable[[], tuple[object, ...]],
+        probe: Probe = is_refused,
     ) -> None:
         self._publisher = publisher
         self._rules = rules
         self._scheduler = scheduler
         self._read_bootstrap = read_bootstrap
+        self._probe = probe
+        self._connections = BrokerConnections(self._on_connected)
         self._bootstrap: tuple[object, ...] = ()
         self._active: ActiveController | None = None
         #: The error of requests while no controller is active.
@@ -75,6 +80,10 @@ class ControllerRole:
     def now_ms(self) -> int:
         """The time for an event."""
         return self._scheduler.now_ms()
+
+    def note(self, node_id: int, connection: NotedConnection) -> None:
+        """A node has made a request for itself on the connection: while it is open, its process lives."""
+        self._connections.note(node_id, connection)
 
     async def result_of(
         self, event_with: Callable[[int], events.Event], timeout_ms: int | None = None
@@ -117,7 +126,12 @@ class ControllerRole:
     def begin(self, log: LeaderLog) -> None:
         """Decide from now on."""
         bootstrap = () if self._publisher.replayed_image.features else self._bootstrap
-        self._active = ActiveController.begin(log, self._publisher, self._rules, self._scheduler, bootstrap)
+        active = ActiveController.begin(
+            log, self._publisher, self._rules, self._scheduler, bootstrap, self._probe
+        )
+        for node_id in self._connections.node_ids:
+            active.on_connected(node_id, is_connected=True)
+        self._active = active
 
     def end(self, error: KafkaError) -> None:
         """Decide no more: requests that wait, and those to come, get `error`."""
@@ -125,6 +139,10 @@ class ControllerRole:
         self._inactive = error
         if active is not None:
             active.close(error)
+
+    def _on_connected(self, node_id: int, is_connected: bool) -> None:
+        if self._active is not None:
+            self._active.on_connected(node_id, is_connected=is_connected)
 
     def _on_published(self, image: ClusterImage, offset: int) -> None:
         if self._active is not None:

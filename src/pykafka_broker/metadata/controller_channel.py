@@ -27,6 +27,8 @@ from pykafka_broker.cluster.events import (
     DirectoryAssignment,
     FeatureUpdate,
     HeartbeatResult,
+    IsrChange,
+    IsrChangeResult,
     NewConfigs,
     NewPartitions,
     NewTopic,
@@ -154,10 +156,8 @@ class BrokerStatus(NamedTuple):
 
 
 class BrokerReports(Protocol):
-    """The requests of this node's broker to the controller: its state, its directories, producer ids.
-
-    AlterPartition belongs here: the leaders on this node will ask for other in-sync replicas with it
-    (`broker/isr_changes.py`).
+    """The requests of this node's broker to the controller: its state, its directories, the in-sync replicas
+    of the partitions that it leads, producer ids.
     """
 
     async def register_broker(
@@ -185,6 +185,15 @@ class BrokerReports(Protocol):
         self, broker_epoch: int, assignments: Sequence[DirectoryAssignment]
     ) -> tuple[ErrorCode, ...]:
         """Say which log directories of the broker hold its replicas; an outcome for each."""
+        ...
+
+    async def alter_partition(
+        self, broker_epoch: int, changes: Sequence[IsrChange]
+    ) -> tuple[IsrChangeResult | None, ...]:
+        """Give partitions that this broker leads other in-sync replicas; an outcome for each.
+
+        None stands for a partition that the controller has left out of its answer.
+        """
         ...
 
     async def allocate_producer_ids(self, broker_epoch: int) -> ProducerIdBlock:

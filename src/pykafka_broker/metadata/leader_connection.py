@@ -26,6 +26,7 @@ from pykafka_broker.metadata.controller_channel import LedHere
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.fields import error_codes
 from pykafka_broker.system.named_tuple import NamedTuple
+from pykafka_broker.system.ordered_set import OrderedSet
 from pykafka_broker.system.repeated_lines import RepeatedLines
 
 logger = logging.getLogger(__name__)
@@ -85,9 +86,9 @@ class LeaderConnection:
         self._connection: asyncio.Task[Connection] | None = None
         self._address: Address | None = None
         #: Connections that are being closed.
-        self._closing: set[asyncio.Task[None]] = set()
+        self._closing: OrderedSet[asyncio.Task[None]] = OrderedSet()
         #: Those who wait before they try again.
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._waiting: OrderedSet[asyncio.Future[None]] = OrderedSet()
         self._callers = 0
         self._is_closed = False
         leader.watch_leader(self._leader_changed)

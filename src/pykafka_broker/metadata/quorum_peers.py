@@ -43,8 +43,9 @@ from pykafka_broker.raft.wire import (
     vote,
     voters,
 )
-from pykafka_broker.raft.wire.common import MalformedAnswer, Quorum, error_of
+from pykafka_broker.raft.wire.common import MalformedAnswer, NotAvailable, Quorum, error_of
 from pykafka_broker.system.named_tuple import NamedTuple
+from pykafka_broker.system.ordered_set import OrderedSet
 from pykafka_broker.system.repeated_lines import RepeatedLines
 
 logger = logging.getLogger(__name__)
@@ -74,7 +75,7 @@ class QuorumPeers:
         self._clock = clock
         #: By address, also while they are being made.
         self._connections: dict[Address, asyncio.Task[Connection]] = {}
-        self._requests: set[asyncio.Task[None]] = set()
+        self._requests: OrderedSet[asyncio.Task[None]] = OrderedSet()
         self._lines = RepeatedLines(logger, clock.now_ms)
 
     def send(self, send: Send, answered: Callable[[Answer | None], None]) -> None:
@@ -102,7 +103,7 @@ class QuorumPeers:
             logger.debug("Nothing listens at %s: %s", address, error)
             await self._drop(address)
             answer = Refused()
-        except (OSError, ProtocolError) as error:
+        except (OSError, ProtocolError, NotAvailable) as error:
             logger.debug("No answer of %s: %s", address, error)
             await self._drop(address)
         except (KafkaError, MalformedAnswer) as error:

@@ -27,6 +27,7 @@ from pykafka_broker.log.disk.checkpoints import MalformedFile
 from pykafka_broker.metadata.batch import MetadataBatch
 from pykafka_broker.metadata.leadership import Leadership
 from pykafka_broker.metadata.quorum_description import QuorumDescription
+from pykafka_broker.metadata.quorum_lines import QuorumLines
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.core.log_view import Membership, SnapshotId
 from pykafka_broker.raft.core.messages import Answer, ChangeAnswer, Current, Request
@@ -83,6 +84,10 @@ class RaftHost:
         self._leadership = leadership
         self._report_failure = on_failure
         self._driver = RaftDriver(storage, local, self, ports, settings)
+        #: None on a node that is its quorum: there is nothing to tell.
+        self._lines: QuorumLines | None = None
+        if ports.peers is not None:
+            self._lines = QuorumLines(local.key.node_id, ports.clock.now_ms)
         self._loaded: Loaded | None = None
         #: The offset of the first batch that has not been handed over.
         self._next_offset = 0
@@ -104,8 +109,10 @@ class RaftHost:
 
     @property
     def kraft_version(self) -> int:
-        """0 where the voters stand in the configuration of each node, 1 where they stand in the log."""
-        return self._driver.state.log.kraft_version
+        """1 where the voters stand in the log, 0 where they stand in the configuration of each node, and
+        before the log has been read.
+        """
+        return self._driver.kraft_version
 
     @property
     def voter_ids(self) -> tuple[int, ...]:
@@ -121,6 +128,11 @@ class RaftHost:
     def current(self) -> Current:
         """The epoch, and its leader as far as this replica knows."""
         return self._driver.current
+
+    @property
+    def is_majority_gone(self) -> bool:
+        """Whether nothing listens at the addresses of so many voters that the others elect no leader."""
+        return self._driver.is_majority_gone
 
     @property
     def leader_address(self) -> Address | None:
@@ -245,6 +257,8 @@ class RaftHost:
 
     def on_role(self) -> None:
         """The replica has another role."""
+        if self._lines is not None:
+            self._lines.has_role(self._driver.state.role)
         self._tell_leadership()
         self._tell_watchers()
 
@@ -266,6 +280,8 @@ class RaftHost:
         except (CorruptMetadataError, MalformedFile) as error:
             self.fail("understood", error)
             return
+        if self._lines is not None:
+            self._lines.has_voters(self.membership_below(offset))
         self._listener.high_watermark_moved(offset)
         self._tell_leadership()
 
@@ -296,9 +312,13 @@ class RaftHost:
         if self._led_epoch is not None:
             # The next leader decides whether uncommitted records count: the log will show it.
             self._led.clear()
+            if self._lines is not None:
+                self._lines.controller_ends(self._led_epoch, role)
             self._leadership.end(KafkaError(ErrorCode.NOT_CONTROLLER))
         self._led_epoch = epoch
         if epoch is not None:
+            if self._lines is not None:
+                self._lines.controller_begins(epoch, self.end_offset)
             self._leadership.begin(self)
             self._tell_watchers()
 

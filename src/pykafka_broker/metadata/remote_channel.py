@@ -16,17 +16,26 @@ from pykafka_broker.cluster.events import (
     CreateTopicResult,
     DirectoryAssignment,
     HeartbeatResult,
+    InSyncReplicas,
+    IsrChange,
+    IsrChangeResult,
     NewTopic,
     ProducerIdBlock,
 )
 from pykafka_broker.cluster.features import NODE_FEATURES, declared_where
-from pykafka_broker.cluster.image import ClusterImage, FeatureRange, RegisteredEndpoint
+from pykafka_broker.cluster.image import (
+    ClusterImage,
+    FeatureRange,
+    LeaderRecoveryState,
+    RegisteredEndpoint,
+)
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.metadata.controller_channel import MAX_ASSIGNMENTS, BrokerStatus
 from pykafka_broker.metadata.leader_connection import ConnectionSettings, LeaderConnection, LogLeader
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages import (
     allocate_producer_ids,
+    alter_partition,
     assign_replicas_to_dirs,
     broker_heartbeat,
     broker_registration,
@@ -39,6 +48,8 @@ from pykafka_broker.system.named_tuple import NamedTuple
 #: The patience of Apache Kafka's channels of these names.
 FORWARDING_PATIENCE_MS = 60_000
 DIRECTORIES_PATIENCE_MS = 60_000
+#: Apache Kafka's brokers never give up a request for other in-sync replicas; ours send it anew after this.
+IN_SYNC_REPLICAS_PATIENCE_MS = 60_000
 REGISTRATION_PATIENCE_MS = 5_000
 
 
@@ -78,6 +89,7 @@ class LeaderConnections(NamedTuple):
     forwarding: LeaderConnection
     heartbeats: LeaderConnection
     directories: LeaderConnection
+    in_sync_replicas: LeaderConnection
     registration: LeaderConnection
 
     @classmethod
@@ -106,6 +118,7 @@ class LeaderConnections(NamedTuple):
             forwarding=connection("forwarding", FORWARDING_PATIENCE_MS),
             heartbeats=connection("heartbeat", settings.session_timeout_ms // 2),
             directories=connection("directory-assignments", DIRECTORIES_PATIENCE_MS),
+            in_sync_replicas=connection("alter-partition", IN_SYNC_REPLICAS_PATIENCE_MS),
             registration=connection("registration", REGISTRATION_PATIENCE_MS),
         )
 
@@ -219,6 +232,31 @@ class RemoteControllerChannel:
         }
         return [outcomes.get(one, ErrorCode.UNKNOWN_SERVER_ERROR) for one in assignments]
 
+    async def alter_partition(
+        self, broker_epoch: int, changes: Sequence[IsrChange]
+    ) -> tuple[IsrChangeResult | None, ...]:
+        m = alter_partition
+        by_topic: dict[bytes, list[m.AlterPartitionRequestPartitionData]] = {}
+        for change in changes:
+            by_topic.setdefault(change.topic_id, []).append(_isr_wanted(change))
+        response: m.AlterPartitionResponse = await self._connections.in_sync_replicas.ask(
+            m.AlterPartitionRequest(
+                broker_id=self._node.node_id,
+                broker_epoch=broker_epoch,
+                topics=[
+                    m.AlterPartitionRequestTopicData(topic_id=topic_id, partitions=partitions)
+                    for topic_id, partitions in by_topic.items()
+                ],
+            )
+        )
+        _check(response.error_code)
+        outcomes = {
+            (topic.topic_id, partition.partition_index): _isr_change_result(partition)
+            for topic in response.topics
+            for partition in topic.partitions
+        }
+        return tuple(outcomes.get((change.topic_id, change.partition)) for change in changes)
+
     async def allocate_producer_ids(self, broker_epoch: int) -> ProducerIdBlock:
         m = allocate_producer_ids
         response: m.AllocateProducerIdsResponse = await self._connections.forwarding.ask(
@@ -324,6 +362,42 @@ def _by_topic(
         m.AssignReplicasToDirsRequestTopicData(topic_id=topic_id, partitions=partitions)
         for topic_id, partitions in by_topic.items()
     ]
+
+
+def _isr_wanted(change: IsrChange) -> alter_partition.AlterPartitionRequestPartitionData:
+    """The change for every version: v2 has the brokers alone, v3 their epochs too."""
+    m = alter_partition
+    return m.AlterPartitionRequestPartitionData(
+        partition_index=change.partition,
+        leader_epoch=change.leader_epoch,
+        new_isr=[member.broker_id for member in change.isr],
+        new_isr_with_epochs=[
+            m.BrokerState(broker_id=member.broker_id, broker_epoch=member.broker_epoch)
+            for member in change.isr
+        ],
+        leader_recovery_state=int(change.leader_recovery_state),
+        partition_epoch=change.partition_epoch,
+    )
+
+
+def _isr_change_result(partition: alter_partition.AlterPartitionResponsePartitionData) -> IsrChangeResult:
+    error = error_of(partition.error_code)
+    if error is not ErrorCode.NONE:
+        return IsrChangeResult(error)
+    try:
+        recovery_state = LeaderRecoveryState(partition.leader_recovery_state)
+    except ValueError:
+        return IsrChangeResult(ErrorCode.UNKNOWN_SERVER_ERROR)
+    return IsrChangeResult(
+        ErrorCode.NONE,
+        InSyncReplicas(
+            partition.leader_id,
+            partition.leader_epoch,
+            tuple(partition.isr),
+            partition.partition_epoch,
+            recovery_state,
+        ),
+    )
 
 
 def _are_shown(names: Iterable[str], image: ClusterImage) -> bool:

@@ -55,6 +55,7 @@ class MetadataReplica:
         self.publisher = publisher
         self._ports = ports
         self._is_started = False
+        self._hands_over = True
         self.host = RaftHost(
             storage,
             local,
@@ -90,10 +91,17 @@ class MetadataReplica:
         await self.publisher.caught_up()
         self._is_started = True
 
+    def fall_silent(self) -> None:
+        """Do not hand over to another voter at the close."""
+        self._hands_over = False
+
     async def close(self) -> None:
-        """Hand over to another voter, and return when everything appended is on disk and published."""
+        """Return when everything appended is on disk and published. A replica that has started hands over to
+        another voter first.
+        """
         self.host.resign(KafkaError(ErrorCode.NOT_CONTROLLER, "The controller is shutting down."))
-        await self.host.hand_over(HAND_OVER_TIMEOUT_MS)
+        if self._is_started and self._hands_over:
+            await self.host.hand_over(HAND_OVER_TIMEOUT_MS)
         await self.host.close()
         await self.publisher.close()
         if self._is_started:

@@ -27,6 +27,7 @@ from pykafka_broker.network.endpoint import UNLIMITED, ListenerLimits
 from pykafka_broker.network.listening import Listener
 from pykafka_broker.network.shared import Shared
 from pykafka_broker.system.descriptors import EXHAUSTED_ERRORS, DescriptorReserve
+from pykafka_broker.system.ordered_set import OrderedSet
 
 logger = logging.getLogger("kafka.network.SocketServer")
 
@@ -60,7 +61,7 @@ class Acceptor:
     ) -> None:
         self.limits = limits
         #: Listeners whose next clients wait until a connection closes.
-        self.waiting_for_room: set[Listener] = set()
+        self.waiting_for_room: OrderedSet[Listener] = OrderedSet()
         self._shared = shared
         self._listeners = listeners
         self._open_file_limit = open_file_limit
@@ -68,7 +69,7 @@ class Acceptor:
         self._rate = CreationRate(limits.max_connection_creation_rate, shared.clock.monotonic_ms())
         self._per_ip: dict[str, int] = {}
         self._count = 0
-        self._opening: set[asyncio.Task[None]] = set()
+        self._opening: OrderedSet[asyncio.Task[None]] = OrderedSet()
         self._is_stopping = False
 
     @property
@@ -253,7 +254,7 @@ class Acceptor:
 
     def _let_wait_end(self) -> None:
         if not self._is_stopping:
-            waiting, self.waiting_for_room = self.waiting_for_room, set()
+            waiting, self.waiting_for_room = self.waiting_for_room, OrderedSet()
             for listener in waiting:
                 listener.start()
 

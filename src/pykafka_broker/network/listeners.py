@@ -25,6 +25,7 @@ from pykafka_broker.network.listening import Listener, ListenerService
 from pykafka_broker.network.shared import Shared
 from pykafka_broker.network.sweeping import Sweep
 from pykafka_broker.system.descriptors import DescriptorReserve
+from pykafka_broker.system.ordered_set import OrderedSet
 
 logger = logging.getLogger("kafka.network.SocketServer")
 
@@ -111,24 +112,30 @@ class Listeners:
             if serves in (None, listener.endpoint.serves):
                 listener.close()
 
+    def break_off(self) -> None:
+        """Listen no more, and break all connections off, as the end of the process would."""
+        self.stop_accepting()
+        for connection in list(self.shared.connections):
+            connection.abort()
+
     async def hang_up(self, serves: str, grace_ms: int) -> None:
         """Stop every listener of this kind: let every connection finish the requests it has started, for at
         most `grace_ms`, then close it.
         """
         self.stop_accepting(serves)
         names = {name for name, one in self.listeners.items() if one.endpoint.serves == serves}
-        await self._end({one for one in self.shared.connections if one.listener_name in names}, grace_ms)
+        await self._end([one for one in self.shared.connections if one.listener_name in names], grace_ms)
 
     async def stop(self, grace_ms: int) -> None:
         """Do the same for all listeners, and sweep no more."""
         self.stop_accepting()
         self._sweep.stop()
-        await self._end(set(self.shared.connections), grace_ms)
+        await self._end(list(self.shared.connections), grace_ms)
 
-    async def _end(self, connections: set[OpenConnection], grace_ms: int) -> None:
-        for connection in tuple(connections):
+    async def _end(self, ending: list[OpenConnection], grace_ms: int) -> None:
+        for connection in ending:
             connection.finish()
-        connections &= self.shared.connections
+        connections = OrderedSet(dict.fromkeys(one for one in ending if one in self.shared.connections))
         all_closed = asyncio.Event()
 
         def closed(connection: OpenConnection) -> None:

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from pykafka_broker.machine.clock import Clock
+from pykafka_broker.system.ordered_set import OrderedSet
 
 #: Parked handlers of one broker.
 MAX_PARKED = 100_000
@@ -97,7 +98,7 @@ class Purgatory:
         self._closed = False
         self._all: OrderedDict[_Parked, None] = OrderedDict()
         self._by_log: dict[int, _Watch] = {}
-        self._by_connection: dict[Watched, set[_Parked]] = {}
+        self._by_connection: dict[Watched, OrderedSet[_Parked]] = {}
 
     @property
     def parked(self) -> int:
@@ -158,7 +159,7 @@ class Purgatory:
         if connection is not None:
             of_connection = self._by_connection.get(connection)
             if of_connection is None:
-                of_connection = self._by_connection[connection] = set()
+                of_connection = self._by_connection[connection] = OrderedSet()
                 connection.on_close(lambda: self._disconnected(connection))
             of_connection.add(parked)
         return parked

@@ -12,6 +12,7 @@ from pykafka_broker.network.faults import Faults
 from pykafka_broker.network.limits import ConnectionLimits
 from pykafka_broker.network.memory import RequestMemory, UnsentAnswers
 from pykafka_broker.protocol.frames import Landing
+from pykafka_broker.system.ordered_set import OrderedSet
 from pykafka_broker.system.repeated_lines import RepeatedLines
 
 if TYPE_CHECKING:
@@ -40,6 +41,6 @@ class Shared:
         self.faults = Faults(self.counters, self.complaints)
         #: Those of all listeners. A connection enters itself when its transport opens, and leaves when it is
         #: lost.
-        self.connections: set[OpenConnection] = set()
+        self.connections: OrderedSet[OpenConnection] = OrderedSet()
         #: Handlers that wait for something; asyncio itself would forget them.
-        self.handlers: set[asyncio.Task[None]] = set()
+        self.handlers: OrderedSet[asyncio.Task[None]] = OrderedSet()

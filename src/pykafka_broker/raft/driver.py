@@ -43,6 +43,7 @@ from pykafka_broker.raft.core.state import (
     RaftStep,
     Received,
     Reply,
+    Resign,
     Send,
     SnapshotInstalled,
     SnapshotRefused,
@@ -131,6 +132,8 @@ class RaftDriver:
         #: Events that wait for the step that is being carried out.
         self._events: deque[Event] = deque()
         self._is_stepping = False
+        #: The events that wait are taken as soon as the event loop comes to it.
+        self._will_take = False
         self._timer: Timer | None = None
         self._timer_ms: int | None = None
         #: The moment of the last step.
@@ -143,6 +146,7 @@ class RaftDriver:
         #: Runs while a received snapshot takes the place of the log; no event is taken meanwhile.
         self._installing: asyncio.Task[None] | None = None
         self._failed: Exception | None = None
+        self._is_closed = False
 
     # -- what it is now --------------------------------------------------------------------------------
 
@@ -166,9 +170,14 @@ class RaftDriver:
         return role.leader_id if isinstance(role, Follower) else -1
 
     @property
+    def kraft_version(self) -> int:
+        """That of the log; 0 before it has been read."""
+        return 0 if self._state is None else self._state.log.kraft_version
+
+    @property
     def current(self) -> Current:
-        """The epoch, and its leader as far as this replica knows."""
-        return transitions.current(self.state)
+        """The epoch, and its leader as far as this replica knows: nothing before it has booted."""
+        return Current(0) if self._state is None else transitions.current(self._state)
 
     @property
     def leader_address(self) -> Address | None:
@@ -177,12 +186,19 @@ class RaftDriver:
         return role.endpoints.get(self._settings.listener) if isinstance(role, Follower) else None
 
     @property
+    def is_majority_gone(self) -> bool:
+        """Whether nothing listens at the addresses of so many voters that the others elect no leader."""
+        return self._state is not None and transitions.is_majority_gone(self._state)
+
+    @property
     def high_watermark(self) -> int | None:
         """Everything below is committed; None while this replica cannot know."""
         return self.state.high_watermark
 
     def describe(self) -> QuorumStatus | None:
         """The quorum with times of the wall clock; None on a replica that does not lead it."""
+        if self._state is None:
+            return None
         clock = self._ports.clock
         monotonic_ms = clock.monotonic_ms()
         status = describe(self.state, monotonic_ms)
@@ -219,11 +235,7 @@ class RaftDriver:
 
         A quorum of one has no other voter: it leads, and commits what it has appended, to the end.
         """
-        if (
-            self._failed is not None
-            or self._state is None
-            or self._state.log.voters.is_only_voter(self._local.key)
-        ):
+        if self._failed is not None or self._state is None or self._is_only_voter:
             return
         self._take(Stop())
         give_up_ms = self._ports.clock.monotonic_ms() + timeout_ms
@@ -235,7 +247,11 @@ class RaftDriver:
             await self._ports.clock.sleep(HAND_OVER_CHECK_MS)
 
     async def close(self) -> None:
-        """Return when everything appended is on disk, or cannot be. No requests are sent after this."""
+        """Return when everything appended is on disk, or cannot be.
+
+        After this no requests are sent, and those of others are refused, also those that have waited: their
+        connections would wait for the answers.
+        """
         self._cancel_timer()
         if self._ports.peers is not None:
             await self._ports.peers.close()
@@ -243,25 +259,44 @@ class RaftDriver:
             await self._installing
         while self._flushing is not None:
             await self._flushing
+        self._is_closed = True
+        self._cancel_timer()
+        self._refuse_asked(ErrorCode.BROKER_NOT_AVAILABLE)
+
+    @property
+    def _is_only_voter(self) -> bool:
+        return self.state.log.voters.is_only_voter(self._local.key)
 
     # -- requests --------------------------------------------------------------------------------------
 
     def append(self, values: Sequence[bytes]) -> int:
         """Append one batch of framed metadata records; returns the log end offset after it.
 
+        The machine is told later, when the caller has noted what it appended: it may find that this replica
+        leads no more, after a pause of the process. A leader whose log cannot be written, as on a full disk,
+        lets another voter lead; the only voter goes on, and takes the next batch when there is room.
+
         Raises:
-            KafkaError: NOT_CONTROLLER, this replica does not lead; or the log cannot be written.
+            KafkaError: NOT_CONTROLLER, this replica does not lead, or will lead no more; or the log of the
+                only voter cannot be written.
         """
         if self._failed is not None:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from self._failed
         if not isinstance(self.state.role, Leader):
             raise KafkaError(ErrorCode.NOT_CONTROLLER)
-        self.storage.append_metadata(values, epoch=self.epoch, now_ms=self._now_ms())
+        try:
+            self.storage.append_metadata(values, epoch=self.epoch, now_ms=self._now_ms())
+        except KafkaError as error:
+            if error.code is not ErrorCode.KAFKA_STORAGE_ERROR or self._is_only_voter:
+                raise
+            self._events.append(Resign())
+            self._take_events_soon()
+            raise KafkaError(ErrorCode.NOT_CONTROLLER) from error
         end_offset = self.storage.end_offset
         # Before the events that wait: they may be about another role, and these records are of this one.
         self._events.appendleft(Appended(end_offset))
         self._flush_soon()
-        self._take_events()
+        self._take_events_soon()
         return end_offset
 
     def request(self, request: Request) -> asyncio.Future[Answer]:
@@ -280,8 +315,9 @@ class RaftDriver:
 
     def _ask(self, event_with: Callable[[int], Event]) -> asyncio.Future[Any]:
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        if self._failed is not None:
-            answer.set_exception(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
+        if self._failed is not None or self._is_closed:
+            code = ErrorCode.BROKER_NOT_AVAILABLE if self._failed is None else ErrorCode.KAFKA_STORAGE_ERROR
+            answer.set_exception(KafkaError(code))
             return answer
         token = self._last_token = self._last_token + 1
         self._asked[token] = answer
@@ -298,6 +334,8 @@ class RaftDriver:
     # -- steps -----------------------------------------------------------------------------------------
 
     def _take(self, event: Event) -> None:
+        if self._is_closed:
+            return
         self._events.append(event)
         self._take_events()
 
@@ -314,6 +352,17 @@ class RaftDriver:
         finally:
             self._is_stepping = False
         self._set_timer()
+
+    def _take_events_soon(self) -> None:
+        """Take the events that wait after what runs now, unless that is a step, which goes on with them."""
+        if not (self._is_stepping or self._will_take):
+            self._will_take = True
+            asyncio.get_running_loop().call_soon(self._take_now)
+
+    def _take_now(self) -> None:
+        self._will_take = False
+        if self._failed is None:
+            self._take_events()
 
     def _moment(self) -> Moment:
         self._moment_ms = self._ports.clock.monotonic_ms()
@@ -354,11 +403,14 @@ class RaftDriver:
         self._failed = error
         self._events.clear()
         self._cancel_timer()
+        self._refuse_asked(ErrorCode.KAFKA_STORAGE_ERROR)
+        self._listener.on_failure(error)
+
+    def _refuse_asked(self, code: ErrorCode) -> None:
         asked, self._asked = self._asked, {}
         for answer in asked.values():
             if not answer.done():
-                answer.set_exception(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
-        self._listener.on_failure(error)
+                answer.set_exception(KafkaError(code))
 
     # -- time ------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The other processes that hold a port or a lock a starting broker needs, by id and command.
+"""Other processes by id and command: which holds a port or a lock that a starting broker needs, what it runs.
 
 As far as the system tells: on Linux all processes of the same user (of every user, for root), on macOS those
 that lsof(8) shows, elsewhere none.
@@ -35,13 +35,27 @@ def listening_on(address: str, port: int) -> int | None:
     return _process_with_sockets(inodes) if inodes else None
 
 
-def _command_of(process_id: int) -> str:
+def command_line(process_id: int) -> str:
+    """The command that a process runs; empty if there is no such process, or it has ended."""
     try:
         with open(f"/proc/{process_id}/cmdline", "rb") as file:
-            words = file.read().decode(errors="replace").rstrip("\0").split("\0")
+            return " ".join(file.read().decode(errors="replace").rstrip("\0").split("\0"))
     except OSError:
-        words = _output_of("ps", "-o", "command=", "-p", str(process_id)).split()
-    command = " ".join(words)
+        return " ".join(_output_of("ps", "-ww", "-o", "command=", "-p", str(process_id)).split())
+
+
+def is_paused(process_id: int) -> bool:
+    """Whether a signal has stopped a process until another one lets it go on."""
+    try:
+        with open(f"/proc/{process_id}/stat") as file:
+            # The name before the state is in brackets, and may hold any character.
+            return file.read().rpartition(")")[2].split()[0] == "T"
+    except OSError:
+        return _output_of("ps", "-o", "state=", "-p", str(process_id)).strip().startswith("T")
+
+
+def _command_of(process_id: int) -> str:
+    command = command_line(process_id)
     if len(command) <= SHOWN_COMMAND:
         return command
     # The program is named in front, its configuration file at the end.

@@ -98,6 +98,10 @@ class BrokerProcess(ABC):
         return f"127.0.0.1:{self.port}"
 
     @property
+    def is_running(self) -> bool:
+        return self.process is not None
+
+    @property
     def pid(self) -> int:
         assert self.process is not None, "the broker is not running"
         return self.process.pid

@@ -41,12 +41,22 @@ def _grants(turn: Turn, request: Vote) -> bool:
     if isinstance(role, Leader) or not is_up_to_date(turn, request):
         return False
     if request.pre_vote:
-        return not (isinstance(role, Follower) and role.has_fetched and role.early_election_ms is None)
+        return not (isinstance(role, Follower) and _has_leader(turn, role))
     if not isinstance(role, (Unattached, Prospective)):
         return False
     if role.voted is not None:
         return role.voted.matches(request.candidate)
     return role.leader_id is None
+
+
+def _has_leader(turn: Turn, role: Follower) -> bool:
+    """Whether the leader may live: it has answered, its time is not over, and its process has not ended.
+
+    An observer goes on to follow a leader whose time is over; others may know it as a voter already, and need
+    it for an election.
+    """
+    is_over = turn.has_reached(role.fetch_deadline_ms) or role.early_election_ms is not None
+    return role.has_fetched and not is_over
 
 
 def is_up_to_date(turn: Turn, request: Vote) -> bool:

@@ -20,7 +20,9 @@ from pykafka_broker.raft.core.voter_updates import keep_entry_true
 
 def poll_unattached(turn: Turn, role: Unattached) -> None:
     """Ask around for the leader; stand for election if none is found in time."""
-    if turn.may_stand and not turn.stopping and turn.has_reached(role.election_deadline_ms):
+    if turn.stopping:
+        ask_voters(turn)
+    elif turn.may_stand and turn.has_reached(role.election_deadline_ms):
         stand(turn)
     elif turn.may_stand and role.election_deadline_ms is None:
         # The log has just made this replica a voter.
@@ -70,12 +72,26 @@ def _fetch(turn: Turn) -> Fetch:
 
 
 def _ask_around(turn: Turn) -> None:
-    """Ask one of the bootstrap servers: it knows the leader, or is it. After each that does not, a pause."""
-    servers = turn.bootstrap
-    if turn.connections.is_waiting() or not is_safe_to_fetch(turn):
+    """Ask one of the bootstrap servers: it knows the leader, or is it. After each that does not, a pause.
+
+    One that was silent may hang, and is only asked where all were.
+    """
+    connections = turn.connections
+    if connections.is_waiting() or not is_safe_to_fetch(turn):
         return
-    if servers and all(turn.connections.is_ready(server.node_id) for server in servers):
+    known = turn.bootstrap
+    servers = [server for server in known if not connections.is_silent(server.address, turn.now_ms)] or known
+    if servers and all(connections.is_ready(server.node_id) for server in servers):
         turn.ask(servers[int(turn.chance * len(servers))], _fetch(turn))
+
+
+def ask_voters(turn: Turn) -> None:
+    """Ask the other voters for the leader, as a replica that stops: one may have been elected, and it shows
+    which of them are gone.
+    """
+    if is_safe_to_fetch(turn):
+        for voter in turn.voters.others(turn.node_id):
+            turn.ask_voter(voter.key.node_id, _fetch(turn))
 
 
 def on_fetch_answer(turn: Turn, answer: FetchAnswer) -> bool:

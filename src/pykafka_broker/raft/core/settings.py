@@ -56,6 +56,13 @@ class Settings(NamedTuple):
         return self.fetch_timeout_ms // 2
 
     @property
+    def silence_ms(self) -> int:
+        """How long other servers are asked for the leader instead of one that did not answer: it may hang,
+        and then each request to it costs the time-out.
+        """
+        return self.request_timeout_ms * 5
+
+    @property
     def update_voter_interval_ms(self) -> int:
         """How often a follower compares itself with its entry among the voters."""
         return self.fetch_timeout_ms * 3

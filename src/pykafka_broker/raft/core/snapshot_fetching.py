@@ -116,7 +116,7 @@ def snapshot_refused(turn: Turn) -> None:
         turn.role = role._replace(download=None)
         retry_ms = turn.now_ms + turn.settings.election_backoff_max_ms
         for node_id in (role.leader_id, *(server.node_id for server in turn.bootstrap)):
-            turn.connections = turn.connections.failed(node_id, retry_ms)
+            turn.connections = turn.connections.paused(node_id, retry_ms)
 
 
 def missing_snapshot(log: LogView, offset: int, epoch: int) -> SnapshotId | None:

@@ -44,7 +44,7 @@ from pykafka_broker.raft.core.messages import (
     VoteAnswer,
 )
 from pykafka_broker.raft.core.progress import successors
-from pykafka_broker.raft.core.quorum import ReplicaKey, Voter
+from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, is_majority
 from pykafka_broker.raft.core.roles import (
     Candidate,
     Follower,
@@ -147,9 +147,11 @@ def _take(turn: Turn, event: Event) -> None:
             _take_request(turn, token, request)
         case Answered(node_id, request_id, answer):
             if turn.connections.expects(node_id, request_id):
+                _note_presence(turn, node_id, answer)
                 _end_request(turn, node_id, _take_answer(turn, node_id, answer))
         case Unanswered(node_id, request_id):
             if turn.connections.expects(node_id, request_id):
+                turn.connections = turn.connections.unheard(node_id, turn.now_ms, turn.settings.silence_ms)
                 _end_request(turn, node_id, _take_silence(turn, node_id))
         case SnapshotsChanged(start_offset, snapshots):
             turn.log = turn.log.trimmed(start_offset, snapshots)
@@ -188,6 +190,12 @@ def _take_request(turn: Turn, token: int, request: Request) -> None:
             voter_changes.on_update_voter(turn, token, request)
         case AskVersions():
             turn.answer(token, Versions(ErrorCode.NONE, turn.local.kraft_versions))
+
+
+def _note_presence(turn: Turn, node_id: int, answer: Answer) -> None:
+    """Keep whether anything listens where a replica was asked."""
+    known = turn.connections
+    turn.connections = known.refused_by(node_id) if isinstance(answer, Refused) else known.heard(node_id)
 
 
 def _take_answer(turn: Turn, node_id: int, answer: Answer) -> bool:
@@ -229,9 +237,9 @@ def _take_acknowledgement(turn: Turn, node_id: int, answer: Acknowledged) -> boo
 def _end_request(turn: Turn, node_id: int, may_go_on: bool) -> None:
     """The connection is free, at once or after a pause."""
     if may_go_on:
-        turn.connections = turn.connections.answered(node_id)
+        turn.connections = turn.connections.freed(node_id)
     else:
-        turn.connections = turn.connections.failed(node_id, turn.now_ms + turn.settings.retry_backoff_ms)
+        turn.connections = turn.connections.paused(node_id, turn.now_ms + turn.settings.retry_backoff_ms)
 
 
 def _poll_until_settled(turn: Turn) -> None:
@@ -258,6 +266,8 @@ def _poll(turn: Turn) -> None:
             elections.poll_candidate(turn, role)
         case Resigned():
             announcing.poll_resigned(turn, role)
+            if turn.stopping:
+                following.ask_voters(turn)
 
 
 def next_deadline_ms(state: RaftState, now_ms: int) -> int | None:
@@ -290,9 +300,19 @@ def current(state: RaftState) -> Current:
     return Turn(state, Moment(0, 0.0)).current
 
 
+def is_majority_gone(state: RaftState) -> bool:
+    """Whether nothing listens at the addresses of so many voters that the others elect no leader."""
+    voters, listener = state.log.voters.voters, state.settings.listener
+    refused = state.connections.refused
+    there = sum(voter.endpoints.get(listener) not in refused for voter in voters.values())
+    return len(voters) > 0 and not is_majority(there, len(voters))
+
+
 def may_stop(state: RaftState) -> bool:
-    """Whether a replica that stops has handed over, or has nothing to hand over."""
+    """Whether a replica that stops has handed over, or has nothing to hand over, or no voter to take it."""
     role = state.role
+    if is_majority_gone(state):
+        return True
     if not state.log.voters.is_voter(state.local.key) or state.log.voters.is_only_voter(state.local.key):
         return True
     if isinstance(role, (Unattached, Prospective)):

@@ -65,7 +65,8 @@ class Turn:
         self.log = state.log
         self._election = state.election
         self.high_watermark = state.high_watermark
-        self.connections = state.connections.at(moment.now_ms, state.settings.retry_backoff_ms)
+        settings = state.settings
+        self.connections = state.connections.at(moment.now_ms, settings.retry_backoff_ms, settings.silence_ms)
         self.stopping = state.stopping
         self.truncate: int | None = None
         self.append: tuple[object, ...] = ()
@@ -170,7 +171,7 @@ class Turn:
             return False
         self.send.append(Send(to, self.connections.next_id, request))
         until_ms = self.now_ms + self.settings.request_timeout_ms
-        self.connections = self.connections.sent(to.node_id, until_ms)
+        self.connections = self.connections.sent(*to, until_ms)
         return True
 
     def ask_voter(self, node_id: int, request: Request) -> bool:

@@ -29,6 +29,10 @@ class MalformedAnswer(Exception):
     """An answer that answers nothing: another topic, no partition, or an error of the request as a whole."""
 
 
+class NotAvailable(MalformedAnswer):
+    """The node that was asked is stopping."""
+
+
 Partition = TypeVar("Partition")
 
 
@@ -54,8 +58,11 @@ def only_partition(error_code: int, topics: Iterable[Topic[Partition]]) -> Parti
     """The one partition of an answer.
 
     Raises:
+        NotAvailable: the node is stopping.
         MalformedAnswer: there is none, or more.
     """
+    if error_code == ErrorCode.BROKER_NOT_AVAILABLE:
+        raise NotAvailable("it is stopping")
     if error_code:
         raise MalformedAnswer(f"the request as a whole was refused: {error_of(error_code).name}")
     partitions = [partition for topic in topics for partition in topic.partitions]

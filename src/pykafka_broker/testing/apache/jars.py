@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,6 +39,13 @@ def libs(version: str = VERSION) -> Path:
     clients and tools alone. Raises ApacheUnavailableError.
     """
     return fetched("libs", POM if version == VERSION else CLIENTS_POM, version)
+
+
+def class_archive() -> Path:
+    """Where the archive of the classes of these jars is (`class_archive.py`): another for each Java."""
+    runtime = Path(java()).resolve()
+    marks = f"{runtime} {runtime.stat().st_mtime_ns} {libs().resolve()}"
+    return libs().with_name(f"classes-{zlib.crc32(marks.encode()):08x}.jsa")
 
 
 def fetched(name: str, pom: Path, version: str, *options: str) -> Path:

@@ -94,10 +94,6 @@ class Node(BrokerProcess):
             self.port = controller_port
 
     @property
-    def is_running(self) -> bool:
-        return self.process is not None
-
-    @property
     def is_broker(self) -> bool:
         return "broker" in self.roles
 
@@ -191,6 +187,7 @@ class Nodes:
         dynamic: bool = False,
         roles: Roles = "controller",
         properties: Mapping[str, str] | None = None,
+        node: type[Node] = Node,
     ) -> None:
         self._folder = folder
         self._dynamic = dynamic
@@ -205,7 +202,7 @@ class Nodes:
             named = (f"{node_id}@{address}" for node_id, address in addresses.items())
             self._properties["controller.quorum.voters"] = ",".join(named)
         self._nodes = {
-            node_id: Node(
+            node_id: node(
                 node_id,
                 software,
                 roles,

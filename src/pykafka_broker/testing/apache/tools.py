@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
-from pykafka_broker.testing.apache.jars import VERSION, java, libs
+from pykafka_broker.testing.apache.jars import VERSION, class_archive, java, libs
 
 #: For processes that live for seconds: neither the optimising compiler nor a parallel collector pays there.
 SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
@@ -17,8 +17,14 @@ class ToolError(Exception):
 def command(
     main_class: str, *arguments: str, jvm_options: tuple[str, ...] = (), version: str = VERSION
 ) -> list[str]:
-    """The command line of a main class of Kafka, or of a Java program that needs its jars."""
-    return [java(), *jvm_options, "-cp", f"{libs(version)}/*", main_class, *arguments]
+    """The command line of a main class of Kafka, or of a Java program that needs its jars.
+
+    A process that lives for seconds maps the archive of Kafka's classes, once there is one.
+    """
+    shared: tuple[str, ...] = ()
+    if version == VERSION and set(SHORT_LIVED) <= set(jvm_options) and class_archive().exists():
+        shared = (f"-XX:SharedArchiveFile={class_archive()}",)
+    return [java(), *shared, *jvm_options, "-cp", f"{libs(version).resolve()}/*", main_class, *arguments]
 
 
 def run_tool(

@@ -1,0 +1,49 @@
+"""The connections of this node's coordinators to other brokers."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from functools import partial
+
+from pykafka_broker.broker.foundation import Foundation
+from pykafka_broker.client.addresses import Address
+from pykafka_broker.coordination.ports import OtherBrokers
+from pykafka_broker.machine.clock import Clock
+from pykafka_broker.metadata.publisher import MetadataPublisher
+from pykafka_broker.replication.broker_connections import (
+    BrokerConnection,
+    BrokerConnections,
+    ConnectionSettings,
+)
+
+
+def other_brokers(f: Foundation, metadata: MetadataPublisher, undo: AsyncExitStack) -> OtherBrokers:
+    """Connections that are opened when there is something to ask."""
+    return OtherBrokers(markers=_connections(f, metadata, undo), questions=_connections(f, metadata, undo))
+
+
+def _connections(f: Foundation, metadata: MetadataPublisher, undo: AsyncExitStack) -> BrokerConnections:
+    config = f.config
+    connections = BrokerConnections(
+        metadata,
+        partial(_connect, f.node_id, f.clock),
+        f.clock,
+        ConnectionSettings(
+            config.inter_broker_listener_name,
+            config["request.timeout.ms"],
+            config["socket.connection.setup.timeout.ms"],
+            config["connections.max.idle.ms"],
+        ),
+    )
+    metadata.subscribe(connections.on_image)
+    undo.push_async_callback(connections.close)
+    return connections
+
+
+async def _connect(node_id: int, clock: Clock, address: Address, timeout_ms: int) -> BrokerConnection:
+    # A broker without others needs no client.
+    from pykafka_broker.client.aio import connect
+    from pykafka_broker.client.connection import Identity
+
+    identity = Identity(str(node_id), kind="node")
+    return await connect(address, identity=identity, clock=clock, timeout_ms=timeout_ms)

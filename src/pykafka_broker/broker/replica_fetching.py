@@ -1,0 +1,91 @@
+"""The fetchers of this node, built from its parts: connections to leaders, and the disks of the logs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Literal
+
+from pykafka_broker.broker.disk_threads import DiskThreads
+from pykafka_broker.broker.foundation import Foundation
+from pykafka_broker.config import BrokerConfig
+from pykafka_broker.log.manager.log_manager import LogManager
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.partition.rolling import NamesDue
+from pykafka_broker.metadata.publisher import MetadataPublisher
+from pykafka_broker.replication.broker_connections import BrokerConnection, address_of
+from pykafka_broker.replication.core.throttling import RateLimit
+from pykafka_broker.replication.replica_fetcher import FetcherPorts, FetcherSettings
+from pykafka_broker.replication.replica_fetchers import ReplicaFetchers
+
+RateKey = Literal["leader.replication.throttled.rate", "follower.replication.throttled.rate"]
+
+
+def replica_fetchers(
+    f: Foundation,
+    logs: LogManager,
+    metadata: MetadataPublisher,
+    broker_epoch: Callable[[], int],
+    undo: AsyncExitStack,
+) -> ReplicaFetchers:
+    """Fetchers that begin as the metadata names leaders."""
+    config = f.config
+
+    async def connect(leader_id: int, fetcher_id: int) -> BrokerConnection:
+        address = address_of(metadata.image.brokers.get(leader_id), config.inter_broker_listener_name)
+        if address is None:
+            raise ConnectionError(f"Broker {leader_id} is not reachable.")
+        # A broker without others needs no client.
+        from pykafka_broker.client.aio import connect
+        from pykafka_broker.client.connection import Identity
+
+        identity = Identity(f"broker-{f.node_id}-fetcher-{fetcher_id}", kind="node")
+        timeout_ms = config["socket.connection.setup.timeout.ms"]
+        return await connect(address, identity=identity, clock=f.clock, timeout_ms=timeout_ms)
+
+    rate = replication_rate(config, "follower.replication.throttled.rate")
+    ports = FetcherPorts(f.clock, _Logs(logs, f.threads.sync), connect, broker_epoch, rate)
+    fetchers = ReplicaFetchers(ports, _settings(config), config["num.replica.fetchers"])
+    undo.push_async_callback(fetchers.stop)
+    return fetchers
+
+
+def replication_rate(config: BrokerConfig, key: RateKey) -> RateLimit:
+    """The bytes a second that a key allows to throttled replicas, over the samples of replication quotas."""
+    sample_ms = config["replication.quota.window.size.seconds"] * 1_000
+    return RateLimit(config[key], config["replication.quota.window.num"], sample_ms)
+
+
+def _settings(config: BrokerConfig) -> FetcherSettings:
+    return FetcherSettings(
+        config.node_id,
+        max_bytes=config["replica.fetch.max.bytes"],
+        response_max_bytes=config["replica.fetch.response.max.bytes"],
+        min_bytes=config["replica.fetch.min.bytes"],
+        wait_max_ms=config["replica.fetch.wait.max.ms"],
+        backoff_ms=config["replica.fetch.backoff.ms"],
+        socket_timeout_ms=config["replica.socket.timeout.ms"],
+    )
+
+
+class _Logs:
+    """The logs of this node, as fetchers use them."""
+
+    def __init__(self, logs: LogManager, threads: DiskThreads) -> None:
+        self._logs = logs
+        self._threads = threads
+
+    def make_names(self, due: NamesDue) -> Awaitable[None]:
+        return self._logs.make_names(due)
+
+    def checkpoint_truncated(self, log: PartitionLog) -> Awaitable[bool]:
+        return self._logs.writes.checkpoint_truncated(log)
+
+    def flush(self, log: PartitionLog) -> Awaitable[object]:
+        return self._threads.run(log, log.flusher.flush)
+
+    def is_full(self, log: PartitionLog) -> bool:
+        return self._logs.dir_of(log).refusal is not None
+
+    def write_failed(self, log: PartitionLog, error: OSError) -> None:
+        self._logs.write_failed(log, error)

@@ -1,0 +1,95 @@
+"""The log lines of a node in a quorum of several: its roles, who leads, the voters, the active controller.
+
+Loggers and the beginnings of the lines are those of Apache Kafka. Each change is one line; a replica that is
+cut off goes back and forth between the same roles of the same epoch, which is told once in a while.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from pykafka_broker.raft.core.log_view import Membership
+from pykafka_broker.raft.core.roles import (
+    Candidate,
+    Follower,
+    Leader,
+    Prospective,
+    Resigned,
+    Role,
+    Unattached,
+)
+from pykafka_broker.system.repeated_lines import RepeatedLines
+
+role_logger = logging.getLogger("org.apache.kafka.raft.QuorumState")
+voters_logger = logging.getLogger("org.apache.kafka.raft.internals.KRaftControlRecordStateMachine")
+controller_logger = logging.getLogger("org.apache.kafka.controller.QuorumController")
+
+
+class QuorumLines:
+    """Writes the lines of node `node_id`."""
+
+    def __init__(self, node_id: int, now_ms: Callable[[], int]) -> None:
+        self._node_id = node_id
+        self._role: Role | None = None
+        self._voters: Membership | None = None
+        self._lines = RepeatedLines(role_logger, now_ms)
+
+    def has_role(self, role: Role) -> None:
+        """The replica has another role, or the same in another epoch."""
+        before, self._role = self._role, role
+        origin = "" if before is None else f" from {_told(before)}"
+        kind = f"{type(role).__name__} after {type(before).__name__}"
+        text = f"[RaftManager id={self._node_id}] Completed transition to {_told(role)}{origin}"
+        self._lines.log(logging.INFO, kind, str(role.epoch), text)
+
+    def has_voters(self, membership: Membership) -> None:
+        """The committed voters are these."""
+        before, self._voters = self._voters, membership
+        if before is not None and before.voters == membership.voters:
+            return
+        voters = ", ".join(
+            f"{node_id}@" + ",".join(f"{host}:{port}" for host, port in voter.endpoints.values())
+            for node_id, voter in sorted(membership.voters.voters.items())
+        )
+        where = "of controller.quorum.voters" if membership.offset < 0 else f"at offset {membership.offset}"
+        voters_logger.info(
+            "[RaftManager id=%s] Latest set of voters is [%s] %s", self._node_id, voters, where
+        )
+
+    def controller_begins(self, epoch: int, end_offset: int) -> None:
+        """The controller of this node is the active one."""
+        controller_logger.info(
+            "[QuorumController id=%s] Becoming the active controller at epoch %s, next write offset %s.",
+            self._node_id,
+            epoch,
+            end_offset,
+        )
+
+    def controller_ends(self, led_epoch: int, role: Role) -> None:
+        """The controller of this node is no longer the active one."""
+        leader_id = role.leader_id if isinstance(role, Follower) else None
+        controller_logger.info(
+            "[QuorumController id=%s] Renouncing the leadership. We were the leader in epoch %s, but in "
+            "epoch %s, the leader is %s.",
+            self._node_id,
+            led_epoch,
+            role.epoch,
+            "(none)" if leader_id is None else leader_id,
+        )
+
+
+def _told(role: Role) -> str:
+    match role:
+        case Leader():
+            return f"Leader(epoch={role.epoch}, epochStartOffset={role.start_offset})"
+        case Follower():
+            return f"FollowerState(epoch={role.epoch}, leader={role.leader_id})"
+        case Candidate():
+            return f"CandidateState(epoch={role.epoch})"
+        case Resigned():
+            return f"ResignedState(epoch={role.epoch})"
+        case Prospective() | Unattached():
+            leader = "none" if role.leader_id is None else role.leader_id
+            voted = "none" if role.voted is None else role.voted.node_id
+            return f"{type(role).__name__}State(epoch={role.epoch}, leader={leader}, voted={voted})"

@@ -1,12 +1,15 @@
 """A Kafka broker in Python: Kafka's wire protocol, Kafka's log format, no JVM.
 
-    from pykafka_broker import Broker, load_config
+    from pykafka_broker import Broker, Cluster, load_config
 
     async with Broker(load_config(data_dir="data", listen="127.0.0.1:0")) as broker:
         print(broker.bootstrap_servers)
 
     with Broker(load_config(data_dir="data", listen="127.0.0.1:0")) as broker:  # in a thread of its own
         print(broker.bootstrap_servers)
+
+    async with Cluster(nodes=3) as cluster:  # or `with`: three nodes in this process
+        print(cluster.bootstrap_servers)
 
 `load_config` reads the same sources as a start on the command line: a properties file, environment variables,
 overrides. Without a file a group's first member does not wait for others, as tests and development want it
@@ -25,9 +28,10 @@ if TYPE_CHECKING:
     from pykafka_broker.broker.broker import Broker
     from pykafka_broker.config import BrokerConfig
     from pykafka_broker.config.sources import load_config
+    from pykafka_broker.local_cluster.cluster import BlockingCluster, Cluster
 
 __version__ = "0.1.0"
-__all__ = ["Broker", "BrokerConfig", "__version__", "load_config"]
+__all__ = ["BlockingCluster", "Broker", "BrokerConfig", "Cluster", "__version__", "load_config"]
 
 
 def __getattr__(name: str) -> Any:
@@ -39,6 +43,14 @@ def __getattr__(name: str) -> Any:
         from pykafka_broker.config import BrokerConfig
 
         return BrokerConfig
+    if name == "BlockingCluster":
+        from pykafka_broker.local_cluster.cluster import BlockingCluster
+
+        return BlockingCluster
+    if name == "Cluster":
+        from pykafka_broker.local_cluster.cluster import Cluster
+
+        return Cluster
     if name == "load_config":
         from pykafka_broker.config.sources import load_config
 

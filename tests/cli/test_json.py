@@ -25,11 +25,12 @@ from tests.support.pages import REPOSITORY, blocks, matches
 from tests.support.pages import commands as commands_of
 
 APACHE = Path(__file__).parent / "apache" / "f-demo-0"
+METADATA = Path(__file__).parent / "apache" / "__cluster_metadata-0"
 
 #: What is run to see the JSON of each command; `{folder}` is an empty one, `{maven}` a repository with the
 #: connector of Spark, `{checkpoint}` one of a query that reads `kept`, `{logs}` a copy of `APACHE` for the
 #: command that keeps others out of its log directory, `{controller}` the configuration of a formatted
-#: controller. Each may be run in any order, and beside the others.
+#: controller, `{plan}` a plan that moves nothing. Each may be run in any order, and beside the others.
 EXAMPLES: dict[str, str] = {
     "format": "format --data-dir {folder}/d",
     "topics create": "topics create made kept --if-not-exists",
@@ -48,6 +49,13 @@ EXAMPLES: dict[str, str] = {
     "features describe": "features describe",
     "features upgrade": "features upgrade transaction.version=2",
     "features downgrade": "features downgrade transaction.version=1 --dry-run",
+    "brokers list": "brokers list",
+    "brokers disks": "brokers disks",
+    "elections preferred": "elections preferred kept",
+    "elections unclean": "elections unclean kept:0",
+    "reassign status": "reassign status {plan}",
+    "cluster status": "cluster status",
+    "metadata shell": f"metadata shell --folder {METADATA} ls /image/topics",
     "quorum describe": "quorum describe",
     "quorum add-controller": "quorum add-controller --config {controller} --dry-run",
     "quorum remove-controller": "quorum remove-controller -i 9 -d AAECAwQFBgcICQoLDA0ODw --dry-run",
@@ -66,6 +74,11 @@ EXAMPLES: dict[str, str] = {
     "version": "version",
     "completion": "completion bash",
 }
+
+#: What needs several nodes; test_local_cluster.py, test_reassign.py and test_brokers.py run them.
+NEED_NODES = {f"cluster {verb}" for verb in ("start", "stop", "restart", "kill", "pause", "resume", "nodes")}
+NEED_NODES |= {"brokers unregister"}
+NEED_NODES |= {f"reassign {verb}" for verb in ("plan", "run", "list", "cancel")}
 
 #: What needs a session of Spark; tests/spark runs them.
 NEED_SPARK = {"spark archive", "spark audit", "spark compact", "spark dead-letters", "spark replay"}
@@ -108,19 +121,22 @@ def test_every_command_has_the_option_and_an_example() -> None:
     assert {name.split()[0] for name in ALL} == set(COMMANDS)
     for name in ALL:
         assert json_option_of(name).opts == ["--json"]
-    assert set(EXAMPLES) | {"start"} | NEED_SPARK == set(ALL)
+    assert set(EXAMPLES) | {"start"} | NEED_NODES | NEED_SPARK == set(ALL)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_json_of_every_command_has_the_declared_fields(run: Run, tmp_path: Path, name: str) -> None:
     maven = make_repository(tmp_path / "maven", CONNECTOR_4_0)
     checkpoint = make_checkpoint(tmp_path / "checkpoint", [{("kept", 0): 1}])
+    plan = tmp_path / "plan.json"
+    plan.write_text('{"version":1,"partitions":[{"topic":"kept","partition":0,"replicas":[1]}]}')
     logs = shutil.copytree(APACHE, tmp_path / "logs" / APACHE.name)
     places = {
         "folder": tmp_path,
         "maven": maven,
         "checkpoint": checkpoint,
         "logs": logs,
+        "plan": plan,
         "controller": formatted_controller(tmp_path / "controller"),
     }
     result = run(*EXAMPLES[name].format(**places).split(), "--json")

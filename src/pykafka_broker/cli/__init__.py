@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 #: Command -> the module that has it and its name there, with the line that `--help` shows.
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "start": ("start", "start", "Run a broker."),
+    "cluster": ("local_cluster", "cluster", "Run a cluster on this machine, a process for each node."),
     "format": ("format_storage", "format_storage", "Prepare data directories for a new cluster."),
     "topics": ("topics", "topics", "Create, list, describe, alter and delete topics."),
     "groups": ("groups", "groups", "List, describe, reset and delete consumer groups."),
@@ -38,6 +39,10 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "configs": ("configs", "configs", "Describe and alter dynamic configurations."),
     "features": ("features", "features", "Describe, upgrade and downgrade the levels of features."),
     "quorum": ("quorum", "quorum", "Describe the quorum of controllers."),
+    "brokers": ("brokers", "brokers", "List brokers and their disks, and have one forgotten."),
+    "elections": ("elections", "elections", "Let partitions elect leaders."),
+    "reassign": ("reassign", "reassign", "Move partitions to other brokers."),
+    "metadata": ("metadata_shell", "metadata", "Look into the metadata of a cluster."),
     "dump-log": ("dump_log", "dump_log", "Show what is in the files of a log."),
     "log": (
         "log_tools",

@@ -143,6 +143,9 @@ async def open_stream(address: Address, receiver: Receiver, timeout_ms: int = TI
                         raise
     except TimeoutError:
         raise TimeoutError(f"Cannot connect to {address} in time") from None
+    except (ValueError, OverflowError) as error:
+        # UnicodeError is one: no name has a label of more than 63 letters. No port is above 65535.
+        raise OSError(f"{address} is no address: {error}") from None
     raise OSError(f"{address.host} has no address")
 
 

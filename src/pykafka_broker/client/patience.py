@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from pykafka_broker.client.conversation import Conversation, Wait
+from pykafka_broker.client.producer_state import TransactionLost
 from pykafka_broker.client.retries import RETRIABLE, RETRY_PAUSE_MS, Attempt
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
@@ -21,6 +22,8 @@ TEMPORARY = RETRIABLE | {
     ErrorCode.NETWORK_EXCEPTION,
     ErrorCode.NOT_ENOUGH_REPLICAS,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    # Of a leader that was deposed without learning of it: it has other records than the one looked up next.
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
     ErrorCode.REPLICA_NOT_AVAILABLE,
     ErrorCode.UNKNOWN_LEADER_EPOCH,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -44,7 +47,8 @@ def patiently(once: Callable[[Attempt], Conversation[Result]], attempt: Attempt)
             if attempt.is_last:
                 raise
         except KafkaError as error:
-            if attempt.is_last or error.code not in TEMPORARY:
+            is_final = isinstance(error, TransactionLost) or error.code not in TEMPORARY
+            if attempt.is_last or is_final:
                 raise
             if error.code == ErrorCode.CONCURRENT_TRANSACTIONS:
                 pause_ms = CONCURRENT_PAUSE_MS

@@ -196,6 +196,10 @@ def _stored(state: ProducerState, topic: str, answer: PartitionProduceResponse) 
     if not code or code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
         return answer.base_offset
     state.leaders.pop(topic, None)
+    if code == ErrorCode.UNKNOWN_TOPIC_ID:
+        # The broker may not have learnt of a new topic yet; the look-up before the next attempt says whether
+        # it is another one by now.
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if state.transactional_id is not None and code == ErrorCode.INVALID_PRODUCER_EPOCH:
         # The coordinator says whether this producer is fenced: when it aborts.
         raise TransactionLost(ErrorCode(code), answer.error_message)

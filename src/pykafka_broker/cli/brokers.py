@@ -1,0 +1,227 @@
+"""`brokers`: the brokers of a cluster, what they hold, and how to have one forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import click
+
+from pykafka_broker.cli import Group
+from pykafka_broker.cli.cells import Cell, Column, Line, Styled, Table
+from pykafka_broker.cli.cluster import Cluster, cluster_options
+from pykafka_broker.cli.output import Output, json_option
+from pykafka_broker.cli.wording import human_size
+from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.connection import check
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.system.named_tuple import NamedTuple
+
+#: The key of the API, and its first version that tells of fenced brokers.
+DESCRIBE_CLUSTER, FENCED_SINCE = 60, 2
+
+
+class BrokerStatus(NamedTuple):
+    """A broker; `state` is "up" or "fenced". It leads and is in sync for so many partitions."""
+
+    broker_id: int
+    state: str
+    address: str
+    rack: str | None
+    leaders: int
+    replicas: int
+    in_sync: int
+
+
+class BrokerLogDir(NamedTuple):
+    """A log directory of a broker; `state` is "online", "cordoned" or "offline". The sizes are in bytes: of
+    the replicas in it, and of its disk, or null where the broker does not tell.
+    """
+
+    broker_id: int
+    log_dir: str
+    state: str
+    replicas: int
+    replica_bytes: int
+    usable_bytes: int | None
+    total_bytes: int | None
+
+
+class Unregistered(NamedTuple):
+    """A broker that the cluster has forgotten."""
+
+    broker_id: int
+
+
+@click.group(cls=Group)
+def brokers() -> None:
+    """List brokers and their disks, and have those forgotten that will not come back."""
+
+
+@brokers.command("list")
+@cluster_options
+@json_option(BrokerStatus, key="brokers")
+def list_(cluster: Cluster, output: Output) -> None:
+    """List the brokers, and how many partitions they lead and hold."""
+    with cluster.connect() as client:
+        metadata = client.metadata(None)
+        _, found = broker_statuses(client, metadata.topics)
+    output.show_all(found, broker_lines(found), [broker_table(found)])
+
+
+@brokers.command("disks")
+@click.argument("broker_ids", nargs=-1, type=int, metavar="[ID…]")
+@cluster_options
+@json_option(BrokerLogDir, key="log_dirs")
+def disks(broker_ids: Sequence[int], cluster: Cluster, output: Output) -> None:
+    """Show the log directories of brokers that are up: their state, their replicas and their room."""
+    with cluster.connect() as client:
+        known = client.metadata([]).brokers
+        ids = broker_ids or sorted(broker.node_id for broker in known)
+        found = [one for broker_id in ids for one in _log_dirs(client, broker_id)]
+    output.show_all(found, _disk_lines(found), [_disk_table(found)])
+
+
+@brokers.command("unregister")
+@click.argument("broker_id", type=int, metavar="ID")
+@cluster_options
+@json_option(Unregistered)
+def unregister(broker_id: int, cluster: Cluster, output: Output) -> None:
+    """Have the cluster forget a broker that has stopped and will not come back.
+
+    Its replicas stay assigned to it: move them away first, with `reassign plan`.
+    """
+    from pykafka_broker.protocol.messages.unregister_broker import UnregisterBrokerRequest
+
+    with cluster.connect() as client:
+        answer = client.send(UnregisterBrokerRequest(broker_id=broker_id))
+    check(answer.error_code, answer.error_message)
+    output.show(Unregistered(broker_id), [f"Broker {broker_id} is no longer registered."])
+
+
+# -- what brokers are there --------------------------------------------------------------------------------
+
+
+def broker_statuses(client: Client, topics: Sequence[Any]) -> tuple[str, list[BrokerStatus]]:
+    """The cluster id, and the brokers in the order of their ids; `topics` are those of a Metadata answer."""
+    from pykafka_broker.protocol.messages.describe_cluster import DescribeClusterRequest
+
+    # Brokers before Apache Kafka 4.0 tell of those alone that are up.
+    tells_fenced = client.connection().versions[DESCRIBE_CLUSTER][1] >= FENCED_SINCE
+    described = client.send(
+        DescribeClusterRequest(
+            include_cluster_authorized_operations=False, include_fenced_brokers=tells_fenced
+        )
+    )
+    check(described.error_code, described.error_message)
+    partitions = [partition for topic in topics for partition in topic.partitions]
+    return described.cluster_id, [
+        BrokerStatus(
+            broker.broker_id,
+            "fenced" if broker.is_fenced else "up",
+            f"{broker.host}:{broker.port}",
+            broker.rack,
+            sum(partition.leader_id == broker.broker_id for partition in partitions),
+            sum(broker.broker_id in partition.replica_nodes for partition in partitions),
+            sum(broker.broker_id in partition.isr_nodes for partition in partitions),
+        )
+        for broker in sorted(described.brokers, key=lambda broker: int(broker.broker_id))
+    ]
+
+
+def broker_lines(found: Sequence[BrokerStatus]) -> Iterator[Line]:
+    """One line for each broker."""
+    for broker in found:
+        yield (
+            f"Broker: {broker.broker_id}\tState: {broker.state}\tAddress: {broker.address}\t"
+            f"Rack: {broker.rack or ''}\tLeaders: {broker.leaders}\tReplicas: {broker.replicas}\t"
+            f"InSync: {broker.in_sync}"
+        )
+
+
+def broker_table(
+    found: Sequence[BrokerStatus], details: Sequence[tuple[str, Cell]] = (), footer: str | None = None
+) -> Table:
+    """One row for each broker."""
+    columns = (
+        Column("BROKER", is_number=True),
+        Column("STATE"),
+        Column("ADDRESS"),
+        Column("RACK", drop=2),
+        Column("LEADERS", is_number=True, drop=1),
+        Column("REPLICAS", is_number=True, drop=3),
+        Column("IN SYNC", is_number=True, drop=4),
+    )
+    rows = [
+        (broker.broker_id, _coloured(broker.state, broker.state == "up"), *broker[2:]) for broker in found
+    ]
+    return Table(columns, rows, details=details, footer=footer)
+
+
+def _coloured(state: str, is_well: bool) -> Styled:
+    return Styled(state, "green" if is_well else "red")
+
+
+# -- what they hold ----------------------------------------------------------------------------------------
+
+
+def _log_dirs(client: Client, broker_id: int) -> Iterator[BrokerLogDir]:
+    from pykafka_broker.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+
+    answer = client.send(DescribeLogDirsRequest(topics=None), broker_id)
+    check(answer.error_code)
+    for result in sorted(answer.results, key=lambda result: str(result.log_dir)):
+        error = ErrorCode(result.error_code)
+        if error not in (ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR):
+            raise KafkaError(error, f"broker {broker_id}: {result.log_dir}: {error.message}")
+        replicas = [partition for topic in result.topics for partition in topic.partitions]
+        online = "cordoned" if result.is_cordoned else "online"
+        yield BrokerLogDir(
+            broker_id,
+            result.log_dir,
+            "offline" if error else online,
+            len(replicas),
+            sum(replica.partition_size for replica in replicas),
+            _told(result.usable_bytes),
+            _told(result.total_bytes),
+        )
+
+
+def _told(size_bytes: int) -> int | None:
+    return None if size_bytes < 0 else size_bytes
+
+
+def _disk_lines(found: Sequence[BrokerLogDir]) -> Iterator[Line]:
+    for one in found:
+        usable = "" if one.usable_bytes is None else one.usable_bytes
+        total = "" if one.total_bytes is None else one.total_bytes
+        yield (
+            f"Broker: {one.broker_id}\tLogDir: {one.log_dir}\tState: {one.state}\tReplicas: {one.replicas}\t"
+            f"ReplicaBytes: {one.replica_bytes}\tUsableBytes: {usable}\tTotalBytes: {total}"
+        )
+
+
+def _disk_table(found: Sequence[BrokerLogDir]) -> Table:
+    columns = (
+        Column("BROKER", is_number=True),
+        Column("LOG DIR"),
+        Column("STATE"),
+        Column("REPLICAS", is_number=True, drop=2),
+        Column("SIZE", is_number=True),
+        Column("FREE", is_number=True),
+        Column("DISK", is_number=True, drop=1),
+    )
+    rows = [
+        (
+            one.broker_id,
+            one.log_dir,
+            _coloured(one.state, one.state == "online"),
+            one.replicas,
+            *(
+                None if size is None else human_size(size)
+                for size in (one.replica_bytes, one.usable_bytes, one.total_bytes)
+            ),
+        )
+        for one in found
+    ]
+    return Table(columns, rows)

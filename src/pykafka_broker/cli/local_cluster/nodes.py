@@ -1,0 +1,156 @@
+"""Start, stop, kill and freeze the nodes of a local cluster, whoever started them.
+
+A node is `pykafka-broker start --config` in a session of its own, so that Ctrl-C reaches only the command
+that watches it. Doing a thing again is harmless: a node that runs is not started, one that is down not
+stopped.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import click
+
+from pykafka_broker.cli.local_cluster.processes import pid_of, state_of
+from pykafka_broker.local_cluster.folder import ClusterFolder
+from pykafka_broker.system.processes import is_paused
+
+#: How often processes are looked at, for they tell nothing by themselves.
+POLL_S = 0.05
+
+Tell = Callable[[str], None]
+
+
+class NodesError(click.ClickException):
+    """Nodes did not start or stop."""
+
+
+def start_nodes(cluster: ClusterFolder, timeout_s: float, tell: Tell) -> None:
+    """Start all nodes that are down, and wait until each serves.
+
+    Raises:
+        NodesError: one died, or they took too long.
+    """
+    cluster.format()
+    down = [node_id for node_id in cluster.node_ids() if pid_of(cluster, node_id) is None]
+    for node_id in down:
+        _spawn(cluster, node_id)
+    _await_up(cluster, cluster.node_ids(), timeout_s, tell)
+
+
+def restart_nodes(cluster: ClusterFolder, node_ids: Sequence[int], timeout_s: float, tell: Tell) -> None:
+    """Stop and start nodes, one after the other.
+
+    Raises:
+        NodesError: one did not stop or start.
+    """
+    for node_id in node_ids:
+        stop_nodes(cluster, [node_id], timeout_s, tell)
+        _spawn(cluster, node_id)
+        _await_up(cluster, [node_id], timeout_s, tell)
+
+
+def stop_nodes(cluster: ClusterFolder, node_ids: Sequence[int], timeout_s: float, tell: Tell) -> None:
+    """Stop nodes in good order: brokers hand over their partitions while there are controllers.
+
+    Raises:
+        NodesError: one took too long, and runs on.
+    """
+    brokers = [node_id for node_id in node_ids if cluster.roles(node_id) == ["broker"]]
+    for group in (brokers, [node_id for node_id in node_ids if node_id not in brokers]):
+        _signal(cluster, group, signal.SIGTERM)
+        # A paused process would hear of it only when it goes on.
+        _signal(cluster, group, signal.SIGCONT)
+        deadline = time.monotonic() + timeout_s
+        running = set(group)
+        while running:
+            for node_id in [node for node in sorted(running) if pid_of(cluster, node) is None]:
+                running.remove(node_id)
+                if cluster.pid_file(node_id).exists():
+                    cluster.pid_file(node_id).unlink(missing_ok=True)
+                    tell(f"Node {node_id} has stopped")
+            if running and time.monotonic() > deadline:
+                nodes = ", ".join(map(str, sorted(running)))
+                raise NodesError(f"Not stopped within {timeout_s:g} s: {nodes}; `kill` ends them")
+            if running:
+                time.sleep(POLL_S)
+
+
+def kill_nodes(cluster: ClusterFolder, node_ids: Sequence[int]) -> None:
+    """End nodes as `kill -9` does; return when they have ended."""
+    _signal(cluster, node_ids, signal.SIGKILL)
+    while any(pid_of(cluster, node_id) is not None for node_id in node_ids):
+        time.sleep(POLL_S)
+
+
+def pause_nodes(cluster: ClusterFolder, node_ids: Sequence[int]) -> None:
+    """Freeze nodes; return when they are frozen: a busy machine takes a moment for it."""
+    _signal(cluster, node_ids, signal.SIGSTOP)
+    while any((pid := pid_of(cluster, node_id)) is not None and not is_paused(pid) for node_id in node_ids):
+        time.sleep(POLL_S)
+
+
+def resume_nodes(cluster: ClusterFolder, node_ids: Sequence[int]) -> None:
+    """Let frozen nodes go on; return when they do."""
+    _signal(cluster, node_ids, signal.SIGCONT)
+    while any((pid := pid_of(cluster, node_id)) is not None and is_paused(pid) for node_id in node_ids):
+        time.sleep(POLL_S)
+
+
+def _signal(cluster: ClusterFolder, node_ids: Sequence[int], number: signal.Signals) -> None:
+    for node_id in node_ids:
+        if (pid := pid_of(cluster, node_id)) is not None:
+            with suppress(ProcessLookupError):  # it has ended meanwhile
+                os.kill(pid, number)
+
+
+def _spawn(cluster: ClusterFolder, node_id: int) -> None:
+    """Start the process of a node.
+
+    What the environment sets for a broker is for one broker; only the levels of logs are for all nodes.
+    """
+    environ = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("KAFKA_") or name.startswith("KAFKA_LOG4J_")
+    }
+    config = str(cluster.properties_file(node_id))
+    with cluster.started_file(node_id).open("wb") as started, cluster.log_file(node_id).open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pykafka_broker", "start", "--config", config, "--json"],
+            stdin=subprocess.DEVNULL,
+            stdout=started,
+            stderr=log,
+            env=environ,
+            start_new_session=True,
+        )
+    cluster.pid_file(node_id).write_text(f"{process.pid}\n")
+    # For a moment a new process has no command line, by which the folder knows it.
+    while process.poll() is None and pid_of(cluster, node_id) is None:
+        time.sleep(0.001)
+    # From here on the folder is asked how it goes, as it is by every other command.
+    process.returncode = 0
+
+
+def _await_up(cluster: ClusterFolder, node_ids: Sequence[int], timeout_s: float, tell: Tell) -> None:
+    deadline = time.monotonic() + timeout_s
+    waiting = list(node_ids)
+    while waiting:
+        for node_id in list(waiting):
+            state = state_of(cluster, node_id)
+            if state.state in ("up", "paused"):
+                waiting.remove(node_id)
+                tell(f"Node {node_id} is {state.state} at {state.address} (process {state.pid})")
+            elif state.state != "starting":
+                raise NodesError(f"Node {node_id} died: {state.reason}")
+        if waiting and time.monotonic() > deadline:
+            nodes = ", ".join(map(str, waiting))
+            raise NodesError(f"Not up within {timeout_s:g} s: {nodes}; their logs are in {cluster.path}")
+        if waiting:
+            time.sleep(POLL_S)

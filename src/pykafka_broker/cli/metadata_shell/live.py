@@ -1,0 +1,123 @@
+"""The metadata of a running cluster, read from its controllers: `Observer` over sockets.
+
+`newest` reads on from where it has come, so that a shell that stays open always shows the newest image. A
+controller that is gone is replaced by another.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import click
+
+from pykafka_broker.cli.cluster import COMMAND, Cluster
+from pykafka_broker.cli.metadata_shell.observer import Observer, Progress
+from pykafka_broker.cli.metadata_shell.tree import View
+from pykafka_broker.client.addresses import Address
+from pykafka_broker.client.blocking import Connection
+from pykafka_broker.client.connection import check
+from pykafka_broker.cluster.image import CorruptMetadataError
+from pykafka_broker.log.disk.checkpoints import MalformedFile
+from pykafka_broker.raft.wire.common import MalformedAnswer
+
+#: Between requests while the quorum elects a leader, or a controller is gone.
+PAUSE_S = 0.05
+
+
+class LiveMetadata:
+    """Follows the metadata log of a cluster through the controllers at these addresses."""
+
+    def __init__(self, controllers: Sequence[Address], timeout_s: float) -> None:
+        self._controllers = controllers
+        self._timeout_s = timeout_s
+        self._observer = Observer()
+        self._connection: Connection | None = None
+        self._address: Address | None = None
+        self._tried = 0
+
+    def newest(self) -> View:
+        """The metadata with all that is committed now.
+
+        Raises:
+            click.ClickException: what the controllers send is damaged, or the quorum has no leader.
+            ConnectionError: no controller answers in time.
+            KafkaError: a controller refuses.
+        """
+        deadline = time.monotonic() + self._timeout_s
+        try:
+            while (progress := self._ask(deadline)) is not Progress.CAUGHT_UP:
+                if progress is Progress.WAIT:
+                    if time.monotonic() >= deadline:
+                        raise click.ClickException("the quorum of controllers has no leader that answers")
+                    time.sleep(PAUSE_S)
+        except (CorruptMetadataError, MalformedAnswer, MalformedFile) as error:
+            raise click.ClickException(f"{self._address}: {error}") from None
+        return self._observer.replaying.view
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _ask(self, deadline: float) -> Progress:
+        """One request, and what its answer means; of a controller that is gone, a pause before the next."""
+        if self._connection is None:
+            address = self._address or self._controllers[self._tried % len(self._controllers)]
+            self._tried += 1
+            try:
+                self._connection = Connection(address, self._timeout_s, identity=COMMAND)
+            except ConnectionError as error:
+                return self._gone(deadline, error)
+            self._address = address
+        try:
+            progress = self._observer.take(self._connection.send(self._observer.request()))
+        except ConnectionError as error:
+            return self._gone(deadline, error)
+        if progress is Progress.ASK_LEADER:
+            if self._address == self._observer.leader:
+                return Progress.WAIT
+            self.close()
+            self._address = self._observer.leader
+        elif progress is Progress.WAIT:
+            # This one may be cut off from the quorum.
+            self.close()
+            self._address = None
+        return progress
+
+    def _gone(self, deadline: float, error: ConnectionError) -> Progress:
+        """The connection is lost, or was not made."""
+        self.close()
+        self._address = None
+        # At first a controller that is not there is no pause in the life of a quorum.
+        is_never_there = self._tried >= len(self._controllers) and not self._observer.replaying.next_offset
+        if is_never_there or time.monotonic() >= deadline:
+            raise error
+        return Progress.WAIT
+
+
+def controllers_of(cluster: Cluster) -> list[Address]:
+    """The addresses of the controllers, as brokers know them.
+
+    Raises:
+        click.ClickException: the brokers are older than Kafka 3.9, and do not tell them.
+    """
+    from pykafka_broker.log.disk.names import METADATA_TOPIC
+    from pykafka_broker.protocol.messages.describe_quorum import (
+        DescribeQuorumRequest,
+        DescribeQuorumRequestPartitionData,
+        DescribeQuorumRequestTopicData,
+    )
+
+    partition = DescribeQuorumRequestPartitionData(partition_index=0)
+    topic = DescribeQuorumRequestTopicData(topic_name=METADATA_TOPIC, partitions=[partition])
+    with cluster.connect() as client:
+        answer = client.send(DescribeQuorumRequest(topics=[topic]))
+    check(answer.error_code, answer.error_message)
+    addresses = [Address(one.host, one.port) for node in answer.nodes for one in node.listeners]
+    if not addresses:
+        raise click.ClickException(
+            "the brokers do not tell where the controllers are: name one with --bootstrap-controller"
+        )
+    return addresses

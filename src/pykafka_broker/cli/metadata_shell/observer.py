@@ -1,0 +1,151 @@
+"""A reader of the metadata log that replicates nothing, without I/O.
+
+    request()     -> the next request for the controller that is asked
+    take(answer)  -> Progress: ask again, ask the leader, wait, or all that is committed is here
+
+It counts neither as a voter nor as an observer of the quorum (its replica id is -1), and takes in committed
+records only: so its log never diverges from that of the leader.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Union
+
+from pykafka_broker.cli.metadata_shell.replaying import Replaying
+from pykafka_broker.client.addresses import Address
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.fetch import FetchRequest, FetchResponse
+from pykafka_broker.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from pykafka_broker.protocol.records.batch import read_header
+from pykafka_broker.raft.core.log_view import SnapshotId
+from pykafka_broker.raft.core.messages import Current, Fetch, FetchAnswer, FetchSnapshot, FetchSnapshotAnswer
+from pykafka_broker.raft.core.quorum import ReplicaKey
+from pykafka_broker.raft.snapshots import decode_snapshot
+from pykafka_broker.raft.wire import fetch, fetch_snapshot
+from pykafka_broker.raft.wire.common import Quorum
+from pykafka_broker.system.named_tuple import NamedTuple
+
+READER = ReplicaKey(-1, bytes(16))
+#: The cluster is not known beforehand: requests name none.
+QUORUM = Quorum("")
+MAX_BYTES = 8 << 20
+#: A larger snapshot is refused: it is held in memory.
+MAX_SNAPSHOT_BYTES = 1 << 30
+_OTHER_LEADER = (
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+)
+
+
+class Progress(Enum):
+    """What comes after an answer."""
+
+    ASK_AGAIN = "ask again at once"
+    ASK_LEADER = "ask the controller at `leader`"
+    WAIT = "ask again after a pause"
+    CAUGHT_UP = "all that is committed has been taken in"
+
+
+class _Download(NamedTuple):
+    snapshot_id: SnapshotId
+    data: bytes = b""
+    size_bytes: int = -1
+
+
+class Observer:
+    """What has been read of the log, and what is to be asked next."""
+
+    def __init__(self) -> None:
+        self._replaying = Replaying()
+        self._epoch = 0
+        self._download: _Download | None = None
+        #: The address of the leader, once an answer has told it.
+        self.leader: Address | None = None
+
+    @property
+    def replaying(self) -> Replaying:
+        """What has been taken in."""
+        return self._replaying
+
+    def request(self) -> Union[FetchRequest, FetchSnapshotRequest]:
+        """The next request."""
+        if self._download is not None:
+            snapshot_id, data, _ = self._download
+            part = FetchSnapshot(self._epoch, READER, snapshot_id, len(data), MAX_BYTES)
+            part_request = fetch_snapshot.request(part, QUORUM)
+            part_request.cluster_id = None
+            return part_request
+        log = self._replaying
+        asked = Fetch(self._epoch, READER, log.next_offset, log.last_epoch, max_wait_ms=0)
+        request = fetch.request(asked, QUORUM, MAX_BYTES)
+        request.cluster_id = None
+        return request
+
+    def take(self, response: Union[FetchResponse, FetchSnapshotResponse]) -> Progress:
+        """Take in the answer to the newest request.
+
+        Raises:
+            KafkaError: the controller refuses.
+            MalformedAnswer, MalformedFile: it answers nothing, or sends a damaged snapshot.
+        """
+        if response.error_code:
+            raise KafkaError(ErrorCode(response.error_code))
+        if isinstance(response, FetchSnapshotResponse):
+            return self._take_part(fetch_snapshot.read_response(response, QUORUM))
+        return self._take_batches(fetch.read_response(response, QUORUM))
+
+    def _take_batches(self, answer: FetchAnswer) -> Progress:
+        if answer.error is not ErrorCode.NONE:
+            return self._refused(answer.error, answer.current)
+        log = self._replaying
+        if answer.snapshot_id is not None:
+            self._download = _Download(answer.snapshot_id)
+            return Progress.ASK_AGAIN
+        if answer.diverging is not None:
+            # The committed part of a log diverges from no leader's: this is another cluster.
+            raise KafkaError(ErrorCode.INCONSISTENT_CLUSTER_ID, "The metadata log is another than before")
+        if answer.high_watermark is None:
+            return Progress.WAIT
+        for batch in answer.batches:
+            if batch.base_offset == log.next_offset and batch.next_offset <= answer.high_watermark:
+                assert isinstance(batch.data, bytes)
+                log.take(read_header(batch.data), batch.data)
+        if log.next_offset >= answer.high_watermark:
+            return Progress.CAUGHT_UP
+        return Progress.ASK_AGAIN if answer.batches else Progress.WAIT
+
+    def _take_part(self, answer: FetchSnapshotAnswer) -> Progress:
+        if answer.error is ErrorCode.SNAPSHOT_NOT_FOUND:
+            self._download = None
+            return Progress.ASK_AGAIN
+        if answer.error is not ErrorCode.NONE:
+            return self._refused(answer.error, answer.current)
+        download = self._download
+        assert download is not None
+        if answer.size_bytes > MAX_SNAPSHOT_BYTES:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR, f"A snapshot of {answer.size_bytes} bytes is too large"
+            )
+        if answer.position != len(download.data) or not answer.data:
+            self._download = None
+            return Progress.WAIT
+        data = download.data + answer.data
+        if len(data) < answer.size_bytes:
+            self._download = download._replace(data=data)
+        else:
+            self._download = None
+            self._replaying.start_from(download.snapshot_id, decode_snapshot(data))
+        return Progress.ASK_AGAIN
+
+    def _refused(self, error: ErrorCode, current: Current) -> Progress:
+        if error not in _OTHER_LEADER:
+            raise KafkaError(error)
+        is_news = current.epoch > self._epoch
+        self._epoch = max(self._epoch, current.epoch)
+        address = next(iter(current.endpoints.values()), None)
+        if current.epoch == self._epoch and address is not None:
+            self.leader = Address(*address)
+            return Progress.ASK_LEADER
+        return Progress.ASK_AGAIN if is_news else Progress.WAIT

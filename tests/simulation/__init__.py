@@ -6,8 +6,8 @@ log.py              a log of batches, as the invariants look at it
 profile.py          which faults a seed has, and how many
 replica.py          a replica as the others see it; there are two kinds:
 core_replica.py       carries out the steps of `raft/core` on the disk of core_disk.py: quick
-shell_replica.py      `raft/driver.py` over `raft/storage.py`, on files in memory (shell_disk.py) and on an
-                      event loop of simulated time (process.py)
+shell_replica.py      `metadata/raft_host.py` over `raft/driver.py` and its storage, on files in memory
+                      (shell_disk.py) and on an event loop of simulated time (process.py)
 invariants.py       what must hold after every event; violation.py: what is raised when it does not
 quorum.py           a quorum of replicas, its clients and administrators, and its faults
 planted.py          known mistakes, each of which the simulation finds

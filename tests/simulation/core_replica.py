@@ -76,7 +76,7 @@ class CoreReplica:
         self._timer = 0
         self._is_flushing = False
         #: The requests that have no answer yet, by token, and where their answers go.
-        self._asked: dict[int, tuple[Request, Callable[[Answer], None]]] = {}
+        self._asked: dict[int, tuple[Request | UpgradeKRaftVersion, Callable[[Answer], None]]] = {}
 
     @property
     def local(self) -> Voter:
@@ -181,6 +181,8 @@ class CoreReplica:
 
     def append(self, count: int) -> None:
         """As leader, append a batch of a client."""
+        if self.world.now_ms < self.paused_until_ms:
+            return
         if self.state is None or not isinstance(self.state.role, Leader) or self.state.stopping:
             return
         base_offset = self.disk.log.end_offset
@@ -318,7 +320,8 @@ class CoreReplica:
             answer = answer._replace(data=part)
         request, reply_to = self._asked.pop(reply.token)
         self.world.note(lambda: f"n{self.node_id} answers #{reply.token}: {answer}")
-        self.surroundings.watcher.replied(self, request, answer)
+        if not isinstance(request, UpgradeKRaftVersion):
+            self.surroundings.watcher.replied(self, request, answer)
         reply_to(answer)
 
     def _set_timer(self) -> None:

@@ -44,8 +44,9 @@ class Invariants:
         self._records: dict[tuple[int, int], tuple[object, int]] = {}
         self._elections: dict[ReplicaKey, ElectionState] = {}
         self._high_watermarks: dict[int, int] = {}
-        #: The epoch in which a replica has fetched from a leader that has not said it resigned.
-        self._fetched: dict[int, int] = {}
+        #: The epoch in which a replica has fetched from a leader that has not said it resigned, and until
+        #: when the leader has time at least, by the fastest clock.
+        self._fetched: dict[int, tuple[int, float]] = {}
 
     # -- what replicas do ------------------------------------------------------------------------------
 
@@ -164,8 +165,9 @@ class Invariants:
         if not isinstance(request, Vote) or not isinstance(answer, VoteAnswer) or not answer.granted:
             return
         if request.pre_vote:
+            epoch, until_ms = self._fetched.get(replica.node_id, (-1, 0))
             check(
-                self._fetched.get(replica.node_id) != request.epoch,
+                epoch != request.epoch or replica.surroundings.world.now_ms >= until_ms,
                 f"n{replica.node_id} fetches from the leader of {request.epoch} and would elect another",
             )
         else:
@@ -199,7 +201,8 @@ class Invariants:
                 and event.answer.current.epoch == role.epoch
                 and before.connections.expects(event.node_id, event.request_id)
             ):
-                self._fetched[node_id] = role.epoch
+                time_ms = replica.surroundings.world.now_ms + 0.9 * before.settings.fetch_timeout_ms
+                self._fetched[node_id] = role.epoch, time_ms
         elif (isinstance(event, Received) and isinstance(event.request, EndQuorumEpoch)) or (
             isinstance(event, Answered)
             and isinstance(event.answer, Refused)

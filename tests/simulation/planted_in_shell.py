@@ -149,7 +149,20 @@ CUTS = {
     "disk_error": 0,
 }
 
+
+def _told_while_it_appends(right: Any) -> Any:
+    return RaftDriver._take_events
+
+
 PLANTED_IN_SHELL = (
+    Planted(
+        "a leader may be deposed by what it appends, before that is noted",
+        RaftDriver,
+        "_take_events_soon",
+        _told_while_it_appends,
+        faults={"pause_ms": 2000, "append_ms": 100},
+        kind=SHELL,
+    ),
     Planted("a sync is reported that was not done", RaftStorage, "flush", _no_sync, kind=SHELL),
     Planted(
         "what was appended during a sync counts as synced",

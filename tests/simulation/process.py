@@ -25,13 +25,27 @@ class PowerCut(BaseException):
     """The process has just ended, in the middle of what it does."""
 
 
-class Call(asyncio.Handle):
+class Call:
     """A callback that is due, unless it is cancelled."""
 
-    def __init__(self, action: Callable[..., object], args: tuple[Any, ...], loop: Process) -> None:
-        super().__init__(action, args, loop)
+    __slots__ = ("_process", "action", "args", "is_cancelled")
+
+    def __init__(self, process: Process, action: Callable[..., object], args: tuple[Any, ...]) -> None:
+        self._process = process
         self.action = action
         self.args = args
+        self.is_cancelled = False
+
+    def cancel(self) -> None:
+        """Do not call back."""
+        self.is_cancelled = True
+
+    def cancelled(self) -> bool:
+        """Whether `cancel` was called."""
+        return self.is_cancelled
+
+    def __call__(self) -> None:
+        self._process.run_call(self)
 
 
 class Process(asyncio.AbstractEventLoop):
@@ -48,13 +62,17 @@ class Process(asyncio.AbstractEventLoop):
 
     # -- what asyncio calls ----------------------------------------------------------------------------
 
-    def call_soon(self, callback: Callable[..., object], *args: Any, context: Context | None = None) -> Call:
-        return self.call_after(0, callback, *args)
+    def call_soon(  # type: ignore[override]  # what comes back is a handle in all but its class
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> Call:
+        call = Call(self, callback, args)
+        self.world.at(0, call)
+        return call
 
     def create_future(self) -> asyncio.Future[Any]:
         return asyncio.Future(loop=self)
 
-    def create_task(
+    def create_task(  # type: ignore[override]  # nothing here makes tasks of generators
         self, coro: Coroutine[Any, Any, Result], *, name: str | None = None, context: Context | None = None
     ) -> asyncio.Task[Result]:
         task = asyncio.Task(coro, loop=self, name=name)
@@ -93,16 +111,17 @@ class Process(asyncio.AbstractEventLoop):
 
     def call_after(self, delay_ms: int, callback: Callable[..., object], *args: Any) -> Call:
         """Call back after a time of the world."""
-        call = Call(callback, args, self)
-        self.world.at(delay_ms, partial(self._run, call))
+        call = Call(self, callback, args)
+        self.world.at(delay_ms, call)
         return call
 
-    def _run(self, call: Call) -> None:
-        if self.is_over or call.cancelled():
+    def run_call(self, call: Call) -> None:
+        """Run a callback that is due."""
+        if self.is_over or call.is_cancelled:
             return
         pause_ms = self._paused_until_ms() - self.world.now_ms
         if pause_ms > 0:
-            self.world.at(pause_ms, partial(self._run, call))
+            self.world.at(pause_ms, call)
             return
         events._set_running_loop(self)
         try:
@@ -162,5 +181,8 @@ class ProcessClock:
 
     async def sleep(self, duration_ms: int) -> None:
         is_over = self._process.create_future()
-        self.call_at(self.monotonic_ms() + duration_ms, partial(is_over.set_result, None))
-        await is_over
+        timer = self.call_at(self.monotonic_ms() + duration_ms, partial(is_over.set_result, None))
+        try:
+            await is_over
+        finally:
+            timer.cancel()

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from pykafka_broker.cluster.image import MINIMUM_METADATA_VERSION
+from pykafka_broker.cluster.records import decode_record, encode_record
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.environment import Environment, FileJobs
 from pykafka_broker.log.disk.files import directory_name, join
@@ -16,6 +18,7 @@ from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.state import LogIdentity
 from pykafka_broker.log.recovery.load_partition import open_log
 from pykafka_broker.log.recovery.new_partition import create_log
+from pykafka_broker.protocol.messages.records.metadata import TopicRecord
 from pykafka_broker.protocol.records.batch import iter_batches, read_records
 from pykafka_broker.protocol.records.errors import CorruptRecord
 from pykafka_broker.raft.core.log_view import (
@@ -38,18 +41,29 @@ from tests.simulation.log import Log
 
 FOLDER = f"/data/{partition_folder(METADATA_TOPIC, 0)}"
 #: Some ten batches in a segment: logs have several, and trimming removes some.
-LOG = LogConfig(segment_bytes=1200, cleanup_policy=frozenset())
+LOG = LogConfig(segment_bytes=1800, cleanup_policy=frozenset())
 _ALL = 1 << 30
 
 
+def record_with(value: int) -> TopicRecord:
+    """The record that a client writes: any that can carry a number."""
+    return TopicRecord(name=str(value), topic_id=bytes(16))
+
+
+def value_in(record: object) -> int:
+    """The number in a record of a client."""
+    assert isinstance(record, TopicRecord)
+    return int(record.name)
+
+
 def value_of(record: bytes) -> int:
-    """The value of a client's record: its number."""
-    return int(record)
+    """The number in a record of a client as it is in the log."""
+    return value_in(decode_record(record))
 
 
 def record_of(value: int) -> bytes:
-    """The record that a client writes."""
-    return b"%d" % value
+    """The record of a client as it is in the log."""
+    return encode_record(record_with(value), MINIMUM_METADATA_VERSION)
 
 
 class ShellDisk:
@@ -162,8 +176,9 @@ def with_values(batch: Batch) -> Batch:
 
 
 class StorageWatcher:
-    """Is told of writes: of elections and appends afterwards, of all others before."""
+    """Is told of the start, and of writes: of elections and appends afterwards, of all others before."""
 
+    def loaded(self, storage: RaftStorage, loaded: Loaded) -> None: ...
     def persisted(self, election: ElectionState) -> None: ...
     def appended(self, batch: Batch) -> None: ...
     def truncates(self, end_offset: int) -> None: ...
@@ -181,6 +196,11 @@ class WatchedStorage(RaftStorage):
         super().__init__(disk.files, log, configured)
         self._disk = disk
         self._watcher = watcher
+
+    def load(self) -> Loaded:
+        loaded = super().load()
+        self._watcher.loaded(self, loaded)
+        return loaded
 
     def write_election_state(self, state: ElectionState, membership: Membership) -> None:
         super().write_election_state(state, membership)

@@ -1,8 +1,9 @@
-"""A replica that is the shell of a broker: `raft/driver.py` over `raft/storage.py`, on files in memory.
+"""A replica that is the shell of a broker: `metadata/raft_host.py` and `raft/driver.py` over
+`raft/storage.py`, on files in memory.
 
-The process (`process.py`) and the part above the replica are simulated: that part folds what is handed over
-into a digest, of which it writes snapshots, as a broker folds it into metadata. Power may fail, and the disk,
-before any operation on files.
+The process (`process.py`) and the part above the host are simulated: that part folds what is handed over into
+a digest, of which it writes snapshots, as a broker folds it into metadata; and it appends while it leads.
+Power may fail, and the disk, before any operation on files.
 """
 
 from __future__ import annotations
@@ -10,11 +11,15 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import TypeVar
 
+from pykafka_broker.cluster.image import MINIMUM_METADATA_VERSION
 from pykafka_broker.log.disk.checkpoints import MalformedFile
+from pykafka_broker.metadata.batch import MetadataBatch
+from pykafka_broker.metadata.leadership import LeaderLog
+from pykafka_broker.metadata.raft_host import RaftHost
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.core import transitions
 from pykafka_broker.raft.core.log_view import Batch, Membership, SnapshotId
@@ -25,11 +30,11 @@ from pykafka_broker.raft.core.settings import Settings
 from pykafka_broker.raft.core.state import ElectionState, Event, Moment, RaftState, RaftStep, Received, Send
 from pykafka_broker.raft.driver import DriverPorts, RaftDriver
 from pykafka_broker.raft.fetched import fetched_batches
-from pykafka_broker.raft.storage import StoredSnapshot
+from pykafka_broker.raft.storage import Loaded, RaftStorage
 from tests.simulation.invariants import digest
 from tests.simulation.process import PowerCut, Process, ProcessClock
 from tests.simulation.replica import Kind, SnapshotContent, Surroundings
-from tests.simulation.shell_disk import ShellDisk, StorageWatcher, record_of, value_of
+from tests.simulation.shell_disk import ShellDisk, StorageWatcher, record_of, record_with, value_in
 from tests.simulation.violation import Violation, check
 
 Result = TypeVar("Result")
@@ -70,7 +75,7 @@ class ShellReplica(StorageWatcher):
         drift = surroundings.network.profile.clock_drift
         self._clock_rate = 1 + self.world.random.uniform(-drift, drift)
         self._process: Process | None = None
-        self._driver: RaftDriver | None = None
+        self._host: RaftHost | None = None
         self._part_above = PartAbove(self)
         #: What was decided last, until it has been carried out.
         self._decided: tuple[RaftState, Event, RaftStep] | None = None
@@ -81,7 +86,7 @@ class ShellReplica(StorageWatcher):
 
     @property
     def state(self) -> RaftState | None:
-        return None if self._driver is None else self._driver.state
+        return None if self._host is None else self.driver.state
 
     @property
     def local(self) -> Voter:
@@ -99,10 +104,15 @@ class ShellReplica(StorageWatcher):
         return self._process
 
     @property
+    def host(self) -> RaftHost:
+        """The host, which has booted."""
+        assert self._host is not None
+        return self._host
+
+    @property
     def driver(self) -> RaftDriver:
-        """The driver, which has booted."""
-        assert self._driver is not None
-        return self._driver
+        """The driver of the host."""
+        return self.host._driver
 
     # -- life ------------------------------------------------------------------------------------------
 
@@ -112,35 +122,43 @@ class ShellReplica(StorageWatcher):
         self.life += 1
         self._has_disk_failed = self._has_failed = False
         self._syncs = 0
-        self._process = Process(self.world, lambda: self.paused_until_ms, self._after_callback)
+        self._process = Process(  # type: ignore[abstract]  # what asyncio needs of it is there
+            self.world, lambda: self.paused_until_ms, self._after_callback
+        )
         self.disk.files.meanwhile = self._before_operation
         self._process.call_soon(self._boot)
 
     def _boot(self) -> None:
-        watcher = self.surroundings.watcher
         try:
             storage = self.disk.open(self, self._run_later)
-            loaded = storage.load()
-            name = f"n{self.node_id}"
-            end_offset, promised = storage.end_offset, self.disk.promised
-            check(end_offset >= promised, f"{name} starts at {end_offset}, and {promised} was on its disk")
-            self.disk.reload(storage, loaded)
-            watcher.started(self)
             self._part_above = PartAbove(self)
-            if loaded.snapshot is not None:
-                self._part_above.start_at(loaded.snapshot)
-            process = self.process
-            clock = ProcessClock(process, self._clock_rate)
+            clock = ProcessClock(self.process, self._clock_rate)
             ports = DriverPorts(clock, self._run_for_driver, self.world.random.random, self, self._decide)
-            driver = RaftDriver(storage, self.local, self._part_above, ports, self.settings)
-            self._driver = driver
-            driver.boot(loaded)
-            self.world.note(lambda: f"{name} starts as {driver.state.role}")
+            host = RaftHost(
+                storage,
+                self.local,
+                self._part_above,
+                self._part_above,
+                ports,
+                settings=self.settings,
+                on_failure=self.fail,
+            )
+            host.load()
+            self._host = host
+            host.boot()
+            self.world.note(lambda: f"n{self.node_id} starts as {self.driver.state.role}")
         except (OSError, KafkaError, MalformedFile) as error:
             if not self._has_disk_failed:
                 raise Violation(f"n{self.node_id} cannot start: {error}") from error
-            self._driver = None
+            self._host = None
             self.fail(error)
+
+    def loaded(self, storage: RaftStorage, loaded: Loaded) -> None:
+        name = f"n{self.node_id}"
+        end_offset, promised = storage.end_offset, self.disk.promised
+        check(end_offset >= promised, f"{name} starts at {end_offset}, and {promised} was on its disk")
+        self.disk.reload(storage, loaded)
+        self.surroundings.watcher.started(self)
 
     def crash(self, *, lose: bool = True) -> None:
         """With `lose` power fails, or the process is killed, which loses nothing and syncs nothing."""
@@ -158,12 +176,13 @@ class ShellReplica(StorageWatcher):
             self.disk.files = self.disk.files.power_cut(None if is_alone else self.world.random)
 
     def stop(self) -> None:
-        if self._driver is not None:
-            self.process.call_soon(lambda: self.process.create_task(self._stop(self.driver)))
+        if self._host is not None:
+            self.process.call_soon(lambda: self.process.create_task(self._stop(self.host)))
 
-    async def _stop(self, driver: RaftDriver) -> None:
-        await driver.hand_over(HAND_OVER_MS)
-        await driver.close()
+    async def _stop(self, host: RaftHost) -> None:
+        host.resign(KafkaError(ErrorCode.NOT_CONTROLLER))
+        await host.hand_over(HAND_OVER_MS)
+        await host.close()
         self.world.note(lambda: f"n{self.node_id} has stopped")
         self.crash(lose=False)
         self.surroundings.ended(self)
@@ -171,7 +190,7 @@ class ShellReplica(StorageWatcher):
     def end(self) -> None:
         if self._process is not None:
             self._process.end()
-        self._process = self._driver = self._decided = None
+        self._process = self._host = self._decided = None
         self.life += 1
         self.disk.files.meanwhile = None
 
@@ -271,7 +290,7 @@ class ShellReplica(StorageWatcher):
 
     def _take(self, request: Request, reply: Callable[[Answer], None]) -> None:
         self.world.note(lambda: f"n{self.node_id} gets {request}")
-        self.process.create_task(self._answer(self.driver.request(request), request, reply))
+        self.process.create_task(self._answer(self.host.request(request), request, reply))
 
     async def _answer(
         self, answered: asyncio.Future[Answer], request: Request, reply: Callable[[Answer], None]
@@ -302,16 +321,8 @@ class ShellReplica(StorageWatcher):
         return data
 
     def append(self, count: int) -> None:
-        values = [record_of(self.surroundings.next_value()) for _ in range(count)]
-
-        def append() -> None:
-            try:
-                self.driver.append(values)
-            except KafkaError as error:
-                if error.code is not ErrorCode.NOT_CONTROLLER:
-                    self.fail(error)
-
-        self.process.call_soon(append)
+        records = [record_with(self.surroundings.next_value()) for _ in range(count)]
+        self.process.call_soon(self._part_above.append, records)
 
     def upgrade(self) -> None:
         """The driver does not know this event yet."""
@@ -319,7 +330,7 @@ class ShellReplica(StorageWatcher):
     # -- snapshots -------------------------------------------------------------------------------------
 
     def take_snapshot(self) -> None:
-        if self._driver is not None:
+        if self._host is not None:
             self.process.call_soon(lambda: self.process.create_task(self._part_above.write_snapshot()))
 
     def run_blocking(self, job: Callable[[], Result]) -> Awaitable[Result]:
@@ -343,19 +354,14 @@ class ShellReplica(StorageWatcher):
 
 
 class PartAbove:
-    """Gets the committed records, and writes snapshots of them."""
+    """Gets the committed records, writes snapshots of them, and appends records while its node leads."""
 
     def __init__(self, replica: ShellReplica) -> None:
         self._replica = replica
         self._content = SnapshotContent(SnapshotId(0, 0), 0)
         self._is_writing = False
-
-    def start_at(self, snapshot: StoredSnapshot) -> None:
-        """Start over from a snapshot."""
-        snapshot_id, values = snapshot
-        content = SnapshotContent(snapshot_id, value_of(values[0]))
-        self._replica.surroundings.watcher.installs(self._replica, snapshot_id, content)
-        self._content = content
+        #: The log, while this node leads it.
+        self._led: LeaderLog | None = None
 
     async def write_snapshot(self) -> None:
         """As `metadata/snapshotter.py` does."""
@@ -364,8 +370,8 @@ class PartAbove:
         if self._is_writing or snapshot_id.end_offset == 0 or snapshot_id in storage.snapshots():
             return
         self._is_writing = True
-        values = [record_of(content), *(b"%d" % replica.node_id for _ in range(10))]
-        membership = replica.driver.state.log.membership_below(snapshot_id.end_offset)
+        values = [record_of(content), *(record_of(replica.node_id) for _ in range(8))]
+        membership = replica.host.membership_below(snapshot_id.end_offset)
         write = partial(
             storage.write_snapshot, snapshot_id, values, membership, last_timestamp_ms=0, now_ms=0
         )
@@ -377,29 +383,65 @@ class PartAbove:
             return
         finally:
             self._is_writing = False
-        replica.driver.snapshots_changed()
+        replica.host.snapshots_changed()
 
-    # -- what the driver tells -------------------------------------------------------------------------
+    # -- what the host tells ---------------------------------------------------------------------------
 
-    def on_commit(self, offset: int) -> None:
-        replica = self._replica
-        replica.surroundings.watcher.advanced(replica, offset)
-        (start_offset, epoch), folded = self._content
-        for batch in replica.driver.storage.read(start_offset, offset):
-            for record in batch.values or ():
-                folded = digest(folded, batch.epoch, value_of(record))
-            start_offset, epoch = batch.next_offset, batch.epoch
-        self._content = SnapshotContent(SnapshotId(start_offset, epoch), folded)
-        known = replica.surroundings.watcher.digests[start_offset]
-        check(folded == known, f"n{replica.node_id} hands over other records below {offset}")
+    def start_over(self, snapshot_id: SnapshotId, records: Iterable[object]) -> None:
+        """Start over from a snapshot."""
+        content = SnapshotContent(snapshot_id, value_in(next(iter(records))))
+        self._replica.surroundings.watcher.installs(self._replica, snapshot_id, content)
+        self._content = content
 
-    def on_snapshot(self, snapshot: StoredSnapshot) -> None:
-        self.start_at(snapshot)
+    def replay(self, batch: MetadataBatch) -> None:
+        """Take in a batch that the log of the only voter held at the start."""
+        self.commit(batch)
 
-    def on_role(self) -> None: ...
+    def commit(self, batch: MetadataBatch) -> None:
+        """Take in a committed batch."""
+        (end_offset, _), folded = self._content
+        name = f"n{self._replica.node_id}"
+        check(
+            end_offset == batch.base_offset,
+            f"{name} hands over the records of {batch.base_offset} after those below {end_offset}",
+        )
+        for record in batch.records:
+            folded = digest(folded, batch.epoch, value_in(record))
+        self._content = SnapshotContent(SnapshotId(batch.next_offset, batch.epoch), folded)
 
-    def on_failure(self, error: Exception) -> None:
-        self._replica.fail(error)
+    def high_watermark_moved(self, high_watermark: int) -> None:
+        """Everything below is committed, and has been handed over."""
+        replica, ((end_offset, _), folded) = self._replica, self._content
+        watcher = replica.surroundings.watcher
+        watcher.advanced(replica, high_watermark)
+        known = watcher.digests[end_offset]
+        check(folded == known, f"n{replica.node_id} hands over other records below {high_watermark}")
+
+    # -- leadership ------------------------------------------------------------------------------------
+
+    def prepare(self) -> None: ...
+
+    def begin(self, log: LeaderLog) -> None:
+        """The node leads."""
+        check(self._led is None, f"n{self._replica.node_id} begins to lead twice")
+        self._led = log
+
+    def end(self, error: KafkaError) -> None:
+        """The node does not lead any more."""
+        self._led = None
+
+    def append(self, records: Sequence[object]) -> None:
+        """Append records of a client, if the node leads."""
+        log = self._led
+        if log is None:
+            return
+        try:
+            log.append(records, MINIMUM_METADATA_VERSION)
+        except KafkaError as error:
+            if error.code is not ErrorCode.NOT_CONTROLLER:
+                self._replica.fail(error)
+            return
+        check(self._led is log, f"n{self._replica.node_id} leads no more while it appends")
 
 
 def _maker(surroundings: Surroundings) -> Callable[[int, bytes, Membership, Settings], ShellReplica]:

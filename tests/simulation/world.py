@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
 
@@ -18,13 +19,23 @@ class World:
         self.now_ms = 0
         self.transcript = transcript
         self.events = 0
-        self._queue: list[tuple[int, int, Callable[[], None]]] = []
+        self._queue: list[tuple[int, int, Callable[[], object]]] = []
         self._made = 0
+        #: What is due at this moment, behind all of `_queue` that is.
+        self._soon: deque[Callable[[], object]] = deque()
 
-    def at(self, delay_ms: int, action: Callable[[], None]) -> None:
+    def at(self, delay_ms: int, action: Callable[[], object]) -> None:
         """Do something in `delay_ms`."""
-        self._made += 1
-        heappush(self._queue, (self.now_ms + max(delay_ms, 0), self._made, action))
+        if delay_ms <= 0:
+            self._soon.append(action)
+        else:
+            self._made += 1
+            heappush(self._queue, (self.now_ms + delay_ms, self._made, action))
+
+    def end(self) -> None:
+        """Forget all events to come."""
+        self._queue.clear()
+        self._soon.clear()
 
     def note(self, line: Callable[[], str]) -> None:
         """Write a line of the transcript, if it is wanted."""
@@ -37,8 +48,12 @@ class World:
 
     def run_until(self, end_ms: int, is_done: Callable[[], bool] = lambda: False) -> bool:
         """Run events up to a time; return whether it was done before."""
-        while self._queue and self._queue[0][0] <= end_ms:
-            self.now_ms, _, action = heappop(self._queue)
+        queue, soon = self._queue, self._soon
+        while soon or (queue and queue[0][0] <= end_ms):
+            if soon and not (queue and queue[0][0] <= self.now_ms):
+                action = soon.popleft()
+            else:
+                self.now_ms, _, action = heappop(queue)
             self.events += 1
             action()
             if is_done():

@@ -1,0 +1,477 @@
+"""A cluster of whole nodes, its clients, and its faults.
+
+For `FAULTS_MS` everything goes wrong that the seed's profile has. Then all is healed: within `SETTLE_MS` each
+node must serve, each partition must have its leader and all its replicas in sync, and their logs must be the
+same. What clients were promised must be in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from itertools import count
+
+from pykafka_broker.client.addresses import Address
+from pykafka_broker.cluster.controller import RULES
+from pykafka_broker.cluster.events import BrokerProbed
+from pykafka_broker.cluster.image import ClusterImage
+from pykafka_broker.cluster.state import ControllerState, Decision
+from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC
+from pykafka_broker.protocol.java_hash import string_hash_abs
+from pykafka_broker.protocol.records.batch import iter_batches, read_records
+from pykafka_broker.replication.core.access import READ_COMMITTED, READ_UNCOMMITTED
+from pykafka_broker.replication.partition import Partition
+from tests.simulation.cluster import chance
+from tests.simulation.cluster.client import TOPIC, Client, Clients, create_topic
+from tests.simulation.cluster.consumers import Consumer
+from tests.simulation.cluster.ledger import Ledger, Stored, TopicPartition
+from tests.simulation.cluster.machine import Machine
+from tests.simulation.cluster.members import KEYS, ClassicMember, ConsumerMember, Member, unshared
+from tests.simulation.cluster.node_process import NodeProcess, burying
+from tests.simulation.cluster.offsets import commit
+from tests.simulation.cluster.producers import write, write_ahead, write_in_transactions
+from tests.simulation.cluster.profile import Profile, draw
+from tests.simulation.cluster.wires import Host, Wires
+from tests.simulation.network import Network
+from tests.simulation.violation import Violation, check
+from tests.simulation.world import World
+
+#: All nodes serve before the first fault.
+START_MS = 20_000
+FAULTS_MS = 40_000
+SETTLE_MS = 90_000
+#: The session time-out of a broker, and the time in which its end is seen.
+FENCED_AFTER_MS = 9_000 + 3_000
+#: How often the nodes are looked at.
+LOOK_MS = 50
+MAX_EVENTS = 400_000
+
+NO_FAULTS: Mapping[str, float] = {}
+
+
+class Cluster:
+    """Everything of one seed."""
+
+    def __init__(
+        self, seed: int, faults: Mapping[str, float] = NO_FAULTS, *, transcript: list[str] | None = None
+    ) -> None:
+        self.world = World(seed, transcript=transcript)
+        drawn = draw(self.world.random)
+        self.profile: Profile = drawn._replace(**faults)  # type: ignore[arg-type]
+        self.network = Network(self.world, self.profile)  # type: ignore[arg-type]
+        self.wires = Wires(self.world, self.network)
+        self.machines = {
+            number: Machine(self.world, self.wires, number, self._keys(number))
+            for number in range(1, self.profile.brokers + 1)
+        }
+        self.ledger = Ledger()
+        bootstrap = [Address(machine.host, 9092) for machine in self.machines.values()]
+        self.clients = Clients(self.world, self.wires, bootstrap, self.ledger, count(1), self._is_coordinator)
+        self._is_faulty = False
+        self._has_topic = False
+        self._has_lost_power = False
+        #: The leader of each leader epoch of each partition.
+        self._leaders: dict[tuple[bytes, int, int], int] = {}
+        #: The metadata as of an offset, as the first node has published it that was seen at it.
+        self._images: dict[int, ClusterImage] = {}
+        #: The metadata that each node was last seen to have.
+        self._seen_images: dict[int, ClusterImage] = {}
+        #: How often a broker was fenced because its process had ended.
+        self.early_fencings = 0
+        self._members: list[Member] = []
+        self._newest_image = ClusterImage()
+        #: When a machine was last down, paused, or cut off.
+        self._disturbed_ms: dict[int, int] = {}
+
+    def _keys(self, number: int) -> Mapping[str, str]:
+        profile = self.profile
+        numbers = range(1, profile.brokers + 1)
+        replicas = str(profile.replication_factor)
+        return {
+            "process.roles": "broker,controller",
+            "node.id": str(number),
+            "controller.quorum.voters": ",".join(f"{n}@10.0.0.{n}:9093" for n in numbers),
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"PLAINTEXT://10.0.0.{number}:9092,CONTROLLER://10.0.0.{number}:9093",
+            "min.insync.replicas": str(profile.min_isr),
+            "offsets.topic.num.partitions": "2",
+            "offsets.topic.replication.factor": replicas,
+            "transaction.state.log.num.partitions": "2",
+            "transaction.state.log.replication.factor": replicas,
+            "transaction.state.log.min.isr": str(profile.min_isr),
+            "replica.fetch.response.max.bytes": str(profile.replica_fetch_bytes),
+            **KEYS,
+        }
+
+    # -- the run ---------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Run the seed; raise a Violation."""
+        with (
+            burying(),
+            chance.of_seed(self.world.random),
+            self.wires.installed(_running),
+            self._judging_early_fencing(),
+        ):
+            try:
+                self._run()
+            finally:
+                self.clients.process.end()
+                for machine in self.machines.values():
+                    if machine.is_up:
+                        machine.kill()
+                self.world.end()
+
+    def _run(self) -> None:
+        world, profile = self.world, self.profile
+        for machine in self.machines.values():
+            world.at(world.random.randint(0, 1000), machine.start)
+        self._look()
+        check(world.run_until(START_MS, self._all_serve), "the nodes do not start")
+        self._start_clients()
+        check(world.run_until(world.now_ms + START_MS, lambda: self._has_topic), "the topic is not created")
+        self._is_faulty = True
+        self._repeat(profile.kill_ms, self._kill)
+        self._repeat(profile.power_ms, self._cut_power)
+        self._repeat(profile.pause_ms, self._pause)
+        self._repeat(profile.partition_ms, self._partition)
+        self._repeat(profile.stop_ms, self._stop)
+        world.run_until(world.now_ms + FAULTS_MS, self._is_spinning)
+        self._heal()
+        settled = world.run_until(world.now_ms + SETTLE_MS, self._has_settled)
+        check(settled, f"the cluster does not settle: {self._unsettled()}")
+        shared = world.run_until(world.now_ms + SETTLE_MS, lambda: unshared(self._members) is None)
+        check(shared, f"groups do not settle: {unshared(self._members)}")
+        self.clients.is_over = True
+        done = world.run_until(world.now_ms + SETTLE_MS, lambda: self.clients.running == 0)
+        check(done, "clients cannot go on")
+        settled = world.run_until(world.now_ms + SETTLE_MS, self._has_settled)
+        check(settled, f"the cluster does not settle in the end: {self._unsettled()}")
+        self.ledger.finished(self._logs())
+
+    def _start_clients(self) -> None:
+        profile, clients = self.profile, self.clients
+        pause_ms = profile.pause_between_ms
+
+        def created() -> None:
+            self._has_topic = True
+            for number in range(profile.producers):
+                clients.start(write(Client(clients, f"p{number}"), profile.partitions, pause_ms))
+            for number in range(profile.transactional):
+                client = Client(clients, f"x{number}")
+                clients.start(write_in_transactions(client, profile.partitions, pause_ms))
+            for number in range(profile.ahead):
+                clients.start(write_ahead(Client(clients, f"a{number}"), profile.partitions, 2 * pause_ms))
+            for index in range(profile.partitions):
+                for level in (READ_UNCOMMITTED, READ_COMMITTED):
+                    clients.start(Consumer(Client(clients, f"c{index}-{level}"), index, level).run())
+            for number in range(2):
+                clients.start(commit(Client(clients, f"g{number}"), f"group-{number}", pause_ms))
+            for number in range(profile.members):
+                for kind in (ClassicMember, ConsumerMember):
+                    client = Client(clients, f"{kind.__name__}-{number}")
+                    member = kind(client, f"group-of-{kind.__name__}", profile.partitions)
+                    self._members.append(member)
+                    clients.start(member.run())
+
+        admin = Client(clients, "admin")
+        clients.start(create_topic(admin, profile.partitions, profile.replication_factor, created))
+
+    def _repeat(self, interval_ms: int, action: Callable[[], None]) -> None:
+        """Do something again and again, at times of chance, as long as there are faults."""
+        if interval_ms == 0:
+            return
+
+        def again() -> None:
+            if self._is_faulty:
+                action()
+                self.world.at(self.world.random.randint(1, 2 * interval_ms), again)
+
+        self.world.at(self.world.random.randint(1, 2 * interval_ms), again)
+
+    def _is_spinning(self) -> bool:
+        if self.world.events > MAX_EVENTS:
+            raise Violation(f"{self.world.events} events by {self.world.now_ms} ms: a node spins")
+        return False
+
+    def _heal(self) -> None:
+        self._is_faulty = False
+        self.network.heal()
+        self.world.note(lambda: "all is healed")
+        for machine in self.machines.values():
+            machine.paused_until_ms = 0
+            machine.start()
+
+    # -- what must hold --------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        """Look at all nodes: a leader epoch has one leader, an offset of the metadata one image, those in
+        sync have what is committed, and a broker is fenced for a reason.
+        """
+        self._note_disturbed()
+        led: dict[TopicPartition, tuple[int, Partition]] = {}
+        for number, machine in self.machines.items():
+            if machine.broker is None or not machine.is_serving:
+                continue
+            self._check_image(machine, machine.broker.node.image)
+            for partition in self._partitions(machine):
+                if not partition.is_leader:
+                    continue
+                key = partition.topic_id, partition.partition, partition.leader_epoch
+                leader = self._leaders.setdefault(key, number)
+                check(leader == number, f"n{leader} and n{number} lead {partition!r}")
+                name = partition.topic, partition.partition
+                if name not in led or led[name][1].leader_epoch < partition.leader_epoch:
+                    led[name] = number, partition
+        for leader, partition in led.values():
+            self._check_in_sync(leader, partition)
+        self.world.at(LOOK_MS, self._look)
+
+    def _check_in_sync(self, leader: int, partition: Partition) -> None:
+        """Every replica that leader and controller count as in sync has what the leader has committed."""
+        name, index = partition.topic, partition.partition
+        registration = self._newest_image.partition(name, index)
+        leadership = partition._leadership
+        if registration is None or leadership is None:
+            return
+        if registration.leader != leader or registration.partition_epoch != leadership.partition_epoch:
+            return
+        committed = max(partition.log.state.high_watermark, self.ledger.end_of((name, index)))
+        for member in registration.isr:
+            if self.machines[member].is_serving:
+                end = self._end_of(member, name, index)
+                check(
+                    end < 0 or end >= committed,
+                    f"n{member} is in sync with n{leader} in {name}-{index} and has {end} of {committed}",
+                )
+
+    def _note_disturbed(self) -> None:
+        """Note the machines that are down, paused, or cut off from others."""
+        now_ms, cut = self.world.now_ms, {number for link in self.network.cut for number in link}
+        for number, machine in self.machines.items():
+            if not machine.is_serving or machine.paused_until_ms > now_ms or number in cut:
+                self._disturbed_ms[number] = now_ms
+
+    def _is_coordinator(self, number: int, group: str) -> bool:
+        """Whether a node coordinates a group by the newest metadata."""
+        topic = self._newest_image.topics.get(OFFSETS_TOPIC)
+        if topic is None:
+            return False
+        return topic.partitions[string_hash_abs(group) % len(topic.partitions)].leader == number
+
+    def _check_fenced(self, before: ClusterImage, image: ClusterImage) -> None:
+        """A broker that has lived and been heard all the time keeps its session."""
+        for number, broker in image.brokers.items():
+            known = before.brokers.get(number)
+            if broker.fenced and known is not None and not known.fenced:
+                quiet_ms = self.world.now_ms - self._disturbed_ms.get(number, 0)
+                check(quiet_ms <= FENCED_AFTER_MS, f"n{number} is fenced, and nothing ailed it")
+
+    def _check_image(self, machine: Machine, image: ClusterImage) -> None:
+        if self._seen_images.get(machine.number) is image:
+            return
+        self._seen_images[machine.number] = image
+        if image.offset > self._newest_image.offset:
+            self._check_fenced(self._newest_image, image)
+            self._newest_image = image
+        first = self._images.setdefault(image.offset, image)
+        if first is image:
+            return
+        for name, one, other in zip(image._fields, first, image, strict=True):
+            if one != other:
+                raise Violation(f"{machine} has other {name} at offset {image.offset}: {other}, not {one}")
+
+    @contextmanager
+    def _judging_early_fencing(self) -> Iterator[None]:
+        """A broker that is fenced before its session is over has ended, paused and cut off as it may be."""
+        decide = RULES[BrokerProbed]
+
+        def judged(state: ControllerState, event: BrokerProbed) -> Decision:
+            decision = decide(state, event)
+            if decision.records:
+                self.early_fencings += 1
+                machine = self.machines[event.broker_id]
+                lives = (
+                    machine.is_serving
+                    and machine.broker is not None
+                    and machine.broker.node.image.brokers[event.broker_id].epoch == event.broker_epoch
+                )
+                check(not lives, f"{machine} is fenced at {state.image.offset} although it lives")
+            return decision
+
+        RULES[BrokerProbed] = judged
+        try:
+            yield
+        finally:
+            RULES[BrokerProbed] = decide
+
+    def _partitions(self, machine: Machine) -> list[Partition]:
+        assert machine.broker is not None
+        replicas = machine.broker.node.broker.replicas
+        found = [
+            replicas.hosted(topic.name, index)
+            for topic in machine.broker.node.image.topics.values()
+            for index in topic.partitions
+        ]
+        return [partition for partition in found if partition is not None]
+
+    def _all_serve(self) -> bool:
+        self._is_spinning()
+        return all(machine.is_serving for machine in self.machines.values())
+
+    def _has_settled(self) -> bool:
+        return self._all_serve() and self._unsettled() is None
+
+    def _unsettled(self) -> str | None:
+        """The first thing that is not as it should be when all is well."""
+        for machine in self.machines.values():
+            if machine.broker is None or not machine.is_serving:
+                return f"{machine} does not serve"
+        images = [machine.broker.node.image for machine in self.machines.values() if machine.broker]
+        if len({image.offset for image in images}) > 1:
+            return "the nodes have not the same metadata"
+        for broker_id, broker in images[0].brokers.items():
+            if broker.fenced:
+                return f"broker {broker_id} is fenced"
+        for topic in images[0].topics.values():
+            for index, registration in topic.partitions.items():
+                if set(registration.isr) != set(registration.replicas) or registration.leader < 0:
+                    return f"{topic.name}-{index}: {registration}"
+                ends = {self._end_of(node_id, topic.name, index) for node_id in registration.replicas}
+                if len(ends) > 1:
+                    return f"{topic.name}-{index}: the replicas end at {ends}"
+        return None
+
+    def _end_of(self, node_id: int, topic: str, index: int) -> int:
+        partition = self._hosted(node_id, topic, index)
+        return -1 if partition is None else partition.log.state.log_end_offset
+
+    def _hosted(self, node_id: int, topic: str, index: int) -> Partition | None:
+        broker = self.machines[node_id].broker
+        assert broker is not None
+        return broker.node.broker.replicas.hosted(topic, index)
+
+    def _logs(self) -> dict[TopicPartition, list[Stored]]:
+        """The logs of the topic, which are the same on all replicas."""
+        broker = self.machines[1].broker
+        assert broker is not None
+        logs: dict[TopicPartition, list[Stored]] = {}
+        for topic in broker.node.image.topics.values():
+            for index, registration in topic.partitions.items():
+                contents = {}
+                for node_id in registration.replicas:
+                    partition = self._hosted(node_id, topic.name, index)
+                    assert partition is not None
+                    contents[node_id] = _content(partition)
+                first, *others = contents.values()
+                same = all(other == first for other in others)
+                check(same, f"{topic.name}-{index} is not the same on {list(contents)}")
+                if topic.name == TOPIC:
+                    logs[TOPIC, index] = _stored(first)
+        return logs
+
+    # -- faults ----------------------------------------------------------------------------------------------
+
+    def _any(self) -> Machine:
+        return self.machines[self.world.random.randint(1, len(self.machines))]
+
+    def _restart_later(self, machine: Machine) -> None:
+        self.world.at(self.world.random.choice((5, 500, 3000, 12_000)), machine.start)
+
+    def _kill(self) -> None:
+        """Not while a machine that lost its power is on its way back: a broker that was killed and comes back
+        counts as one that may lack records (KIP-966), and with the last one a partition loses what it had.
+        """
+        if self._has_lost_power and not self._has_settled():
+            return
+        self._has_lost_power = False
+        machine = self._any()
+        machine.kill()
+        self._restart_later(machine)
+
+    def _cut_power(self) -> None:
+        """Only one machine at a time, and not before all are back in sync: else promises may be lost."""
+        if self._has_settled():
+            machine = self._any()
+            machine.cut_power()
+            self._has_lost_power = True
+            self._restart_later(machine)
+
+    def _pause(self) -> None:
+        machine = self._any()
+        machine.paused_until_ms = self.world.now_ms + self.world.random.choice((100, 3000, 12_000))
+
+    def _partition(self) -> None:
+        if self.network.cut:
+            self.network.cut = set()
+        else:
+            self.network.partition(self.machines)
+
+    def _stop(self) -> None:
+        machine = self._any()
+        if self.world.now_ms >= machine.paused_until_ms:
+            machine.stop(partial(self._restart_later, machine))
+
+
+def _running() -> tuple[Host, NodeProcess]:
+    process = NodeProcess.running
+    assert process is not None
+    return process.host, process
+
+
+def _content(partition: Partition) -> bytes:
+    """All batches of a log."""
+    log = partition.log
+    start, end = log.state.log_start_offset, log.state.log_end_offset
+    found = bytearray()
+    while start < end:
+        plan = log.reader.plan_read(start, 1 << 30, limit="log_end")
+        piece = bytes(plan.read())
+        found += piece
+        *_, (_, header) = iter_batches(piece)
+        start = header.next_offset
+    return bytes(found)
+
+
+def _stored(content: bytes) -> list[Stored]:
+    """The records of a log; those of transactions count if their marker says so."""
+    records: list[Stored] = []
+    open_at: dict[int, list[int]] = {}
+    for position, header in iter_batches(content):
+        batch = memoryview(content)[position:]
+        if header.is_control:
+            [marker] = read_records(batch)
+            commits = (marker.key or b"")[3] == 1
+            for position in open_at.pop(header.producer_id, []):
+                records[position] = records[position]._replace(counts=commits)
+            continue
+        for record in read_records(batch):
+            if header.is_transactional:
+                open_at.setdefault(header.producer_id, []).append(len(records))
+            records.append(
+                Stored(
+                    record.offset, int(record.value or b""), header.producer_id, not header.is_transactional
+                )
+            )
+    return records
+
+
+def run(seed: int, faults: Mapping[str, float] = NO_FAULTS) -> int:
+    """Run a seed, with these values in its profile; return its number of events.
+
+    Raises:
+        Violation: with a transcript.
+    """
+    cluster = Cluster(seed, faults)
+    try:
+        cluster.run()
+    except Exception as error:
+        again: list[str] = []
+        try:
+            Cluster(seed, faults, transcript=again).run()
+        except Exception as repeated:
+            again.append(f"{type(repeated).__name__}: {repeated}")
+        text = f"cluster seed {seed}: {type(error).__name__}: {error}"
+        raise Violation("\n".join([text, f"{cluster.profile}", *again[-200:]])) from error
+    return cluster.world.events

@@ -1,0 +1,237 @@
+"""Known mistakes of brokers, coordinators and controllers, each as a change of one rule of real nodes.
+
+The simulation has to find each of them: that it finds nothing in the nodes as they are means no more than
+that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any, NamedTuple
+
+from pykafka_broker.apis import fetch_plan
+from pykafka_broker.apis.fetch_sessions import WantedPartition
+from pykafka_broker.cluster import brokers
+from pykafka_broker.cluster.state import ControllerState
+from pykafka_broker.coordination import coordinator_topic
+from pykafka_broker.coordination.topic_log import last_whole_batch
+from pykafka_broker.coordinator.group.classic.kind import ClassicKind
+from pykafka_broker.coordinator.txn import timers as transactions
+from pykafka_broker.log.partition.replica_writer import ReplicaWriter
+from pykafka_broker.machine.shard import Shard
+from pykafka_broker.machine.step import Start, Step
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.replication import partition
+from pykafka_broker.replication.core import following, high_watermark, transitions
+from pykafka_broker.replication.core.events import FollowerFetched
+from pykafka_broker.replication.core.following import FollowerLog, Following, TruncateTo
+from pykafka_broker.replication.core.state import Leadership
+from pykafka_broker.replication.partition import Partition
+
+
+class Wrong(NamedTuple):
+    """`owner.name` becomes `wrong`, which is given what it replaces."""
+
+    owner: Any
+    name: str
+    wrong: Callable[[Any], object]
+
+
+class Planted(NamedTuple):
+    """A mistake, found in one of the first `seeds` seeds; `faults` are what those have besides what their
+    profiles say.
+    """
+
+    bug: str
+    wrongs: tuple[Wrong, ...]
+    seeds: int = 20
+    faults: Mapping[str, float] = {}
+
+
+# -- leaders ------------------------------------------------------------------------------------------------
+
+
+def _joins_at_once(right: Any) -> object:
+    def isr_with(leadership: Leadership, event: FollowerFetched) -> tuple[int, ...] | None:
+        isr, follower = leadership.isr, leadership.followers[event.replica_id]
+        if isr.proposed is not None or event.replica_id in isr.committed or not follower.is_eligible:
+            return None
+        return (*isr.committed, event.replica_id)
+
+    return isr_with
+
+
+def _diverging_epochs_are_not_told(right: Any) -> object:
+    def read(wanted: WantedPartition, *others: Any, **more: Any) -> Any:
+        wanted.last_fetched_epoch = -1
+        return right(wanted, *others, **more)
+
+    return read
+
+
+def _waiting_producers_are_told_success(right: Any) -> object:
+    def resign(self: Partition) -> None:
+        self._answer(lambda _: ErrorCode.NONE)
+        right(self)
+
+    return resign
+
+
+# -- followers ----------------------------------------------------------------------------------------------
+
+
+def _truncates_to_high_watermark(right: Any) -> object:
+    def follow(leader_epoch: int, log: FollowerLog) -> Step[Following]:
+        step: Step[Following] = right(leader_epoch, log)
+        return Step(step.state, effects=(Start(TruncateTo(log.high_watermark)),))
+
+    return follow
+
+
+def _notes_no_producers(right: Any) -> object:
+    def note(self: ReplicaWriter, run: Any) -> None:
+        state = self._state
+        state.producers.end_offset = state.log_end_offset = run[-1].header.last_offset + 1
+
+    return note
+
+
+# -- coordinators -------------------------------------------------------------------------------------------
+
+
+def _reads_up_to_high_watermark(right: Any) -> object:
+    async def batches_in(log: Any, buffer_bytes: Callable[[], int], cold_reads: Any) -> AsyncIterator[bytes]:
+        offset = log.state.log_start_offset
+        while offset < log.state.high_watermark:
+            plan = log.reader.plan_read(offset, buffer_bytes(), limit="high_watermark")
+            data = await cold_reads.run(log, plan.read)
+            end = last_whole_batch(data)
+            if end is None:
+                return
+            size, offset = end
+            yield data[:size]
+
+    return batches_in
+
+
+def _decided_transactions_stay(right: Any) -> object:
+    def on_loaded(state: Any, event: Any, config: Any) -> Any:
+        step = right(state, event, config)
+        return step._replace(effects=tuple(e for e in step.effects if not isinstance(e, Start)))
+
+    return on_loaded
+
+
+def _coordinators_answer_before_commit(right: Any) -> object:
+    def park(self: Shard[Any, Any], effect: Any) -> None:
+        if isinstance(self.state, ControllerState):
+            right(self, effect)
+        else:
+            self._perform(effect)
+
+    return park
+
+
+#: A small cluster of which nothing fails.
+CALM: Mapping[str, float] = {
+    "replication_factor": 3,
+    "partitions": 1,
+    "producers": 1,
+    "transactional": 0,
+    "ahead": 0,
+    "members": 0,
+    "drop": 0.0,
+    "flush_ms": 5,
+    "delay_ms": 5,
+    "pause_between_ms": 100,
+    "kill_ms": 0,
+    "power_ms": 0,
+    "pause_ms": 0,
+    "partition_ms": 0,
+    "stop_ms": 0,
+    "clock_drift": 0.0,
+    "replica_fetch_bytes": 1 << 20,
+}
+KILLS = {**CALM, "kill_ms": 3000}
+#: Long enough for another leader, while clients still reach the one before.
+CUTS = {**CALM, "partition_ms": 10_000, "ahead": 1}
+
+
+PLANTED = (
+    Planted(
+        "a follower joins the ISR before it has reached the high watermark",
+        (
+            Wrong(transitions, "isr_with", _joins_at_once),
+            Wrong(high_watermark, "is_about_to_join", lambda right: lambda *_: False),
+        ),
+        faults={**KILLS, "replica_fetch_bytes": 200},
+    ),
+    Planted(
+        "the end of the log goes back with a new leader",
+        (Wrong(partition, "is_end_known", lambda right: lambda *_: True),),
+        faults=KILLS,
+    ),
+    Planted(
+        "followers are not told where the logs diverge",
+        (Wrong(fetch_plan, "_read_partition", _diverging_epochs_are_not_told),),
+        faults=CUTS,
+    ),
+    Planted(
+        "acks=all is answered before replication",
+        (Wrong(Partition, "_waits_for_followers", lambda right: lambda self: False),),
+        faults=CUTS,
+    ),
+    Planted(
+        "producers that wait are told success by a leader that is deposed",
+        (Wrong(Partition, "_resign", _waiting_producers_are_told_success),),
+        faults=CUTS,
+    ),
+    Planted(
+        "consumers of what is committed read up to the high watermark",
+        (Wrong(fetch_plan, "CONSUMER_LIMITS", lambda right: ("high_watermark", "high_watermark")),),
+        faults={**CALM, "transactional": 2},
+    ),
+    Planted(
+        "a follower truncates to its high watermark when the leader changes",
+        (Wrong(following, "follow", _truncates_to_high_watermark),),
+        faults=KILLS,
+    ),
+    Planted(
+        "followers do not note sequence numbers",
+        (Wrong(ReplicaWriter, "_note", _notes_no_producers),),
+        faults={**KILLS, "ahead": 1},
+    ),
+    Planted(
+        "a coordinator loads its log only up to the high watermark",
+        (Wrong(coordinator_topic, "batches_in", _reads_up_to_high_watermark),),
+        faults=KILLS,
+    ),
+    Planted(
+        "a coordinator that has moved writes no markers of decided transactions",
+        (Wrong(transactions, "on_loaded", _decided_transactions_stay),),
+        faults={**KILLS, "transactional": 2, "delay_ms": 30},
+    ),
+    Planted(
+        "a coordinator answers before its records are committed",
+        (Wrong(Shard, "_park", _coordinators_answer_before_commit),),
+        faults={**KILLS, "partition_ms": 4000},
+    ),
+    Planted(
+        "members of earlier generations may commit",
+        (
+            Wrong(ClassicKind, "commit_error", lambda right: lambda *_: ErrorCode.NONE),
+            Wrong(ClassicKind, "commit_effects", lambda right: lambda *_: []),
+        ),
+        faults={**CALM, "members": 2},
+    ),
+    Planted(
+        "a broker that has crashed stays in sync",
+        (Wrong(brokers, "_partitions_after_shutdown", lambda right: lambda *_: []),),
+        faults={**CALM, "power_ms": 3000},
+    ),
+    Planted(
+        "a replica that is not in sync is elected although unclean elections are off",
+        (Wrong(ControllerState, "unclean_election_enabled", lambda right: lambda self, topic: True),),
+        faults={**CUTS, "kill_ms": 3000},
+    ),
+)

@@ -1,0 +1,86 @@
+"""Which faults a seed has, and how many: seeds with a few kinds each differ more than seeds with all."""
+
+from __future__ import annotations
+
+import random
+from typing import NamedTuple
+
+
+class Profile(NamedTuple):
+    """Probabilities are per packet; intervals are means, in ms; 0: never.
+
+    With `clock_drift` 0.1 the clocks of nodes are up to a tenth too fast or too slow.
+    """
+
+    brokers: int
+    replication_factor: int
+    partitions: int
+    producers: int
+    transactional: int
+    #: Producers that do not wait for an answer before they send the next batch.
+    ahead: int
+    #: Of each of the two groups with members.
+    members: int
+    delay_ms: int
+    drop: float
+    flush_ms: int
+    pause_between_ms: int
+    kill_ms: int
+    power_ms: int
+    pause_ms: int
+    partition_ms: int
+    stop_ms: int
+    clock_drift: float
+    min_insync: int = 2
+    #: With few, a follower takes many fetches to catch up.
+    replica_fetch_bytes: int = 1 << 20
+    #: Of the network of `tests/simulation/network.py`, where messages travel alone.
+    duplicate: float = 0.0
+    very_late: float = 0.0
+
+    @property
+    def min_isr(self) -> int:
+        """No more than there are replicas."""
+        return min(self.min_insync, self.replication_factor)
+
+    def without_faults(self) -> Profile:
+        """The same cluster on a quick and reliable network, and machines that stay up."""
+        return self._replace(
+            delay_ms=min(self.delay_ms, 5),
+            drop=0.0,
+            flush_ms=min(self.flush_ms, 5),
+            kill_ms=0,
+            power_ms=0,
+            pause_ms=0,
+            partition_ms=0,
+            stop_ms=0,
+        )
+
+
+def draw(chance: random.Random) -> Profile:
+    """The profile of a seed."""
+
+    def sometimes(probability: float, low: int, high: int) -> int:
+        return chance.randint(low, high) if chance.random() < probability else 0
+
+    replication_factor = chance.choice((1, 3, 3, 3))
+    return Profile(
+        brokers=3,
+        replication_factor=replication_factor,
+        partitions=chance.choice((1, 2, 3)),
+        producers=chance.choice((1, 2)),
+        transactional=chance.choice((0, 1, 2)),
+        ahead=chance.choice((0, 1)),
+        members=chance.choice((0, 1, 2)),
+        delay_ms=chance.choice((1, 5, 30)),
+        drop=chance.choice((0.0, 0.0, 0.01, 0.05)),
+        flush_ms=chance.choice((0, 5, 50)),
+        pause_between_ms=chance.choice((100, 400)),
+        kill_ms=sometimes(0.7, 3000, 15_000),
+        power_ms=sometimes(0.4, 6000, 20_000) if replication_factor > 1 else 0,
+        pause_ms=sometimes(0.3, 5000, 15_000),
+        partition_ms=sometimes(0.5, 4000, 12_000),
+        stop_ms=sometimes(0.4, 5000, 15_000),
+        clock_drift=chance.choice((0.0, 0.05)),
+        replica_fetch_bytes=chance.choice((200, 1 << 20)),
+    )

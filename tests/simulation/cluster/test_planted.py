@@ -1,0 +1,51 @@
+"""Every mistake that is planted into the nodes of a cluster is found, and it is the mistake that is found."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from tests.simulation.cluster.cluster import Cluster, run
+from tests.simulation.cluster.planted import PLANTED, Planted
+
+#: Quick ones, which run with all other tests.
+QUICK = frozenset(
+    {
+        "the end of the log goes back with a new leader",
+        "acks=all is answered before replication",
+    }
+)
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """What a log says of lost connections and leaders is nothing new here."""
+    logging.disable()
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def _parameter(planted: Planted) -> object:
+    marks = () if planted.bug in QUICK else pytest.mark.slow
+    return pytest.param(planted, id=planted.bug, marks=marks)
+
+
+@pytest.mark.parametrize("planted", [_parameter(planted) for planted in PLANTED])
+def test_a_planted_bug_is_found(planted: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
+    for owner, name, wrong in planted.wrongs:
+        monkeypatch.setattr(owner, name, wrong(vars(owner)[name]))
+    seed = next((seed for seed in range(planted.seeds) if _fails(seed, planted)), None)
+    assert seed is not None
+    monkeypatch.undo()
+    run(seed, planted.faults)  # it is the bug that fails
+
+
+def _fails(seed: int, planted: Planted) -> bool:
+    try:
+        Cluster(seed, planted.faults).run()
+    except Exception:
+        # An invariant, or a node that refuses a state that cannot be.
+        return True
+    return False

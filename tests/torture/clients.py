@@ -36,11 +36,22 @@ class Load:
     """Producers, a consumer, and an administrator that commits, creates and deletes; each in a thread."""
 
     def __init__(
-        self, address: str, partitions: int, *, producers: int = 2, chores: bool = True, codec: str = "none"
+        self,
+        address: str,
+        partitions: int,
+        *,
+        producers: int = 2,
+        chores: bool = True,
+        codec: str = "none",
+        in_flight: int = 5,
     ) -> None:
         self.history = History(partitions)
         self._address = address
         self._codec = codec
+        #: Requests of a producer at a time and broker. With more than one, librdkafka may send a batch to a
+        #: new leader while the one before is still with the old: what that leader answers makes it begin a
+        #: new producer epoch, in which it repeats what was written (its issue 4953).
+        self._in_flight = in_flight
         self._progress = threading.Condition()
         self._stop = threading.Event()
         jobs: list[Callable[[], None]] = [self._consume]
@@ -97,6 +108,7 @@ class Load:
                     "linger.ms": 1,
                     "batch.num.messages": 10,
                     "compression.type": self._codec,
+                    "max.in.flight.requests.per.connection": self._in_flight,
                     "delivery.timeout.ms": PATIENCE_S * 1000,
                     **QUIET,
                 }
@@ -199,10 +211,10 @@ def new_consumer(address: str) -> Consumer:
     )
 
 
-def create_ledger(address: str, partitions: int, **configs: str) -> None:
+def create_ledger(address: str, partitions: int, replicas: int = 1, **configs: str) -> None:
     admin = AdminClient({"bootstrap.servers": address, **QUIET})
     config = {key.replace("_", "."): value for key, value in configs.items()}
-    admin.create_topics([NewTopic(TOPIC, partitions, 1, config=config)])[TOPIC].result(PATIENCE_S)
+    admin.create_topics([NewTopic(TOPIC, partitions, replicas, config=config)])[TOPIC].result(PATIENCE_S)
 
 
 def read_at_the_end(address: str, history: History, silence_s: float = 60) -> None:

@@ -360,6 +360,7 @@ PLANTED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLANTED)
 async def test_a_planted_bug_is_caught_by_damage(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     bug = PLANTED[name]

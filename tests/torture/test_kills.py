@@ -41,6 +41,7 @@ def plans_for(points: dict[str, int], dice: random.Random) -> list[Plan]:
 
 
 @pytest.mark.timeout(600 + 30 * ROUNDS + 1200 * (NAMED is None))
+@pytest.mark.slow
 def test_kills_at_random_moments_and_at_crash_points_cost_nothing_that_was_acknowledged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -62,6 +63,7 @@ def test_kills_at_random_moments_and_at_crash_points_cost_nothing_that_was_ackno
 
 
 @pytest.mark.timeout(600 + 30 * ROUNDS)
+@pytest.mark.slow
 def test_power_cuts_cost_nothing_that_was_acknowledged_after_a_sync(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -72,6 +74,7 @@ def test_power_cuts_cost_nothing_that_was_acknowledged_after_a_sync(
 
 
 @pytest.mark.timeout(300 * TRIES)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_planted_bug_is_caught(name: str, tmp_path: Path) -> None:
     """In one of a few tries: the moment of a kill may spare what the bug would have cost."""

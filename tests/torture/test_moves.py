@@ -96,6 +96,7 @@ def seen_enough(broker: TorturedBroker) -> bool:
 
 
 @pytest.mark.timeout(600 + 60 * ROUNDS)
+@pytest.mark.slow
 def test_kills_during_moves_cost_nothing_that_was_acknowledged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,12 +1,14 @@
 """A broker that exists only in the metadata: topics that controllers without any other can decide about.
 
-It is registered, and topics are created on it, by requests to the active controller.
+It is registered, and topics are created on it, by requests to the active controller. A port of this process
+accepts connections for it: at one that refuses them, a controller of ours would take it for ended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import closing
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from typing import Any
 
 from pykafka_broker.client.addresses import parse_address
@@ -20,6 +22,7 @@ from pykafka_broker.testing.apache.broker import CLUSTER_ID
 from pykafka_broker.testing.apache.nodes import Nodes
 
 BROKER = 99
+HOST = "127.0.0.1"
 INCARNATION = bytes(range(16, 32))
 #: The session of the broker, which nothing keeps up.
 SESSION = {"broker.session.timeout.ms": "600000"}
@@ -41,13 +44,21 @@ def ask(nodes: Nodes, request: Any, is_answer: Callable[[Any], bool]) -> Any:
     return answers[-1]
 
 
-def register(nodes: Nodes) -> None:
+@contextmanager
+def registered(nodes: Nodes) -> Iterator[None]:
+    """With the broker registered and unfenced."""
+    with socket.create_server((HOST, 0)) as listener:
+        register(nodes, listener.getsockname()[1])
+        yield
+
+
+def register(nodes: Nodes, port: int) -> None:
     """Register the broker, and have it unfenced."""
     request = registering.BrokerRegistrationRequest(
         broker_id=BROKER,
         cluster_id=CLUSTER_ID,
         incarnation_id=INCARNATION,
-        listeners=[registering.Listener(name="PLAINTEXT", host="127.0.0.1", port=1, security_protocol=0)],
+        listeners=[registering.Listener(name="PLAINTEXT", host=HOST, port=port, security_protocol=0)],
         features=[
             registering.Feature(
                 name=name,

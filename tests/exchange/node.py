@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -47,6 +48,8 @@ ALWAYS_SAID = (
     r"\[BrokerLifecycleManager id=1\] .*",
     r"\[NodeToControllerChannelManager .*",
     r"\[QuorumController id=1\] Performing controller activation\..*",
+    # A controller that registers itself between its election and its first record; it tries again.
+    r"Unexpected error handling request RequestHeader\(apiKey=CONTROLLER_REGISTRATION,.*NotControllerException",
 )
 
 
@@ -109,6 +112,14 @@ class Node(ApacheBroker):
             return log.read().decode(errors="replace").splitlines()
 
     def complaints(self) -> list[str]:
-        """WARN and ERROR lines of the last process, without those that every start has."""
-        said = [line for line in self.log_lines() if re.search(r"\] (WARN|ERROR|FATAL|CRITICAL) ", line)]
+        """WARN and ERROR lines of the last process, each with the line behind it, which names the exception.
+
+        Those that every start has are left out.
+        """
+        lines = [*self.log_lines(), ""]
+        said = [
+            f"{line} {behind}"
+            for line, behind in pairwise(lines)
+            if re.search(r"\] (WARN|ERROR|FATAL|CRITICAL) ", line)
+        ]
         return [line for line in said if not any(re.search(known, line) for known in ALWAYS_SAID)]

@@ -114,7 +114,7 @@ def described(node: Node) -> dict[str, list[tuple[str, int, bool, bool]]]:
     }
 
 
-@pytest.mark.parametrize("software", ["apache", "ours"])
+@pytest.mark.parametrize("software", [pytest.param("apache", marks=pytest.mark.slow), "ours"])
 def test_apaches_admin_client_moves_a_partition(node: Node, software: Software) -> None:
     with node.running(software):
         fill(node)
@@ -131,8 +131,15 @@ def test_apaches_admin_client_moves_a_partition(node: Node, software: Software) 
     assert place(node).parent == wanted
 
 
-@pytest.mark.parametrize("is_killed", [False, True], ids=["stopped", "killed"])
-@pytest.mark.parametrize("software", ["apache", "ours"])
+@pytest.mark.parametrize(
+    ("software", "is_killed"),
+    [
+        pytest.param("apache", True, id="apache-killed"),
+        pytest.param("ours", True, id="ours-killed"),
+        pytest.param("apache", False, id="apache-stopped", marks=pytest.mark.slow),
+        pytest.param("ours", False, id="ours-stopped", marks=pytest.mark.slow),
+    ],
+)
 def test_a_move_begun_by_one_is_brought_to_its_end_by_the_other(
     node: Node, software: Software, is_killed: bool
 ) -> None:

@@ -8,10 +8,11 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
-from interop import disk_diff, dump_check, spark, tools, upstream
+from interop import cluster_tools, disk_diff, dump_check, spark, tools, upstream
 from interop.clients import connect
 from interop.clients.client import Client
 from interop.clients.driven import ToolchainMissingError
@@ -21,7 +22,9 @@ from interop.exactly_once import copying, lane, streams
 from interop.matrix_result import STORED, STORED_SPARK, MatrixResult, load
 from interop.run import load_matrix, row, run_matrix
 from interop.scenarios import data, groups
-from interop.world import MAKER, World
+from interop.several_nodes import ChangingNodes, SeveralNodes
+from interop.spark import rolling_restarts
+from interop.world import MAKER, Broker, World
 from pykafka_broker.testing.apache.broker import ApacheBroker
 from pykafka_broker.testing.apache.jars import VERSION, ApacheUnavailableError, libs
 from pykafka_broker.testing.cache import CACHE
@@ -39,8 +42,16 @@ PROPERTIES = {
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m interop", description=__doc__)
-    parser.add_argument("--broker", choices=["ours", "apache"], default="ours")
+    parser.add_argument(
+        "--broker",
+        choices=["ours", "apache", "changing"],
+        default="ours",
+        help="changing: three nodes of Apache Kafka that become ours one at a time, and go back",
+    )
     parser.add_argument("--lanes", default=",".join(LANES), help="of %(default)s")
+    parser.add_argument(
+        "--nodes", type=int, choices=(1, 3), default=1, help="clients, copies, spark, streams"
+    )
     parser.add_argument("--clients", help="of the clients in matrix.toml, comma separated")
     parser.add_argument("--only", default="", help="scenarios and stories whose name holds this text")
     parser.add_argument(
@@ -54,7 +65,12 @@ def options() -> argparse.Namespace:
         asked = [part for part in (getattr(chosen, name) or "").split(",") if part]
         if unknown := [part for part in asked if part not in there_are]:
             parser.error(f"unknown {name}: {', '.join(unknown)} (there are {', '.join(there_are)})")
-    if not any(chosen.only in title for title in titles(chosen.lanes.split(","))):
+    lanes = chosen.lanes.split(",")
+    if chosen.nodes > 1 and not set(lanes) <= OF_NODES:
+        parser.error(f"several nodes are for the lanes {', '.join(sorted(OF_NODES))}")
+    if chosen.broker == "changing" and chosen.nodes == 1:
+        parser.error("one node alone is not replaced under load: --nodes 3")
+    if not any(chosen.only in title for title in titles(lanes)):
         parser.error(f"no scenario or story of these lanes has {chosen.only!r} in its name")
     return chosen
 
@@ -85,6 +101,23 @@ def say(line: str) -> None:
 
 
 def clients_lane(chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]:
+    if chosen.nodes == 1:
+        return run_clients(chosen, broker)
+    with several(chosen)(PROPERTIES, None) as nodes:
+        failures = run_clients(chosen, nodes)
+        if failures:
+            say(f"the logs of the nodes are in {nodes.keep_logs(CACHE / 'interop-nodes')}")
+    return failures
+
+
+def several(chosen: argparse.Namespace) -> Callable[[Mapping[str, str], Path | None], SeveralNodes]:
+    """Makes the nodes that were asked for, with these properties and in this folder."""
+    if chosen.broker == "changing":
+        return partial(ChangingNodes, chosen.nodes)
+    return partial(SeveralNodes, chosen.broker, chosen.nodes)
+
+
+def run_clients(chosen: argparse.Namespace, broker: Broker) -> list[str]:
     names, scenarios = load_matrix()
     wanted = [name for name in names if not chosen.clients or name in chosen.clients.split(",")]
     chosen_scenarios = [scenario for scenario in scenarios if chosen.only in scenario.name]
@@ -128,6 +161,9 @@ def spark_lane(chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]:
     say("Spark")
     names = [release.name for release in spark.RELEASES]
     wanted = [name for name in names if not chosen.clients or name in chosen.clients.split(",")]
+    if chosen.nodes > 1:
+        failed, missing = rolling_restarts.run(lambda: several(chosen)(PROPERTIES, None), wanted, say)
+        return absent(chosen, missing) + failed
     by_release, missing = spark.run_releases(broker, wanted, say)
     if chosen.store:
         cells = {
@@ -157,6 +193,15 @@ def tools_lane(_chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]:
             world.tools_version = version
             failures += tools.run(world, say)
     return failures
+
+
+def cluster_tools_lane(chosen: argparse.Namespace, _broker: BrokerProcess) -> list[str]:
+    """Clusters of its own."""
+    if missing := java_is_missing():
+        say(f"without the Java tools: {missing}")
+        return []
+    say("Java command-line tools, with several nodes")
+    return cluster_tools.run("ours" if chosen.broker == "ours" else "apache", say)
 
 
 def dump_lane(_chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]:
@@ -198,13 +243,15 @@ def exactly_once_lane(stories: Sequence[lane.Story]) -> Lane:
             say(f"without Kafka's programs: {missing}")
             return []
         say("exactly once, with kills of broker and programs")
+        if chosen.nodes > 1:
+            return lane.run(stories, several(chosen), chosen.only, say)
         return lane.run(stories, type(broker), chosen.only, say)
 
     return run_stories
 
 
 @contextmanager
-def world_of(broker: BrokerProcess, clients: dict[str, Client]) -> Iterator[World]:
+def world_of(broker: Broker, clients: dict[str, Client]) -> Iterator[World]:
     try:
         yield World(broker, clients)
     finally:
@@ -214,12 +261,16 @@ def world_of(broker: BrokerProcess, clients: dict[str, Client]) -> Iterator[Worl
 
 Lane = Callable[[argparse.Namespace, BrokerProcess], list[str]]
 
+#: The lanes that `--nodes` is for.
+OF_NODES = {"clients", "copies", "spark", "streams"}
+
 STORIES: dict[str, Sequence[lane.Story]] = {"copies": copying.STORIES, "streams": streams.STORIES}
 
 LANES: dict[str, Lane] = {
     "clients": clients_lane,
     "spark": spark_lane,
     "tools": tools_lane,
+    "cluster-tools": cluster_tools_lane,
     "dump": dump_lane,
     "disk": disk_lane,
     "upstream": upstream_lane,
@@ -234,16 +285,19 @@ def main() -> int:
     if os.environ.get("CI") and (missing := java_is_missing()):
         print(f"on CI every lane has to run: {missing}")
         return 1
-    kind = {"ours": PykafkaNode, "apache": ApacheBroker}[chosen.broker]
+    broker = PykafkaNode(PROPERTIES) if chosen.broker == "ours" else ApacheBroker(PROPERTIES)
     failures: list[str] = []
-    with kind(PROPERTIES) as broker:
+    with closing(broker):
+        if chosen.nodes == 1:
+            broker.start()
         for lane in chosen.lanes.split(","):
             failures += LANES[lane](chosen, broker)
-        if failures:
+        if failures and broker.log_file.exists():
             kept = shutil.copy(broker.log_file, CACHE / f"interop-{broker.name}.log")
+            say(f"the broker's log is in {kept}")
     for failure in failures:
         print(f"\nFAILED {failure}")
-    print(f"\n{len(failures)} failures" + (f"; the broker's log is in {kept}" if failures else ""))
+    print(f"\n{len(failures)} failures")
     return 1 if failures else 0
 
 

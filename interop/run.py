@@ -72,7 +72,7 @@ def run_cell(world: World, scenario: Scenario, client: Client, results: Results)
     except Exception as error:
         where = traceback.format_exc(limit=-4)
         results.failures.append(f"{scenario.title} with {client.name}: {error}\n{where}")
-        if world.broker.process is None:
+        if not world.broker.is_running:
             world.broker.start()
         return f"fails: {str(error).partition(chr(10))[0]}"
     return "pass"

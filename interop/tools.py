@@ -150,7 +150,7 @@ def offsets_are_reset_in_every_form(world: World) -> None:
     )
     lands(3, "--to-current")
     lands(0, "--by-duration", "P20000D")
-    plan = world.broker.folder / "reset-plan.csv"
+    plan = world.process.folder / "reset-plan.csv"
     plan.write_text(f"{topic},0,6\n")
     lands(6, "--from-file", str(plan), where=())
     lands(10, "--to-offset", "1000000", where=("--topic", f"{topic}:0"))
@@ -214,7 +214,7 @@ def topic_and_broker_configs_are_changed(world: World) -> None:
 
 def records_are_deleted_up_to_an_offset(world: World) -> None:
     topic = filled(world, 5)
-    wanted = world.broker.folder / "delete-records.json"
+    wanted = world.process.folder / "delete-records.json"
     wanted.write_text(
         json.dumps({"version": 1, "partitions": [{"topic": topic, "partition": 0, "offset": 3}]})
     )
@@ -281,7 +281,7 @@ def partitions_elect_their_leaders(world: World) -> None:
         assert elected.split("\n") == [f"Valid replica already elected for partitions {topic}-1", ""], elected
     everything = ("--election-type", "preferred", "--all-topic-partitions")
     assert tool(world, "LeaderElectionCommand", *everything) == ""
-    wanted = world.broker.folder / "elections.json"
+    wanted = world.process.folder / "elections.json"
     partitions = [{"topic": topic, "partition": partition} for partition in (0, 1, 7)]
     wanted.write_text(json.dumps({"partitions": partitions}))
     refused = tool(
@@ -324,11 +324,11 @@ def reassign(
 ) -> str:
     arguments = [action]
     if plan is not None:
-        file = world.broker.folder / "reassignment.json"
+        file = world.process.folder / "reassignment.json"
         file.write_text(json.dumps(plan))
         arguments += ["--reassignment-json-file", str(file)]
     if topics:
-        file = world.broker.folder / "topics.json"
+        file = world.process.folder / "topics.json"
         file.write_text(json.dumps({"version": 1, "topics": [{"topic": topics}]}))
         arguments += ["--topics-to-move-json-file", str(file), "--broker-list", brokers]
     command = "reassign.ReassignPartitionsCommand"
@@ -378,7 +378,7 @@ def the_folder_is_described_and_its_metadata_browsed(world: World) -> None:
     topic = world.topic(client(world))
     with tempfile.TemporaryDirectory(prefix="metadata-") as folder:
         copied = Path(folder, f"{METADATA_TOPIC}-0")
-        shutil.copytree(world.broker.data_dir / copied.name, copied)
+        shutil.copytree(world.process.data_dir / copied.name, copied)
         # The snapshot that formatting leaves holds no metadata, for which the shell would wait.
         snapshots = [file for file in copied.glob("*.checkpoint") if int(file.stem.split("-")[0])]
         browsed = (*copied.glob("*.log"), *sorted(snapshots)[-1:])
@@ -393,7 +393,7 @@ def the_folder_is_described_and_its_metadata_browsed(world: World) -> None:
         properties.write_text(
             "process.roles=broker,controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
             "controller.quorum.bootstrap.servers=127.0.0.1:1\nlisteners=PLAINTEXT://:0,CONTROLLER://:1\n"
-            f"log.dirs={world.broker.data_dir}\n"
+            f"log.dirs={world.process.data_dir}\n"
         )
         described = run_tool("kafka.tools.StorageTool", "info", "-c", str(properties))
         assert re.search(r"Found metadata: .*cluster\.id=\S{22}, .*node\.id=1", described), described

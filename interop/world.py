@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, Self
 
 from interop.clients import connect
 from interop.clients.client import Client, Refused
@@ -19,15 +21,52 @@ MAKER = "kafka-python"
 _numbers = itertools.count(1)
 
 
+class Broker(Protocol):
+    """One process, or several nodes of which one ends. Started by `with`."""
+
+    #: Also for the files of programs that use it.
+    folder: Path
+
+    @property
+    def address(self) -> str:
+        """Of all nodes, separated by commas."""
+
+    @property
+    def pid(self) -> int:
+        """Another number after each start."""
+
+    @property
+    def is_running(self) -> bool: ...
+
+    def kill(self) -> None: ...
+
+    def start(self) -> float: ...
+
+    def restart(self) -> None: ...
+
+    def log_tail(self) -> str:
+        """The end of its log."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc_info: object) -> None: ...
+
+
 @dataclass
 class World:
-    broker: BrokerProcess
+    broker: Broker
     clients: dict[str, Client]
     #: Distinguishes the names of this run from those of another one on the same broker.
     run: int = field(default_factory=lambda: int(time.time()))
     #: Of Kafka's command-line tools.
     tools_version: str = VERSION
     _maker: tuple[int, Client] | None = None
+
+    @property
+    def process(self) -> BrokerProcess:
+        """The broker of a world that has just one."""
+        assert isinstance(self.broker, BrokerProcess), "this needs one broker"
+        return self.broker
 
     @property
     def maker(self) -> Client:

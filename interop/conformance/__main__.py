@@ -10,10 +10,10 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Container
+from collections.abc import Callable, Container, Sequence
 from fnmatch import fnmatchcase
 
-from interop.conformance import data_walk, results, table
+from interop.conformance import clusters, data_walk, results, table
 from interop.conformance.conversation import Case, cases
 from interop.conformance.play import (
     OUR_SETTINGS,
@@ -27,6 +27,7 @@ from interop.conformance.play import (
     stale,
     unnoticed,
 )
+from pykafka_broker.testing.cache import CACHE
 from pykafka_broker.testing.processes import PykafkaNode
 
 #: Differences of one conversation that are printed; all are stored.
@@ -48,6 +49,13 @@ def options() -> argparse.Namespace:
         help=f"random walks of the data path from --seed on; {data_walk.WALKS} if all conversations are held",
     )
     parser.add_argument("--dry", action="store_true", help="store nothing and leave the page alone")
+    parser.add_argument(
+        "--nodes",
+        type=int,
+        choices=(1, 3),
+        default=1,
+        help="3: with clusters of three nodes, of which one is killed meanwhile; stores nothing",
+    )
     parser.add_argument("--words", action="store_true", help="tell other words in error messages as well")
     parser.add_argument("--sabotage", action="store_true", help="only prove that every one of them can fail")
     parser.add_argument("--table", action="store_true", help="only write the page from what is stored")
@@ -89,6 +97,28 @@ def report(result: Result, told: Container[Verdict]) -> None:
         print("\n".join(lines), flush=True)
 
 
+def with_several_nodes(playing: Sequence[Case], tell: Callable[[Result], None]) -> int:
+    """Hold them with clusters; 1 if something differs."""
+    began = time.monotonic()
+    with clusters.both_clusters({}) as (apache, ours):
+        came_out = clusters.run_with_a_kill(playing, apache, ours, tell, lambda line: print(line, flush=True))
+        wrong = [result for result in came_out if not clusters.is_fine(result)]
+        if wrong:
+            print(f"the logs of our nodes are in {ours.several.keep_logs(CACHE / 'conformance-nodes')}")
+    counts = table.totals(results.merge({}, came_out))
+    print(f"{table.summary(counts)}, in {time.monotonic() - began:.0f} s")
+    otherwise = sorted(
+        {result.case.conversation.id for result in came_out if result.problem}
+        - {result.case.conversation.id for result in wrong}
+    )
+    if otherwise:
+        print(f"alike on both sides, but otherwise than with one node: {', '.join(otherwise)}")
+    left_out = len(playing) - len(came_out)
+    if left_out:
+        print(f"{left_out} were not held: they are about one node, or have settings of their own")
+    return 1 if wrong else 0
+
+
 def main() -> int:
     asked = options()
     if asked.table:
@@ -110,6 +140,8 @@ def main() -> int:
         return 1 if found else 0
     told = set(Verdict) - {Verdict.EQUAL} if asked.words else {Verdict.DIFFERENT, Verdict.BROKEN}
     print(f"{len(playing)} conversations", flush=True)
+    if asked.nodes > 1:
+        return with_several_nodes(playing, lambda result: report(result, told))
     came_out = []
     for settings, group in groups:
         with both_brokers(settings) as (apache, ours):

@@ -228,10 +228,8 @@ ACCEPTED: tuple[Accepted, ...] = (
             f"{CONFIGS}.listener.security.protocol.map.synonyms.0.value": EVERY_PROTOCOL,
             f"{CONFIGS}.listener.security.protocol.map.synonyms.0.source": "5",
             f"{CONFIGS}.listener.security.protocol.map.synonyms.1": MISSING,
-            f"{CONFIGS}.listeners.value": '"PLAINTEXT://<address>"',
-            f"{CONFIGS}.listeners.synonyms.0.value": '"PLAINTEXT://<address>"',
         },
-        "The two brokers of the run have listeners of their own, and ours needs none for its controller.",
+        "The run tells Apache Kafka what to advertise and how its brokers talk; ours needs neither.",
     ),
     Accepted(
         "no listener for the controller",
@@ -407,5 +405,66 @@ ACCEPTED: tuple[Accepted, ...] = (
         {"1 AddPartitionsToTxn v*": '"answered"'},
         "Apache Kafka never answers a broker that asks about no transactions at all. Here the answer is as "
         "empty as the question.",
+    ),
+)
+
+#: The same where each side is a cluster of three nodes (`clusters.py`), beside those of `ACCEPTED`.
+OF_SEVERAL_NODES: tuple[Accepted, ...] = (
+    Accepted(
+        "each cluster elects its own controller",
+        "*_listener_of_controllers_*",
+        {"*.current_leader.leader_id": "[123]"},
+        "Which of the three controllers leads is decided by the first of them that stands for election.",
+        apache="[123]",
+    ),
+    Accepted(
+        "new partitions are placed at random",
+        "create_topics/*",
+        {
+            "*.partitions.*.leader_id": "[123]",
+            "*.partitions.*.replica_nodes*": "*[123]*",
+            "*.partitions.*.isr_nodes*": "*[123]*",
+        },
+        "Where a request does not say where replicas stand, both controllers draw the first node.",
+    ),
+    Accepted(
+        "replicas stand in the ISR in the order in which they joined",
+        "*",
+        {"*.isr_nodes.order": "*[123]*"},
+        "A node that was killed joins last, unless it was back before it had left.",
+        apache="*[123]*",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class OneNode:
+    """Conversations that are not held with several nodes."""
+
+    conversations: str
+    reason: str
+
+    def concerns(self, case: Case) -> bool:
+        return fnmatchcase(case.conversation.id, self.conversations)
+
+
+PLACED_AT_RANDOM = "The controller of Apache Kafka draws the node of a new partition, and so who leads it."
+
+FIRST_PARTITION = "It needs a broker that leads the first partition of __consumer_offsets."
+
+ONE_NODE: tuple[OneNode, ...] = (
+    OneNode("delete_records/an_internal_topic", FIRST_PARTITION),
+    OneNode("produce/internal_topics_are_not_for_clients", FIRST_PARTITION),
+    OneNode("create_partitions/a_topic_grows_by_hand", "The replicas that it names are those of one node."),
+    OneNode(
+        "metadata/a_topic_that_differs_in_a_dot_alone_is_not_created",
+        "Its two names belong to different partitions of coordinators, and then differ in more than a dot.",
+    ),
+    OneNode("create_partitions/a_topic_grows", PLACED_AT_RANDOM),
+    OneNode("metadata/a_just_deleted_topic_is_unknown_before_it_is_created_again", PLACED_AT_RANDOM),
+    OneNode("metadata/more_partitions_are_seen", PLACED_AT_RANDOM),
+    OneNode("metadata/naming_an_unknown_topic_creates_it", PLACED_AT_RANDOM),
+    OneNode(
+        "describe_configs/loggers_of_another_broker", "The other broker is there, with loggers of its own."
     ),
 )

@@ -54,6 +54,8 @@ class Names:
     fixed: Mapping[str, str]
     #: The broker's own ports.
     ports: frozenset[int] = frozenset()
+    #: The ids of the nodes of a cluster; empty where there is one node, which is known to be 1.
+    nodes: frozenset[int] = frozenset()
     given: dict[tuple[str, Any], str] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     #: How the named ids look inside error messages.
@@ -127,6 +129,10 @@ def the_port(names: Names, kind: str, value: int) -> Any:
     return f"<{kind}>" if value in names.ports else value
 
 
+def any_node(names: Names, kind: str, value: int) -> Any:
+    return f"<{kind}>" if value in names.nodes else value
+
+
 def now(names: Names, kind: str, value: int) -> Any:
     age_ms = time.time() * 1000 - value
     return f"<{kind}>" if -CLOCK_TOLERANCE_MS < age_ms < LONGEST_RUN_MS else value
@@ -169,6 +175,12 @@ LEADER_EPOCH = Kind(
     an_epoch,
 )
 PORT = Kind("port", "a free port of the machine", "that it is a port of that broker", the_port)
+NODE = Kind(
+    "any node",
+    "of several nodes one is drawn for each answer",
+    "that it is one of them; with one node the id",
+    any_node,
+)
 TIME = Kind("now", "the broker's clock", "that it is a time in this run", now)
 METADATA_OFFSET = Kind(
     "metadata offset", "grows with every change of the cluster", "that it is not negative", not_negative
@@ -202,6 +214,8 @@ VOLATILE: dict[str, Kind] = {
     "cluster_id": CLUSTER_ID,
     "replica_directory_id": DIRECTORY_ID,
     "port": PORT,
+    "MetadataResponse.controller_id": NODE,
+    "DescribeClusterResponse.controller_id": NODE,
     "log_append_time_ms": TIME,
     "ListOffsetsPartitionResponse.timestamp": TIME,
     "last_timestamp": TIME,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from interop import matrix_result
 from interop.conformance import results
-from interop.conformance.accepted import ACCEPTED
+from interop.conformance.accepted import ACCEPTED, OF_SEVERAL_NODES
 from interop.conformance.apis import FILES
 from interop.conformance.conversation import api_title
 from interop.conformance.normalise import (
@@ -121,6 +121,7 @@ def on_purpose(outcomes: Outcomes) -> list[str]:
             if (versions := versions_accepted(outcomes, api, entry.name))
         ]
         lines.append(f"| {entry.name} | {'; '.join(places)} | {entry.reason} |")
+    lines += [f"| {entry.name} | with several nodes | {entry.reason} |" for entry in OF_SEVERAL_NODES]
     return [*lines, ""]
 
 

@@ -12,6 +12,7 @@ import time
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, count
 from socket import MSG_PEEK
 from typing import Any, Final
 
@@ -36,8 +37,10 @@ from interop.conformance.wire import (
 from pykafka_broker.client.frames import correlation_id_of
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.fields import ZERO_UUID
+from pykafka_broker.protocol.java_hash import string_hash_abs
 from pykafka_broker.protocol.messages import API_NAMES, module_name
 from pykafka_broker.protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
@@ -110,9 +113,29 @@ class Transcript:
     error_spoilt: bool = False
 
 
+@dataclass(frozen=True)
+class Home:
+    """The node of a cluster that conversations are held with: it leads their partitions and coordinates their
+    groups and transactions.
+    """
+
+    address: str
+    #: Of the replicas of their topics the first leads, while it is there.
+    replicas: tuple[int, ...]
+    #: The partition of __consumer_offsets and __transaction_state that all their ids belong to, and how many
+    #: partitions these topics have.
+    partition: int
+    partitions: int
+
+    def named(self, name: str) -> str:
+        """`name`, or one like it that belongs to that partition."""
+        candidates = chain((name,), (f"{name}-{number}" for number in count(1)))
+        return next(each for each in candidates if string_hash_abs(each) % self.partitions == self.partition)
+
+
 @dataclass
 class Side:
-    """One of the two brokers."""
+    """One of the two brokers, or of the two clusters."""
 
     name: str
     address: str
@@ -123,6 +146,23 @@ class Side:
     controller_address: str | None = None
     #: Spoil every compared answer, to see the conversation fail (`sabotage.py`).
     sabotaged: bool = False
+    #: Makes the names of a conversation that is held again other ones: what it left behind may differ.
+    salt: str = ""
+    #: In a cluster: conversations are spread over them.
+    homes: tuple[Home, ...] = ()
+    #: In a cluster: finds the listener of the controller that leads by now.
+    active_controller: Callable[[], str] | None = None
+
+    @property
+    def nodes(self) -> frozenset[int]:
+        """The ids of a cluster's nodes."""
+        return frozenset(node for home in self.homes for node in home.replicas)
+
+    def home_of(self, subject: Subject) -> Home | None:
+        """Where this conversation is held in a cluster."""
+        if not self.homes:
+            return None
+        return self.homes[zlib.crc32(f"{subject.id} v{subject.version}".encode()) % len(self.homes)]
 
 
 @dataclass(frozen=True)
@@ -157,8 +197,10 @@ class Talk:
         self.subject = subject
         self.side = side
         self.transcript = transcript if transcript is not None else Transcript()
-        self.names = names or Names(side.fixed, side.ports)
-        self.wire = Wire.to(address or side.address, client_id)
+        self.names = names or Names(side.fixed, side.ports, side.nodes)
+        self.home = side.home_of(subject)
+        self._address = self.home.address if self.home else side.address
+        self.wire = Wire.to(address or self._address, client_id)
         self.opened: list[Talk] = []
         self.created: list[str] = []
 
@@ -171,7 +213,13 @@ class Talk:
 
     def name(self, label: str = "topic") -> str:
         """A name of this conversation's own: the same with both brokers, another at each version."""
-        return f"{label}-{zlib.crc32(self.subject.id.encode()):08x}-v{self.version}"
+        name = f"{label}-{zlib.crc32((self.subject.id + self.side.salt).encode()):08x}-v{self.version}"
+        return self.home.named(name) if self.home else name
+
+    @property
+    def coordinators_partition(self) -> int:
+        """The partition of __consumer_offsets and __transaction_state that its names belong to."""
+        return self.home.partition if self.home else 0
 
     # ---- asking ----
 
@@ -251,7 +299,8 @@ class Talk:
 
     def controllers(self) -> Talk:
         """A connection of the same conversation to the listener of controllers."""
-        address = self.side.controller_address
+        find = self.side.active_controller
+        address = find() if find else self.side.controller_address
         if address is None:
             raise SetUpError(f"{self.side.name} has no listener of controllers")
         other = Talk(self.subject, self.side, transcript=self.transcript, names=self.names, address=address)
@@ -316,11 +365,17 @@ class Talk:
     ) -> Topic:
         """A new topic whose partitions all have leaders; it is deleted when the conversation ends."""
         name = name or self.name(label)
+        # Each partition is led at home.
+        replicas = list(self.home.replicas) if self.home else []
+        placed = [
+            CreatableReplicaAssignment(partition_index=index, broker_ids=replicas)
+            for index in range(partitions if replicas else 0)
+        ]
         new = CreatableTopic(
             name=name,
-            num_partitions=partitions,
-            replication_factor=1,
-            assignments=[],
+            num_partitions=-1 if placed else partitions,
+            replication_factor=-1 if placed else 1,
+            assignments=placed,
             configs=[CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()],
         )
         created = self.do(CreateTopicsRequest(topics=[new], timeout_ms=10_000, validate_only=False))
@@ -363,7 +418,7 @@ class Talk:
         """Delete the topics of the conversation, as far as they are still there."""
         names = [name for each in (self, *self.opened) for name in each.created]
         if names:
-            wire = Wire.to(self.side.address, "conformance")
+            wire = Wire.to(self._address, "conformance")
             topics = [DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in names]
             wire.send(DeleteTopicsRequest(topics=topics, topic_names=[], timeout_ms=10_000), 6)
             wire.receive()

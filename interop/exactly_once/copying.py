@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from interop.exactly_once import topics
+from interop.exactly_once.lane import Kind, Story
 from interop.exactly_once.program import Program, StoryError, until
+from interop.world import Broker
 from pykafka_broker.testing.apache.jars import libs
-from pykafka_broker.testing.processes import BrokerProcess
 
 PARTITIONS = 3
 MESSAGES = 20_000
@@ -31,17 +32,17 @@ PROPERTIES = {
 
 
 @contextmanager
-def stage(kind: type[BrokerProcess]) -> Iterator[BrokerProcess]:
+def stage(kind: Kind) -> Iterator[Broker]:
     with kind(PROPERTIES) as broker:
         topics.create(broker.address, PARTITIONS, "input", "output")
         yield broker
 
 
-def tool(broker: BrokerProcess, name: str, main_class: str, *arguments: str) -> Program:
+def tool(broker: Broker, name: str, main_class: str, *arguments: str) -> Program:
     return Program(name, broker.folder, [libs()], f"org.apache.kafka.tools.{main_class}", arguments)
 
 
-def kill_and_start(broker: BrokerProcess) -> None:
+def kill_and_start(broker: Broker) -> None:
     broker.kill()
     broker.start()
 
@@ -57,7 +58,7 @@ def events(program: Program, name: str) -> list[dict[str, object]]:
     return found
 
 
-def what_was_acknowledged_is_there_once(kind: type[BrokerProcess]) -> str:
+def what_was_acknowledged_is_there_once(kind: Kind) -> str:
     """VerifiableProducer does not send again: what it was told is there, and there once."""
     with stage(kind) as broker:
         arguments = ("--topic", "input", "--max-messages", str(MESSAGES), "--throughput", "2000")
@@ -91,7 +92,7 @@ def more_than_or_over(producer: Program, least: int) -> Callable[[], bool]:
     return lambda: acknowledged(producer) > least or producer.status is not None
 
 
-def copies_of_partitions_equal_them(kind: type[BrokerProcess]) -> str:
+def copies_of_partitions_equal_them(kind: Kind) -> str:
     """One copier for each partition, none of them in a group's membership."""
     with stage(kind) as broker:
         fill(broker)
@@ -103,7 +104,7 @@ def copies_of_partitions_equal_them(kind: type[BrokerProcess]) -> str:
         return f"{check_copy(broker)} in {PARTITIONS} partitions; {counts}"
 
 
-def copies_by_members_of_a_group_equal_what_they_copy(kind: type[BrokerProcess]) -> str:
+def copies_by_members_of_a_group_equal_what_they_copy(kind: Kind) -> str:
     """Two copiers share the partitions in a group and commit with its metadata; one is killed and returns."""
     with stage(kind) as broker:
         fill(broker)
@@ -113,7 +114,7 @@ def copies_by_members_of_a_group_equal_what_they_copy(kind: type[BrokerProcess])
         return f"{check_copy(broker)} by 2 members; {counts}"
 
 
-def fill(broker: BrokerProcess) -> None:
+def fill(broker: Broker) -> None:
     sent = tool(
         broker,
         "producer",
@@ -126,7 +127,7 @@ def fill(broker: BrokerProcess) -> None:
     assert summary["acked"] == MESSAGES, summary
 
 
-def copier(broker: BrokerProcess, name: str, *arguments: str) -> Program:
+def copier(broker: Broker, name: str, *arguments: str) -> Program:
     return tool(
         broker,
         name,
@@ -138,7 +139,7 @@ def copier(broker: BrokerProcess, name: str, *arguments: str) -> Program:
     )
 
 
-def let_copy(broker: BrokerProcess, copiers: Sequence[Program]) -> str:
+def let_copy(broker: Broker, copiers: Sequence[Program]) -> str:
     """Until all have ended; the broker is killed now and then, and the first copier once."""
     chance = random.Random(6)
     kills = 0
@@ -185,7 +186,7 @@ def still_runs(program: Program) -> bool:
     return True
 
 
-def check_copy(broker: BrokerProcess) -> str:
+def check_copy(broker: Broker) -> str:
     source, copy = (topics.values(broker.address, topic) for topic in ("input", "output"))
     for partition, (wanted, got) in enumerate(zip(source, copy, strict=True)):
         found = difference(wanted, got)
@@ -208,7 +209,7 @@ def difference(wanted: Sequence[str], got: Sequence[str]) -> str:
     return "" if list(got) == list(wanted) else "in another order"
 
 
-def verify(broker: BrokerProcess, protocol: str, total: int) -> None:
+def verify(broker: Broker, protocol: str, total: int) -> None:
     """A member of a group, who reads committed records alone, counts the same."""
     settings = broker.folder / "verifier.properties"
     settings.write_text("isolation.level=read_committed\n")
@@ -226,7 +227,7 @@ def verify(broker: BrokerProcess, protocol: str, total: int) -> None:
     assert read == total, f"{protocol} verifier read {read} of {total}"
 
 
-STORIES: tuple[Callable[[type[BrokerProcess]], str], ...] = (
+STORIES: tuple[Story, ...] = (
     what_was_acknowledged_is_there_once,
     copies_of_partitions_equal_them,
     copies_by_members_of_a_group_equal_what_they_copy,

@@ -5,18 +5,25 @@ from __future__ import annotations
 import shutil
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
+from interop.world import Broker
 from pykafka_broker.testing.cache import CACHE
-from pykafka_broker.testing.processes import BrokerProcess
 
-Story = Callable[[type[BrokerProcess]], str]
+#: Makes a broker with these properties, to be started by `with`.
+Kind = Callable[[Mapping[str, str]], Broker]
+Story = Callable[[Kind], str]
 
 
 def run(
-    stories: Sequence[Story], kind: type[BrokerProcess], only: str, report: Callable[[str], None]
+    stories: Sequence[Story],
+    kind: Callable[[Mapping[str, str], Path], Broker],
+    only: str,
+    report: Callable[[str], None],
 ) -> list[str]:
+    """Run the stories with `only` in their titles, each with a broker of this kind; what failed."""
     failures = []
     for story in stories:
         title = title_of(story)
@@ -25,7 +32,8 @@ def run(
         started = time.monotonic()
         kept = CACHE / "exactly-once" / story.__name__
         try:
-            seen = story(keeping(kind, kept))
+            shutil.rmtree(kept, ignore_errors=True)
+            seen = story(partial(made, kind, kept))
         except Exception as error:
             failures.append(f"{title}: {error}\n{traceback.format_exc(limit=-3)}\nits files are in {kept}")
             report(f"{title:<64}FAIL")
@@ -39,12 +47,7 @@ def title_of(story: Story) -> str:
     return story.__name__.replace("_", " ")
 
 
-def keeping(kind: type[BrokerProcess], folder: Path) -> type[BrokerProcess]:
-    """Brokers of this kind whose folder is still there when they are closed."""
-
-    class Kept(kind):  # type: ignore[misc, valid-type]
-        def __init__(self, properties: dict[str, str]) -> None:
-            shutil.rmtree(folder, ignore_errors=True)
-            super().__init__(properties, folder)
-
-    return Kept
+def made(
+    kind: Callable[[Mapping[str, str], Path], Broker], folder: Path, properties: Mapping[str, str]
+) -> Broker:
+    return kind(properties, folder)

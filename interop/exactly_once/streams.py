@@ -9,15 +9,15 @@ second joins two tables by a foreign key.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from confluent_kafka import TopicPartition
 
 from interop.exactly_once import topics
+from interop.exactly_once.lane import Kind, Story
 from interop.exactly_once.program import Program, until
+from interop.world import Broker
 from pykafka_broker.testing.apache.jars import VERSION, fetched, libs
-from pykafka_broker.testing.processes import BrokerProcess
 
 #: Kafka Streams' own test programs; they run with Kafka's jars beside.
 PROGRAMS = Path(__file__).with_name("streams-programs.pom.xml")
@@ -47,13 +47,13 @@ def streams_programs() -> Path:
 
 
 def program(
-    broker: BrokerProcess, name: str, *arguments: str, test: str = "StreamsSmokeTest", level: str = "ERROR"
+    broker: Broker, name: str, *arguments: str, test: str = "StreamsSmokeTest", level: str = "ERROR"
 ) -> Program:
     main_class = f"org.apache.kafka.streams.tests.{test}"
     return Program(name, broker.folder, [libs(), streams_programs()], main_class, arguments, level=level)
 
 
-def the_smoke_test_counts_exactly(kind: type[BrokerProcess]) -> str:
+def the_smoke_test_counts_exactly(kind: Kind) -> str:
     with kind(PROPERTIES) as broker:
         topics.create(broker.address, PARTITIONS, *TOPICS)
         settings = broker.folder / "streams.properties"
@@ -97,7 +97,7 @@ def the_smoke_test_counts_exactly(kind: type[BrokerProcess]) -> str:
         return f"{', '.join(figures)}; broker killed 3 times, processors twice"
 
 
-def the_relational_smoke_test_joins_exactly(kind: type[BrokerProcess]) -> str:
+def the_relational_smoke_test_joins_exactly(kind: Kind) -> str:
     """Each processor is an application of its own, that makes all results; two are killed, a third is not."""
     with kind(PROPERTIES) as broker:
         topics.create(broker.address, PARTITIONS, *RELATIONAL_SOURCES, *RELATIONAL_RESULTS)
@@ -128,7 +128,7 @@ def the_relational_smoke_test_joins_exactly(kind: type[BrokerProcess]) -> str:
         return "broker killed twice, processors twice"
 
 
-def has_results(broker: BrokerProcess) -> bool:
+def has_results(broker: Broker) -> bool:
     return all(
         any(
             topics.end_offsets(
@@ -139,7 +139,7 @@ def has_results(broker: BrokerProcess) -> bool:
     )
 
 
-STORIES: tuple[Callable[[type[BrokerProcess]], str], ...] = (
+STORIES: tuple[Story, ...] = (
     the_smoke_test_counts_exactly,
     the_relational_smoke_test_joins_exactly,
 )

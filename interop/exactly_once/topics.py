@@ -15,7 +15,7 @@ QUIET = {"log_level": 0, "enable.metrics.push": False}
 
 def create(address: str, partitions: int, *names: str) -> None:
     admin = AdminClient({"bootstrap.servers": address, **QUIET})
-    for created in admin.create_topics([NewTopic(name, partitions, 1) for name in names]).values():
+    for created in admin.create_topics([NewTopic(name, partitions) for name in names]).values():
         created.result(30)
 
 

@@ -9,6 +9,7 @@ from interop.clients.client import Client, Record, Refused
 from interop.scenarios.data import expect, sample
 from interop.scenarios.groups import following
 from interop.world import World, eventually
+from pykafka_broker.client.addresses import parse_addresses
 from pykafka_broker.testing.processes import PING
 
 
@@ -64,7 +65,8 @@ def a_kill_loses_nothing_that_was_acknowledged(world: World, client: Client) -> 
 
 
 def two_hundred_connections_are_served_at_once(world: World, client: Client) -> None:
-    opened = [socket.create_connection(("127.0.0.1", world.broker.port), 10) for _ in range(200)]
+    address = parse_addresses(world.broker.address)[0]
+    opened = [socket.create_connection((address.host, address.port), 10) for _ in range(200)]
     try:
         for connection in opened:
             connection.sendall(PING)

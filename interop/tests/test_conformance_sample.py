@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from interop.conformance import results
+import pytest
+
+from interop.conformance import clusters, results
 from interop.conformance.conversation import cases
 from interop.conformance.play import Result, Verdict, both_brokers, run, sample
 from interop.conformance.results import Outcomes, verdict_of
 
 SIZE = 200
+#: Of those that are held with clusters; the clusters take most of the time.
+SIZE_WITH_CLUSTERS = 60
 
 
 #: `CONFORMANCE_SEED=2 pytest ...` takes another sample; all of them is what `make conformance` runs.
@@ -36,6 +40,7 @@ def surprises(came_out: list[Result], stored: Outcomes) -> list[Result]:
     ]
 
 
+@pytest.mark.slow
 def test_a_sample_of_conversations_ends_as_it_is_stored(kafka_jars: Path) -> None:
     """What comes out otherwise is played again: conversations wait for timeouts to run out, and on a busy
     machine one of the brokers may be late. Those that need brokers of their own are `make conformance`'s.
@@ -46,4 +51,16 @@ def test_a_sample_of_conversations_ends_as_it_is_stored(kafka_jars: Path) -> Non
         surprising = surprises(run(sample(declared, SEED, SIZE), apache, ours), stored)
         wrong = surprises(run([result.case for result in surprising], apache, ours), stored)
     told = [described(result, stored_verdict(stored, result)) for result in wrong]
+    assert not wrong, "\n".join([f"with CONFORMANCE_SEED={SEED}", *told])
+
+
+@pytest.mark.slow
+def test_a_sample_of_conversations_is_the_same_with_clusters_of_which_a_node_is_killed(
+    kafka_jars: Path,
+) -> None:
+    chosen = sample(cases(), SEED, SIZE_WITH_CLUSTERS)
+    with clusters.both_clusters({}) as (apache, ours):
+        came_out = clusters.run_with_a_kill(chosen, apache, ours, lambda _: None, print)
+    wrong = [result for result in came_out if not clusters.is_fine(result)]
+    told = [described(result, Verdict.EQUAL) for result in wrong]
     assert not wrong, "\n".join([f"with CONFORMANCE_SEED={SEED}", *told])

@@ -30,7 +30,7 @@ const ACKS = { all: -1, 1: 1, 0: 0 }
 
 const kafka = new Kafka({
   clientId: 'kafkajs',
-  brokers: [bootstrap],
+  brokers: bootstrap.split(','),
   logLevel: logLevel.NOTHING,
   retry: { initialRetryTime: 100, retries: 8 }
 })

@@ -14,7 +14,7 @@ const READ_UNCOMMITTED = 0
 const READ_COMMITTED = 1
 
 const connection = {
-  clientId: 'platformatic', bootstrapBrokers: [bootstrap], retries: 20, retryDelay: 200, metadataMaxAge: 100
+  clientId: 'platformatic', bootstrapBrokers: bootstrap.split(','), retries: 20, retryDelay: 200, metadataMaxAge: 100
 }
 // It retries much that is an answer, such as "unknown topic".
 const admin = new Admin({ ...connection, retries: 3 })

@@ -225,9 +225,10 @@ def a_classic_group_without_members_becomes_one_of_the_newer_kind(talk: Talk) ->
 
 @conversation(LATEST)
 def a_classic_group_of_consumers_is_upgraded_by_a_newer_member(talk: Talk) -> None:
-    group, topic = a_group(talk), talk.topic(partitions=2)
+    """Of another topic: which member gets which partition of the same one follows from their random ids."""
+    group, topic, another = a_group(talk), talk.topic(partitions=2), talk.topic("another", partitions=2)
     a_member(talk, group, protocols={"range": subscribed(b"", topic.name)}, share=assigned())
-    talk.ask(joining(group, "m", topic))
+    talk.ask(joining(group, "m", another))
 
 
 @conversation(LATEST)

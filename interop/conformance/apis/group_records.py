@@ -50,11 +50,13 @@ FETCH_VERSION = 12
 
 
 def records_of(talk: Talk, group: str) -> list[Record]:
-    """The group's records since the log began. Both brokers keep all groups in one partition."""
+    """The group's records since the log began."""
     found: list[Record] = []
     offset = 0
     while True:
-        asked = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=10_000_000)
+        asked = FetchPartition(
+            partition=talk.coordinators_partition, fetch_offset=offset, partition_max_bytes=10_000_000
+        )
         answer = talk.do(
             FetchRequest(
                 max_wait_ms=0,

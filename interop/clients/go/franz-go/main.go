@@ -45,7 +45,7 @@ var (
 )
 
 func connect(options ...kgo.Opt) (*kgo.Client, error) {
-	return kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(protocol.Bootstrap()), kgo.RetryTimeout(timeout)}, options...)...)
+	return kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(protocol.Bootstrap()...), kgo.RetryTimeout(timeout)}, options...)...)
 }
 
 func code(err error) (int, bool) {
@@ -375,7 +375,7 @@ func ended(commit kgo.TransactionEndTry) protocol.Op {
 
 func copied(q protocol.Copy) (any, error) {
 	session, err := kgo.NewGroupTransactSession(
-		kgo.SeedBrokers(protocol.Bootstrap()),
+		kgo.SeedBrokers(protocol.Bootstrap()...),
 		kgo.TransactionalID(q.TransactionalID),
 		kgo.ConsumerGroup(q.Group),
 		kgo.ConsumeTopics(q.Source),

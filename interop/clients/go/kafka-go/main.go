@@ -20,12 +20,12 @@ const timeout = 30 * time.Second
 
 var (
 	client = &kafka.Client{
-		Addr:    kafka.TCP(protocol.Bootstrap()),
+		Addr:    kafka.TCP(protocol.Bootstrap()...),
 		Timeout: timeout,
 		// Its admin answers from metadata of up to this age.
 		Transport: &kafka.Transport{MetadataTTL: 10 * time.Millisecond},
 	}
-	brokers = []string{protocol.Bootstrap()}
+	brokers = protocol.Bootstrap()
 
 	codecs = map[string]kafka.Compression{
 		"none": 0, "gzip": kafka.Gzip, "snappy": kafka.Snappy, "lz4": kafka.Lz4, "zstd": kafka.Zstd,
@@ -92,7 +92,7 @@ func produce(q protocol.Produce) (any, error) {
 		}
 	}
 	writer := &kafka.Writer{
-		Addr:  kafka.TCP(protocol.Bootstrap()),
+		Addr:  kafka.TCP(protocol.Bootstrap()...),
 		Topic: q.Topic,
 		Balancer: kafka.BalancerFunc(func(message kafka.Message, _ ...int) int {
 			return message.WriterData.(wanted).partition

@@ -10,11 +10,12 @@ import (
 	"os"
 	"runtime/debug"
 	"sort"
+	"strings"
 	"sync"
 )
 
-// Bootstrap is the address that the driver was started with.
-func Bootstrap() string { return os.Args[1] }
+// Bootstrap is the list of addresses that the driver was started with.
+func Bootstrap() []string { return strings.Split(os.Args[1], ",") }
 
 // Refused says that the broker answered with an error code, -1 that the client has lost its broker.
 type Refused struct {

@@ -1,0 +1,301 @@
+"""The same conversations with three nodes of Apache Kafka and with three of ours; one is killed meanwhile.
+
+Each conversation has a home: the node that leads the partitions of its topics and coordinates its groups and
+transactions. The topics, also __consumer_offsets and __transaction_state, have a replica on every node, and
+are laid out alike on both sides. The run has four parts: with all nodes; with the other two while a node is
+killed; with that node dead, whose conversations now have their home where its leadership went; and with all
+three again.
+
+What conversations expect is true of one node. Here the two sides are compared with each other alone: where
+Apache Kafka itself answers otherwise than one node does, ours has to do so as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from interop.conformance.accepted import ACCEPTED, OF_SEVERAL_NODES, ONE_NODE
+from interop.conformance.conversation import Case
+from interop.conformance.play import SETTINGS, Result, Verdict, ids_of, run
+from interop.conformance.talk import Home, Side
+from interop.several_nodes import REPLICATED, SeveralNodes, in_sync
+from pykafka_broker.client.addresses import parse_address
+from pykafka_broker.client.blocking import Connection
+from pykafka_broker.protocol.errors import ProtocolError
+from pykafka_broker.protocol.messages import create_topics as m
+from pykafka_broker.protocol.messages.elect_leaders import ElectLeadersRequest
+from pykafka_broker.protocol.messages.init_producer_id import InitProducerIdRequest
+from pykafka_broker.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+from pykafka_broker.testing.apache.nodes import Node, Software
+from pykafka_broker.testing.processes import BrokerError
+
+NODES = 3
+#: The node that is killed, on both sides.
+KILLED = 1
+#: One of so many conversations is held while it is killed.
+MEANWHILE = 10
+
+COMPACTED = {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"}
+#: One partition for each node, as their coordinators would create them.
+INTERNAL_TOPICS = {
+    "__consumer_offsets": COMPACTED,
+    "__transaction_state": {
+        "cleanup.policy": "compact",
+        "compression.type": "uncompressed",
+        "segment.bytes": "104857600",
+        "unclean.leader.election.enable": "false",
+        "min.insync.replicas": "2",
+    },
+}
+CLUSTER_SETTINGS = {
+    **SETTINGS,
+    **REPLICATED,
+    "offsets.topic.num.partitions": str(NODES),
+    "transaction.state.log.num.partitions": str(NODES),
+    # No live node is fenced on a loaded machine.
+    "broker.session.timeout.ms": "9000",
+    # Leaders go back when this run says so.
+    "auto.leader.rebalance.enable": "false",
+}
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The nodes of one side."""
+
+    name: str
+    several: SeveralNodes
+
+    @property
+    def side(self) -> Side:
+        """As conversations see it now. Raises BrokerError when it does not come to rest."""
+        nodes = list(self.several.nodes)
+        fixed: dict[str, str] = {}
+        for node in nodes:
+            told = f"of node {node.node_id}"
+            fixed[node.address] = f"<address {told}>"
+            fixed[node.controller_address] = f"<controller address {told}>"
+            fixed[str(node.data_dir)] = f"<log dir {told}>"
+            for text, name in ids_of(node.data_dir).items():
+                fixed[text] = name if name == "<cluster id>" else f"{name[:-1]} {told}>"
+        ports = frozenset(port for node in nodes for port in (node.port, node.controller_port))
+        homes = self._homes()
+        return Side(
+            self.name,
+            homes[0].address,
+            fixed,
+            ports,
+            None,
+            homes=homes,
+            active_controller=self._active_controller,
+        )
+
+    def _active_controller(self) -> str:
+        nodes = self.several.nodes
+        return nodes[nodes.leader()].controller_address
+
+    def lay_out(self) -> None:
+        """Create the internal topics: partition n is led by node n + 1."""
+        for name, configs in INTERNAL_TOPICS.items():
+            topic = m.CreatableTopic(
+                name=name,
+                num_partitions=-1,
+                replication_factor=-1,
+                assignments=[
+                    m.CreatableReplicaAssignment(partition_index=partition, broker_ids=replicas_of(partition))
+                    for partition in range(NODES)
+                ],
+                configs=[m.CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
+            )
+            request = m.CreateTopicsRequest(topics=[topic], timeout_ms=30_000, validate_only=False)
+            [created] = self._ask(request).topics
+            if created.error_code:
+                raise BrokerError(f"{name} is not created: {created}")
+        self.come_home()
+
+    def kill(self) -> None:
+        """Kill the node, and wait until others lead in its place."""
+        self.several.nodes[KILLED].kill()
+        self.several.nodes.comes(lambda: KILLED not in self._leaders().values(), "nobody took over")
+
+    def start_again(self) -> None:
+        self.several.nodes[KILLED].start()
+        self.come_home()
+
+    def come_home(self) -> None:
+        """Wait until all replicas are in sync, and have the first of each partition lead."""
+
+        def is_so() -> bool:
+            if not all(map(in_sync, self.several.nodes)):
+                return False
+            self._ask(ElectLeadersRequest(election_type=0, topic_partitions=None))
+            return self._leaders() == {
+                (name, partition): replicas_of(partition)[0]
+                for name in INTERNAL_TOPICS
+                for partition in range(NODES)
+            }
+
+        self.several.nodes.comes(is_so, "the first replicas do not lead")
+        self.several.nodes.comes(self._is_warm, "a node hands out no producer ids")
+
+    def _is_warm(self) -> bool:
+        """Whether each running node has producer ids to hand out: Apache Kafka's fetches some at the first
+        request.
+        """
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+        running = [node for node in self.several.nodes if node.is_running]
+        return not any(ask(node, request).error_code for node in running)
+
+    def _homes(self) -> tuple[Home, ...]:
+        leaders = self._leaders()
+        return tuple(
+            Home(
+                self.several.nodes[leaders["__consumer_offsets", partition]].address,
+                tuple(replicas_of(partition)),
+                partition,
+                NODES,
+            )
+            for partition in range(NODES)
+        )
+
+    def _leaders(self) -> dict[tuple[str, int], int]:
+        """The leaders of the internal topics on which all running nodes agree; nothing while they do not."""
+        running = [node for node in self.several.nodes if node.is_running]
+        found = [leaders_by(node) for node in running]
+        return found[0] if all(each == found[0] for each in found) else {("", 0): KILLED}
+
+    def _ask(self, request: Any) -> Any:
+        return ask(next(node for node in self.several.nodes if node.is_running), request)
+
+
+def ask(node: Node, request: Any) -> Any:
+    with closing(Connection(parse_address(node.address))) as connection:
+        return connection.send(request)
+
+
+def replicas_of(partition: int) -> list[int]:
+    return [(partition + step) % NODES + 1 for step in range(NODES)]
+
+
+def leaders_by(node: Node) -> dict[tuple[str, int], int]:
+    """The leaders of the internal topics as this node knows them."""
+    topics = [MetadataRequestTopic(name=name) for name in INTERNAL_TOPICS]
+    try:
+        answer: MetadataResponse = ask(node, MetadataRequest(topics=topics, allow_auto_topic_creation=False))
+    except (OSError, ProtocolError):
+        return {}
+    return {
+        (str(topic.name), partition.partition_index): partition.leader_id
+        for topic in answer.topics
+        for partition in topic.partitions
+    }
+
+
+@contextmanager
+def both_clusters(
+    settings: Mapping[str, str], folder: Path | None = None
+) -> Iterator[tuple[Cluster, Cluster]]:
+    """Three nodes of Apache Kafka and three of ours."""
+    with ExitStack() as stack:
+
+        def cluster(software: Software) -> Cluster:
+            properties = {**CLUSTER_SETTINGS, **settings}
+            own = folder / software if folder else None
+            made = Cluster(software, stack.enter_context(SeveralNodes(software, NODES, properties, own)))
+            made.lay_out()
+            return made
+
+        yield cluster("apache"), cluster("ours")
+
+
+def run_with_a_kill(
+    cases: Sequence[Case],
+    apache: Cluster,
+    ours: Cluster,
+    report: Callable[[Result], None],
+    say: Callable[[str], None],
+) -> list[Result]:
+    """Hold the conversations in four parts, as told at the top."""
+    kept = [case for case in cases if not is_of_one_node(case)]
+    last = [case for case in kept if case.conversation.last]
+    rest = [case for case in kept if not case.conversation.last]
+    homes = apache.side.homes
+    others = [
+        case
+        for case in rest
+        if not case.conversation.alone and apache.side.home_of(case.subject) != homes[KILLED - 1]
+    ]
+    meanwhile = set(others[::MEANWHILE])
+    parts = [[case for case in rest if case not in meanwhile][start::3] for start in range(3)]
+
+    def held(part: Sequence[Case], sides: tuple[Side, Side]) -> list[Result]:
+        accepted = (*ACCEPTED, *OF_SEVERAL_NODES)
+        return [seen_of_several(result) for result in run(part, *sides, accepted=accepted)]
+
+    def held_twice(part: Sequence[Case]) -> list[Result]:
+        """Those that differ are held again: on a busy machine one of the nodes may be late."""
+        sides = sides_of(both)
+        first = held(part, sides)
+        second = held([result.case for result in first if not is_fine(result)], salted(sides, "again"))
+        for result in second:
+            report(result)
+        fine = [result for result in first if is_fine(result)]
+        say(f"    {len(second)} differed and were held again: {sum(map(is_fine, second))} are equal now")
+        return fine + second
+
+    both = (apache, ours)
+    say(f"{len(parts[0])} with three nodes")
+    found = held_twice(parts[0])
+    say(f"{len(meanwhile)} while node {KILLED} is killed")
+    sides = sides_of(both)
+    with ThreadPoolExecutor(2) as killers:
+        killed = [killers.submit(cluster.kill) for cluster in both]
+        during = held(sorted(meanwhile, key=cases.index), salted(sides, "meanwhile"))
+        for each in killed:
+            each.result()
+    found += [result for result in during if is_fine(result)]
+    again = [result.case for result in during if not is_fine(result)]
+    say(f"{len(parts[1])} with node {KILLED} dead, and {len(again)} again that were disturbed by its end")
+    found += held_twice([*parts[1], *again])
+    with ThreadPoolExecutor(2) as starters:
+        for each in [starters.submit(cluster.start_again) for cluster in both]:
+            each.result()
+    say(f"{len(parts[2]) + len(last)} with three nodes again")
+    return found + held_twice([*parts[2], *last])
+
+
+def sides_of(both: tuple[Cluster, Cluster]) -> tuple[Side, Side]:
+    return both[0].side, both[1].side
+
+
+def salted(sides: tuple[Side, Side], salt: str) -> tuple[Side, Side]:
+    """The same, where conversations have other names."""
+    apache, ours = sides
+    return replace(apache, salt=salt), replace(ours, salt=salt)
+
+
+def is_fine(result: Result) -> bool:
+    return result.verdict not in (Verdict.DIFFERENT, Verdict.BROKEN)
+
+
+def is_of_one_node(case: Case) -> bool:
+    """Whether it can be held with one node only."""
+    return bool(case.conversation.settings) or any(entry.concerns(case) for entry in ONE_NODE)
+
+
+def seen_of_several(result: Result) -> Result:
+    """Where Apache Kafka does not do what one node does, what counts is that ours does the same."""
+    if result.verdict is not Verdict.BROKEN or "nothing is compared" in result.problem:
+        return result
+    if not result.of_value:
+        return replace(result, verdict=Verdict.EQUAL)
+    return replace(result, verdict=Verdict.DIFFERENT)

@@ -1,0 +1,61 @@
+"""How conversations are spread over the nodes of a cluster, and how they are judged there."""
+
+from __future__ import annotations
+
+from interop.conformance.clusters import NODES, is_of_one_node, replicas_of, seen_of_several
+from interop.conformance.compare import Difference
+from interop.conformance.conversation import Case, cases
+from interop.conformance.play import Result, Verdict
+from interop.conformance.talk import Home, Side, Subject
+from pykafka_broker.protocol.java_hash import string_hash_abs
+
+HOMES = tuple(
+    Home(f"127.0.0.1:{9092 + partition}", tuple(replicas_of(partition)), partition, NODES)
+    for partition in range(NODES)
+)
+
+
+def a_case() -> Case:
+    return cases()[0]
+
+
+def test_each_node_leads_one_of_three_partitions_and_follows_the_others() -> None:
+    assert [replicas_of(partition) for partition in range(3)] == [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
+
+
+def test_a_name_belongs_to_the_partition_of_the_home_of_its_conversation() -> None:
+    names = [home.named("group-0badcafe-v9") for home in HOMES]
+
+    assert [string_hash_abs(name) % NODES for name in names] == [0, 1, 2]
+    assert "group-0badcafe-v9" in names
+
+
+def test_conversations_are_spread_over_all_nodes_and_with_one_node_have_no_home() -> None:
+    cluster = Side("ours", HOMES[0].address, {}, frozenset(), homes=HOMES)
+    alone = Side("ours", HOMES[0].address, {}, frozenset())
+    subjects = [Subject("metadata", "metadata/a_conversation", version) for version in range(14)]
+
+    assert {cluster.home_of(subject) for subject in subjects} == set(HOMES)
+    assert {alone.home_of(subject) for subject in subjects} == {None}
+    assert cluster.nodes == {1, 2, 3}
+
+
+def test_what_apache_kafka_does_otherwise_with_several_nodes_must_be_the_same_with_ours() -> None:
+    otherwise = Result(a_case(), Verdict.BROKEN, problem="with Apache Kafka: 1 Metadata v0: no error")
+    other_value = Difference("1 Metadata v0.topics.0.error_code", "3", "0")
+    differs = Result(a_case(), Verdict.BROKEN, (other_value,), problem=otherwise.problem)
+    empty = Result(a_case(), Verdict.BROKEN, problem="nothing is compared in it")
+
+    assert [seen_of_several(result).verdict for result in (otherwise, differs, empty)] == [
+        Verdict.EQUAL,
+        Verdict.DIFFERENT,
+        Verdict.BROKEN,
+    ]
+
+
+def test_conversations_with_settings_of_their_own_are_held_with_one_node() -> None:
+    with_settings = [case for case in cases() if case.conversation.settings]
+
+    assert with_settings
+    assert all(map(is_of_one_node, with_settings))
+    assert not all(map(is_of_one_node, cases()))

@@ -7,11 +7,13 @@ import contextlib
 import statistics
 import sys
 from pathlib import Path
+from typing import get_args
 
-from bench import bare, load, spark_lane
+from bench import bare, cluster, load, spark_lane
 from bench.report import Report, plot
 from bench.rows import COORDINATION, NOT_FOR_KFAKE, ONCE, QUORUM, ROWS, Run
 from bench.systems import SYSTEMS, UnavailableError, describe_machine
+from pykafka_broker.testing.apache.nodes import Software
 from pykafka_broker.testing.processes import BrokerError
 
 #: Rows that a machine's own round trip bounds.
@@ -21,15 +23,22 @@ LATENCY_ROWS = {"ping", "ping16", "echo"}
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=(__doc__ or "").split(": ", 1)[1])
     parser.add_argument("--brokers", default=",".join(SYSTEMS), help="of %(default)s")
-    parser.add_argument("--rows", default=",".join(ROWS), help="of %(default)s, coordination or quorum")
+    every_row = (*ROWS, *cluster.ROWS)
+    parser.add_argument(
+        "--rows", default=",".join(every_row), help="of %(default)s, coordination, quorum or cluster"
+    )
     parser.add_argument("--scale", type=float, default=1.0, help="size of the load (default: %(default)s)")
     parser.add_argument("--repeat", type=int, default=1, help="measure each row so often and take the median")
     parser.add_argument("--output", type=Path, help="where to save the JSON (default: bench/results)")
     chosen = parser.parse_args()
-    for lane, rows in (("coordination", COORDINATION), ("quorum", QUORUM)):
-        names = ",".join(row.__name__ for row in rows)
-        chosen.rows = ",".join(names if row == lane else row for row in chosen.rows.split(","))
-    for name, known in (("brokers", SYSTEMS), ("rows", ROWS)):
+    lanes = {
+        "coordination": [row.__name__ for row in COORDINATION],
+        "quorum": [row.__name__ for row in QUORUM],
+        "cluster": list(cluster.ROWS),
+    }
+    asked_rows = chosen.rows.split(",")
+    chosen.rows = ",".join(",".join(lanes.get(row, [row])) for row in asked_rows)
+    for name, known in (("brokers", list(SYSTEMS)), ("rows", list(every_row))):
         asked = [part for part in getattr(chosen, name).split(",") if part]
         if unknown := [part for part in asked if part not in known]:
             parser.error(f"unknown {name}: {', '.join(unknown)} (there are {', '.join(known)})")
@@ -45,7 +54,7 @@ def measure(system: str, chosen: argparse.Namespace, report: Report) -> None:
         broker.start()
         run = Run(broker, chosen.scale, chosen.repeat)
         for name in chosen.rows:
-            if system == "kfake" and name in NOT_FOR_KFAKE:
+            if name not in ROWS or (system == "kfake" and name in NOT_FOR_KFAKE):
                 continue
             progress(f"{system}: {name}")
             try:
@@ -57,6 +66,24 @@ def measure(system: str, chosen: argparse.Namespace, report: Report) -> None:
                 continue
             for figure in results[0]:
                 values[f"{name}.{figure}"] = statistics.median(result[figure] for result in results)
+
+
+def measure_clusters(chosen: argparse.Namespace, report: Report) -> None:
+    """The rows of three nodes, in rounds: each system in its turn, so that all see the same machine."""
+    systems: list[Software] = [system for system in get_args(Software) if system in chosen.brokers]
+    for name in (row for row in chosen.rows if row in cluster.ROWS):
+        results: dict[Software, list[dict[str, float]]] = {system: [] for system in systems}
+        for turn in range(chosen.repeat):
+            for system in systems:
+                progress(f"{system}: {name}, round {turn + 1}")
+                try:
+                    results[system].append(cluster.ROWS[name](system, chosen.scale))
+                except Exception as error:
+                    report.failures[f"{system} {name}"] = f"{type(error).__name__}: {error}"
+        for system, rounds in results.items():
+            values = report.values.setdefault(system, {})
+            for figure in rounds[0] if rounds else ():
+                values[f"{name}.{figure}"] = statistics.median(result[figure] for result in rounds)
 
 
 def progress(text: str) -> None:
@@ -72,11 +99,13 @@ def main() -> int:
         report.machine["spark"] = spark_lane.version()
     if LATENCY_ROWS & set(chosen.rows):
         report.machine["bare round trip"] = bare.describe()
-    for system in chosen.brokers:
-        try:
-            measure(system, chosen, report)
-        except (UnavailableError, BrokerError) as error:
-            report.failures[system] = str(error)
+    if not ROWS.keys().isdisjoint(chosen.rows):
+        for system in chosen.brokers:
+            try:
+                measure(system, chosen, report)
+            except (UnavailableError, BrokerError) as error:
+                report.failures[system] = str(error)
+    measure_clusters(chosen, report)
     progress("")
     report.print()
     file = report.save(chosen.output)

@@ -1,7 +1,7 @@
 """The figures that the bench measures: one line per figure, with its floor and its aim.
 
-A bound is a ratio to another broker's figure of the same run: Apache Kafka's unless it says kfake's. The
-floor must be met; the aim is to be ahead of both.
+A bound is a ratio to another broker's figure of the same run: Apache Kafka's unless it says kfake's. A few
+are plain values in the unit of their figure. The floor must be met; the aim is to be ahead of both.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ from typing import Literal
 
 Values = dict[str, dict[str, float]]
 
+#: In the place of another broker: the bound is a value.
+ALONE = "alone"
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -18,6 +21,8 @@ class Bound:
     of: str = "apache"
 
     def __str__(self) -> str:
+        if self.of == ALONE:
+            return f"{self.ratio:g}"
         return f"{self.ratio:g}x" + ("" if self.of == "apache" else f" {self.of}")
 
 
@@ -34,7 +39,8 @@ class Figure:
         """Whether our figure keeps the bound; None where one of the two was not measured."""
         if bound is None:
             return None
-        mine, theirs = values.get("ours", {}).get(self.key), values.get(bound.of, {}).get(self.key)
+        mine = values.get("ours", {}).get(self.key)
+        theirs = 1.0 if bound.of == ALONE else values.get(bound.of, {}).get(self.key)
         if mine is None or theirs is None:
             return None
         return mine <= theirs * bound.ratio if self.better == "lower" else mine >= theirs * bound.ratio
@@ -54,6 +60,7 @@ def higher(key: str, title: str, unit: str, floor: Bound | None = None, aim: Bou
 
 
 X = Bound
+ONE_SECOND = Bound(1.0, ALONE)
 KFAKE = Bound(1.0, "kfake")
 
 FIGURES = (
@@ -157,5 +164,19 @@ FIGURES = (
     lower("quorum_idle.cpu", "quorum of 3, idle: processor", "% of a core", X(0.2)),
     lower("quorum_idle.memory", "  memory", "MB"),
     lower("quorum_start.seconds", "start of a voter with 100,000 metadata records", "s", X(1.0)),
+    lower("cluster_leader.seconds", "3 nodes: kill -9 of the leader to an ack", "s", X(0.5), ONE_SECOND),
+    lower("cluster_follower.seconds", "  kill -9 of a follower to an ack", "s", X(0.5), ONE_SECOND),
+    lower(
+        "cluster_controller.seconds", "  kill -9 of the active controller to an ack", "s", X(0.5), ONE_SECOND
+    ),
+    lower("cluster_move.seconds", "  longest gap of a leader's move", "s", X(0.5), ONE_SECOND),
+    lower("cluster_restart.seconds", "  longest gap of a rolling restart", "s", X(0.5), ONE_SECOND),
+    higher("cluster_produce.mb_s", "  produce 1 KB records to 3 replicas, acks=all", "MB/s", X(1.0)),
+    lower("cluster_produce.cpu", "  processor time of all nodes for it", "s/GB", X(0.6)),
+    higher("cluster_produce.acks_per_s", "  16 connections, one record each at a time", "acks/s", X(1.0)),
+    lower("cluster_produce.p99_ms", "  p99", "ms", X(1.0)),
+    lower("cluster_produce.memory", "  memory of a node after this", "MB", X(0.15)),
+    higher("cluster_catch_up.mb_s", "  catch-up of a follower that was away", "MB/s", X(1.0)),
+    lower("cluster_catch_up.seconds", "  the same in time", "s"),
     lower("stop.seconds", "clean stop", "s", X(0.5), X(0.2)),
 )

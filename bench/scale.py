@@ -1,0 +1,304 @@
+"""`python -m bench.scale`: what each partition, connection and broker costs a cluster of three nodes.
+
+For each number of partitions a cluster of its own, in which every partition is replicated to all nodes. The
+costs are fitted by a straight line over the numbers: what a node costs without partitions, and what each
+one adds. Docs/scale.md has what came out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import resource
+import socket
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import get_args
+
+from bench.process import cpu_seconds, resident_megabytes
+from bench.quorum import JVM_OPTIONS
+from bench.systems import describe_machine
+from pykafka_broker.client.addresses import Address, parse_address
+from pykafka_broker.client.blocking import Client, Connection
+from pykafka_broker.protocol.errors import ErrorCode, ProtocolError
+from pykafka_broker.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from pykafka_broker.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from pykafka_broker.testing.apache.nodes import Node, Nodes, Software
+from pykafka_broker.testing.processes import PING
+
+VOTERS = (1, 2, 3)
+PARTITIONS_OF_A_TOPIC = 10
+#: Partitions of one request: on a slow disk more would be answered too late.
+CREATED_AT_ONCE = 200
+SETTLE_S, IDLE_WINDOW_S = 10.0, 30.0
+PATIENCE_S = 600.0
+LOOK_EVERY_S = 0.01
+#: What tests shorten stands at Kafka's defaults.
+PROPERTIES = {
+    "broker.session.timeout.ms": "9000",
+    "broker.heartbeat.interval.ms": "2000",
+    "min.insync.replicas": "2",
+    "offsets.topic.replication.factor": "3",
+}
+#: The figures of a number of partitions: what they are, and the digits shown.
+FIGURES = {
+    "create_s": ("seconds until all are replicated", 1),
+    "memory_mb": ("MB of a node", 1),
+    "cpu_percent": ("% of a core, of an idle node", 2),
+    "metadata_kb": ("kB of the metadata log", 0),
+    "folder_kb": ("kB on the disk of a node", 0),
+    "descriptors": ("open files of a node", 0),
+    "start_s": ("seconds to start a node that was stopped", 2),
+    "in_sync_s": ("seconds until it is in sync again", 2),
+    "failover_s": ("seconds from kill -9 of a node until no partition is led by it", 2),
+    "moving_s": ("seconds of these from the first partition that moves to the last", 3),
+}
+
+
+@contextlib.contextmanager
+def cluster(software: Software) -> Iterator[Nodes]:
+    """Three combined nodes of one kind, started, each with its folder."""
+    with tempfile.TemporaryDirectory(prefix="bench-scale-") as folder:
+        voters = dict.fromkeys(VOTERS, software)
+        nodes = Nodes(Path(folder), voters, dynamic=True, roles="broker,controller", properties=PROPERTIES)
+        for node in nodes:
+            node.jvm_options = JVM_OPTIONS
+        with nodes:
+            nodes.leader()
+            yield nodes
+
+
+# -- what a node knows -----------------------------------------------------------------------------------
+
+
+def metadata_of(node: Node) -> MetadataResponse | None:
+    """All topics as a node knows them; None while it does not answer."""
+    try:
+        with contextlib.closing(Connection(parse_address(node.address))) as connection:
+            answer: MetadataResponse = connection.send(MetadataRequest(topics=None))
+    except (OSError, ProtocolError):
+        return None
+    return answer
+
+
+def await_all(nodes: Sequence[Node], is_so: Callable[[MetadataResponse], bool]) -> float:
+    """Return when all of these nodes know it so, and how many seconds that took."""
+    begun = time.perf_counter()
+    for node in nodes:
+        while (known := metadata_of(node)) is None or not is_so(known):
+            if time.perf_counter() - begun > PATIENCE_S:
+                raise TimeoutError(f"node {node.node_id} does not come to it:\n{node.log_tail()}")
+            time.sleep(LOOK_EVERY_S)
+    return time.perf_counter() - begun
+
+
+def replicated(partitions: int) -> Callable[[MetadataResponse], bool]:
+    """Whether there are so many partitions, each with all replicas in sync."""
+
+    def is_so(known: MetadataResponse) -> bool:
+        found = [partition for topic in known.topics for partition in topic.partitions]
+        return len(found) == partitions and all(
+            len(partition.isr_nodes) == len(VOTERS) and partition.leader_id >= 0 for partition in found
+        )
+
+    return is_so
+
+
+def led_by(node_id: int, known: MetadataResponse) -> int:
+    """How many partitions this node leads, or no node."""
+    return sum(
+        partition.leader_id in (node_id, -1) for topic in known.topics for partition in topic.partitions
+    )
+
+
+# -- partitions ------------------------------------------------------------------------------------------
+
+
+def create(nodes: Nodes, partitions: int) -> None:
+    """Topics of ten partitions each, as many as it takes."""
+    names = [f"scale-{number}" for number in range(partitions // PARTITIONS_OF_A_TOPIC)]
+    at_once = CREATED_AT_ONCE // PARTITIONS_OF_A_TOPIC
+    with Client(",".join(node.address for node in nodes), timeout_s=PATIENCE_S) as client:
+        for first in range(0, len(names), at_once):
+            request = CreateTopicsRequest(
+                topics=[
+                    CreatableTopic(
+                        name=name,
+                        num_partitions=PARTITIONS_OF_A_TOPIC,
+                        replication_factor=len(VOTERS),
+                        assignments=[],
+                        configs=[],
+                    )
+                    for name in names[first : first + at_once]
+                ],
+                timeout_ms=60_000,
+            )
+            answer: CreateTopicsResponse = client.send(request)
+            errors = {ErrorCode(topic.error_code) for topic in answer.topics}
+            assert errors == {ErrorCode.NONE}, errors
+
+
+def measure_partitions(software: Software, partitions: int) -> dict[str, float]:
+    """The figures of a cluster with so many partitions."""
+    with cluster(software) as nodes:
+        every = list(nodes)
+        begun = time.perf_counter()
+        create(nodes, partitions)
+        await_all(every, replicated(partitions))
+        found = {"create_s": time.perf_counter() - begun, **measure_idle(every)}
+        found |= measure_start(nodes, partitions)
+        return found | measure_failover(nodes)
+
+
+def measure_idle(nodes: Sequence[Node]) -> dict[str, float]:
+    """Means of the nodes, with nothing to do."""
+    time.sleep(SETTLE_S)
+    before, started = [cpu_seconds(node.pid) for node in nodes], time.perf_counter()
+    time.sleep(IDLE_WINDOW_S)
+    took = time.perf_counter() - started
+    used = [cpu_seconds(node.pid) - earlier for node, earlier in zip(nodes, before, strict=True)]
+    return {
+        "memory_mb": statistics.mean(resident_megabytes(node.pid) for node in nodes),
+        "cpu_percent": statistics.mean(used) / took * 100,
+        "metadata_kb": statistics.mean(allocated_kb(node.metadata_folder) for node in nodes),
+        "folder_kb": statistics.mean(allocated_kb(node.data_dir) for node in nodes),
+        "descriptors": statistics.mean(len(list(Path(f"/proc/{node.pid}/fd").iterdir())) for node in nodes),
+    }
+
+
+def allocated_kb(folder: Path) -> float:
+    """The blocks of all files below a folder."""
+    return sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file()) / 1000
+
+
+def measure_start(nodes: Nodes, partitions: int) -> dict[str, float]:
+    """Stop a node that does not lead the quorum, and start it again."""
+    leader_id = nodes.leader()
+    node = next(node for node in nodes if node.node_id != leader_id)
+    node.stop()
+    begun = time.perf_counter()
+    start_s = node.start()
+    await_all(list(nodes), replicated(partitions))
+    return {"start_s": start_s, "in_sync_s": time.perf_counter() - begun}
+
+
+def measure_failover(nodes: Nodes) -> dict[str, float]:
+    """Kill a node that does not lead the quorum, and look at what another one knows."""
+    leader_id = nodes.leader()
+    killed = next(node for node in nodes if node.node_id != leader_id and leads_its_share(node))
+    watched = nodes[leader_id]
+    with contextlib.closing(Connection(parse_address(watched.address))) as connection:
+        led = led_by(killed.node_id, connection.send(MetadataRequest(topics=None)))
+        killed.kill()
+        begun, first = time.perf_counter(), 0.0
+        while left := led_by(killed.node_id, connection.send(MetadataRequest(topics=None))):
+            now = time.perf_counter()
+            if left == led:
+                first = now
+            if now - begun > PATIENCE_S:
+                raise TimeoutError(f"{left} partitions are still led by a killed node")
+            time.sleep(LOOK_EVERY_S)
+        took = time.perf_counter()
+    return {"failover_s": took - begun, "moving_s": took - first, "led": led}
+
+
+def leads_its_share(node: Node) -> bool:
+    known = metadata_of(node)
+    return known is not None and led_by(node.node_id, known) > 0
+
+
+# -- connections and brokers -----------------------------------------------------------------------------
+
+
+def measure_connections(software: Software, count: int) -> dict[str, float]:
+    """What idle connections to one node cost it, each after one request."""
+    with cluster(software) as nodes:
+        node = nodes[VOTERS[0]]
+        before = measure_idle([node])
+        with contextlib.ExitStack() as opened:
+            address: Address = parse_address(node.address)
+            for _ in range(count):
+                one = opened.enter_context(socket.create_connection((address.host, address.port), 10))
+                one.sendall(PING)
+                assert one.recv(4)
+            after = measure_idle([node])
+    return {
+        "connections": count,
+        "kb_each": (after["memory_mb"] - before["memory_mb"]) * 1000 / count,
+        "cpu_percent": after["cpu_percent"] - before["cpu_percent"],
+    }
+
+
+def measure_brokers(software: Software, count: int) -> dict[str, float]:
+    """What further brokers without partitions cost the nodes that are there."""
+    with cluster(software) as nodes:
+        before = measure_idle(list(nodes))
+        first = list(nodes)
+        for node_id in range(11, 11 + count):
+            nodes.add(node_id, software, roles="broker").start()
+        after = measure_idle(first)
+        own = measure_idle([node for node in nodes if node not in first])
+    return {
+        "brokers": count,
+        "memory_mb_each": (after["memory_mb"] - before["memory_mb"]) / count,
+        "cpu_percent_each": (after["cpu_percent"] - before["cpu_percent"]) / count,
+        "own_memory_mb": own["memory_mb"],
+        "own_cpu_percent": own["cpu_percent"],
+    }
+
+
+# -- the program -----------------------------------------------------------------------------------------
+
+
+def fit(counts: Sequence[int], values: Sequence[float]) -> dict[str, float]:
+    """The straight line through these: its value at none, and what a thousand add."""
+    slope, intercept = statistics.linear_regression(counts, values)
+    return {"without": intercept, "per_thousand": slope * 1000}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.scale", description=(__doc__ or "").split(": ", 1)[1]
+    )
+    parser.add_argument("--broker", choices=get_args(Software), default="ours")
+    parser.add_argument("--partitions", default="100,1000,3000,10000")
+    parser.add_argument("--connections", type=int, default=2_000)
+    parser.add_argument("--brokers", type=int, default=3)
+    parser.add_argument("--output", type=Path, help="where to keep the JSON")
+    chosen = parser.parse_args()
+    counts = [int(count) for count in chosen.partitions.split(",")]
+    # Nodes inherit it: two files of each partition are open.
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+    report: dict[str, object] = {"machine": describe_machine(), "broker": chosen.broker}
+    measured: dict[int, dict[str, float]] = {}
+    for count in counts:
+        measured[count] = measure_partitions(chosen.broker, count)
+        print(f"{count} partitions on each of {len(VOTERS)} nodes", flush=True)
+        for key, (what, digits) in FIGURES.items():
+            print(f"  {measured[count][key]:>12,.{digits}f} {what}", flush=True)
+    report["partitions"] = measured
+    if len(counts) > 1:
+        report["fit"] = {key: fit(counts, [measured[count][key] for count in counts]) for key in FIGURES}
+    if chosen.connections:
+        report["connections"] = measure_connections(chosen.broker, chosen.connections)
+    if chosen.brokers:
+        report["brokers"] = measure_brokers(chosen.broker, chosen.brokers)
+    for part in ("fit", "connections", "brokers"):
+        print(json.dumps(report.get(part), indent=1))
+    if chosen.output:
+        chosen.output.write_text(json.dumps(report, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,30 @@
+"""The rows of three nodes: what is a gap, and that one is measured."""
+
+from __future__ import annotations
+
+from bench.cluster import ROWS, longest_gap
+from bench.figures import FIGURES, ONE_SECOND, lower
+
+
+def test_a_gap_is_the_time_between_two_answers_or_up_to_the_first() -> None:
+    assert longest_gap([1.5, 2.0, 4.5, 5.0], since=1.0) == 2.5
+    assert longest_gap([3.0, 3.5], since=1.0) == 2.0
+    assert longest_gap([], since=1.0) == 0.0
+
+
+def test_a_bound_may_be_a_value_that_needs_no_other_broker() -> None:
+    figure = lower("gap.seconds", "a gap", "s", None, ONE_SECOND)
+    assert str(figure.aim) == "1"
+    assert figure.meets(figure.aim, {"ours": {"gap.seconds": 0.9}}) is True
+    assert figure.meets(figure.aim, {"ours": {"gap.seconds": 1.1}}) is False
+    assert figure.meets(figure.aim, {"apache": {"gap.seconds": 0.1}}) is None
+
+
+def test_every_row_has_its_figures() -> None:
+    named = {figure.key.partition(".")[0] for figure in FIGURES}
+    assert named >= ROWS.keys()
+
+
+def test_the_leaders_kill_is_over_long_before_its_session() -> None:
+    """By default nine seconds."""
+    assert ROWS["cluster_leader"]("ours", 0.01)["seconds"] < 5

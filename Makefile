@@ -10,16 +10,17 @@ WORKERS ?= auto
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
-.PHONY: run test check fix bench interop conformance reencode simulate torture fuzz docs clean
+.PHONY: run test slow check fix bench interop conformance reencode simulate torture fuzz docs clean
 run: $(VENV)/.run ; $(BIN)/pykafka-broker start --data-dir $(DATA)
-test: $(VENV)/.test ; $(PYTEST)
+test: $(VENV)/.test ; $(PYTEST) -m "not slow"
+slow: $(VENV)/.test ; $(PYTEST) -m slow --ignore=tests/torture
 check: $(VENV)/.test ; $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy && $(BIN)/lint-imports
 fix: $(VENV)/.test ; $(BIN)/ruff format . && $(BIN)/ruff check --fix .
 bench: $(VENV)/.bench ; $(BIN)/python -m bench
 interop: $(VENV)/.test ; $(BIN)/python -m interop
 conformance: $(VENV)/.test ; $(BIN)/python -m interop.conformance
 reencode: $(VENV)/.test ; $(BIN)/python -m interop.reencode
-simulate: $(VENV)/.test ; SEEDS=$(SEEDS) SHELL_SEEDS=$(SHELL_SEEDS) SECONDS=$(SECONDS) FIRST=$(FIRST) $(BIN)/python -m tests.simulation
+simulate: $(VENV)/.test ; SEEDS=$(SEEDS) SHELL_SEEDS=$(SHELL_SEEDS) CLUSTER_SEEDS=$(CLUSTER_SEEDS) SECONDS=$(SECONDS) FIRST=$(FIRST) $(BIN)/python -m tests.simulation
 torture: $(VENV)/.test ; TORTURE_ROUNDS=$(ROUNDS) $(PYTEST) tests/torture
 fuzz: $(VENV)/.test ; FUZZ_CASES=100000 FUZZ_FRAMES=400 $(BIN)/python -m pytest --timeout 0 -k hostile tests/protocol tests/log tests/network
 docs: $(VENV)/.run ; $(BIN)/python -m pykafka_broker.config.reference > docs/configuration.md

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from pykafka_broker.testing.apache.class_archive import make_class_archive
 from pykafka_broker.testing.apache.jars import ApacheUnavailableError, libs
 
 pytest_plugins = ["tests.support.parallel"]
@@ -36,8 +37,10 @@ def kafka_jars() -> Path:
     Without Java or Maven the test is skipped with that reason; on CI, where that would hide it, it fails.
     """
     try:
-        return libs()
+        folder = libs()
     except ApacheUnavailableError as error:
         if os.environ.get("CI"):
             pytest.fail(str(error))
         pytest.skip(str(error))
+    make_class_archive()
+    return folder

@@ -104,7 +104,8 @@ SHARED = {
     *("admission", "api", "broker_loggers", "broker_part_of_configs", "consumer_groups", "context"),
     *("controller_apis", "forwarding"),
     *("controller_mutations", "leader_hints", "needs"),
-    *("fetch_answer", "fetch_plan", "fetch_sessions", "fetch_waiting", "not_yet_served"),
+    *("fetch_answer", "fetch_plan", "fetch_sessions", "fetch_waiting", "followed_partitions"),
+    "not_yet_served",
     *("produce_answer", "produce_partition", "produce_transactions"),
     *("topology", "transactional", "verification"),
 }
@@ -223,6 +224,7 @@ OPEN_FILES = {
     "config/sources.py": "reads the properties file that the command line names, before there is a node",
     "cli/__init__.py": "puts the null device in place of an output whose reader is gone",
     "cli/log_files.py": "prints files for `dump-log` as they are, wherever they lie",
+    "cli/metadata_shell/files.py": "reads the metadata log for `metadata shell` as it is, wherever it lies",
     "system/descriptors.py": "holds descriptors of the null device in reserve",
     "system/processes.py": "asks /proc about processes",
 }
@@ -268,7 +270,8 @@ def test_tests_interop_and_bench_do_not_import_each_other() -> None:
 
 
 def test_dir_lists_what_is_public_and_everything_listed_is_there() -> None:
-    assert dir(pykafka_broker) == ["Broker", "BrokerConfig", "__version__", "load_config"]
+    public = ["BlockingCluster", "Broker", "BrokerConfig", "Cluster", "__version__", "load_config"]
+    assert dir(pykafka_broker) == public
     assert [name for name in dir(pykafka_broker) if not hasattr(pykafka_broker, name)] == []
 
 

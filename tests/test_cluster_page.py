@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import os
 import random
-import re
 import signal
 import socket
 import subprocess
-import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.support.pages import ADDRESS, PATIENCE_S, blocks, commands, matches, with_commands
+from tests.support.pages import ADDRESS, blocks, commands, matches, with_commands
 
-#: The ports of the page begin like this, and end with 1 to 4.
+#: The ports of the page begin like this, and end with 1 to 5.
 PORTS = "1909"
 END = "-- the end of a command --"
-NODE = re.compile(r"pykafka-broker start .* > (\S+\.log) &")
-STARTED = "Kafka Server started"
 
 
 class Shell:
@@ -38,11 +34,8 @@ class Shell:
         )
 
     def type(self, line: str) -> str:
-        """The output of a command, which must end with status 0. A node that it starts serves then."""
+        """The output of a command, which must end with status 0."""
         assert self._bash.stdin is not None and self._bash.stdout is not None
-        node = NODE.search(line)
-        if node:
-            (self.folder / node[1]).unlink(missing_ok=True)
         self._bash.stdin.write(f"{line}\necho '{END}' $?\n")
         self._bash.stdin.flush()
         printed = ""
@@ -50,15 +43,7 @@ class Shell:
             assert read, printed
             printed += read
         assert read == f"{END} 0\n", printed
-        if node:
-            self._wait_for(self.folder / node[1])
         return printed
-
-    def _wait_for(self, log: Path) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while not log.exists() or STARTED not in log.read_text():
-            assert time.monotonic() < deadline, log.read_text() if log.exists() else log
-            time.sleep(0.01)
 
     def end(self) -> None:
         """End the shell and all nodes."""
@@ -67,12 +52,12 @@ class Shell:
 
 
 def free_ports() -> str:
-    """The first digits of four ports that are free now."""
+    """The first digits of five ports that are free now."""
     while True:
         begin = str(random.randint(1_500, 3_000))
         with ExitStack() as sockets:
             try:
-                for last in "1234":
+                for last in "12345":
                     sockets.enter_context(socket.create_server(("127.0.0.1", int(begin + last))))
                 return begin
             except OSError:

@@ -304,6 +304,33 @@ def test_a_partition_that_brokers_do_not_know_yet_is_looked_up_again() -> None:
     assert asked(steps) == ["MetadataRequest", "wait 100", "MetadataRequest", "ProduceRequest"]
 
 
+def test_a_topic_id_that_its_leader_does_not_know_yet_is_sent_again_after_a_look_up() -> None:
+    producer = Fixture()
+    _, steps = script(
+        producer.produce, metadata(), stored(error_code=E.UNKNOWN_TOPIC_ID), metadata(), stored()
+    )
+    assert asked(steps) == [
+        "MetadataRequest",
+        "ProduceRequest",
+        "wait 100",
+        "MetadataRequest",
+        "ProduceRequest",
+    ]
+
+
+def test_the_sequence_numbers_of_a_leader_that_was_deposed_do_not_count() -> None:
+    producer = Fixture(transactional_id=None)
+    refused = stored(error_code=E.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    _, steps = script(producer.produce, metadata(1), refused, metadata(2), stored())
+    assert asked(steps) == [
+        "MetadataRequest",
+        "ProduceRequest",
+        "wait 100",
+        "MetadataRequest",
+        "ProduceRequest",
+    ]
+
+
 def test_a_cluster_that_stays_away_ends_in_the_last_error() -> None:
     producer = Fixture()
     with pytest.raises(ConnectionError, match="closed the connection"):

@@ -34,11 +34,13 @@ READ_AS_ATTRIBUTES = {
 
 
 def code() -> str:
-    """All code but that of configuration itself, and of commands and the test kit, which know any broker."""
+    """All code but that of configuration itself, of commands and the test kit, which know any broker, and of
+    local clusters, which write down what their nodes read.
+    """
     return "\n".join(
         path.read_text()
         for path in PACKAGE.rglob("*.py")
-        if path.relative_to(PACKAGE).parts[0] not in ("config", "cli", "testing")
+        if path.relative_to(PACKAGE).parts[0] not in ("config", "cli", "local_cluster", "testing")
     )
 
 

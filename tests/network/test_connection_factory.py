@@ -109,4 +109,4 @@ async def test_a_stop_ends_its_connections() -> None:
         await listeners.stop(grace_ms=1_000)
 
         assert await browser.receive() == b""
-        assert listeners.shared.connections == set()
+        assert not listeners.shared.connections

@@ -236,7 +236,9 @@ SHORT = (
 )
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow)]
+)
 def test_the_command_ends_after_its_batch_at_a_signal(
     spark: SparkSession, kafka: Kafka, tmp_path: Path, number: signal.Signals, status: int
 ) -> None:

@@ -8,10 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.spark.conftest import table_jars
 from tests.support.pages import REPOSITORY
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_table_is_the_topic_after_killings(tmp_path: Path) -> None:
     table_jars()
     done = subprocess.run(

@@ -47,7 +47,12 @@ def topic_frame(spark: SparkSession, kafka: Kafka, topic: str) -> DataFrame:
     return read(spark, kafka, subscribe=topic, includeHeaders=True, **READ_COMMITTED)
 
 
-@pytest.fixture(params=[PykafkaBroker, ApacheBroker], ids=["ours", "apache"])
+@pytest.fixture(
+    params=[
+        pytest.param(PykafkaBroker, id="ours"),
+        pytest.param(ApacheBroker, id="apache", marks=pytest.mark.slow),
+    ]
+)
 def cleaning(request: pytest.FixtureRequest) -> Iterator[Kafka]:
     """A broker whose cleaner does not wait."""
     kind: type[BrokerProcess] = request.param

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from pykafka_broker.machine.clock import SystemClock
-from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.home import DATA, Home
 from pykafka_broker.testing.user import User
 from tests.support.quorums import CLUSTER_ID, Quorum
 
@@ -17,11 +17,17 @@ PATIENCE = {"controller.quorum.fetch.timeout.ms": "2000"}
 
 
 class Cluster(Quorum):
-    """Nodes 1, 2, ... of both roles, and after them nodes that are brokers alone."""
+    """Nodes 1, 2, ... of both roles, and after them nodes that are brokers alone; each has these folders."""
 
     def __init__(
-        self, combined: int = 3, brokers: int = 0, overrides: Mapping[str, str] | None = None
+        self,
+        combined: int = 3,
+        brokers: int = 0,
+        overrides: Mapping[str, str] | None = None,
+        *,
+        data_dir: str = DATA,
     ) -> None:
+        self.data_dir = data_dir
         super().__init__(combined, {**QUICK_SESSIONS, **PATIENCE, **(overrides or {})})
         for node_id in range(combined + 1, combined + 1 + brokers):
             self.homes[node_id] = self.home(node_id)
@@ -40,7 +46,7 @@ class Cluster(Quorum):
             "listeners": ",".join(listeners),
             **self.overrides,
         }
-        return Home(keys, listen=None, clock=SystemClock(), cluster_id=CLUSTER_ID)
+        return Home(keys, listen=None, clock=SystemClock(), cluster_id=CLUSTER_ID, data_dir=self.data_dir)
 
     @property
     def controllers(self) -> list[int]:

@@ -20,6 +20,7 @@ from pykafka_broker.cluster.image import ClusterImage, RegisteredEndpoint
 from pykafka_broker.cluster.records import decode_record, encode_record
 from pykafka_broker.cluster.state import ControllerRules
 from pykafka_broker.controller.bootstrap import read_bootstrap_records
+from pykafka_broker.controller.broker_probes import Probe, is_refused
 from pykafka_broker.controller.local_channel import LocalControllerChannel
 from pykafka_broker.controller.role import ControllerRole
 from pykafka_broker.log.config import LogConfig
@@ -94,6 +95,7 @@ class Node:
         *,
         segment_bytes: int = 1 << 26,
         snapshots: SnapshotSettings | None = None,
+        probe: Probe = is_refused,
     ) -> None:
         self.files = formatted() if files is None else files
         self.clock = VirtualClock()
@@ -113,6 +115,7 @@ class Node:
             rules,
             timers,
             read_bootstrap=partial(read_bootstrap_records, self.files, DATA),
+            probe=probe,
         )
         self.controller = LocalControllerChannel(self.role, rules, timers)
         self.replica = MetadataReplica(

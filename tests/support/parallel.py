@@ -19,10 +19,13 @@ if TYPE_CHECKING:
 #: One Spark serves these tests, and another one the other tests of the folder that take a session.
 PIPELINE = tuple(f"tests/spark/test_{name}.py" for name in ("archive", "audit", "kafka_log", "replay"))
 TOGETHER = {PIPELINE: "pipeline on Spark", ("tests/spark/test_",): "Spark's own connector"}
-#: Minutes each, with Sparks of their own.
+#: Marked `slow`: minutes each, with Sparks of their own.
 LONGEST = ("tests/spark/test_page.py", "tests/spark/test_archive_kills.py")
 #: Their tests take seconds each, because they start brokers; so do those beside Apache Kafka.
-LONG = ("tests/spark/test_", "tests/exchange/", "tests/torture/", "interop/", "bench/")
+LONG = (
+    *("tests/spark/test_", "tests/exchange/", "tests/torture/", "tests/simulation/", "interop/", "bench/"),
+    *("tests/cli/test_local_cluster.py", "tests/cli/test_reassign.py", "tests/test_cluster_page.py"),
+)
 
 
 @pytest.hookimpl(optionalhook=True)

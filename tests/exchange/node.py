@@ -49,7 +49,7 @@ ALWAYS_SAID = (
     r"\[NodeToControllerChannelManager .*",
     r"\[QuorumController id=1\] Performing controller activation\..*",
     # A controller that registers itself between its election and its first record; it tries again.
-    r"Unexpected error handling request RequestHeader\(apiKey=CONTROLLER_REGISTRATION,.*NotControllerException",
+    r"Unexpected error .*\(apiKey=CONTROLLER_REGISTRATION,.*NotControllerException",
 )
 
 

@@ -12,6 +12,7 @@ from pykafka_broker.cluster.events import (
     EventError,
     ExpireSessions,
     HeartbeatResult,
+    HeartbeatsEnded,
     NewTopic,
     ProducerIdBlock,
     RegisterController,
@@ -36,6 +37,7 @@ from tests.cluster.deciding import (
 )
 
 SESSION_MS = 9_000
+DUPLICATE = ErrorCode.DUPLICATE_BROKER_REGISTRATION
 
 
 def with_orders(state, *replicas):
@@ -134,12 +136,32 @@ def test_a_registration_that_does_not_fit_is_refused(fields, error, message):
     assert (after, records, answer) == (state, (), EventError(error, message))
 
 
-def test_a_second_broker_with_the_same_id_waits_until_the_first_has_fallen_silent():
-    state = a_cluster(2)
-    twin = registration(2, incarnation_id=uuid(7), now_ms=NOW_MS + SESSION_MS - 1)
-    assert decide(state, twin)[2].error is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+@pytest.mark.parametrize(
+    "elsewhere",
+    [
+        {"directories": (uuid(500),)},
+        {"directories": (directory(2), uuid(500))},
+        {"listeners": {"PLAINTEXT": RegisteredEndpoint("elsewhere", 9092)}},
+    ],
+)
+def test_a_second_broker_with_the_same_id_waits_until_the_first_has_fallen_silent(elsewhere):
+    state = activate(a_cluster(2), NOW_MS)
+    twin = registration(2, incarnation_id=uuid(7), now_ms=NOW_MS + SESSION_MS - 1, **elsewhere)
+    assert decide(state, twin)[2].error is DUPLICATE
     after, _, epoch = decide(state, twin._replace(now_ms=NOW_MS + SESSION_MS))
     assert after.image.brokers[2].epoch == epoch
+
+
+def test_a_broker_at_the_same_place_has_started_again_when_no_other_sends_heartbeats():
+    state = a_cluster(2)
+    before = state.image.brokers[2]
+    assert decide(state, registration(2, incarnation_id=uuid(7)))[2].error is DUPLICATE
+    state, _, _ = decide(state, HeartbeatsEnded(2))
+    after, _, epoch = decide(state, registration(2, incarnation_id=uuid(7)))
+    assert after.image.brokers[2].epoch == epoch > before.epoch
+    assert (before.fenced, after.image.brokers[2].fenced) == (False, True)
+    late = heartbeat(state, 2)
+    assert decide(after, late)[2].error is ErrorCode.STALE_BROKER_EPOCH
 
 
 def test_a_broker_that_was_stopped_in_good_order_comes_back_at_once():

@@ -65,6 +65,18 @@ async def test_what_all_replicas_have_is_there_when_the_leader_has_stopped() -> 
         assert await values(cluster, "orders") == [b"one", b"two"]
 
 
+async def test_nodes_that_were_all_killed_wait_for_none_of_the_sessions_that_they_had() -> None:
+    """A session of an hour would be waited for until the test has no time left."""
+    hour = {"broker.session.timeout.ms": 3_600_000}
+    async with Cluster(nodes=3, overrides={**REPLICATED, **hour}) as cluster:
+        await create(cluster, "orders")
+        await produce(cluster, "orders", b"one")
+        await cluster.kill(*cluster.node_ids)
+        await cluster.start(*cluster.node_ids)
+        await cluster.wait_until_in_sync("orders")
+        assert await values(cluster, "orders") == [b"one"]
+
+
 async def test_a_leader_that_is_killed_hands_nothing_over_and_recovers_its_logs(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -34,7 +34,7 @@ async def broker_heartbeat(
     request: BrokerHeartbeatRequest, ctx: ControllerContext
 ) -> BrokerHeartbeatResponse:
     """The state of the broker after its heartbeat."""
-    ctx.node.active.note(request.broker_id, ctx.connection)
+    ctx.node.active.note(request.broker_id, ctx.connection, sends_heartbeats=True)
     cordoned = request.cordoned_log_dirs
     event = partial(
         Heartbeat,

@@ -59,4 +59,6 @@ async def broker_registration(
         rack=request.rack,
         previous_broker_epoch=request.previous_broker_epoch,
     )
-    return BrokerRegistrationResponse(error_code=0, broker_epoch=await ctx.node.active.result_of(event))
+    broker_epoch: int = await ctx.node.active.result_of(event)
+    ctx.node.active.note(request.broker_id, ctx.connection, sends_heartbeats=True)
+    return BrokerRegistrationResponse(error_code=0, broker_epoch=broker_epoch)

@@ -1,9 +1,14 @@
 """The life of a broker as the controller sees it: registration, heartbeats, fencing, controlled shutdown.
 
 A broker registers and gets an epoch, is fenced until it has caught up with its own registration, lives while
-its heartbeats come, and leaves by controlled shutdown: its leaderships move before it goes. A broker in the
-controller's own process is never taken for a second one with the same id: the lock on its directory has
-settled that.
+its heartbeats come, and leaves by controlled shutdown: its leaderships move before it goes.
+
+Another life that registers with the id of a broker that has a session is taken for a second broker and
+refused, as by Apache Kafka. Two are not refused, for the process before must have ended: a broker in the
+controller's own process, whose directory is locked, and one that has the directories and the addresses that
+are registered, while no connection is open on which the life before sent its heartbeats. Else a restart,
+also of all nodes after a power cut, would wait for `broker.session.timeout.ms`: a deviation that is made on
+purpose.
 """
 
 from __future__ import annotations
@@ -117,6 +122,7 @@ def _check_registration(state: ControllerState, event: RegisterBroker) -> None:
         existing is not None
         and existing.incarnation_id != event.incarnation_id
         and event.broker_id != rules.node_id
+        and not _has_started_again(state, existing, event)
         and _has_valid_session(state, event.broker_id, event.now_ms)
     ):
         text = (
@@ -137,6 +143,14 @@ def _check_registration(state: ControllerState, event: RegisterBroker) -> None:
                 f"{supported.max_level}, inclusive."
             )
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, text)
+
+
+def _has_started_again(state: ControllerState, existing: BrokerRegistration, event: RegisterBroker) -> bool:
+    """Whether it holds the locks of the same directories and listens at the same addresses, alone."""
+    session = state.sessions.get(event.broker_id)
+    known = set(existing.directories)
+    is_same_place = known == set(event.directories) and existing.listeners == event.listeners
+    return bool(known) and is_same_place and session is not None and not session.is_heard
 
 
 def _check_directories(state: ControllerState, event: RegisterBroker) -> None:
@@ -208,7 +222,7 @@ def heartbeat(state: ControllerState, event: Heartbeat) -> Decision:
     broker = check_broker_epoch(state, event.broker_id, event.broker_epoch)
     session = state.sessions.get(event.broker_id, Session(event.now_ms))
     session = session._replace(
-        last_contact_ms=event.now_ms, metadata_offset=event.metadata_offset, absence=None
+        last_contact_ms=event.now_ms, metadata_offset=event.metadata_offset, absence=None, is_heard=True
     )
     current = _standing(broker, session)
     following = _next_standing(state, event, broker, session, current)

@@ -52,6 +52,7 @@ RULES: dict[type, Callable[[ControllerState, Any], Decision]] = {
     events.Heartbeat: brokers.heartbeat,
     events.ExpireSessions: brokers.expire_sessions,
     events.BrokerConnected: early_fencing.broker_connected,
+    events.HeartbeatsEnded: early_fencing.heartbeats_ended,
     events.BrokerProbed: brokers.broker_probed,
     events.UnregisterBroker: brokers.unregister_broker,
     events.AssignReplicasToDirs: directories.assign_replicas_to_dirs,

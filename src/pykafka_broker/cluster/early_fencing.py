@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pykafka_broker.cluster.events import BrokerConnected, BrokerProbed
+from pykafka_broker.cluster.events import BrokerConnected, BrokerProbed, HeartbeatsEnded
 from pykafka_broker.cluster.image import RegisteredEndpoint
 from pykafka_broker.cluster.state import Absence, ControllerState, Decision, Session
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -42,7 +42,7 @@ class Suspect(NamedTuple):
 
 def unseen(now_ms: int) -> Session:
     """The session of a broker of which a new controller knows from the metadata alone."""
-    return Session(now_ms, absence=Absence(now_ms, PATIENCE_AFTER_ELECTION_MS))
+    return Session(now_ms, absence=Absence(now_ms, PATIENCE_AFTER_ELECTION_MS), is_heard=False)
 
 
 def broker_connected(state: ControllerState, event: BrokerConnected) -> Decision:
@@ -52,6 +52,14 @@ def broker_connected(state: ControllerState, event: BrokerConnected) -> Decision
         return Decision()
     absence = None if event.is_connected else Absence(event.now_ms, PATIENCE_MS)
     return Decision(sessions={**state.sessions, event.broker_id: session._replace(absence=absence)})
+
+
+def heartbeats_ended(state: ControllerState, event: HeartbeatsEnded) -> Decision:
+    """A broker that registers from the same place now has started again."""
+    session = state.sessions.get(event.broker_id)
+    if session is None:
+        return Decision()
+    return Decision(sessions={**state.sessions, event.broker_id: session._replace(is_heard=False)})
 
 
 def suspects(state: ControllerState) -> Mapping[int, Suspect]:

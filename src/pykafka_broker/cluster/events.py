@@ -338,6 +338,12 @@ class BrokerConnected(NamedTuple):
     is_connected: bool
 
 
+class HeartbeatsEnded(NamedTuple):
+    """No connection is open any more on which a broker has registered or sent a heartbeat. No answer."""
+
+    broker_id: int
+
+
 class BrokerProbed(NamedTuple):
     """Each listener of a broker was tried: all have refused the connection, or not all have. No answer."""
 
@@ -460,6 +466,7 @@ Event = Union[
     Heartbeat,
     ExpireSessions,
     BrokerConnected,
+    HeartbeatsEnded,
     BrokerProbed,
     UnregisterBroker,
     AssignReplicasToDirs,

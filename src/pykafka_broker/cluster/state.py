@@ -101,6 +101,8 @@ class Session(NamedTuple):
     shutdown_offset: int | None = None
     #: None while the broker is connected to this controller.
     absence: Absence | None = None
+    #: Whether a connection is open on which this life of the broker has registered or sent a heartbeat.
+    is_heard: bool = True
 
 
 class ControllerState(NamedTuple):

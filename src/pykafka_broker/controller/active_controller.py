@@ -148,6 +148,11 @@ class ActiveController:
         with suppress(KafkaError):  # its session decides then
             self._shard.tell(events.BrokerConnected(self._now_ms(), broker_id, is_connected))
 
+    def on_heartbeats_ended(self, broker_id: int) -> None:
+        """No connection is open any more on which a broker sent heartbeats."""
+        with suppress(KafkaError):
+            self._shard.tell(events.HeartbeatsEnded(broker_id))
+
     def close(self, error: KafkaError) -> None:
         """Answer waiting callers with `error`; the next leader decides whether their records count."""
         self._probes.close()

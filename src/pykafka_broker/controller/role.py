@@ -47,6 +47,8 @@ class ControllerRole:
         self._read_bootstrap = read_bootstrap
         self._probe = probe
         self._connections = BrokerConnections(self._on_connected)
+        #: Those of them on which brokers register and send heartbeats.
+        self._heartbeats = BrokerConnections(self._on_heartbeats)
         self._bootstrap: tuple[object, ...] = ()
         self._active: ActiveController | None = None
         #: The error of requests while no controller is active.
@@ -81,9 +83,11 @@ class ControllerRole:
         """The time for an event."""
         return self._scheduler.now_ms()
 
-    def note(self, node_id: int, connection: NotedConnection) -> None:
+    def note(self, node_id: int, connection: NotedConnection, *, sends_heartbeats: bool = False) -> None:
         """A node has made a request for itself on the connection: while it is open, its process lives."""
         self._connections.note(node_id, connection)
+        if sends_heartbeats:
+            self._heartbeats.note(node_id, connection)
 
     async def result_of(
         self, event_with: Callable[[int], events.Event], timeout_ms: int | None = None
@@ -143,6 +147,11 @@ class ControllerRole:
     def _on_connected(self, node_id: int, is_connected: bool) -> None:
         if self._active is not None:
             self._active.on_connected(node_id, is_connected=is_connected)
+
+    def _on_heartbeats(self, node_id: int, has_connection: bool) -> None:
+        # That they come again, the next of them says itself.
+        if self._active is not None and not has_connection:
+            self._active.on_heartbeats_ended(node_id)
 
     def _on_published(self, image: ClusterImage, offset: int) -> None:
         if self._active is not None:

@@ -36,7 +36,7 @@ class ActiveController(Protocol):
         """
         ...
 
-    def note(self, node_id: int, connection: ClientConnection) -> None:
+    def note(self, node_id: int, connection: ClientConnection, *, sends_heartbeats: bool = False) -> None:
         """A node has made a request for itself on the connection: while it is open, its process lives."""
         ...
 

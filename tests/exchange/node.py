@@ -112,14 +112,13 @@ class Node(ApacheBroker):
             return log.read().decode(errors="replace").splitlines()
 
     def complaints(self) -> list[str]:
-        """WARN and ERROR lines of the last process, each with the line behind it, which names the exception.
+        """WARN and ERROR lines of the last process, each with the exception that follows it.
 
         Those that every start has are left out.
         """
-        lines = [*self.log_lines(), ""]
         said = [
-            f"{line} {behind}"
-            for line, behind in pairwise(lines)
+            f"{line} {behind}" if behind and not behind.startswith("[") else line
+            for line, behind in pairwise([*self.log_lines(), ""])
             if re.search(r"\] (WARN|ERROR|FATAL|CRITICAL) ", line)
         ]
         return [line for line in said if not any(re.search(known, line) for known in ALWAYS_SAID)]

@@ -1,92 +1,38 @@
-"""Three nodes, processes of their own, under load, and faults at random from one seed.
+"""Three nodes, processes of their own, under load, and faults of nodes at random from one seed.
 
-Idempotent producers write with acks=all, a transactional one commits and aborts, groups of both kinds read.
-Meanwhile nodes are killed, frozen, slowed down, restarted one after the other, lose their disk or its space,
-and two of three are down at once. In the end no acknowledged record is lost, none is there twice, and all
-stand in their order; each transaction is whole or not there; each group has read every record.
-
-`make torture ROUNDS=N` has N/10 faults; TORTURE_SEED gives others.
+Nodes are killed, frozen, slowed down, restarted one after the other, lose their disk or its space, and two of
+three are down at once.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
-import sys
 import time
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient
 
-from pykafka_broker.log.disk.checkpoints import decode_meta_properties
-from pykafka_broker.testing.apache.nodes import Node, Nodes
-from tests.torture.clients import PATIENCE_S, QUIET, TOPIC, Load, create_ledger, read_at_the_end
-from tests.torture.files import Plan
-from tests.torture.group_readers import GroupReaders
-from tests.torture.harness import PARTITIONS, TOPIC_CONFIG, tell
-from tests.torture.history import anomalies
-from tests.torture.transfers import Transfers, create_transfers, read_transfers, transfer_anomalies
-
-ROUNDS = max(1, int(os.environ.get("TORTURE_ROUNDS", "0")) // 10)
-SEED = int(os.environ.get("TORTURE_SEED", "1"))
-NODES = (1, 2, 3)
-RECORDS_A_ROUND = 300
-PROPERTIES = {
-    "offsets.topic.replication.factor": "3",
-    "transaction.state.log.replication.factor": "3",
-    "transaction.state.log.min.isr": "2",
-    "min.insync.replicas": "2",
-    "controller.quorum.auto.join.enable": "true",
-    # Silence is found out early, so that a round is short.
-    "replica.lag.time.max.ms": "3000",
-}
+from tests.torture.clients import Load
+from tests.torture.tortured_cluster import (
+    NODES,
+    RECORDS_A_ROUND,
+    ROUNDS,
+    SEED,
+    Fault,
+    TorturedCluster,
+    torture,
+)
+from tests.torture.transfers import transfer_anomalies
 
 
-class TorturedNode(Node):
-    """A node whose disk is full while the file `full` is there."""
+class FaultyNodes(TorturedCluster):
+    """What is done to the nodes."""
 
     @property
-    def full(self) -> Path:
-        return self.folder / "full"
-
-    def command(self) -> list[str]:
-        plan = json.dumps(Plan(space_bytes=20_000, space_file=str(self.full)).to_dict())
-        start = ["start", "--config", str(self.properties_file)]
-        return [sys.executable, "-m", "tests.torture.launcher", plan, *start]
-
-    @property
-    def has_died(self) -> bool:
-        return self.process is not None and self.process.poll() is not None
-
-
-def directory_of(node: Node) -> bytes | None:
-    """The id of a node's directory."""
-    return decode_meta_properties((node.data_dir / "meta.properties").read_bytes()).directory_id
-
-
-class TorturedCluster:
-    """Three combined nodes, and what is done to them."""
-
-    def __init__(self, folder: Path, dice: random.Random) -> None:
-        self.dice = dice
-        self.nodes = Nodes(
-            folder,
-            dict.fromkeys(NODES, "ours"),
-            dynamic=True,
-            roles="broker,controller",
-            properties=PROPERTIES,
-            node=TorturedNode,
-        )
-        self.addresses = ",".join(node.address for node in self.nodes)
-        self.history: list[str] = []
-
-    @property
-    def faults(self) -> dict[str, Callable[[Load], None]]:
+    def faults(self) -> Mapping[str, Fault]:
         return {
             "kill the leader": lambda load: self.kill(load, self.leader()),
             "kill a follower": lambda load: self.kill(load, self.follower()),
@@ -100,50 +46,6 @@ class TorturedCluster:
             "fill a disk": self.fill_disk,
             "slow a node down": self.slow_down,
         }
-
-    # -- who is who ------------------------------------------------------------------------------------------
-
-    def leader(self) -> int:
-        leader: int = self._ledger()[0].leader
-        return leader if leader in NODES else self.dice.choice(NODES)
-
-    def follower(self) -> int:
-        return self.dice.choice([node_id for node_id in NODES if node_id != self.leader()])
-
-    def node(self, node_id: int) -> TorturedNode:
-        node = self.nodes[node_id]
-        assert isinstance(node, TorturedNode)
-        return node
-
-    def _ledger(self):
-        admin = AdminClient({"bootstrap.servers": self.addresses, **QUIET})
-        return admin.list_topics(TOPIC, timeout=PATIENCE_S).topics[TOPIC].partitions
-
-    def heal(self) -> None:
-        """Return when all nodes serve, all vote, and all replicas are in sync."""
-        for node_id in NODES:
-            node = self.node(node_id)
-            node.full.unlink(missing_ok=True)
-            if node.has_died:
-                node.process = None
-            if not node.is_running:
-                node.start()
-
-        def is_whole() -> bool:
-            found = self._ledger()
-            return len(found) == PARTITIONS and all(len(p.isrs) == len(NODES) for p in found.values())
-
-        self.nodes.comes(is_whole, "the replicas do not come back into sync")
-        # One whose disk was emptied votes under the id of its new directory, and not under the old one.
-        directories = {(node_id, directory_of(self.nodes[node_id])) for node_id in NODES}
-        self.nodes.quorum(
-            lambda found: (
-                {(voter.replica_id, voter.replica_directory_id) for voter in found.current_voters}
-                == directories
-            )
-        )
-
-    # -- faults ----------------------------------------------------------------------------------------------
 
     def kill(self, load: Load, node_id: int) -> None:
         self.nodes[node_id].kill()
@@ -210,44 +112,8 @@ class TorturedCluster:
 def test_faults_of_nodes_cost_nothing_that_was_acknowledged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    dice = random.Random(SEED)
-    cluster = TorturedCluster(tmp_path, dice)
-    done: Counter[str] = Counter()
-    begun = time.monotonic()
-
-    def say(what: str) -> None:
-        """Into the output that pytest shows of a failure."""
-        print(f"{time.monotonic() - begun:.1f} s: {what}")
-
-    with cluster.nodes:
-        create_ledger(cluster.addresses, PARTITIONS, 3, **TOPIC_CONFIG)
-        create_transfers(cluster.addresses, 3)
-        cluster.heal()
-        readers = GroupReaders(cluster.addresses)
-        with readers:
-            with (
-                Load(cluster.addresses, PARTITIONS, in_flight=1) as load,
-                Transfers(cluster.addresses, SEED) as transfers,
-            ):
-                left: list[str] = []
-                for _ in range(ROUNDS):
-                    left = left or dice.sample(list(cluster.faults), len(cluster.faults))
-                    name = left.pop()
-                    say(name)
-                    load.wait_for(RECORDS_A_ROUND)
-                    cluster.faults[name](load)
-                    cluster.heal()
-                    done[name] += 1
-                load.wait_for(RECORDS_A_ROUND)
-            missed = readers.missed([place for place, _ in load.history.acknowledged], 60)
-        read_at_the_end(cluster.addresses, load.history)
-        found = read_transfers(cluster.addresses)
-    outcomes = Counter(transfers.outcomes.values())
-    tell(capsys, f"{dict(done)}, {load.acknowledged} acknowledged, transactions: {dict(outcomes)}")
-    assert anomalies(load.history) == {}
-    assert transfer_anomalies(transfers.outcomes, found) == {}
-    assert missed == {}
-    assert outcomes["committed"] > 0
+    cluster = FaultyNodes(tmp_path, random.Random(SEED))
+    torture(cluster, cluster.faults, capsys)
 
 
 def test_whole_transactions_are_right() -> None:

@@ -175,6 +175,22 @@ async def test_a_broker_whose_id_is_in_use_is_registered_when_the_other_is_gone(
     assert broker.broker_epoch == 7
 
 
+async def test_a_broker_that_no_controller_answers_for_a_session_knows_it_until_one_does() -> None:
+    node = Node()
+    controller = Scripted(node)
+    broker = await running(node, new_life(node, controller))
+    controller.error = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+    await node.clock.pass_time(8_000)
+    assert broker.silent_for_ms is None
+
+    await node.clock.pass_time(3_000)
+    assert broker.silent_for_ms == 9_000
+
+    controller.error = None
+    await node.clock.pass_time(9_000)
+    assert broker.silent_for_ms is None
+
+
 async def test_a_broker_that_nobody_registers_gives_up() -> None:
     node = Node()
     controller = Scripted(node)

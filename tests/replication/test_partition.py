@@ -74,6 +74,7 @@ class Controller:
         self.answer(ErrorCode.NONE, made)
 
 
+SESSION_MS = 9_000
 #: In which registration brokers 2 and 3 are.
 BROKER_EPOCH = 40
 
@@ -303,6 +304,55 @@ async def test_a_producer_that_waits_for_followers_has_to_ask_the_next_leader() 
     partition.become(registration(2, leader_epoch=6)._replace(leader=2))
     assert (partition.leader, partition.leader_epoch) == (2, 6)
     assert await waiting is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+async def test_a_leader_that_hears_neither_controller_nor_followers_sends_producers_to_the_next_one() -> None:
+    clock = VirtualClock()
+    partition = held(clock=clock)
+    partition.become(registration(1, 2))
+    partition.follower_fetched(2, BROKER_EPOCH, 0)
+    waiting = partition.acknowledged(produce(partition, b"one"), ACKS_ALL)
+    assert waiting is not None
+    clock.advance(SESSION_MS)
+    partition.check_controller(None)
+    assert isinstance(waiting, asyncio.Future) and not waiting.done()
+
+    partition.check_controller(SESSION_MS)
+
+    assert await waiting is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    with pytest.raises(KafkaError) as refused:
+        produce(partition, b"two")
+    assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    end = produce(partition, b"three", acks=1)
+    partition.check_controller(None)
+    waiting = partition.acknowledged(produce(partition, b"four"), ACKS_ALL)
+    assert waiting is not None
+    partition.follower_fetched(2, BROKER_EPOCH, end + 1)
+    assert await waiting is ErrorCode.NONE
+
+
+async def test_a_leader_whose_followers_fetch_goes_on_without_a_controller() -> None:
+    clock = VirtualClock()
+    partition = held(clock=clock)
+    partition.become(registration(1, 2))
+    clock.advance(SESSION_MS)
+    partition.follower_fetched(2, BROKER_EPOCH, 0)
+    clock.advance(SESSION_MS - 1)
+    partition.check_controller(SESSION_MS)
+    end = produce(partition, b"one")
+    waiting = partition.acknowledged(end, ACKS_ALL)
+    assert waiting is not None
+    partition.follower_fetched(2, BROKER_EPOCH, end)
+    assert await waiting is ErrorCode.NONE
+
+
+async def test_a_leader_that_is_in_sync_alone_goes_on_without_a_controller() -> None:
+    clock = VirtualClock()
+    partition = held(clock=clock)
+    partition.become(registration(1))
+    clock.advance(10 * SESSION_MS)
+    partition.check_controller(SESSION_MS)
+    assert partition.acknowledged(produce(partition, b"one"), ACKS_ALL) is None
 
 
 async def test_when_the_followers_leave_the_isr_what_waited_for_them_is_acknowledged() -> None:

@@ -113,7 +113,7 @@ def test_faults_of_nodes_cost_nothing_that_was_acknowledged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster = FaultyNodes(tmp_path, random.Random(SEED))
-    torture(cluster, cluster.faults, capsys)
+    assert torture(cluster, cluster.faults, capsys) == {}
 
 
 def test_whole_transactions_are_right() -> None:

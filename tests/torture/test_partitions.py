@@ -139,4 +139,4 @@ def test_a_divided_network_costs_nothing_that_was_acknowledged(
 ) -> None:
     with Links(lambda: cluster.pids) as links:
         cluster = DividedCluster(tmp_path, random.Random(SEED), links)
-        torture(cluster, cluster.faults, capsys)
+        assert torture(cluster, cluster.faults, capsys) == {}

@@ -192,7 +192,9 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
     )
     undo.push_async_callback(_hang_up, listeners, purgatory, coordinators)
     listeners.start(BROKER_LISTENER)
-    periodic_work = PeriodicWork(f.clock, TICK_MS, partial(_work_on_logs, f, replicas, shared.reserve, logs))
+    periodic_work = PeriodicWork(
+        f.clock, TICK_MS, partial(_work_on_logs, f, replicas, lifecycle, shared.reserve, logs)
+    )
     undo.push_async_callback(periodic_work.stop)
     periodic_work.start()
     if not f.config.standalone:
@@ -262,10 +264,15 @@ async def _hang_up(listeners: Listeners, purgatory: Purgatory, coordinators: Coo
 
 
 async def _work_on_logs(
-    f: Foundation, replicas: ReplicaManager, reserve: StartReserve, logs: LogManager
+    f: Foundation,
+    replicas: ReplicaManager,
+    lifecycle: BrokerLifecycle,
+    reserve: StartReserve,
+    logs: LogManager,
 ) -> None:
     """One round of periodic work."""
     replicas.check_lag()
+    replicas.check_controller(lifecycle.silent_for_ms)
     await replicas.create_missing()
     if reserve.is_short:
         await f.threads.run_blocking(reserve.take_back)

@@ -101,7 +101,7 @@ class Life(NamedTuple):
     refusals: int = 0
     #: When it stops without leave.
     shutdown_deadline_ms: int | None = None
-    #: When it counts as gone unless a controller answers; kept while it asks to stop.
+    #: When it counts as gone unless a controller answers.
     gone_ms: int = 0
 
 

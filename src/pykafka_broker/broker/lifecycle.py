@@ -122,6 +122,16 @@ class BrokerLifecycle:
         """Where the broker is in its life."""
         return Phase.STARTING if self._life is None else self._life.phase
 
+    @property
+    def silent_for_ms(self) -> int | None:
+        """The time of a session, if for so long no controller has answered a broker that runs: others may
+        have what it leads by now. None else.
+        """
+        life = self._life
+        if life is None or life.phase is not Phase.RUNNING or self._now_ms() < life.gone_ms:
+            return None
+        return life.settings.session_timeout_ms
+
     async def register(
         self, listeners: Mapping[str, RegisteredEndpoint], *, rack: str | None, previous_broker_epoch: int
     ) -> None:

@@ -43,7 +43,7 @@ from pykafka_broker.replication.core.events import (
     TimePassed,
 )
 from pykafka_broker.replication.core.high_watermark import commits_at_once, high_watermark
-from pykafka_broker.replication.core.in_sync import is_under_min_isr
+from pykafka_broker.replication.core.in_sync import is_cut_off, is_under_min_isr
 from pykafka_broker.replication.core.low_watermark import low_watermark
 from pykafka_broker.replication.core.nearest import nearest_replica
 from pykafka_broker.replication.core.state import (
@@ -135,11 +135,12 @@ class Partition:
         "_defers_names",
         "_deleting",
         "_flushing",
+        "_is_cut_off",
         "_is_throttled_leader",
-        "_is_under_min_isr",
         "_leadership",
         "_lost",
         "_ports",
+        "_refuses_acks_all",
         "_registration",
         "_waiting",
         "acknowledges_at_once",
@@ -178,7 +179,9 @@ class Partition:
         self._lost: frozenset[int] = frozenset()
         # Flags that appends read, worked out by `_lead`.
         self._commits_at_once = False
-        self._is_under_min_isr = False
+        self._refuses_acks_all = False
+        #: The controller is silent, and so is a follower that is in sync as far as is known here.
+        self._is_cut_off = False
         #: Producers can wait for a file to be made; coordinators append in the middle of a transition.
         self._defers_names = topic not in INTERNAL_TOPICS
         #: Runs while something appended has to be on disk before it may be acknowledged (`flush.messages`).
@@ -238,14 +241,19 @@ class Partition:
     def _resign(self) -> None:
         if self._deleting:
             self._answer_deleting(lambda _: ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        self._send_to_next_leader()
+        self.leader = NO_LEADER
+        self.is_leader = False
+        self._leadership = self._registration = None
+        self._commits_at_once = self._refuses_acks_all = self.acknowledges_at_once = False
+        self._is_cut_off = False
+
+    def _send_to_next_leader(self) -> None:
+        """Answer the producers that wait for followers."""
         if self._waiting and self._waits_for_followers():
             self._answer(
                 lambda each: ErrorCode.NOT_LEADER_OR_FOLLOWER if each.required_acks == ACKS_ALL else None
             )
-        self.leader = NO_LEADER
-        self.is_leader = False
-        self._leadership = self._registration = None
-        self._commits_at_once = self._is_under_min_isr = self.acknowledges_at_once = False
 
     def configure(self, config: LogConfig) -> None:
         """Apply the topic's changed settings."""
@@ -262,7 +270,7 @@ class Partition:
     def _lead(self, leadership: Leadership) -> None:
         self._leadership = leadership
         self._commits_at_once = commits_at_once(leadership)
-        self._is_under_min_isr = is_under_min_isr(leadership)
+        self._refuses_acks_all = self._is_cut_off or is_under_min_isr(leadership)
         self.acknowledges_at_once = self._commits_at_once and self._flushing is None
         self._commit()
 
@@ -309,8 +317,8 @@ class Partition:
             KafkaError: the batch is refused (nothing was written), or the storage failed.
             NamesDue: a file has to be made before.
         """
-        if self._is_under_min_isr and required_acks == ACKS_ALL:
-            raise self._not_enough_replicas()
+        if self._refuses_acks_all and required_acks == ACKS_ALL:
+            raise self._why_refused()
         log = self.log
         result = log.writer.append(
             records,
@@ -336,8 +344,8 @@ class Partition:
         """
         if not self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if self._is_under_min_isr:
-            raise self._not_enough_replicas()
+        if self._refuses_acks_all:
+            raise self._why_refused()
         log = self.log
         result = log.writer.append_internal(
             batch,
@@ -437,8 +445,10 @@ class Partition:
         low_watermark = self.low_watermark
         self._answer_deleting(lambda each: ErrorCode.NONE if each.offset <= low_watermark else None)
 
-    def _not_enough_replicas(self) -> KafkaError:
+    def _why_refused(self) -> KafkaError:
         assert self._leadership is not None
+        if self._is_cut_off:
+            return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return not_enough_replicas(self._leadership, self.log.name)
 
     # --- reading ----------------------------------------------------------------------------------
@@ -567,6 +577,30 @@ class Partition:
         """Ask for an ISR without the followers that lag; due every half of `replica.lag.time.max.ms`."""
         if self._leadership is not None and self._leadership.followers:
             self._take(TimePassed(self._ports.clock.monotonic_ms(), self._log_offsets()))
+
+    def check_controller(self, silent_for_ms: int | None) -> None:
+        """The controller has not answered this broker for so long; None: it answers.
+
+        Where a follower in sync is silent as well, others may lead the partition by now, and nothing is
+        committed here. Producers with acks=all are then sent to the leader that the other brokers know. In
+        Apache Kafka their requests time out here again and again, until they ask for the leader in their own
+        time, after five minutes by default. All others are served as before.
+        """
+        leadership = self._leadership
+        if leadership is None:
+            return
+        was_cut_off, now_ms = self._is_cut_off, self._ports.clock.monotonic_ms()
+        self._is_cut_off = silent_for_ms is not None and is_cut_off(leadership, now_ms, silent_for_ms)
+        if self._is_cut_off is was_cut_off:
+            return
+        if self._is_cut_off:
+            logger.warning(
+                "[Partition %s] Neither the controller nor all in-sync replicas are heard from: refusing "
+                "records with acks=all.",
+                self.log.name,
+            )
+            self._send_to_next_leader()
+        self._lead(leadership)
 
     # --- committing -------------------------------------------------------------------------------
 

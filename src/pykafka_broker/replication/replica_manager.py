@@ -75,6 +75,7 @@ class ReplicaManager:
         self._is_running = False
         self._image = ClusterImage()
         self._next_lag_check_ms = 0
+        self._is_controller_silent = False
 
     def subscribe(self, roles: Roles) -> None:
         """Tell `roles` from now on which partitions this node leads and follows."""
@@ -219,6 +220,14 @@ class ReplicaManager:
         for partition in self._partitions.values():
             if partition.log.state.offline is None:
                 partition.check_lag()
+
+    def check_controller(self, silent_for_ms: int | None) -> None:
+        """The controller has not answered for so long, the time of a session; None: it answers."""
+        if silent_for_ms is None and not self._is_controller_silent:
+            return
+        self._is_controller_silent = silent_for_ms is not None
+        for partition in self._partitions.values():
+            partition.check_controller(silent_for_ms)
 
     def _remove_gone(self, old: ClusterImage, image: ClusterImage) -> None:
         """Drop partitions of topics that were deleted, and replicas that were given to other brokers."""

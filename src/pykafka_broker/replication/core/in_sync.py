@@ -20,6 +20,15 @@ def _least(leadership: Leadership) -> int:
     return min(leadership.min_insync_replicas, len(leadership.followers) + 1)
 
 
+def is_cut_off(leadership: Leadership, now_ms: int, patience_ms: int) -> bool:
+    """Nothing is committed: a follower without which nothing is has not fetched for `patience_ms`."""
+    return any(
+        follower.fetched_ms is None or now_ms - follower.fetched_ms >= patience_ms
+        for replica_id, follower in leadership.followers.items()
+        if replica_id in leadership.isr.maximal
+    )
+
+
 def is_caught_up(follower: Follower, log_end_offset: int, now_ms: int, lag_time_max_ms: int) -> bool:
     """The follower has everything, or had everything not longer ago than `replica.lag.time.max.ms`."""
     if follower.log_end_offset >= log_end_offset:

@@ -21,6 +21,7 @@ from pykafka_broker.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from pykafka_broker.replication.awaited_followers import BRIEF_WAIT_MS
 from pykafka_broker.replication.partition import Partition
 from pykafka_broker.testing.home import Home
 from pykafka_broker.testing.user import User
@@ -50,9 +51,11 @@ class Replicated:
         self.image: ClusterImage = self.node.image
         self.epoch = 0
 
-    def change(self, *, leader: int | None = None, isr: tuple[int, ...] | None = None) -> None:
+    def change(
+        self, *, leader: int | None = None, isr: tuple[int, ...] | None = None, name: str = "t"
+    ) -> None:
         """Another state of the partition, in a new leader epoch if a leader is named."""
-        topic = self.image.topics["t"]
+        topic = self.image.topics[name]
         now = topic.partitions[0]
         self.epoch += leader is not None
         partition = now._replace(
@@ -63,7 +66,7 @@ class Replicated:
             partition_epoch=now.partition_epoch + 1,
             directories=(),
         )
-        topics = {**self.image.topics, "t": topic._replace(partitions={0: partition})}
+        topics = {**self.image.topics, name: topic._replace(partitions={0: partition})}
         self.image = self.image._replace(topics=topics)
         self.node.broker.replicas.apply(self.image)
 
@@ -160,6 +163,26 @@ async def test_a_parked_follower_is_answered_as_soon_as_something_is_appended(
     assert (await replicated.fetch(3)).error_code == 0
     assert len((await consuming).records) > 0
     await consumer.user.close()
+
+
+async def test_a_parked_follower_is_answered_soon_when_a_leadership_begins_that_it_has_to_find(
+    home: Home, another: User, replicated: Replicated
+) -> None:
+    await another.create_topic("other")
+    replicated.image = replicated.node.image
+    replicated.change()
+    replicated.change(name="other", leader=FOLLOWER)
+    await replicated.fetch(2)
+    waiting = await parked(home, replicated.fetch(2, wait_ms=60_000))
+    consuming = await parked(
+        home, Replicated(home, another, replicated.topic_id).fetch(2, by=-1, wait_ms=60_000)
+    )
+
+    replicated.change(name="other", leader=replicated.here)
+
+    await home.clock.pass_time(BRIEF_WAIT_MS)
+    assert (await waiting).error_code == 0
+    assert not consuming.done()
 
 
 async def test_parked_fetches_learn_at_once_that_another_broker_leads(

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.fetch_answer import refused_whole, replica_id_of, response
 from pykafka_broker.apis.fetch_plan import plan_fetch
-from pykafka_broker.apis.fetch_waiting import park, read_from_disks
+from pykafka_broker.apis.fetch_waiting import park, read_from_disks, until_ms_of
 from pykafka_broker.apis.needs import on_cluster, on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.ports.quotas import Quota
@@ -63,7 +63,8 @@ def fetch(request: FetchRequest, ctx: RequestContext) -> Any:
     planned = plan_fetch(request, context, max_bytes, ctx)
     enough_bytes = min(request.min_bytes, max_bytes)
     if request.max_wait_ms > 0 and not planned.at_once and planned.available_bytes < enough_bytes:
-        return park(request, context, max_bytes, planned, ctx.node.clock.now_ms() + request.max_wait_ms, ctx)
+        until_ms = until_ms_of(request, ctx.node)
+        return park(request, context, max_bytes, planned, until_ms, ctx)
     for data, plan, log in planned.reads:
         records = plan.answer_cached(partial(ctx.node.cold_reads.run, log))
         if records is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pykafka_broker.apis.fetch_answer import response
+from pykafka_broker.apis.fetch_answer import replica_id_of, response
 from pykafka_broker.apis.fetch_plan import PlannedFetch, has_error, plan_fetch, readable_bytes
 from pykafka_broker.log.segment.stored_records import LEAST_BYTES
 from pykafka_broker.protocol.errors import KafkaError
@@ -50,17 +50,30 @@ async def park(
     if _may_answer(planned, enough_bytes):
         # Other connections ran between the plan and this coroutine's first step, when nothing was parked yet.
         planned = plan_fetch(request, context, max_bytes, ctx, planned)
+    replica_id = replica_id_of(request)
     while planned.available_bytes < enough_bytes and not planned.at_once:
         watched = [*planned.logs, *planned.late]
+        watched_logs = len(watched)
+        if replica_id >= 0:
+            watched.append(node.fetching.awaited.moves(replica_id))
+            until_ms = min(until_ms, until_ms_of(request, node))
         moved = await node.purgatory.wait(watched, until_ms, ctx.connection, _ready(planned, enough_bytes))
         # Others may have been answered meanwhile, and may not have read their answers.
         max_bytes = min(max_bytes, ctx.connection.answer_budget_bytes)
         enough_bytes = min(enough_bytes, max_bytes)
         planned = plan_fetch(request, context, max_bytes, ctx, planned)
-        if not moved or len(planned.logs) + len(planned.late) < len(watched):
+        if not moved or len(planned.logs) + len(planned.late) < watched_logs:
             # Time is up, or a topic was deleted meanwhile, which its reader must learn at once.
             break
     return await read_from_disks(request, context, planned, until_ms, max_bytes, ctx)
+
+
+def until_ms_of(request: FetchRequest, node: NodePorts) -> int:
+    """Until when a fetch that begins to wait now may wait."""
+    wait_ms, replica_id = request.max_wait_ms, replica_id_of(request)
+    if replica_id >= 0:
+        wait_ms = node.fetching.awaited.wait_ms(replica_id, wait_ms)
+    return node.clock.now_ms() + wait_ms
 
 
 def _may_answer(planned: PlannedFetch, enough_bytes: int) -> bool:
@@ -116,7 +129,7 @@ class _Anything:
     def __call__(self, log: PartitionLog) -> bool:
         waited_at = self._waited_at.get(log)
         return (
-            waited_at is None  # a late read has ended
+            waited_at is None  # a late read has ended, or a leadership has begun
             or log.state.limit_offset(self._limit) > waited_at.offset
             or waited_at.has_news(log)
         )
@@ -137,7 +150,7 @@ class _Enough:
 
     def __call__(self, log: PartitionLog) -> bool:
         if log not in self._waited_at or self._waited_at[log].has_news(log):
-            return True  # a late read has ended, or there is an error to tell
+            return True  # a late read has ended, a leadership has begun, or there is an error to tell
         readable = self._readable_in(log)
         self._missing_bytes -= readable - self._readable[log]
         self._readable[log] = readable

@@ -48,6 +48,7 @@ from pykafka_broker.log.recovery.open_directories import UNKNOWN_TOPIC_ID
 from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.network.purgatory import Purgatory
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.replication.awaited_followers import AwaitedFollowers
 from pykafka_broker.replication.log_dir_moves import LogDirMoves
 from pykafka_broker.replication.partition import PartitionPorts
 from pykafka_broker.replication.replica_manager import ReplicaManager
@@ -114,7 +115,9 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
     logs.full_disks.subscribe(report_places)
     undo.callback(logs.full_disks.subscribe, lambda: None)
     fetchers = replica_fetchers(f, logs, metadata, lambda: lifecycle.broker_epoch, undo)
-    replicas.subscribe(fetchers)
+    awaited = AwaitedFollowers(f.clock)
+    for roles in (fetchers, awaited):
+        replicas.subscribe(roles)
     producer_ids = ProducerIds(lifecycle.allocate_producer_ids)
     cold_reads = ColdReads(f.threads.read, f.clock)
     creation = TopicCreation(controller, metadata, f.configs, f.clock)
@@ -134,7 +137,7 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
         creation,
     )
     replicas.subscribe(coordinators)
-    fetching = _fetching(f.config)
+    fetching = _fetching(f.config, awaited)
     await shared.served_listeners.listen(BROKER_LISTENER)
     f.configs.subscribe(
         ConfigChanges(fetching, coordinators, replicas, lifecycle, shared.served_listeners, fetchers).apply
@@ -223,13 +226,13 @@ def _log_config(f: Foundation, image: ClusterImage, topic: str) -> LogConfig:
     return log_config_for(image.config(ResourceType.TOPIC, topic), f.config)
 
 
-def _fetching(config: BrokerConfig) -> Fetching:
+def _fetching(config: BrokerConfig, awaited: AwaitedFollowers) -> Fetching:
     sessions = FetchSessionCache(
         lambda: 1 + int(random_id(), 16) % (2**31 - 1),
         config["max.incremental.fetch.session.cache.slots"],
     )
     selects_by_rack = config["replica.selector.class"] == RACK_AWARE_SELECTOR
-    return Fetching(sessions, config["fetch.max.bytes"], selects_by_rack=selects_by_rack)
+    return Fetching(sessions, awaited, config["fetch.max.bytes"], selects_by_rack=selects_by_rack)
 
 
 def _log_dir_moves(

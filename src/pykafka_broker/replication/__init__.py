@@ -4,6 +4,7 @@
                            leader means (pure)
     partition.py           one partition: its log and its state in the core
     replica_manager.py     all partitions, kept as the metadata image says
+    awaited_followers.py   the followers that have yet to find a new leader here
     log_dir_moves.py       moves a partition from one log directory to another
     replica_fetcher.py     copies partitions from one leading broker
     replica_fetchers.py    all fetchers, as the metadata names leaders

@@ -481,6 +481,18 @@ class Partition:
         }
         return nearest_replica(leadership, rack, racks, fetch_offset)
 
+    @property
+    def awaited(self) -> list[int]:
+        """The followers in sync that have not fetched in this leader epoch; none if it is not led here."""
+        if self._leadership is None:
+            return []
+        followers = self._leadership.followers
+        return [
+            replica_id
+            for replica_id in self._leadership.isr.committed
+            if replica_id in followers and followers[replica_id].fetched_ms is None
+        ]
+
     def is_held_back(self, replica_id: int) -> bool:
         """Whether this follower gets no records now: it is not in sync, the partition is throttled here, and
         too much has been sent to followers of such partitions.

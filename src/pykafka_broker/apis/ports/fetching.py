@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.fetch_sessions import FetchSessionCache
 
 
+class AwaitedFollowers(Protocol):
+    """The followers that have yet to find a new leader here."""
+
+    def moves(self, replica_id: int) -> Any:
+        """What a parked fetch of this follower watches beside its logs: it moves when it is awaited."""
+        ...
+
+    def wait_ms(self, replica_id: int, max_wait_ms: int) -> int:
+        """The time that a fetch of this follower may wait, which allows `max_wait_ms`."""
+        ...
+
+
 class Fetching:
     """Fetch sessions, and the configuration that fetches go by."""
 
-    __slots__ = ("max_bytes", "selects_by_rack", "sessions")
+    __slots__ = ("awaited", "max_bytes", "selects_by_rack", "sessions")
 
-    def __init__(self, sessions: FetchSessionCache, max_bytes: int, *, selects_by_rack: bool = False) -> None:
+    def __init__(
+        self,
+        sessions: FetchSessionCache,
+        awaited: AwaitedFollowers,
+        max_bytes: int,
+        *,
+        selects_by_rack: bool = False,
+    ) -> None:
         self.sessions = sessions
+        self.awaited = awaited
         #: `fetch.max.bytes`: the most one Fetch answer carries, whatever the client allows.
         self.max_bytes = max_bytes
         #: Consumers are sent to a replica in their rack (`replica.selector.class`).

@@ -185,6 +185,118 @@ async def test_a_parked_follower_is_answered_soon_when_a_leadership_begins_that_
     assert not consuming.done()
 
 
+class QuietSession:
+    """A follower's session, which has waited in vain for the partition once: from then on it asks for it
+    again without naming it.
+    """
+
+    WAIT_MS = 500
+
+    def __init__(self, home: Home, replicated: Replicated) -> None:
+        self.home = home
+        self.replicated = replicated
+        self.session_id = 0
+        self.epoch = 0
+
+    async def fetch(self, *wanted: Any) -> Any:
+        state = ReplicaState(replica_id=FOLLOWER, replica_epoch=FOLLOWER_EPOCH)
+        request = fetching_of(
+            *wanted,
+            max_wait_ms=self.WAIT_MS,
+            session_id=self.session_id,
+            session_epoch=self.epoch,
+            replica_state=state,
+        )
+        answer = await self.replicated.user.send(request, 17)
+        assert answer.error_code == 0
+        self.session_id = answer.session_id
+        self.epoch += 1
+        return answer
+
+    async def in_vain(self, *wanted: Any) -> None:
+        """Nothing comes, and the answer names no partition."""
+        waiting = await parked(self.home, self.fetch(*wanted))
+        await self.home.clock.pass_time(self.WAIT_MS)
+        assert partitions_of(await waiting) == []
+
+    @property
+    def heard_ms(self) -> int | None:
+        """When the partition has heard of the follower."""
+        leadership = self.replicated.partition._leadership
+        assert leadership is not None
+        return leadership.followers[FOLLOWER].fetched_ms
+
+    @property
+    def listeners(self) -> int:
+        return len(self.replicated.partition.log.on_advance)
+
+
+@pytest.fixture
+async def quiet(home: Home, replicated: Replicated) -> QuietSession:
+    session = QuietSession(home, replicated)
+    await replicated.fetch(2)
+    opening = await parked(home, session.fetch(wanting(replicated.topic_id, 2)))
+    await home.clock.pass_time(session.WAIT_MS)
+    assert len(partitions_of(await opening)) == 1
+    await session.in_vain()
+    assert session.listeners == 1
+    return session
+
+
+async def test_a_follower_is_heard_from_time_to_time_while_nothing_happens(quiet: QuietSession) -> None:
+    heard = set()
+    for _ in range(20):
+        await quiet.in_vain()
+        assert quiet.listeners == 1
+        heard.add(quiet.heard_ms)
+    # Every 2,250 ms, a quarter of a session.
+    assert len(heard) == 4
+
+
+async def test_a_follower_of_quiet_partitions_gets_what_is_appended_at_once(
+    quiet: QuietSession, another: User
+) -> None:
+    waiting = await parked(quiet.home, quiet.fetch())
+    answer = await another.send(producing_to("t", batch(b"c"), acks=1), 12)
+    assert [partition.error_code for partition in partitions_of(answer)] == [0]
+    [told] = partitions_of(await waiting)
+    assert len(told.records) > 0
+    assert quiet.listeners == 0
+
+
+async def test_what_is_no_reason_to_answer_at_once_is_told_when_the_time_is_up(quiet: QuietSession) -> None:
+    waiting = await parked(quiet.home, quiet.fetch())
+    quiet.replicated.partition.delete_records(1)
+    await quiet.home.clock.pass_time(quiet.WAIT_MS - 1)
+    assert not waiting.done()
+    await quiet.home.clock.pass_time(1)
+    [told] = partitions_of(await waiting)
+    assert (told.log_start_offset, told.records) == (1, b"")
+
+
+async def test_a_session_that_names_partitions_or_is_closed_listens_no_more(quiet: QuietSession) -> None:
+    waiting = await parked(quiet.home, quiet.fetch(wanting(quiet.replicated.topic_id, 2)))
+    await quiet.home.clock.pass_time(quiet.WAIT_MS)
+    await waiting
+    await quiet.in_vain()
+    assert quiet.listeners == 1
+    quiet.epoch = -1
+    waiting = await parked(quiet.home, quiet.fetch(wanting(quiet.replicated.topic_id, 2)))
+    await quiet.home.clock.pass_time(quiet.WAIT_MS)
+    await waiting
+    assert quiet.listeners == 0
+
+
+async def test_a_follower_of_quiet_partitions_learns_at_once_that_another_broker_leads(
+    quiet: QuietSession,
+) -> None:
+    waiting = await parked(quiet.home, quiet.fetch())
+    quiet.replicated.change(leader=FOLLOWER)
+    [told] = partitions_of(await waiting)
+    assert told.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert quiet.listeners == 0
+
+
 async def test_parked_fetches_learn_at_once_that_another_broker_leads(
     home: Home, another: User, replicated: Replicated
 ) -> None:

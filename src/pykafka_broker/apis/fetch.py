@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.fetch_answer import refused_whole, replica_id_of, response
 from pykafka_broker.apis.fetch_plan import plan_fetch
-from pykafka_broker.apis.fetch_waiting import park, read_from_disks, until_ms_of
+from pykafka_broker.apis.fetch_waiting import park, park_quietly, read_from_disks, until_ms_of
 from pykafka_broker.apis.needs import on_cluster, on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.ports.quotas import Quota
@@ -59,6 +59,10 @@ def fetch(request: FetchRequest, ctx: RequestContext) -> Any:
     context = ctx.node.fetching.sessions.begin(request, ctx.version, ctx.node.clock.now_ms(), name_of)
     if context.error is not ErrorCode.NONE:
         return response(request, context, [], ctx)
+    if context.quiet is not None:
+        if context.quiet.is_quiet(ctx.node.clock.monotonic_ms()) and request.max_wait_ms > 0:
+            return park_quietly(request, context, context.quiet, ctx)
+        context.listen(None)
     max_bytes = min(request.max_bytes, ctx.node.fetching.max_bytes, ctx.connection.answer_budget_bytes)
     planned = plan_fetch(request, context, max_bytes, ctx)
     enough_bytes = min(request.min_bytes, max_bytes)

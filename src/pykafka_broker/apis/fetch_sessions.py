@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
+    from pykafka_broker.apis.quiet_fetches import QuietLogs
     from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
 
 SESSIONLESS_EPOCH = -1
@@ -87,7 +88,7 @@ class WantedPartition:
 class FetchSession:
     """A remembered fetch: its partitions in the order they are served."""
 
-    __slots__ = ("created_ms", "epoch", "last_used_ms", "partitions", "session_id", "uses_topic_ids")
+    __slots__ = ("created_ms", "epoch", "last_used_ms", "partitions", "quiet", "session_id", "uses_topic_ids")
 
     def __init__(
         self, session_id: int, partitions: dict[Key, WantedPartition], uses_topic_ids: bool, now_ms: int
@@ -98,6 +99,14 @@ class FetchSession:
         self.created_ms = now_ms
         self.last_used_ms = now_ms
         self.epoch = 1
+        #: What tells whether anything has happened since the last fetch, which has waited in vain.
+        self.quiet: QuietLogs | None = None
+
+    def listen(self, quiet: QuietLogs | None) -> None:
+        """Listen to these logs, and no more to those before."""
+        if self.quiet is not None:
+            self.quiet.close()
+        self.quiet = quiet
 
     def update(self, request: FetchRequest, wanted: dict[Key, WantedPartition], asked: Asked) -> None:
         """Add and change the partitions that the request names, drop those it forgets."""
@@ -149,6 +158,21 @@ class FetchContext:
         self._expected_epoch = session.epoch if session is not None else 0
         self.wanted = wanted
         self.error = error
+
+    @property
+    def quiet(self) -> QuietLogs | None:
+        """What a fetch that asks for the same as the one before listens to, if that has waited in vain."""
+        return None if self._session is None else self._session.quiet
+
+    @property
+    def may_listen(self) -> bool:
+        """The fetch belongs to a session that is still remembered."""
+        return self._session is not None and self._cache.has(self._session)
+
+    def listen(self, quiet: QuietLogs | None) -> None:
+        """Have the next fetch of the session listen to these logs; only while it `may_listen`."""
+        assert self._session is not None
+        self._session.listen(quiet)
 
     def finish(
         self, answers: list[tuple[WantedPartition, PartitionData]]
@@ -209,7 +233,7 @@ class FetchSessionCache:
 
         if epoch in (FULL_EPOCH, SESSIONLESS_EPOCH):
             if session_id != NO_SESSION_ID:
-                self._sessions.pop(session_id, None)
+                self._close(session_id)
             kind = "full" if epoch == FULL_EPOCH else "sessionless"
             return FetchContext(self, kind, wanted, now_ms=now_ms, uses_topic_ids=by_id)
 
@@ -224,15 +248,17 @@ class FetchSessionCache:
         if session is None or error is not ErrorCode.NONE:
             return FetchContext(self, "error", {}, now_ms=now_ms, uses_topic_ids=by_id, error=error)
 
-        session.update(request, wanted, asked)
+        if request.topics or request.forgotten_topics_data:
+            session.update(request, wanted, asked)
+            session.listen(None)
         if not session.partitions:
             # A partition that one request both asks for and forgets is answered once more.
-            del self._sessions[session_id]
+            self._close(session_id)
             return FetchContext(self, "sessionless", wanted, now_ms=now_ms, uses_topic_ids=by_id)
         session.last_used_ms = now_ms
         session.epoch = 1 if session.epoch == MAX_EPOCH else session.epoch + 1
         self._sessions[session_id] = self._sessions.pop(session_id)
-        if by_id:
+        if by_id and session.quiet is None:
             _resolve_names(session.partitions.values(), name_of)
         return FetchContext(
             self, "incremental", session.partitions, now_ms=now_ms, uses_topic_ids=by_id, session=session
@@ -248,18 +274,27 @@ class FetchSessionCache:
         self._sessions[session_id] = FetchSession(session_id, wanted, uses_topic_ids, now_ms)
         return session_id
 
+    def has(self, session: FetchSession) -> bool:
+        """Whether the session is still remembered."""
+        return self._sessions.get(session.session_id) is session
+
+    def _close(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.listen(None)
+
     def _make_room(self, size: int, now_ms: int) -> bool:
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None:
             return False
         if now_ms - oldest.last_used_ms > self._eviction_ms:
-            del self._sessions[oldest.session_id]
+            self._close(oldest.session_id)
             return True
         settled = (s for s in self._sessions.values() if now_ms - s.created_ms > self._eviction_ms)
         smallest = min(settled, key=lambda s: len(s.partitions), default=None)
         if smallest is None or len(smallest.partitions) >= size:
             return False
-        del self._sessions[smallest.session_id]
+        self._close(smallest.session_id)
         return True
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.fetch_answer import replica_id_of, response
 from pykafka_broker.apis.fetch_plan import PlannedFetch, has_error, plan_fetch, readable_bytes
+from pykafka_broker.apis.quiet_fetches import QuietLogs
 from pykafka_broker.log.segment.stored_records import LEAST_BYTES
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
@@ -57,15 +58,42 @@ async def park(
         if replica_id >= 0:
             watched.append(node.fetching.awaited.moves(replica_id))
             until_ms = min(until_ms, until_ms_of(request, node))
-        moved = await node.purgatory.wait(watched, until_ms, ctx.connection, _ready(planned, enough_bytes))
+        ready = _ready(planned, enough_bytes)
+        moved = await node.purgatory.wait(watched, until_ms, ctx.connection, ready)
         # Others may have been answered meanwhile, and may not have read their answers.
         max_bytes = min(max_bytes, ctx.connection.answer_budget_bytes)
         enough_bytes = min(enough_bytes, max_bytes)
         planned = plan_fetch(request, context, max_bytes, ctx, planned)
         if not moved or len(planned.logs) + len(planned.late) < watched_logs:
             # Time is up, or a topic was deleted meanwhile, which its reader must learn at once.
+            if not moved and replica_id >= 0 and _is_quiet(planned, context):
+                quiet_until_ms = node.clock.monotonic_ms() + node.fetching.quiet_ms
+                context.listen(QuietLogs(planned.logs, _ready(planned, enough_bytes), quiet_until_ms))
             break
     return await read_from_disks(request, context, planned, until_ms, max_bytes, ctx)
+
+
+def _is_quiet(planned: PlannedFetch, context: FetchContext) -> bool:
+    """Whether there is nothing to read or to tell, and none of the partitions is held back or unknown."""
+    is_empty = not (planned.at_once or planned.reads)
+    return is_empty and context.may_listen and len(planned.logs) == len(context.wanted)
+
+
+async def park_quietly(
+    request: FetchRequest, context: FetchContext, quiet: QuietLogs, ctx: RequestContext
+) -> FetchResponse:
+    """Wait as the fetch before has waited in vain; its plan holds while nothing moves."""
+    node = ctx.node
+    until_ms = until_ms_of(request, node)
+    watched: list[Any] = [quiet, node.fetching.awaited.moves(replica_id_of(request))]
+    moved = await node.purgatory.wait(watched, until_ms, ctx.connection)
+    if not moved and not quiet.has_moved:
+        return response(request, context, [], ctx)
+    if context.quiet is quiet:
+        context.listen(None)
+    max_bytes = min(request.max_bytes, node.fetching.max_bytes, ctx.connection.answer_budget_bytes)
+    planned = plan_fetch(request, context, max_bytes, ctx)
+    return await park(request, context, max_bytes, planned, until_ms, ctx)
 
 
 def until_ms_of(request: FetchRequest, node: NodePorts) -> int:

@@ -232,7 +232,11 @@ def _fetching(config: BrokerConfig, awaited: AwaitedFollowers) -> Fetching:
         config["max.incremental.fetch.session.cache.slots"],
     )
     selects_by_rack = config["replica.selector.class"] == RACK_AWARE_SELECTOR
-    return Fetching(sessions, awaited, config["fetch.max.bytes"], selects_by_rack=selects_by_rack)
+    # Those who take a follower for dead when it has been silent for so long do not mind a quarter of it.
+    quiet_ms = min(config["replica.lag.time.max.ms"], config["broker.session.timeout.ms"]) // 4
+    return Fetching(
+        sessions, awaited, config["fetch.max.bytes"], quiet_ms=quiet_ms, selects_by_rack=selects_by_rack
+    )
 
 
 def _log_dir_moves(

@@ -23,7 +23,7 @@ class AwaitedFollowers(Protocol):
 class Fetching:
     """Fetch sessions, and the configuration that fetches go by."""
 
-    __slots__ = ("awaited", "max_bytes", "selects_by_rack", "sessions")
+    __slots__ = ("awaited", "max_bytes", "quiet_ms", "selects_by_rack", "sessions")
 
     def __init__(
         self,
@@ -31,11 +31,14 @@ class Fetching:
         awaited: AwaitedFollowers,
         max_bytes: int,
         *,
+        quiet_ms: int = 0,
         selects_by_rack: bool = False,
     ) -> None:
         self.sessions = sessions
         self.awaited = awaited
         #: `fetch.max.bytes`: the most one Fetch answer carries, whatever the client allows.
         self.max_bytes = max_bytes
+        #: So long the partitions of a follower do not hear of its fetches while nothing else happens.
+        self.quiet_ms = quiet_ms
         #: Consumers are sent to a replica in their rack (`replica.selector.class`).
         self.selects_by_rack = selects_by_rack

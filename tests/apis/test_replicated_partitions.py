@@ -36,6 +36,7 @@ from tests.apis.asking import (
 )
 
 LATEST = -1
+SESSION_MS = 9_000
 FOLLOWER = 7
 FOLLOWER_EPOCH = 40
 
@@ -108,6 +109,18 @@ async def replicated(home: Home, user: User) -> Replicated:
     )
     await replicated.write(b"a", b"b")
     return replicated
+
+
+async def test_a_leader_that_is_cut_off_names_no_leader_when_it_refuses_records(
+    home: Home, user: User, replicated: Replicated
+) -> None:
+    await replicated.fetch(2)
+    await home.clock.pass_time(SESSION_MS)
+    replicated.node.broker.replicas.check_controller(SESSION_MS)
+    answer = await user.send(producing_to("t", batch(b"c")), 12)
+    [refused] = partitions_of(answer)
+    assert refused.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert (refused.current_leader, answer.node_endpoints) == (None, [])
 
 
 # --- followers ------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ Endpoint = TypeVar("Endpoint")
 class Refused(Protocol[Leader]):
     """A partition's answer, which can name the leader."""
 
+    error_code: int
     current_leader: Leader | None
 
 
@@ -32,13 +34,20 @@ class LeaderHints(NamedTuple, Generic[Leader, Endpoint]):
     def add(
         self, refused: Iterable[tuple[str | None, int, Refused[Leader]]], ctx: RequestContext
     ) -> list[Endpoint]:
-        """Name the leader in each answer, by topic and partition; return the endpoints of these leaders."""
+        """Name the leader in each answer, by topic and partition; return the endpoints of these leaders.
+
+        A node that is cut off refuses what it leads as far as it knows (`Partition.check_controller`): clients
+        that were told so would not ask others.
+        """
         endpoints: dict[int, Endpoint] = {}
         image = ctx.node.metadata.image
         for name, index, answer in refused:
             topic = image.topics.get(name) if name else None
             registration = topic.partitions.get(index) if topic else None
-            if registration is None:
+            if registration is None or (
+                registration.leader == ctx.node.metadata.node_id
+                and answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+            ):
                 continue
             answer.current_leader = self.leader(
                 leader_id=registration.leader, leader_epoch=registration.leader_epoch

@@ -107,7 +107,7 @@ SHARED = {
     *("fetch_answer", "fetch_plan", "fetch_sessions", "fetch_waiting", "followed_partitions"),
     "not_yet_served",
     *("produce_answer", "produce_partition", "produce_transactions"),
-    *("topology", "transactional", "verification"),
+    *("quiet_fetches", "topology", "transactional", "verification"),
 }
 
 

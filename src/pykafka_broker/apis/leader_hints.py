@@ -36,8 +36,8 @@ class LeaderHints(NamedTuple, Generic[Leader, Endpoint]):
     ) -> list[Endpoint]:
         """Name the leader in each answer, by topic and partition; return the endpoints of these leaders.
 
-        A node that is cut off refuses what it leads as far as it knows (`Partition.check_controller`): clients
-        that were told so would not ask others.
+        A node that is cut off refuses what it leads as far as it knows (`Partition.check_controller`):
+        clients that were told so would not ask others.
         """
         endpoints: dict[int, Endpoint] = {}
         image = ctx.node.metadata.image

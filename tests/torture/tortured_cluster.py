@@ -84,6 +84,8 @@ class TorturedCluster:
             node=self.node_class,
         )
         self.addresses = ",".join(node.address for node in self.nodes)
+        #: What is told in the end beside the faults.
+        self.notes: Counter[str] = Counter()
 
     def node(self, node_id: int) -> TorturedNode:
         node = self.nodes[node_id]
@@ -166,7 +168,10 @@ def torture(
         read_at_the_end(cluster.addresses, load.history)
         found = read_transfers(cluster.addresses)
     outcomes = Counter(transfers.outcomes.values())
-    tell(capsys, f"{dict(done)}, {load.acknowledged} acknowledged, transactions: {dict(outcomes)}")
+    tell(
+        capsys,
+        f"{dict(done + cluster.notes)}, {load.acknowledged} acknowledged, transactions: {dict(outcomes)}",
+    )
     wrong = {
         "records": anomalies(load.history),
         "transactions": transfer_anomalies(transfers.outcomes, found),

@@ -55,10 +55,10 @@ def free_port() -> int:
             return port
 
 
-def answers(port: int, timeout_s: float = 5.0) -> bool:
+def answers(port: int, timeout_s: float = 5.0, host: str = "127.0.0.1") -> bool:
     """Whether a broker on this port answers a request now."""
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout_s) as connection:
+        with socket.create_connection((host, port), timeout_s) as connection:
             connection.sendall(PING)
             return len(connection.recv(8)) > 0
     except OSError:
@@ -66,13 +66,15 @@ def answers(port: int, timeout_s: float = 5.0) -> bool:
 
 
 class BrokerProcess(ABC):
-    """One broker on 127.0.0.1, started by `with` or `start`.
+    """One broker on this machine, started by `with` or `start`.
 
     Its `properties` are the keys of server.properties. `folder` holds its data, log and properties; without
     one it gets a temporary folder, which `close` deletes.
     """
 
     name: str
+    #: Where it listens.
+    host = "127.0.0.1"
     start_timeout_s = 180.0
     stop_timeout_s = 120.0
 
@@ -95,7 +97,7 @@ class BrokerProcess(ABC):
 
     @property
     def address(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     @property
     def is_running(self) -> bool:
@@ -130,7 +132,7 @@ class BrokerProcess(ABC):
 
     def _wait_for_answer(self, started: float) -> None:
         assert self.process is not None
-        while not answers(self.port):
+        while not answers(self.port, host=self.host):
             if self.process.poll() is not None:
                 raise BrokerError(f"{self.name} ended with {self.process.returncode}:\n{self.log_tail()}")
             if time.perf_counter() - started > self.start_timeout_s:

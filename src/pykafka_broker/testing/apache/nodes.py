@@ -82,8 +82,10 @@ class Node(BrokerProcess):
         properties: Mapping[str, str],
         folder: Path,
         format_options: tuple[str, ...] = (),
+        host: str = "127.0.0.1",
     ) -> None:
         super().__init__(properties, folder)
+        self.host = host
         self.node_id = node_id
         #: May be changed while the node is stopped.
         self.software: Software = software
@@ -103,7 +105,7 @@ class Node(BrokerProcess):
 
     @property
     def controller_address(self) -> str:
-        return f"127.0.0.1:{self.controller_port}"
+        return f"{self.host}:{self.controller_port}"
 
     @property
     def properties_file(self) -> Path:
@@ -187,12 +189,15 @@ class Nodes:
         dynamic: bool = False,
         roles: Roles = "controller",
         properties: Mapping[str, str] | None = None,
-        node: type[Node] = Node,
+        node: Callable[..., Node] = Node,
+        hosts: Mapping[int, str] | None = None,
     ) -> None:
+        """`hosts` has the addresses of those that are not on 127.0.0.1."""
         self._folder = folder
         self._dynamic = dynamic
         ports = {node_id: free_port() for node_id in voters}
-        addresses = {node_id: f"127.0.0.1:{port}" for node_id, port in ports.items()}
+        hosts = {**dict.fromkeys(voters, "127.0.0.1"), **(hosts or {})}
+        addresses = {node_id: f"{hosts[node_id]}:{port}" for node_id, port in ports.items()}
         options: tuple[str, ...]
         self._properties = dict(properties or {})
         if dynamic:
@@ -210,6 +215,7 @@ class Nodes:
                 properties=self._properties,
                 folder=folder / f"node-{node_id}",
                 format_options=options,
+                host=hosts[node_id],
             )
             for node_id, software in voters.items()
         }

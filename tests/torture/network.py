@@ -20,7 +20,7 @@ import os
 import random
 import shutil
 import subprocess
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import Self
 
@@ -111,6 +111,11 @@ class Network:
         that port is not reached, while the other direction is open for connections.
         """
         self._add_rule(source, target, port, "blackhole")
+
+    def cut(self, links: Iterable[tuple[int, int]]) -> None:
+        """Lose in silence what goes from the first to the second host of each pair."""
+        for source, target in links:
+            self.drop(source, target)
 
     def refuse(self, source: int, target: int, port: int | None = None) -> None:
         """As `drop`, but the sender is told that there is no way: a new connection fails at once."""

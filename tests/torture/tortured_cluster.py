@@ -13,7 +13,7 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -26,6 +26,7 @@ from tests.torture.files import Plan
 from tests.torture.group_readers import GroupReaders
 from tests.torture.harness import PARTITIONS, TOPIC_CONFIG, tell
 from tests.torture.history import anomalies
+from tests.torture.network import Network
 from tests.torture.transfers import Transfers, create_transfers, read_transfers, transfer_anomalies
 
 #: `make torture ROUNDS=N` has N/10 faults; TORTURE_SEED gives others.
@@ -49,6 +50,9 @@ Fault = Callable[[Load], None]
 class TorturedNode(Node):
     """A node whose disk is full while the file `full` is there."""
 
+    #: What goes before its command, so that it runs elsewhere than here.
+    inside: Sequence[str] = ()
+
     @property
     def full(self) -> Path:
         return self.folder / "full"
@@ -56,7 +60,7 @@ class TorturedNode(Node):
     def command(self) -> list[str]:
         plan = json.dumps(Plan(space_bytes=20_000, space_file=str(self.full)).to_dict())
         start = ["start", "--config", str(self.properties_file)]
-        return [sys.executable, "-m", "tests.torture.launcher", plan, *start]
+        return [*self.inside, sys.executable, "-m", "tests.torture.launcher", plan, *start]
 
     @property
     def has_died(self) -> bool:
@@ -73,7 +77,8 @@ class TorturedCluster:
 
     node_class: type[TorturedNode] = TorturedNode
 
-    def __init__(self, folder: Path, dice: random.Random) -> None:
+    def __init__(self, folder: Path, dice: random.Random, network: Network | None = None) -> None:
+        """With a network, each node is on a host of it."""
         self.dice = dice
         self.nodes = Nodes(
             folder,
@@ -82,7 +87,11 @@ class TorturedCluster:
             roles="broker,controller",
             properties=PROPERTIES,
             node=self.node_class,
+            hosts={node_id: network.address(node_id) for node_id in NODES} if network else None,
         )
+        if network:
+            for node_id in NODES:
+                self.node(node_id).inside = network.inside(node_id)
         self.addresses = ",".join(node.address for node in self.nodes)
         #: What is told in the end beside the faults.
         self.notes: Counter[str] = Counter()
@@ -170,7 +179,8 @@ def torture(
     outcomes = Counter(transfers.outcomes.values())
     tell(
         capsys,
-        f"{dict(done + cluster.notes)}, {load.acknowledged} acknowledged, transactions: {dict(outcomes)}",
+        f"{dict(done + cluster.notes)}, {load.acknowledged} acknowledged, transactions: {dict(outcomes)}, "
+        f"fatal errors of their producers: {dict(transfers.fatal)}",
     )
     wrong = {
         "records": anomalies(load.history),

@@ -37,6 +37,8 @@ class Transfers:
     address: str
     seed: int = 1
     outcomes: dict[int, Outcome] = field(default_factory=dict)
+    #: After which a producer cannot go on, by name.
+    fatal: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self._stop = threading.Event()
@@ -64,7 +66,9 @@ class Transfers:
                         producer = self._new_producer()
                     number += 1
                     self.outcomes[number] = self._transfer(producer, number, is_kept=dice.random() < 0.8)
-                except KafkaException:
+                except KafkaException as error:
+                    if error.args[0].fatal():
+                        self.fatal[error.args[0].name()] += 1
                     # The outcome stays unknown; the next producer of this id ends what this one has left.
                     producer = None
                     self._stop.wait(0.1)

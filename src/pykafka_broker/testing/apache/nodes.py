@@ -189,7 +189,7 @@ class Nodes:
         dynamic: bool = False,
         roles: Roles = "controller",
         properties: Mapping[str, str] | None = None,
-        node: Callable[..., Node] = Node,
+        node: type[Node] = Node,
         hosts: Mapping[int, str] | None = None,
     ) -> None:
         """`hosts` has the addresses of those that are not on 127.0.0.1."""

@@ -24,6 +24,12 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import Self
 
+import pytest
+
+#: Not with fewer rounds: CI has no time for two divided networks.
+IN_LONG_FORM = pytest.mark.skipif(
+    int(os.environ.get("TORTURE_ROUNDS", "0")) < 100, reason="make torture runs it, with at least 100 rounds"
+)
 #: The process that makes the network, where the clients are.
 OUTSIDE = 250
 ROUTER = 254

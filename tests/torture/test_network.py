@@ -10,7 +10,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.torture.network import OUTSIDE, Network, why_not
+from tests.torture.network import IN_LONG_FORM, OUTSIDE, Network, why_not
+
+pytestmark = IN_LONG_FORM
 
 HOSTS = (1, 2, 3)
 PORTS = (7001, 7002)

@@ -24,7 +24,7 @@ from tests.torture.clients import Load
 from tests.torture.harness import tell
 from tests.torture.links import Link, Links
 from tests.torture.minority import Minority
-from tests.torture.network import OUTSIDE, Network, why_not
+from tests.torture.network import IN_LONG_FORM, OUTSIDE, Network, why_not
 from tests.torture.tortured_cluster import (
     NODES,
     RECORDS_A_ROUND,
@@ -221,6 +221,7 @@ TORTURE = [
 class TestADividedNetworkCostsNothingThatWasAcknowledged:
     pytestmark = TORTURE
 
+    @IN_LONG_FORM
     def test_where_packets_are_lost(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         if reason := why_not():
             tell(capsys, f"no packets are lost here, and the proxies alone are tried: {reason}")
@@ -234,6 +235,7 @@ class TestADividedNetworkCostsNothingThatWasAcknowledged:
             cluster = ProxiedCluster(tmp_path, random.Random(SEED), links)
             assert torture(cluster, cluster.faults, capsys) == {}
 
+    @IN_LONG_FORM
     def test_a_leader_that_is_not_alone_and_writes_is_found(self, tmp_path: Path) -> None:
         cluster = TorturedCluster(tmp_path, random.Random(SEED))
         with cluster.nodes:

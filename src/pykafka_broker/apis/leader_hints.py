@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ Endpoint = TypeVar("Endpoint")
 class Refused(Protocol[Leader]):
     """A partition's answer, which can name the leader."""
 
-    error_code: int
     current_leader: Leader | None
 
 
@@ -44,10 +42,10 @@ class LeaderHints(NamedTuple, Generic[Leader, Endpoint]):
         for name, index, answer in refused:
             topic = image.topics.get(name) if name else None
             registration = topic.partitions.get(index) if topic else None
-            if registration is None or (
-                registration.leader == ctx.node.metadata.node_id
-                and answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-            ):
+            if registration is None or name is None:
+                continue
+            led = ctx.node.partitions.led(name, index)
+            if led is not None and led.is_cut_off:
                 continue
             answer.current_leader = self.leader(
                 leader_id=registration.leader, leader_epoch=registration.leader_epoch

@@ -135,7 +135,6 @@ class Partition:
         "_defers_names",
         "_deleting",
         "_flushing",
-        "_is_cut_off",
         "_is_throttled_leader",
         "_leadership",
         "_lost",
@@ -144,6 +143,7 @@ class Partition:
         "_registration",
         "_waiting",
         "acknowledges_at_once",
+        "is_cut_off",
         "is_in_sync",
         "is_leader",
         "is_throttled_follower",
@@ -170,6 +170,8 @@ class Partition:
         self.is_in_sync = False
         #: Appended records may be acknowledged at once, whatever acks a producer asks for.
         self.acknowledges_at_once = False
+        #: The controller is silent, and so is a follower that is in sync as far as is known here.
+        self.is_cut_off = False
         self._ports = ports
         self._throttle(log.state.config)
         self._leadership: Leadership | None = None
@@ -180,8 +182,6 @@ class Partition:
         # Flags that appends read, worked out by `_lead`.
         self._commits_at_once = False
         self._refuses_acks_all = False
-        #: The controller is silent, and so is a follower that is in sync as far as is known here.
-        self._is_cut_off = False
         #: Producers can wait for a file to be made; coordinators append in the middle of a transition.
         self._defers_names = topic not in INTERNAL_TOPICS
         #: Runs while something appended has to be on disk before it may be acknowledged (`flush.messages`).
@@ -246,7 +246,7 @@ class Partition:
         self.is_leader = False
         self._leadership = self._registration = None
         self._commits_at_once = self._refuses_acks_all = self.acknowledges_at_once = False
-        self._is_cut_off = False
+        self.is_cut_off = False
 
     def _send_to_next_leader(self) -> None:
         """Answer the producers that wait for followers."""
@@ -270,7 +270,7 @@ class Partition:
     def _lead(self, leadership: Leadership) -> None:
         self._leadership = leadership
         self._commits_at_once = commits_at_once(leadership)
-        self._refuses_acks_all = self._is_cut_off or is_under_min_isr(leadership)
+        self._refuses_acks_all = self.is_cut_off or is_under_min_isr(leadership)
         self.acknowledges_at_once = self._commits_at_once and self._flushing is None
         self._commit()
 
@@ -447,7 +447,7 @@ class Partition:
 
     def _why_refused(self) -> KafkaError:
         assert self._leadership is not None
-        if self._is_cut_off:
+        if self.is_cut_off:
             return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return not_enough_replicas(self._leadership, self.log.name)
 
@@ -601,11 +601,11 @@ class Partition:
         leadership = self._leadership
         if leadership is None:
             return
-        was_cut_off, now_ms = self._is_cut_off, self._ports.clock.monotonic_ms()
-        self._is_cut_off = silent_for_ms is not None and is_cut_off(leadership, now_ms, silent_for_ms)
-        if self._is_cut_off is was_cut_off:
+        was_cut_off, now_ms = self.is_cut_off, self._ports.clock.monotonic_ms()
+        self.is_cut_off = silent_for_ms is not None and is_cut_off(leadership, now_ms, silent_for_ms)
+        if self.is_cut_off is was_cut_off:
             return
-        if self._is_cut_off:
+        if self.is_cut_off:
             logger.warning(
                 "[Partition %s] Neither the controller nor all in-sync replicas are heard from: refusing "
                 "records with acks=all.",

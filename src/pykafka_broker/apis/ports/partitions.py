@@ -40,6 +40,8 @@ class LedPartition(Protocol):
     is_leader: bool
     #: Appended records may be acknowledged at once, whatever acks a producer asks for.
     acknowledges_at_once: bool
+    #: Others may lead by now: records with acks=all are refused.
+    is_cut_off: bool
 
     def append(
         self,

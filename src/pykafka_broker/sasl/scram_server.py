@@ -1,0 +1,155 @@
+"""SCRAM as a server runs it: two tokens, and the password is never sent.
+
+An unknown user is led through the whole exchange, with a salt that stays the same for that name, and refused
+at its end as for a wrong password: neither time nor the course of the exchange tells who exists. Apache Kafka
+refuses an unknown user at the first token; the words are the same.
+
+As in Apache Kafka the channel binding is not compared, reserved extensions are ignored, and of the extensions
+only `tokenauth=true` counts: the name is then the id of a delegation token. Source: RFC 5802; Apache Kafka's
+ScramSaslServer and ScramMessages.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pykafka_broker.sasl.account import Account
+from pykafka_broker.sasl.refusal import RefusedError, UnreadableTokenError, refused_in_public
+from pykafka_broker.sasl.scram_keys import (
+    MIN_ITERATIONS,
+    ScramCredential,
+    ScramMechanism,
+    exclusive_or,
+    random_text,
+    signature,
+    unescaped,
+)
+
+_VALUE = r"[\x01-\x2b\x2d-\x7f]+"
+_NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
+_PRINTABLE = r"[\x21-\x2b\x2d-\x7e]+"
+_EXTENSIONS = rf"(?:,[A-Za-z]+={_VALUE})*"
+_SYMBOL = "[a-zA-Z0-9/+]"
+_BASE64 = f"(?:{_SYMBOL}{{4}})*(?:{_SYMBOL}{{3}}=|{_SYMBOL}{{2}}==)?"
+
+_CLIENT_FIRST = re.compile(
+    rf"n,(?:a=(?P<authorization_id>{_NAME}))?,(?:m={_VALUE},)?"
+    rf"(?P<bare>n=(?P<name>{_NAME}),r=(?P<nonce>{_PRINTABLE})(?P<extensions>{_EXTENSIONS}))"
+)
+_CLIENT_FINAL = re.compile(
+    rf"c=(?P<channel>{_BASE64}),r=(?P<nonce>{_PRINTABLE}){_EXTENSIONS},p=(?P<proof>{_BASE64})"
+)
+
+_RANDOM_BITS = 130
+
+
+@dataclass(frozen=True, slots=True)
+class ScramEntry:
+    """What is known of a user or a delegation token."""
+
+    credential: ScramCredential
+    account: Account
+
+
+#: The entry of a name; True asks for the delegation token of that id. None: there is none.
+FindEntry = Callable[[str, bool], ScramEntry | None]
+
+
+class ScramServer:
+    """One exchange with a peer.
+
+    `nonce` is random text, new for each exchange. `decoy_key` is a secret that the servers of a cluster share
+    for as long as they run: of it the salts of unknown users are made.
+    """
+
+    def __init__(self, mechanism: ScramMechanism, find: FindEntry, nonce: str, decoy_key: bytes) -> None:
+        self._mechanism = mechanism
+        self._find = find
+        self._server_nonce = nonce
+        self._decoy_key = decoy_key
+        self._entry: ScramEntry | None = None
+        self._credential: ScramCredential | None = None
+        self._nonce = ""
+        #: The client's first and the server's first message, as both sign them.
+        self._said = ""
+        self.account: Account | None = None
+
+    @property
+    def complete(self) -> bool:
+        return self.account is not None
+
+    def respond(self, token: bytes) -> bytes:
+        """The answer to the peer's next token. No call may follow one that raised.
+
+        Raises:
+            RefusedError: there is no such user with such a password, the token asks for another user, or it
+                is no message of SCRAM.
+            UnreadableTokenError: the proof has the wrong length.
+        """
+        message = token.decode("utf-8", "replace")
+        if self._credential is None:
+            return self._respond_to_first(message)
+        return self._respond_to_final(message, self._credential)
+
+    def _respond_to_first(self, message: str) -> bytes:
+        match = _CLIENT_FIRST.fullmatch(message)
+        if match is None:
+            raise RefusedError("Invalid SCRAM client first message format")
+        user = unescaped(match["name"])
+        # Asked before it is known whether the user exists.
+        if match["authorization_id"] not in (None, user):
+            raise refused_in_public(
+                "Authentication failed: Client requested an authorization id that is different from username"
+            )
+        self._entry = self._find(user, _is_token(match["extensions"]))
+        credential = self._decoy(user) if self._entry is None else self._entry.credential
+        if credential.iterations < MIN_ITERATIONS:
+            raise RefusedError(
+                f"Iterations {credential.iterations} is less than the minimum {MIN_ITERATIONS} "
+                f"for {self._mechanism.name}"
+            )
+        self._credential = credential
+        self._nonce = match["nonce"] + self._server_nonce
+        salt = base64.b64encode(credential.salt).decode()
+        answer = f"r={self._nonce},s={salt},i={credential.iterations}"
+        self._said = f"{match['bare']},{answer}"
+        return answer.encode()
+
+    def _respond_to_final(self, message: str, credential: ScramCredential) -> bytes:
+        match = _CLIENT_FINAL.fullmatch(message)
+        if match is None:
+            raise RefusedError("Invalid SCRAM client final message format")
+        if match["nonce"] != self._nonce:
+            raise RefusedError("Invalid client nonce in the final client message.")
+        mechanism = self._mechanism
+        channel = base64.b64encode(base64.b64decode(match["channel"])).decode()
+        signed = f"{self._said},c={channel},r={self._nonce}".encode()
+        proof = base64.b64decode(match["proof"])
+        if len(proof) != mechanism.key_bytes:
+            raise UnreadableTokenError("The proof of a SCRAM client has the wrong length")
+        client_key = exclusive_or(signature(mechanism, credential.stored_key, signed), proof)
+        stored_key = hashlib.new(mechanism.hash_name, client_key).digest()
+        fits = hmac.compare_digest(stored_key, credential.stored_key)
+        server_signature = signature(mechanism, credential.server_key, signed)
+        if not fits or self._entry is None:
+            raise RefusedError("Invalid client credentials")
+        self.account = self._entry.account
+        return b"v=" + base64.b64encode(server_signature)
+
+    def _decoy(self, user: str) -> ScramCredential:
+        """The credential of an unknown user; its salt looks like those that Apache's tools make."""
+        mechanism = self._mechanism
+        seed = signature(mechanism, self._decoy_key, f"{mechanism.name} {user}".encode())
+        salt = random_text(int.from_bytes(seed, "big") % 2**_RANDOM_BITS).encode()
+        return ScramCredential(salt, seed, seed, MIN_ITERATIONS)
+
+
+def _is_token(extensions: str) -> bool:
+    """`extensions` is empty or begins with a comma; of a name that comes twice the last counts."""
+    values = dict(part.split("=", 1) for part in extensions.split(",")[1:])
+    return values.get("tokenauth", "").lower() == "true"

@@ -1,0 +1,211 @@
+"""The order in which a peer shows who it is: versions, the handshake, tokens.
+
+    ApiVersions (once, if at all) > SaslHandshake > SaslAuthenticate ... > complete
+
+After SaslHandshake v0 the tokens come as bare frames. Whoever leaves this order is told nothing, except where
+a method says so, and its connection closes. An answer with `closes` is the last one: the shell sends it after
+`connection.failed.authentication.delay.ms`. A peer that authenticates again (KIP-368) begins with the
+handshake, in an exchange that knows the `Session` before.
+
+Source: Apache Kafka's SaslServerAuthenticator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Protocol
+
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.sasl.account import Account
+from pykafka_broker.sasl.refusal import RefusedError, UnreadableTokenError
+
+
+class MechanismServer(Protocol):
+    """A mechanism as a server runs it, for one exchange."""
+
+    @property
+    def account(self) -> Account | None:
+        """Who the peer is, once the exchange is complete."""
+        ...
+
+    def respond(self, token: bytes) -> bytes:
+        """The answer to the peer's next token. Raises RefusedError and UnreadableTokenError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedMechanism:
+    #: Makes the server's side of one exchange.
+    start: Callable[[], MechanismServer]
+    #: `connections.max.reauth.ms`; 0 sets no limit.
+    max_reauth_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A finished exchange."""
+
+    mechanism: str
+    account: Account
+    #: How long the session lasts, as the peer is told; None: until the connection closes.
+    lifetime_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class HandshakeAnswer:
+    error_code: int
+    #: All that are offered, in the order of the offer.
+    mechanisms: list[str]
+    closes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TokenAnswer:
+    error_code: int = ErrorCode.NONE
+    error_message: str | None = None
+    token: bytes = b""
+    lifetime_ms: int = 0
+    closes: bool = False
+
+
+class OutOfOrderError(Exception):
+    """The peer did not send what has to come next; its connection closes without an answer."""
+
+
+class _Next(Enum):
+    """What may come next."""
+
+    VERSIONS_OR_HANDSHAKE = auto()
+    HANDSHAKE = auto()
+    TOKEN = auto()
+    #: A token, which fails: the handshake asked for another mechanism than the session before had.
+    TOKEN_IN_VAIN = auto()
+    NOTHING = auto()
+
+
+class SaslExchange:
+    """One exchange; a connection begins with it, and has a new one whenever its peer authenticates again."""
+
+    def __init__(self, offer: Mapping[str, OfferedMechanism], before: Session | None = None) -> None:
+        self._offer = offer
+        self._before = before
+        self._next = _Next.VERSIONS_OR_HANDSHAKE if before is None else _Next.HANDSHAKE
+        self._mechanism = ""
+        self._server: MechanismServer | None = None
+        self._bare_tokens = False
+        #: Set when the peer has shown who it is.
+        self.session: Session | None = None
+
+    @property
+    def expects_bare_token(self) -> bool:
+        """The next frame is a token, without the header of a request."""
+        return self._bare_tokens and self._next in (_Next.TOKEN, _Next.TOKEN_IN_VAIN)
+
+    def on_versions(self, answered: bool) -> None:
+        """The peer asked for ApiVersions; False if the answer is an error, after which it may ask again.
+
+        Raises:
+            OutOfOrderError: it asked twice, or after the handshake.
+        """
+        if self._next is not _Next.VERSIONS_OR_HANDSHAKE:
+            raise self._out_of_order("ApiVersions")
+        if answered:
+            self._next = _Next.HANDSHAKE
+
+    def on_handshake(self, version: int, mechanism: str) -> HandshakeAnswer:
+        """The peer chose a mechanism.
+
+        Raises:
+            OutOfOrderError: it had chosen one.
+        """
+        if self._next not in (_Next.VERSIONS_OR_HANDSHAKE, _Next.HANDSHAKE):
+            raise self._out_of_order("SaslHandshake")
+        mechanisms = list(self._offer)
+        offered = self._offer.get(mechanism)
+        if offered is None:
+            self._next = _Next.NOTHING
+            return HandshakeAnswer(ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms, closes=True)
+        self._bare_tokens = version == 0
+        if self._before is not None and self._before.mechanism != mechanism:
+            self._next = _Next.TOKEN_IN_VAIN
+        else:
+            self._mechanism, self._server = mechanism, offered.start()
+            self._next = _Next.TOKEN
+        return HandshakeAnswer(ErrorCode.NONE, mechanisms)
+
+    def on_other_request(self, name: str) -> TokenAnswer:
+        """The peer sent a request of the API `name`, which has no place here.
+
+        After the handshake this is every API but SaslAuthenticate; the error and its message go into an
+        answer of that API.
+
+        Raises:
+            OutOfOrderError: nothing was chosen yet: then the request is not even read.
+        """
+        if self._next is not _Next.TOKEN or self._bare_tokens:
+            raise self._out_of_order(name)
+        self._next = _Next.NOTHING
+        return TokenAnswer(
+            ErrorCode.ILLEGAL_SASL_STATE,
+            f"Unexpected Kafka request of type {name} during SASL authentication.",
+            closes=True,
+        )
+
+    def on_token(self, token: bytes, now_ms: int) -> TokenAnswer:
+        """The peer sent a token; `now_ms` is the time since 1970. After a bare
+        token an answer that `closes` is not sent: the connection closes.
+
+        Raises:
+            OutOfOrderError: it chose no mechanism before, or another one than in the session before.
+            UnreadableTokenError: the token is such that the connection closes without an answer.
+        """
+        server = self._server
+        if self._next is not _Next.TOKEN or server is None:
+            raise self._out_of_order("SaslAuthenticate")
+        try:
+            answer = server.respond(token)
+            account = server.account
+            if account is not None:
+                self._refuse_another_principal(account)
+        except RefusedError as refusal:
+            self._next = _Next.NOTHING
+            return TokenAnswer(
+                ErrorCode.SASL_AUTHENTICATION_FAILED, refusal.told or self._nothing_told(), closes=True
+            )
+        except UnreadableTokenError:
+            self._next = _Next.NOTHING
+            raise
+        if account is None:
+            return TokenAnswer(token=answer)
+        self._next = _Next.NOTHING
+        lifetime_ms = _lifetime_ms(self._offer[self._mechanism].max_reauth_ms, account.expires_ms, now_ms)
+        self.session = Session(self._mechanism, account, lifetime_ms)
+        return TokenAnswer(token=answer, lifetime_ms=lifetime_ms or 0)
+
+    def _refuse_another_principal(self, account: Account) -> None:
+        before = self._before
+        if before is not None and before.account.name != account.name:
+            reason = "Cannot change principals during re-authentication"
+            names = f"User.{before.account.name}: User.{account.name}"
+            raise RefusedError(reason, told=f"{reason} from {names}")
+
+    def _nothing_told(self) -> str:
+        """The same for every reason."""
+        step = "authentication" if self._before is None else "re-authentication"
+        return (
+            f"Authentication failed during {step} "
+            f"due to invalid credentials with SASL mechanism {self._mechanism}"
+        )
+
+    def _out_of_order(self, what: str) -> OutOfOrderError:
+        expected, self._next = self._next, _Next.NOTHING
+        return OutOfOrderError(f"{what} came where {expected.name} was expected")
+
+
+def _lifetime_ms(max_reauth_ms: int, expires_ms: int | None, now_ms: int) -> int | None:
+    limits = [max_reauth_ms] if max_reauth_ms > 0 else []
+    if expires_ms is not None:
+        limits.append(expires_ms - now_ms)
+    return max(0, min(limits)) if limits else None

@@ -6,7 +6,6 @@ three are down at once.
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import time
@@ -17,9 +16,9 @@ import pytest
 
 from tests.torture.clients import Load
 from tests.torture.tortured_cluster import (
+    MARKS,
     NODES,
     RECORDS_A_ROUND,
-    ROUNDS,
     SEED,
     Fault,
     TorturedCluster,
@@ -107,13 +106,14 @@ class FaultyNodes(TorturedCluster):
         load.wait_for(RECORDS_A_ROUND)
 
 
-@pytest.mark.skipif("TORTURE_ROUNDS" not in os.environ, reason="make torture runs it")
-@pytest.mark.timeout(600 + 120 * ROUNDS)
-def test_faults_of_nodes_cost_nothing_that_was_acknowledged(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    cluster = FaultyNodes(tmp_path, random.Random(SEED))
-    assert torture(cluster, cluster.faults, capsys) == {}
+class TestFaultsOfNodes:
+    pytestmark = MARKS
+
+    def test_they_cost_nothing_that_was_acknowledged(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        cluster = FaultyNodes(tmp_path, random.Random(SEED))
+        assert torture(cluster, cluster.faults, capsys) == {}
 
 
 def test_whole_transactions_are_right() -> None:

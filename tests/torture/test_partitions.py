@@ -10,7 +10,6 @@ behind proxies (`links.py`), where bytes wait and connections can be reset.
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from collections.abc import Callable, Iterable
@@ -26,9 +25,9 @@ from tests.torture.links import Link, Links
 from tests.torture.minority import Minority
 from tests.torture.network import IN_LONG_FORM, OUTSIDE, Network, why_not
 from tests.torture.tortured_cluster import (
+    MARKS,
     NODES,
     RECORDS_A_ROUND,
-    ROUNDS,
     SEED,
     Fault,
     TorturedCluster,
@@ -212,14 +211,8 @@ def both_ways(node_id: int) -> list[Link]:
     return [*of(node_id), *to(node_id)]
 
 
-TORTURE = [
-    pytest.mark.skipif("TORTURE_ROUNDS" not in os.environ, reason="make torture runs it"),
-    pytest.mark.timeout(600 + 120 * ROUNDS),
-]
-
-
 class TestADividedNetworkCostsNothingThatWasAcknowledged:
-    pytestmark = TORTURE
+    pytestmark = MARKS
 
     @IN_LONG_FORM
     def test_where_packets_are_lost(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,8 +1,9 @@
 """Three combined nodes under load, to which something happens again and again; in the end all is counted.
 
-Idempotent producers write with acks=all, a transactional one commits and aborts, groups of both kinds read.
-In the end no acknowledged record is lost, none is there twice, and all stand in their order; each transaction
-is whole or not there; each group has read every record.
+Idempotent producers write with acks=all, a transactional one commits and aborts, groups of both kinds read,
+and so does a query of Spark where there are many faults. In the end no acknowledged record is lost, none is
+there twice, and all stand in their order; each transaction is whole or not there; each group, and the query,
+has read every record.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -27,12 +29,15 @@ from tests.torture.group_readers import GroupReaders
 from tests.torture.harness import PARTITIONS, TOPIC_CONFIG, tell
 from tests.torture.history import anomalies
 from tests.torture.network import Network
+from tests.torture.spark_query import SparkQuery
 from tests.torture.transfers import Transfers, create_transfers, read_transfers, transfer_anomalies
 
 #: `make torture ROUNDS=N` has N/10 faults; TORTURE_SEED gives others.
 ROUNDS = max(1, int(os.environ.get("TORTURE_ROUNDS", "0")) // 10)
 SEED = int(os.environ.get("TORTURE_SEED", "1"))
 NODES = (1, 2, 3)
+#: From so many faults on, a query of Spark reads beside the others.
+WITH_SPARK = 10
 RECORDS_A_ROUND = 300
 PROPERTIES = {
     "offsets.topic.replication.factor": "3",
@@ -43,6 +48,15 @@ PROPERTIES = {
     # Silence is found out early, so that a round is short.
     "replica.lag.time.max.ms": "3000",
 }
+
+#: Of tests that run a tortured cluster.
+MARKS = [
+    pytest.mark.skipif("TORTURE_ROUNDS" not in os.environ, reason="make torture runs it"),
+    pytest.mark.timeout(600 + 120 * ROUNDS),
+    # PySpark leaves the sockets and pipes of its JVM to the garbage collector.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 Fault = Callable[[Load], None]
 
@@ -79,6 +93,7 @@ class TorturedCluster:
 
     def __init__(self, folder: Path, dice: random.Random, network: Network | None = None) -> None:
         """With a network, each node is on a host of it."""
+        self.folder = folder
         self.dice = dice
         self.nodes = Nodes(
             folder,
@@ -158,7 +173,11 @@ def torture(
         create_transfers(cluster.addresses, 3)
         cluster.heal()
         readers = GroupReaders(cluster.addresses)
-        with readers:
+        with ExitStack() as stack:
+            stack.enter_context(readers)
+            query = SparkQuery(cluster.addresses, cluster.folder) if ROUNDS >= WITH_SPARK else None
+            if query:
+                stack.enter_context(query)
             with (
                 Load(cluster.addresses, PARTITIONS, in_flight=1) as load,
                 Transfers(cluster.addresses, SEED) as transfers,
@@ -173,7 +192,9 @@ def torture(
                     cluster.heal()
                     done[name] += 1
                 load.wait_for(RECORDS_A_ROUND)
-            missed = readers.missed([place for place, _ in load.history.acknowledged], 60)
+            acknowledged = [place for place, _ in load.history.acknowledged]
+            missed = readers.missed(acknowledged, 60)
+            missed_by_spark = query.wrong(acknowledged, 60) if query else {}
         read_at_the_end(cluster.addresses, load.history)
         found = read_transfers(cluster.addresses)
     outcomes = Counter(transfers.outcomes.values())
@@ -186,6 +207,7 @@ def torture(
         "records": anomalies(load.history),
         "transactions": transfer_anomalies(transfers.outcomes, found),
         "not read by groups": missed,
+        "not read by Spark as it should": missed_by_spark,
         "committed transactions": {} if outcomes["committed"] else "none",
     }
     return {name: details for name, details in wrong.items() if details}

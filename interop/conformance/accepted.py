@@ -411,11 +411,37 @@ ACCEPTED: tuple[Accepted, ...] = (
 #: The same where each side is a cluster of three nodes (`clusters.py`), beside those of `ACCEPTED`.
 OF_SEVERAL_NODES: tuple[Accepted, ...] = (
     Accepted(
-        "each cluster elects its own controller",
-        "*_listener_of_controllers_*",
-        {"*.current_leader.leader_id": "[123]"},
-        "Which of the three controllers leads is decided by the first of them that stands for election.",
-        apache="[123]",
+        "a new group is described before its first record is committed",
+        "describe_groups/a_group_that_waits_for_its_assignment",
+        {
+            "1 DescribeGroups v*.groups.0.error_*": "*",
+            "1 DescribeGroups v*.groups.0.group_state": '"CompletingRebalance"',
+            "1 DescribeGroups v*.groups.0.protocol_type": '"consumer"',
+            "1 DescribeGroups v*.groups.0.members./": "{*}",
+        },
+        "Apache Kafka describes a group as it is on all replicas, and so does not know a new one in the "
+        "first milliseconds. Here its members are described at once.",
+    ),
+    Accepted(
+        "a transaction timeout is none of its coordinator's",
+        "init_producer_id/timeouts_that_cannot_be",
+        {
+            "6 InitProducerId v*.error_code": '"0 NONE"',
+            "6 InitProducerId v*.producer_id": '"<producer id *>"',
+            "6 InitProducerId v*.producer_epoch": "1",
+        },
+        "Apache Kafka's coordinator gives its followers no more time to take over the state of a "
+        "transaction than the transaction has, here 1 ms, and answers COORDINATOR_NOT_AVAILABLE.",
+    ),
+    Accepted(
+        "what a leader knows of a dead voter",
+        "describe_quorum/*",
+        {
+            f"1 DescribeQuorum v*.topics.0.partitions.0.current_voters.0.{field}": "*"
+            for field in ("log_end_offset", "last_fetch_timestamp", "last_caught_up_timestamp")
+        },
+        "A controller that was elected after the death of a voter has never heard from it; one that was "
+        "active before has. On either side it may be the one or the other.",
     ),
     Accepted(
         "new partitions are placed at random",
@@ -452,6 +478,8 @@ PLACED_AT_RANDOM = "The controller of Apache Kafka draws the node of a new parti
 
 FIRST_PARTITION = "It needs a broker that leads the first partition of __consumer_offsets."
 
+NAMES_THE_NODE = "It names the node that it asks, which is the active controller: another one on each side."
+
 ONE_NODE: tuple[OneNode, ...] = (
     OneNode("delete_records/an_internal_topic", FIRST_PARTITION),
     OneNode("produce/internal_topics_are_not_for_clients", FIRST_PARTITION),
@@ -463,7 +491,12 @@ ONE_NODE: tuple[OneNode, ...] = (
     OneNode("create_partitions/a_topic_grows", PLACED_AT_RANDOM),
     OneNode("metadata/a_just_deleted_topic_is_unknown_before_it_is_created_again", PLACED_AT_RANDOM),
     OneNode("metadata/more_partitions_are_seen", PLACED_AT_RANDOM),
+    OneNode("metadata/the_first_request_that_names_an_unknown_topic", PLACED_AT_RANDOM),
     OneNode("metadata/naming_an_unknown_topic_creates_it", PLACED_AT_RANDOM),
+    OneNode("describe_configs/configs_are_described_over_a_listener_of_controllers", NAMES_THE_NODE),
+    OneNode(
+        "incremental_alter_configs/a_listener_of_controllers_asks_the_controller_at_once", NAMES_THE_NODE
+    ),
     OneNode(
         "describe_configs/loggers_of_another_broker", "The other broker is there, with loggers of its own."
     ),

@@ -64,6 +64,10 @@ class Names:
     bodies_are_the_producers: bool = False
     #: Arrays without an order in the message at hand, beside those of `UNORDERED`: field -> "key/key".
     unordered: Mapping[str, str] = field(default_factory=dict)
+    #: In a cluster: finds the id of the controller that is active by now.
+    active_controller: Callable[[], int] | None = None
+    #: Whether the leaders that the message at hand names are those of the quorum.
+    is_of_the_quorum: bool = False
 
     def named(self, kind: str, value: Any) -> str:
         name = self.given.get((kind, value))
@@ -133,6 +137,11 @@ def any_node(names: Names, kind: str, value: int) -> Any:
     return f"<{kind}>" if value in names.nodes else value
 
 
+def the_active_controller(names: Names, kind: str, value: int) -> Any:
+    is_it = names.is_of_the_quorum and names.active_controller and value == names.active_controller()
+    return f"<{kind}>" if is_it else value
+
+
 def now(names: Names, kind: str, value: int) -> Any:
     age_ms = time.time() * 1000 - value
     return f"<{kind}>" if -CLOCK_TOLERANCE_MS < age_ms < LONGEST_RUN_MS else value
@@ -181,6 +190,13 @@ NODE = Kind(
     "that it is one of them; with one node the id",
     any_node,
 )
+ACTIVE_CONTROLLER = Kind(
+    "active controller",
+    "the first of several controllers that stands for election, and Apache Kafka's resigns in some "
+    "conversations",
+    "that it is the active one; with one node the id",
+    the_active_controller,
+)
 TIME = Kind("now", "the broker's clock", "that it is a time in this run", now)
 METADATA_OFFSET = Kind(
     "metadata offset", "grows with every change of the cluster", "that it is not negative", not_negative
@@ -216,6 +232,13 @@ VOLATILE: dict[str, Kind] = {
     "port": PORT,
     "MetadataResponse.controller_id": NODE,
     "DescribeClusterResponse.controller_id": NODE,
+    "DescribeQuorumResponsePartitionData.leader_id": ACTIVE_CONTROLLER,
+    "VoteResponsePartitionData.leader_id": ACTIVE_CONTROLLER,
+    "BeginQuorumEpochResponsePartitionData.leader_id": ACTIVE_CONTROLLER,
+    "EndQuorumEpochResponsePartitionData.leader_id": ACTIVE_CONTROLLER,
+    "CurrentLeader.leader_id": ACTIVE_CONTROLLER,
+    "LeaderIdAndEpoch.leader_id": ACTIVE_CONTROLLER,
+    "NodeEndpoint.node_id": ACTIVE_CONTROLLER,
     "log_append_time_ms": TIME,
     "ListOffsetsPartitionResponse.timestamp": TIME,
     "last_timestamp": TIME,
@@ -313,9 +336,17 @@ def is_unordered(response: type) -> bool:
     return any(name.startswith(f"{schema_of(response).name}.") for name in (*UNORDERED, *KEYED))
 
 
-def tree_of(message: Any, version: int, names: Names, unordered: Mapping[str, str] | None = None) -> Tree:
+def tree_of(
+    message: Any,
+    version: int,
+    names: Names,
+    unordered: Mapping[str, str] | None = None,
+    *,
+    is_of_the_quorum: bool = False,
+) -> Tree:
     """A decoded message as plain values that two brokers can agree on."""
     names.unordered = unordered or {}
+    names.is_of_the_quorum = is_of_the_quorum
     return struct_of(message, version, names)
 
 

@@ -140,6 +140,13 @@ def judge(
         return Result(case, Verdict.BROKEN, found, problem=f"with Apache Kafka: {problem}")
     if not apache.answers:
         return Result(case, Verdict.BROKEN, problem="nothing is compared in it")
+    return judge_differences(case, found, ours.broke_off or "", accepted)
+
+
+def judge_differences(
+    case: Case, found: tuple[Difference, ...], problem: str, accepted: Sequence[Accepted]
+) -> Result:
+    """The outcome of a case that Apache Kafka was heard out in; `problem` says why ours was not."""
     of_value = [difference for difference in found if not difference.is_of_words]
     if not of_value:
         return Result(case, Verdict.WORDS if found else Verdict.EQUAL, found)
@@ -150,7 +157,7 @@ def judge(
     if all(by.values()):
         names = tuple(dict.fromkeys(entry.name for entries in by.values() for entry in entries))
         return Result(case, Verdict.ACCEPTED, found, names)
-    return Result(case, Verdict.DIFFERENT, found, problem=ours.broke_off or "")
+    return Result(case, Verdict.DIFFERENT, found, problem=problem)
 
 
 def run(

@@ -50,6 +50,7 @@ from pykafka_broker.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumRequestPartitionData,
     DescribeQuorumRequestTopicData,
+    DescribeQuorumResponse,
 )
 from pykafka_broker.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -150,13 +151,18 @@ class Side:
     salt: str = ""
     #: In a cluster: conversations are spread over them.
     homes: tuple[Home, ...] = ()
-    #: In a cluster: finds the listener of the controller that leads by now.
-    active_controller: Callable[[], str] | None = None
+    #: In a cluster: finds the controller that leads by now, and the address of its listener.
+    active_controller: Callable[[], tuple[int, str]] | None = None
 
     @property
     def nodes(self) -> frozenset[int]:
         """The ids of a cluster's nodes."""
         return frozenset(node for home in self.homes for node in home.replicas)
+
+    @property
+    def active_controller_id(self) -> Callable[[], int] | None:
+        find = self.active_controller
+        return (lambda: find()[0]) if find else None
 
     def home_of(self, subject: Subject) -> Home | None:
         """Where this conversation is held in a cluster."""
@@ -197,10 +203,13 @@ class Talk:
         self.subject = subject
         self.side = side
         self.transcript = transcript if transcript is not None else Transcript()
-        self.names = names or Names(side.fixed, side.ports, side.nodes)
+        self.names = names or Names(
+            side.fixed, side.ports, side.nodes, active_controller=side.active_controller_id
+        )
         self.home = side.home_of(subject)
         self._address = self.home.address if self.home else side.address
         self.wire = Wire.to(address or self._address, client_id)
+        self.is_with_controllers = False
         self.opened: list[Talk] = []
         self.created: list[str] = []
 
@@ -300,10 +309,11 @@ class Talk:
     def controllers(self) -> Talk:
         """A connection of the same conversation to the listener of controllers."""
         find = self.side.active_controller
-        address = find() if find else self.side.controller_address
+        address = find()[1] if find else self.side.controller_address
         if address is None:
             raise SetUpError(f"{self.side.name} has no listener of controllers")
         other = Talk(self.subject, self.side, transcript=self.transcript, names=self.names, address=address)
+        other.is_with_controllers = True
         self.opened.append(other)
         return other
 
@@ -460,7 +470,13 @@ class Pending:
 
     def compare(self, message: Any, expected: Sequence[Expected], in_any_order: dict[str, str]) -> None:
         spoilt = self.talk.side.sabotaged and self._spoil(message, expected)
-        tree = tree_of(message, self.version, self.talk.names, in_any_order)
+        tree = tree_of(
+            message,
+            self.version,
+            self.talk.names,
+            in_any_order,
+            is_of_the_quorum=self.talk.is_with_controllers or isinstance(message, DescribeQuorumResponse),
+        )
         if not self._as_declared:
             tree["(encoding)"] = "not as our encoder writes it"
         if spoilt:

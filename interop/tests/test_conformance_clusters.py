@@ -5,9 +5,15 @@ from __future__ import annotations
 from interop.conformance.clusters import NODES, is_of_one_node, replicas_of, seen_of_several
 from interop.conformance.compare import Difference
 from interop.conformance.conversation import Case, cases
+from interop.conformance.normalise import Names, Tree, tree_of
 from interop.conformance.play import Result, Verdict
 from interop.conformance.talk import Home, Side, Subject
 from pykafka_broker.protocol.java_hash import string_hash_abs
+from pykafka_broker.protocol.messages.describe_quorum import (
+    DescribeQuorumResponse,
+    DescribeQuorumResponsePartitionData,
+    DescribeQuorumResponseTopicData,
+)
 
 HOMES = tuple(
     Home(f"127.0.0.1:{9092 + partition}", tuple(replicas_of(partition)), partition, NODES)
@@ -59,3 +65,23 @@ def test_conversations_with_settings_of_their_own_are_held_with_one_node() -> No
     assert with_settings
     assert all(map(is_of_one_node, with_settings))
     assert not all(map(is_of_one_node, cases()))
+
+
+def test_the_active_controller_may_be_another_node_on_each_side_but_must_be_named() -> None:
+    def told_by(active: int, named: int) -> Tree:
+        partition = DescribeQuorumResponsePartitionData(
+            partition_index=0,
+            error_code=0,
+            leader_id=named,
+            leader_epoch=1,
+            high_watermark=1,
+            current_voters=[],
+            observers=[],
+        )
+        topic = DescribeQuorumResponseTopicData(topic_name="__cluster_metadata", partitions=[partition])
+        answer = DescribeQuorumResponse(error_code=0, topics=[topic])
+        names = Names({}, active_controller=lambda: active)
+        return tree_of(answer, 2, names, is_of_the_quorum=True)
+
+    assert told_by(active=3, named=3) == told_by(active=1, named=1)
+    assert told_by(active=3, named=2) != told_by(active=1, named=1)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.apis.topology import alive_brokers
 from pykafka_broker.cluster.image import ResourceType
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.list_config_resources import (
@@ -60,5 +61,5 @@ def _names(kind: ResourceType, ctx: RequestContext) -> Iterable[str]:
     if kind is ResourceType.TOPIC:
         return image.topics
     if kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
-        return [str(broker.broker_id) for broker in image.brokers.values() if not broker.fenced]
+        return [str(broker.broker_id) for broker, _, _ in alive_brokers(ctx)]
     return [name for resource_type, name in image.configs if resource_type == kind]

@@ -123,6 +123,21 @@ async def test_a_leader_that_is_cut_off_names_no_leader_when_it_refuses_records(
     assert (refused.current_leader, answer.node_endpoints) == (None, [])
 
 
+async def test_a_leader_that_is_cut_off_parts_with_the_producers_that_it_refuses(
+    home: Home, user: User, another: User, replicated: Replicated
+) -> None:
+    await replicated.fetch(2)
+    await home.clock.pass_time(SESSION_MS)
+    waiting = await parked(home, another.send(producing_to("t", batch(b"c")), 12))
+    replicated.node.broker.replicas.check_controller(SESSION_MS)
+    for answer in (await waiting, await user.send(producing_to("t", batch(b"d")), 9)):
+        [refused] = partitions_of(answer)
+        assert refused.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    for producer in (user, another):
+        with pytest.raises(ConnectionError):
+            await producer.metadata("t")
+
+
 # --- followers ------------------------------------------------------------------------------------
 
 

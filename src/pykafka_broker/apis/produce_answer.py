@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import CLOSE, NO_RESPONSE, Later
@@ -45,18 +46,32 @@ def answer_to(
     if request.acks == 0:
         return _close_on_error(answers, ctx)
     response = ProduceResponse(responses=answers)
-    if ctx.version >= LEADER_HINTS_VERSION:
-        elsewhere = [
-            (name_of(topic, ctx), answer.index, answer)
-            for topic in answers
-            for answer in topic.partition_responses
-            if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-        ]
-        if elsewhere:
+    elsewhere = [
+        (name_of(topic, ctx), answer.index, answer)
+        for topic in answers
+        for answer in topic.partition_responses
+        if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    ]
+    if elsewhere:
+        if ctx.version >= LEADER_HINTS_VERSION:
             response.node_endpoints = LEADER_HINTS.add(elsewhere, ctx)
+        _part_if_cut_off(((name, index) for name, index, _ in elsewhere), ctx)
     if pending:
-        return Later(_committed(response, pending))
+        return Later(_committed(response, pending, ctx))
     return response
+
+
+def _part_if_cut_off(refused: Iterable[tuple[str | None, int]], ctx: RequestContext) -> None:
+    """Have the client ask another node who leads, if this one is cut off from the others.
+
+    librdkafka asks the broker that it used last, again and again as long as its connection is open; and this
+    one does not know any more.
+    """
+    for name, index in refused:
+        led = ctx.node.partitions.led(name, index) if name else None
+        if led is not None and led.is_cut_off:
+            ctx.connection.close_when_answered()
+            return
 
 
 def refused_whole(
@@ -78,13 +93,23 @@ def refused_whole(
     return ProduceResponse(responses=answers)
 
 
-async def _committed(response: ProduceResponse, pending: Pending) -> ProduceResponse:
+async def _committed(response: ProduceResponse, pending: Pending, ctx: RequestContext) -> ProduceResponse:
     """The response once every batch in it may be acknowledged, or cannot be."""
+    is_refused = False
     for answer, waiting in pending:
         error = await waiting
         if error is not ErrorCode.NONE:
             # The batch stays in the log, and the answer says where.
             answer.error_code = int(error)
+            is_refused |= error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if is_refused:
+        partitions = (
+            (name_of(topic, ctx), answer.index)
+            for topic in response.responses
+            for answer in topic.partition_responses
+            if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        )
+        _part_if_cut_off(partitions, ctx)
     return response
 
 

@@ -246,6 +246,11 @@ class Connection(asyncio.BufferedProtocol):
         self._holds |= THROTTLED
         clock.call_at(until_ms, self._throttle_ends)
 
+    def close_when_answered(self) -> None:
+        """As `finish`, for the handler of a request, whose own answer is not written yet."""
+        self._holds |= CLOSING
+        asyncio.get_running_loop().call_soon(self.finish)
+
     def close(self) -> None:
         """Close once the answers written so far are sent; requests that have not started never will."""
         self._holds |= CLOSING

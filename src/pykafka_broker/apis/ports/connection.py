@@ -50,6 +50,10 @@ class ClientConnection(Protocol):
         """Start no further request for `duration_ms`, as an answer's throttle_time_ms promises."""
         ...
 
+    def close_when_answered(self) -> None:
+        """Start no further request, and close once those that have started are answered."""
+        ...
+
     def reads_ahead(self, change_bytes: int) -> None:
         """Count bytes that are read into memory for an answer; as a negative number when that has ended."""
         ...

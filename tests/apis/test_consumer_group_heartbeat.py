@@ -169,3 +169,14 @@ async def test_it_is_not_served_where_its_protocol_is_switched_off(home: Home) -
 
         error = ErrorCode.UNSUPPORTED_VERSION
         assert await beat(user) == refused(error, None)
+
+
+@pytest.mark.parametrize("group_id", ["", " "])
+async def test_a_group_without_a_name_is_refused_by_every_broker(user: User, group_id: str) -> None:
+    request = beating()
+    request.group_id = group_id
+    assert await user.send(request, 1) == refused(ErrorCode.INVALID_REQUEST, "GroupId can't be empty.")
+
+
+async def test_without_the_offsets_topic_there_is_no_coordinator(user: User) -> None:
+    assert (await beat(user)).error_code == ErrorCode.NOT_COORDINATOR

@@ -72,11 +72,14 @@ def nowhere(talk: Talk) -> Topic:
     return Topic(talk.name("missing"), b"no topic has me!")
 
 
-def read_back(talk: Talk, topic: Topic, partition: int = 0) -> None:
-    """Compare what the partition holds now."""
+def read_back(talk: Talk, topic: Topic, partition: int = 0, *, end: int = 0) -> None:
+    """Compare what the partition holds now, once all records before the offset `end` are committed."""
     asked = FetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=1_000_000)
     topics = [FetchTopic(topic=topic.name, topic_id=topic.id, partitions=[asked])]
-    talk.ask(FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1_000_000, topics=topics))
+    talk.ask(
+        FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1_000_000, topics=topics),
+        until=(lambda answer: answer.responses[0].partitions[0].high_watermark >= end) if end else None,
+    )
 
 
 def look_up(talk: Talk, topic: Topic, *timestamps: int) -> None:
@@ -113,7 +116,7 @@ def offsets_follow_one_another(talk: Talk) -> None:
     talk.ask(one(topic, batch(b"one")))
     talk.ask(one(topic, batch(b"two", b"three")))
     talk.ask(one(topic, batch(b"four"), acks=1))
-    read_back(talk, topic)
+    read_back(talk, topic, end=4)
 
 
 @conversation
@@ -134,7 +137,7 @@ def without_acknowledgement_there_is_no_answer_but_the_record(talk: Talk) -> Non
     topic = talk.topic()
     talk.send(one(topic, batch(b"unconfirmed"), acks=0))
     talk.ask(one(topic, batch(b"confirmed"), acks=1))
-    read_back(talk, topic)
+    read_back(talk, topic, end=2)
 
 
 @conversation

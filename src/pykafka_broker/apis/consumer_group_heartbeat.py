@@ -70,7 +70,9 @@ async def consumer_group_heartbeat(
             server_assignor=request.server_assignor,
             owned=None if owned is None else tuple((each.topic_id, tuple(each.partitions)) for each in owned),
         ),
-        refused=refusals.consumer_group_heartbeat,
+        refused=refusals.consumer_group_heartbeat
+        if request.group_id.strip()
+        else refusals.consumer_group_heartbeat_without_group_id,
     )
     assignment = None
     if result.assignment is not None:

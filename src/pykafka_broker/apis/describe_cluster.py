@@ -85,7 +85,7 @@ def describe_controllers(request: DescribeClusterRequest, ctx: ControllerContext
     if request.endpoint_type != CONTROLLERS:
         return _mismatched(CONTROLLERS, request.endpoint_type, ctx.version)
     controllers = []
-    for controller in image.controllers.values():
+    for _, controller in sorted(image.controllers.items()):
         endpoint = controller.listeners.get(ctx.connection.listener_name)
         if endpoint is not None:
             controllers.append(

@@ -57,6 +57,11 @@ def consumer_group_heartbeat(error: KafkaError) -> ConsumerGroupHeartbeatResult:
     return ConsumerGroupHeartbeatResult(error.code, error.message)
 
 
+def consumer_group_heartbeat_without_group_id(_: KafkaError) -> ConsumerGroupHeartbeatResult:
+    """The answer to a ConsumerGroupHeartbeat that names no group, whichever broker is asked."""
+    return ConsumerGroupHeartbeatResult(ErrorCode.INVALID_REQUEST, "GroupId can't be empty.")
+
+
 def commit(topics: Iterable[TopicCommit], error: KafkaError) -> CommitResult:
     """The answer to OffsetCommit and TxnOffsetCommit: the error for each partition."""
     return tuple(

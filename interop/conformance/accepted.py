@@ -448,7 +448,7 @@ OF_SEVERAL_NODES: tuple[Accepted, ...] = (
         "alter_partition_reassignments/the_replicas_that_a_partition_has",
         {"3 DescribeTopicPartitions v*.topics.0.partitions.0.eligible_leader_replicas.*": MISSING},
         "A partition that is moved onto fewer nodes than min.insync.replicas says has brokers that were in "
-        "sync and are no replicas any more. Apache Kafka goes on to call them eligible, and never elects one.",
+        "sync and are no replicas any more. Apache Kafka still calls them eligible, and never elects one.",
     ),
     Accepted(
         "new partitions are placed at random",

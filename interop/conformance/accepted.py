@@ -487,6 +487,8 @@ FIRST_PARTITION = "It needs a broker that leads the first partition of __consume
 
 NAMES_THE_NODE = "It names the node that it asks, which is the active controller: another one on each side."
 
+MANY_EPOCHS = "It begins 32,000 epochs of a producer, which takes several nodes minutes."
+
 ONE_NODE: tuple[OneNode, ...] = (
     OneNode("delete_records/an_internal_topic", FIRST_PARTITION),
     OneNode("produce/internal_topics_are_not_for_clients", FIRST_PARTITION),
@@ -498,6 +500,8 @@ ONE_NODE: tuple[OneNode, ...] = (
     OneNode("create_partitions/a_topic_grows", PLACED_AT_RANDOM),
     OneNode("metadata/a_just_deleted_topic_is_unknown_before_it_is_created_again", PLACED_AT_RANDOM),
     OneNode("metadata/more_partitions_are_seen", PLACED_AT_RANDOM),
+    OneNode("init_producer_id/*_last_epoch*", MANY_EPOCHS),
+    OneNode("end_txn/transactions_with_the_last_epochs", MANY_EPOCHS),
     OneNode("metadata/the_first_request_that_names_an_unknown_topic", PLACED_AT_RANDOM),
     OneNode("metadata/naming_an_unknown_topic_creates_it", PLACED_AT_RANDOM),
     OneNode("describe_configs/configs_are_described_over_a_listener_of_controllers", NAMES_THE_NODE),

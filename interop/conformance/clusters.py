@@ -43,6 +43,8 @@ NODES = 3
 KILLED = 1
 #: One of so many conversations is held while it is killed.
 MEANWHILE = 10
+#: More than with one node: most of the time they wait for replicas.
+WORKERS = 12
 
 COMPACTED = {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"}
 #: One partition for each node, as their coordinators would create them.
@@ -242,7 +244,8 @@ def run_with_a_kill(
     parts = [[case for case in rest if case not in meanwhile][start::3] for start in range(3)]
 
     def held(part: Sequence[Case], sides: tuple[Side, Side]) -> list[Result]:
-        return [seen_of_several(result) for result in run(part, *sides, accepted=ACCEPTED_OF_SEVERAL)]
+        found = run(part, *sides, accepted=ACCEPTED_OF_SEVERAL, workers=WORKERS)
+        return [seen_of_several(result) for result in found]
 
     def held_twice(part: Sequence[Case]) -> list[Result]:
         """Those that differ are held again: on a busy machine one of the nodes may be late."""

@@ -166,24 +166,25 @@ def run(
     ours: Side,
     report: Callable[[Result], None] = lambda result: None,
     accepted: Sequence[Accepted] = ACCEPTED,
+    workers: int = WORKERS,
 ) -> list[Result]:
-    """Play every case to both."""
+    """Play every case to both, so many at the same time."""
 
     def one(case: Case) -> Result:
         result = judge(case, play(case, apache), play(case, ours), accepted)
         report(result)
         return result
 
-    return each(cases, one)
+    return each(cases, one, workers)
 
 
-def each(cases: Iterable[Case], do: Callable[[Case], T]) -> list[T]:
+def each(cases: Iterable[Case], do: Callable[[Case], T], workers: int = WORKERS) -> list[T]:
     """`do` every case; those that want to be alone first, or last, and one after the other."""
     cases = list(cases)
     last = [case for case in cases if case.conversation.last]
     done = [do(case) for case in cases if case.conversation.alone and case not in last]
-    with ThreadPoolExecutor(WORKERS) as workers:
-        done += workers.map(do, [case for case in cases if not case.conversation.alone])
+    with ThreadPoolExecutor(workers) as pool:
+        done += pool.map(do, [case for case in cases if not case.conversation.alone])
     return done + [do(case) for case in last]
 
 

@@ -101,6 +101,7 @@ class Cluster:
             "transaction.state.log.replication.factor": replicas,
             "transaction.state.log.min.isr": str(profile.min_isr),
             "replica.fetch.response.max.bytes": str(profile.replica_fetch_bytes),
+            "replica.lag.time.max.ms": str(profile.replica_lag_ms),
             **KEYS,
         }
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from pykafka_broker.apis import fetch_plan
 from pykafka_broker.apis.fetch_sessions import WantedPartition
-from pykafka_broker.cluster import brokers
+from pykafka_broker.cluster import brokers, isr_changes
 from pykafka_broker.cluster.state import ControllerState
 from pykafka_broker.coordination import coordinator_topic
 from pykafka_broker.coordination.topic_log import last_whole_batch
@@ -21,6 +21,7 @@ from pykafka_broker.log.partition.replica_writer import ReplicaWriter
 from pykafka_broker.machine.shard import Shard
 from pykafka_broker.machine.step import Start, Step
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.raft.core import elections, progress, turn
 from pykafka_broker.replication import partition
 from pykafka_broker.replication.core import following, high_watermark, transitions
 from pykafka_broker.replication.core.events import FollowerFetched
@@ -132,6 +133,23 @@ def _coordinators_answer_before_commit(right: Any) -> object:
     return park
 
 
+# -- controllers --------------------------------------------------------------------------------------------
+
+
+def _one_is_a_majority(right: Any) -> object:
+    return lambda count, voters: count >= 1
+
+
+def _deposed_leaders_may_change_the_isr(right: Any) -> object:
+    fences = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_UPDATE_VERSION)
+
+    def refusal(*change: Any) -> ErrorCode:
+        error: ErrorCode = right(*change)
+        return ErrorCode.NONE if error in fences else error
+
+    return refusal
+
+
 #: A small cluster of which nothing fails.
 CALM: Mapping[str, float] = {
     "replication_factor": 3,
@@ -223,6 +241,20 @@ PLANTED = (
             Wrong(ClassicKind, "commit_effects", lambda right: lambda *_: []),
         ),
         faults={**CALM, "members": 2},
+    ),
+    Planted(
+        "every candidate is elected and commits alone, so that two controllers are active",
+        (
+            Wrong(elections, "is_majority", _one_is_a_majority),
+            Wrong(turn, "is_majority", _one_is_a_majority),
+            Wrong(progress, "majority_offset", lambda right: max),
+        ),
+        faults=CUTS,
+    ),
+    Planted(
+        "a leader that was deposed is not fenced, and changes the ISR",
+        (Wrong(isr_changes, "_refusal", _deposed_leaders_may_change_the_isr),),
+        faults={**CUTS, "pause_ms": 4000, "replica_lag_ms": 3000, "min_insync": 1},
     ),
     Planted(
         "a broker that has crashed stays in sync",

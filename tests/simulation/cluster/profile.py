@@ -34,6 +34,8 @@ class Profile(NamedTuple):
     min_insync: int = 2
     #: With few, a follower takes many fetches to catch up.
     replica_fetch_bytes: int = 1 << 20
+    #: `replica.lag.time.max.ms`: a follower that takes longer leaves the ISR. Shorter than the pauses.
+    replica_lag_ms: int = 30_000
     #: Of the network of `tests/simulation/network.py`, where messages travel alone.
     duplicate: float = 0.0
     very_late: float = 0.0
@@ -64,7 +66,7 @@ def draw(chance: random.Random) -> Profile:
         return chance.randint(low, high) if chance.random() < probability else 0
 
     replication_factor = chance.choice((1, 3, 3, 3))
-    return Profile(
+    drawn = Profile(
         brokers=3,
         replication_factor=replication_factor,
         partitions=chance.choice((1, 2, 3)),
@@ -84,3 +86,4 @@ def draw(chance: random.Random) -> Profile:
         clock_drift=chance.choice((0.0, 0.05)),
         replica_fetch_bytes=chance.choice((200, 1 << 20)),
     )
+    return drawn._replace(replica_lag_ms=3000) if drawn.pause_ms else drawn

@@ -1,9 +1,9 @@
 """Three combined nodes under load, to which something happens again and again; in the end all is counted.
 
 Idempotent producers write with acks=all, a transactional one commits and aborts, groups of both kinds read,
-and so does a query of Spark where there are many faults. In the end no acknowledged record is lost, none is
-there twice, and all stand in their order; each transaction is whole or not there; each group, and the query,
-has read every record.
+and where there are many faults so do a query of Spark and an application of Kafka Streams. In the end no
+acknowledged record is lost, none is there twice, and all stand in their order; each transaction is whole or
+not there; each group and the query have read every record, and the application has copied each of them once.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ from tests.torture.harness import PARTITIONS, TOPIC_CONFIG, tell
 from tests.torture.history import anomalies
 from tests.torture.network import Network
 from tests.torture.spark_query import SparkQuery
+from tests.torture.streams_application import StreamsApplication
 from tests.torture.transfers import Transfers, create_transfers, read_transfers, transfer_anomalies
 
 #: `make torture ROUNDS=N` has N/10 faults; TORTURE_SEED gives others.
 ROUNDS = max(1, int(os.environ.get("TORTURE_ROUNDS", "0")) // 10)
 SEED = int(os.environ.get("TORTURE_SEED", "1"))
 NODES = (1, 2, 3)
-#: From so many faults on, a query of Spark reads beside the others.
-WITH_SPARK = 10
+#: From so many faults on, a query of Spark and an application of Kafka Streams read beside the others.
+WITH_APPLICATIONS = 10
 RECORDS_A_ROUND = 300
 PROPERTIES = {
     "offsets.topic.replication.factor": "3",
@@ -175,9 +176,10 @@ def torture(
         readers = GroupReaders(cluster.addresses)
         with ExitStack() as stack:
             stack.enter_context(readers)
-            query = SparkQuery(cluster.addresses, cluster.folder) if ROUNDS >= WITH_SPARK else None
-            if query:
-                stack.enter_context(query)
+            query = streams = None
+            if ROUNDS >= WITH_APPLICATIONS:
+                query = stack.enter_context(SparkQuery(cluster.addresses, cluster.folder))
+                streams = stack.enter_context(StreamsApplication(cluster.addresses, cluster.folder, 3))
             with (
                 Load(cluster.addresses, PARTITIONS, in_flight=1) as load,
                 Transfers(cluster.addresses, SEED) as transfers,
@@ -195,6 +197,8 @@ def torture(
             acknowledged = [place for place, _ in load.history.acknowledged]
             missed = readers.missed(acknowledged, 60)
             missed_by_spark = query.wrong(acknowledged, 60) if query else {}
+            copied = [value for _, value in load.history.acknowledged]
+            miscopied = streams.wrong(copied, 120) if streams else {}
         read_at_the_end(cluster.addresses, load.history)
         found = read_transfers(cluster.addresses)
     outcomes = Counter(transfers.outcomes.values())
@@ -208,6 +212,7 @@ def torture(
         "transactions": transfer_anomalies(transfers.outcomes, found),
         "not read by groups": missed,
         "not read by Spark as it should": missed_by_spark,
+        "not copied by Streams as it should": miscopied,
         "committed transactions": {} if outcomes["committed"] else "none",
     }
     return {name: details for name, details in wrong.items() if details}

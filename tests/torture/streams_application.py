@@ -1,0 +1,114 @@
+"""An application of Kafka Streams that copies the ledger while nodes fail: each record is in the committed
+copy, and once.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from pykafka_broker.testing.apache.tools import command
+from tests.torture.clients import PATIENCE_S, QUIET, TOPIC
+from tests.torture.history import Value
+
+COPY = "ledger-copy"
+PARTITIONS = 2
+JVM_OPTIONS = ("-Xmx192m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+BYTES = "org.apache.kafka.common.serialization.Serdes$ByteArraySerde"
+
+
+class StreamsApplication:
+    """Runs in a `with` statement, once the ledger is there.
+
+    With `exactly_once_v2` the copies of 100 ms and the offsets of what was copied are one transaction.
+    """
+
+    def __init__(self, address: str, folder: Path, replicas: int) -> None:
+        self._address = address
+        self._replicas = replicas
+        self._settings = {
+            "application.id": "copyists",
+            "bootstrap.servers": address,
+            "processing.guarantee": "exactly_once_v2",
+            "num.stream.threads": "2",
+            "commit.interval.ms": "100",
+            "replication.factor": str(replicas),
+            "default.key.serde": BYTES,
+            "default.value.serde": BYTES,
+            "state.dir": str(folder / "streams"),
+        }
+
+    def __enter__(self) -> StreamsApplication:
+        from py4j.java_gateway import GatewayParameters, JavaGateway
+
+        admin = AdminClient({"bootstrap.servers": self._address, **QUIET})
+        admin.create_topics([NewTopic(COPY, PARTITIONS, self._replicas)])[COPY].result(PATIENCE_S)
+        gateway = command("py4j.GatewayServer", "--die-on-broken-pipe", "0", jvm_options=JVM_OPTIONS)
+        self._process = subprocess.Popen(
+            gateway, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        assert self._process.stdout is not None
+        port = int(self._process.stdout.readline())
+        threading.Thread(target=self._process.stdout.read, daemon=True).start()
+        self._gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
+        jvm: Any = self._gateway.jvm
+        settings = jvm.java.util.Properties()
+        for key, value in self._settings.items():
+            settings.setProperty(key, value)
+        streams = jvm.org.apache.kafka.streams
+        builder = streams.StreamsBuilder()
+        builder.stream(TOPIC).to(COPY)
+        self._application = streams.KafkaStreams(builder.build(), settings)
+        self._application.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._application.close(self._gateway.jvm.java.time.Duration.ofSeconds(30))
+        self._gateway.shutdown()
+        self._process.kill()
+        self._process.wait()
+
+    @property
+    def _state(self) -> str:
+        return str(self._application.state().toString())
+
+    def wrong(self, acknowledged: Collection[Value], patience_s: float) -> dict[str, object]:
+        """What is not in the copy after so long without new records, what is there twice, and its end."""
+        missing, copied = set(acknowledged), Counter[Value]()
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self._address,
+                "group.id": "checkers",
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+                **QUIET,
+            }
+        )
+        consumer.assign([TopicPartition(COPY, partition, 0) for partition in range(PARTITIONS)])
+        deadline = time.monotonic() + patience_s
+        # After the last of them, what was copied twice would follow soon.
+        quiet_since = None
+        while time.monotonic() < deadline and (quiet_since is None or time.monotonic() < quiet_since + 2):
+            messages = [each for each in consumer.consume(5000, timeout=0.5) if each.error() is None]
+            values = [Value.parse(message.value()) for message in messages]
+            copied.update(values)
+            missing.difference_update(values)
+            if messages or missing:
+                quiet_since = None
+            elif quiet_since is None:
+                quiet_since = time.monotonic()
+        consumer.close()
+        found = {
+            "state": "" if self._state in ("RUNNING", "REBALANCING") else self._state,
+            "missed": sorted(missing)[:10],
+            "twice": [value for value, times in copied.items() if times > 1][:10],
+        }
+        return {name: what for name, what in found.items() if what}

@@ -350,6 +350,7 @@ async def test_a_listener_of_controllers_serves_what_messages_say() -> None:
         "IncrementalAlterConfigs",
         "AlterPartitionReassignments",
         "ListPartitionReassignments",
+        "AlterClientQuotas",
         "DescribeQuorum",
         "UpdateFeatures",
         "DescribeCluster",

@@ -53,6 +53,8 @@ NEEDS = {
     "AlterPartitionReassignments": "ALTER CLUSTER",
     "ListPartitionReassignments": "DESCRIBE CLUSTER",
     "OffsetDelete": "DELETE GROUP, READ each TOPIC",
+    "DescribeClientQuotas": "DESCRIBE_CONFIGS CLUSTER",
+    "AlterClientQuotas": "ALTER_CONFIGS CLUSTER",
     "DescribeQuorum": "DESCRIBE CLUSTER",
     "UpdateFeatures": "ALTER CLUSTER",
     "UnregisterBroker": "ALTER CLUSTER",

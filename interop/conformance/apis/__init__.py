@@ -28,6 +28,8 @@ FILES = (
     "incremental_alter_configs",
     "alter_configs",
     "list_config_resources",
+    "alter_client_quotas",
+    "describe_client_quotas",
     "describe_log_dirs",
     "alter_replica_log_dirs",
     "find_coordinator",

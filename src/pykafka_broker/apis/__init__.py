@@ -8,6 +8,7 @@ from __future__ import annotations
 from pykafka_broker.apis.add_offsets_to_txn import add_offsets_to_txn
 from pykafka_broker.apis.add_partitions_to_txn import add_partitions_to_txn
 from pykafka_broker.apis.add_raft_voter import add_raft_voter
+from pykafka_broker.apis.alter_client_quotas import alter_client_quotas
 from pykafka_broker.apis.alter_configs import alter_configs
 from pykafka_broker.apis.alter_partition_reassignments import alter_partition_reassignments
 from pykafka_broker.apis.alter_replica_log_dirs import alter_replica_log_dirs
@@ -20,6 +21,7 @@ from pykafka_broker.apis.create_topics import create_topics
 from pykafka_broker.apis.delete_groups import delete_groups
 from pykafka_broker.apis.delete_records import delete_records
 from pykafka_broker.apis.delete_topics import delete_topics
+from pykafka_broker.apis.describe_client_quotas import describe_client_quotas
 from pykafka_broker.apis.describe_cluster import describe_cluster
 from pykafka_broker.apis.describe_configs import describe_configs
 from pykafka_broker.apis.describe_groups import describe_groups
@@ -92,6 +94,8 @@ APIS: tuple[Api[NodePorts], ...] = (
     alter_partition_reassignments,
     list_partition_reassignments,
     offset_delete,
+    describe_client_quotas,
+    alter_client_quotas,
     describe_quorum,
     update_features,
     describe_cluster,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pykafka_broker.apis.add_raft_voter import add_raft_voter
 from pykafka_broker.apis.allocate_producer_ids import allocate_producer_ids
+from pykafka_broker.apis.alter_client_quotas import alter_client_quotas
 from pykafka_broker.apis.alter_configs import alter_configs_on_controller
 from pykafka_broker.apis.alter_partition import alter_partition
 from pykafka_broker.apis.alter_partition_reassignments import alter_partition_reassignments
@@ -47,6 +48,7 @@ FORWARDED: tuple[Api[ControllerPorts], ...] = (
     incremental_alter_configs_on_controller,
     alter_partition_reassignments,
     list_partition_reassignments,
+    alter_client_quotas,
     describe_quorum,
     update_features,
     unregister_broker,
@@ -66,6 +68,7 @@ CONTROLLER_APIS: tuple[Api[ControllerPorts], ...] = (
     incremental_alter_configs_on_controller,
     alter_partition_reassignments,
     list_partition_reassignments,
+    alter_client_quotas,
     vote,
     begin_quorum_epoch,
     end_quorum_epoch,

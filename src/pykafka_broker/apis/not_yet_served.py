@@ -34,6 +34,5 @@ NOT_YET_SERVED = {
         "DescribeUserScramCredentials",
         "AlterUserScramCredentials",
     ),
-    "quotas": ("DescribeClientQuotas", "AlterClientQuotas"),
     "client telemetry": ("GetTelemetrySubscriptions", "PushTelemetry"),
 }

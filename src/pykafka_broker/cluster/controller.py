@@ -2,8 +2,8 @@
 
 `transition` is pure. It decides on the newest state, committed or not, and its `Step` holds the state with
 the records already replayed, as if they lay at the log's end; a shell that fails to append them keeps the old
-state. Each concern has its rules in a file: topics, elections, reassignments, isr_changes, configs, brokers,
-directories, producer_ids, feature_control.
+state. Each concern has its rules in a file: topics, elections, reassignments, isr_changes, configs,
+client_quotas, brokers, directories, producer_ids, feature_control.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 from pykafka_broker.cluster import (
     brokers,
+    client_quotas,
     configs,
     directories,
     early_fencing,
@@ -48,6 +49,7 @@ RULES: dict[type, Callable[[ControllerState, Any], Decision]] = {
     events.AlterPartition: isr_changes.alter_partition,
     events.IncrementalAlterConfigs: configs.incremental_alter_configs,
     events.AlterConfigs: configs.alter_configs,
+    events.AlterClientQuotas: client_quotas.alter_client_quotas,
     events.RegisterBroker: brokers.register_broker,
     events.Heartbeat: brokers.heartbeat,
     events.ExpireSessions: brokers.expire_sessions,

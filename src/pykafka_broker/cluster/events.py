@@ -14,6 +14,7 @@ from typing import Union
 from pykafka_broker.cluster.image import (
     FeatureRange,
     LeaderRecoveryState,
+    QuotaEntity,
     RegisteredEndpoint,
 )
 from pykafka_broker.protocol.errors import ErrorCode
@@ -278,6 +279,44 @@ class AlterConfigsResult(NamedTuple):
     message: str | None = None
 
 
+# -- client quotas ----------------------------------------------------------------------------------
+
+
+class QuotaAlteration(NamedTuple):
+    """The changes of one entity's quotas: (key, value); the value None removes the quota."""
+
+    entity: QuotaEntity
+    changes: tuple[tuple[str, float | None], ...]
+
+
+class AlterClientQuotas(NamedTuple):
+    """Set and remove client quotas; answered with an `AlterClientQuotasResult` for each distinct entity.
+
+    `unknown_hosts` are those names of addresses that no host has.
+    """
+
+    token: int
+    alterations: tuple[QuotaAlteration, ...]
+    unknown_hosts: frozenset[str] = frozenset()
+    validate_only: bool = False
+
+
+class AlterClientQuotasResult(NamedTuple):
+    """The result of one entity."""
+
+    entity: QuotaEntity
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+
+
+class QuotaFilter(NamedTuple):
+    """One component of the filter of DescribeClientQuotas; `match_type` may be a number that Kafka lacks."""
+
+    entity_type: str
+    match_type: int
+    match: str | None = None
+
+
 # -- brokers ----------------------------------------------------------------------------------------
 
 
@@ -462,6 +501,7 @@ Event = Union[
     AlterPartition,
     IncrementalAlterConfigs,
     AlterConfigs,
+    AlterClientQuotas,
     RegisterBroker,
     Heartbeat,
     ExpireSessions,

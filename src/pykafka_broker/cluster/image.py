@@ -3,8 +3,8 @@
 Every part of a node reads the `ClusterImage`: brokers, topics, configs, features. It is never changed;
 `replay` returns a new one and copies each changed table once per call, so that adding one topic to thousands
 costs a few dictionary copies and loading a whole log costs one. Every record type of metadata.version 30
-(Kafka 4.3) is carried. ACLs, SCRAM credentials, quotas and delegation
-tokens are kept as the records themselves: no part of the broker acts on them yet.
+(Kafka 4.3) is carried. ACLs, SCRAM credentials and delegation tokens are kept as the records themselves: no
+part of the broker acts on them yet.
 
 Left out on purpose: metadata transactions (`loader.py` decides which batches an image may show), and the
 ZooKeeper migration state, which in Kafka 4 can only be "none".
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
-from typing import Any
+from typing import Any, Optional
 
 from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -45,6 +45,10 @@ class LeaderRecoveryState(IntEnum):
 
     RECOVERED = 0
     RECOVERING = 1
+
+
+#: Whom client quotas are set for: (type, name) sorted by type; the name None is the default of its type.
+QuotaEntity = tuple[tuple[str, Optional[str]], ...]
 
 
 class CorruptMetadataError(Exception):
@@ -158,7 +162,7 @@ class ClusterImage(NamedTuple):
     controllers: Mapping[int, ControllerRegistration] = {}
     acls: Mapping[bytes, m.AccessControlEntryRecord] = {}
     scram_credentials: Mapping[tuple[str, int], m.UserScramCredentialRecord] = {}
-    client_quotas: Mapping[tuple[tuple[str, str | None], ...], Mapping[str, float]] = {}
+    client_quotas: Mapping[QuotaEntity, Mapping[str, float]] = {}
     delegation_tokens: Mapping[str, m.DelegationTokenRecord] = {}
 
     def topic_by_id(self, topic_id: bytes) -> TopicImage | None:

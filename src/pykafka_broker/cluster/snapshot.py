@@ -14,6 +14,7 @@ from pykafka_broker.cluster.image import (
     BrokerRegistration,
     ClusterImage,
     ControllerRegistration,
+    QuotaEntity,
 )
 from pykafka_broker.protocol.messages.records import metadata as m
 
@@ -80,9 +81,7 @@ def controller_record(controller: ControllerRegistration) -> m.RegisterControlle
     )
 
 
-def _quota_records(
-    quotas: Mapping[tuple[tuple[str, str | None], ...], Mapping[str, float]],
-) -> Iterator[object]:
+def _quota_records(quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> Iterator[object]:
     for entity, values in quotas.items():
         parts = [m.EntityData(entity_type=kind, entity_name=name) for kind, name in entity]
         for key, value in values.items():

@@ -13,8 +13,10 @@ from functools import partial
 from typing import Any
 
 from pykafka_broker.cluster import events
+from pykafka_broker.cluster.client_quotas import IP
 from pykafka_broker.cluster.configs import refused_by_broker
 from pykafka_broker.cluster.events import (
+    AlterClientQuotasResult,
     AlterConfigsResult,
     ConfigChange,
     CreatePartitionsResult,
@@ -29,6 +31,7 @@ from pykafka_broker.cluster.events import (
     NewPartitions,
     NewTopic,
     ProducerIdBlock,
+    QuotaAlteration,
     TopicPartitions,
     TopicReassignment,
     TopicResult,
@@ -36,6 +39,7 @@ from pykafka_broker.cluster.events import (
 from pykafka_broker.cluster.features import KRAFT_VERSION, NODE_FEATURES
 from pykafka_broker.cluster.image import FeatureRange, RegisteredEndpoint
 from pykafka_broker.cluster.state import ControllerRules
+from pykafka_broker.controller.hosts import is_known_host
 from pykafka_broker.controller.role import ControllerRole, NoController
 from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.metadata.controller_channel import MAX_ASSIGNMENTS, BrokerStatus
@@ -181,6 +185,19 @@ class LocalControllerChannel:
                 ]
             refused.update({(r.resource_type, r.name): (r.error, r.message) for r in results})
         return tuple(AlterConfigsResult(*key, *refused[key]) for key in keys)
+
+    # -- client quotas ---------------------------------------------------------------------------------
+
+    async def alter_client_quotas(
+        self, alterations: Iterable[QuotaAlteration], *, validate_only: bool = False
+    ) -> tuple[AlterClientQuotasResult, ...]:
+        asked = tuple(alterations)
+        hosts = {name for each in asked for kind, name in each.entity if kind == IP and name}
+        unknown = frozenset({host for host in hosts if not await is_known_host(host)})
+        results: tuple[AlterClientQuotasResult, ...] = await self._ask(
+            lambda token: events.AlterClientQuotas(token, asked, unknown, validate_only)
+        )
+        return results
 
     # -- brokers ---------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from pykafka_broker.cluster.events import (
+    AlterClientQuotasResult,
     AlterConfigsResult,
     ConfigChange,
     CreatePartitionsResult,
@@ -33,6 +34,7 @@ from pykafka_broker.cluster.events import (
     NewPartitions,
     NewTopic,
     ProducerIdBlock,
+    QuotaAlteration,
     TopicPartitions,
     TopicReassignment,
     TopicResult,
@@ -115,6 +117,12 @@ class ClusterAdministration(Protocol):
         self, resources: Iterable[NewConfigs], *, validate_only: bool = False
     ) -> tuple[AlterConfigsResult, ...]:
         """Replace all values; one result for each resource asked, in that order."""
+        ...
+
+    async def alter_client_quotas(
+        self, alterations: Iterable[QuotaAlteration], *, validate_only: bool = False
+    ) -> tuple[AlterClientQuotasResult, ...]:
+        """Set and remove quotas; one result for each distinct entity."""
         ...
 
     async def update_features(

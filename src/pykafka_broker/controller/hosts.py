@@ -1,0 +1,20 @@
+"""Whether a host is known, asked without holding up the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from ipaddress import ip_address
+
+
+async def is_known_host(host: str) -> bool:
+    """Whether `host` is an address, or a name that has one, as for Java's `InetAddress.getByName`."""
+    name = host.removeprefix("[").removesuffix("]")
+    try:
+        ip_address(name)
+    except ValueError:
+        try:
+            await asyncio.get_running_loop().getaddrinfo(name, None, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError):
+            return False
+    return True

@@ -13,12 +13,13 @@ from pykafka_broker.config.topics import BROKER_WIDE_KEYS
 
 PACKAGE = Path(pykafka_broker.__file__).parent
 
-#: Keys that `BrokerConfig` turns into attributes, which the rest of the code reads.
+#: Keys that this package turns into attributes, which the rest of the code reads.
 READ_AS_ATTRIBUTES = {
     "broker.id",
     "controller.listener.names",
     "controller.quorum.bootstrap.servers",
     "controller.quorum.voters",
+    "connections.max.reauth.ms",
     "cordoned.log.dirs",
     "inter.broker.listener.name",
     "listener.security.protocol.map",
@@ -29,6 +30,10 @@ READ_AS_ATTRIBUTES = {
     "metadata.log.dir",
     "node.id",
     "process.roles",
+    "sasl.enabled.mechanisms",
+    "sasl.jaas.config",
+    "sasl.mechanism.inter.broker.protocol",
+    "sasl.server.max.receive.size",
     "security.inter.broker.protocol",
 }
 

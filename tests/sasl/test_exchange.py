@@ -107,12 +107,7 @@ def test_tokens_are_bare_after_the_first_version_of_the_handshake() -> None:
     ("mechanism", "token", "message"),
     [
         ("PLAIN", WRONG, "Authentication failed: Invalid username or password"),
-        (
-            "PLAIN",
-            b"",
-            "Authentication failed during authentication due to invalid credentials "
-            "with SASL mechanism PLAIN",
-        ),
+        ("PLAIN", b"", "Invalid SASL/PLAIN response: expected 3 tokens, got 1"),
         (
             "SCRAM-SHA-256",
             b"",
@@ -188,11 +183,7 @@ def test_authenticating_again_begins_with_the_handshake() -> None:
             plain_token("bob", "secret"),
             "Cannot change principals during re-authentication from User.alice: User.bob",
         ),
-        (
-            b"",
-            "Authentication failed during re-authentication due to invalid credentials "
-            "with SASL mechanism PLAIN",
-        ),
+        (b"", "Invalid SASL/PLAIN response: expected 3 tokens, got 1"),
     ],
 )
 def test_authenticating_again_as_nobody_or_somebody_else(token: bytes, message: str) -> None:

@@ -11,6 +11,8 @@ PARTS = {"fetch_of_controllers": "fetch"}
 FILES = (
     "framing",
     "api_versions",
+    "sasl_handshake",
+    "sasl_authenticate",
     "metadata",
     "describe_cluster",
     "describe_quorum",

@@ -52,6 +52,8 @@ from pykafka_broker.apis.offset_for_leader_epoch import offset_for_leader_epoch
 from pykafka_broker.apis.ports.node import NodePorts
 from pykafka_broker.apis.produce import produce
 from pykafka_broker.apis.remove_raft_voter import remove_raft_voter
+from pykafka_broker.apis.sasl_authenticate import sasl_authenticate
+from pykafka_broker.apis.sasl_handshake import sasl_handshake
 from pykafka_broker.apis.sync_group import sync_group
 from pykafka_broker.apis.txn_offset_commit import txn_offset_commit
 from pykafka_broker.apis.unregister_broker import unregister_broker
@@ -72,6 +74,7 @@ APIS: tuple[Api[NodePorts], ...] = (
     sync_group,
     describe_groups,
     list_groups,
+    sasl_handshake,
     api_versions,
     create_topics,
     delete_topics,
@@ -87,6 +90,7 @@ APIS: tuple[Api[NodePorts], ...] = (
     alter_configs,
     alter_replica_log_dirs,
     describe_log_dirs,
+    sasl_authenticate,
     create_partitions,
     delete_groups,
     elect_leaders,

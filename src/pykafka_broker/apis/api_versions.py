@@ -33,6 +33,7 @@ SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
     ApiVersionsRequest,
     versions="0-4",
     needs=[],
+    error_response=lambda request, error: ApiVersionsResponse(error_code=int(error.code), api_keys=[]),
 )
 def api_versions(request: ApiVersionsRequest, ctx: AdministrationContext) -> ApiVersionsResponse:
     """List the served APIs and features, after a check of the client's name."""

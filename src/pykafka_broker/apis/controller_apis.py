@@ -33,6 +33,8 @@ from pykafka_broker.apis.incremental_alter_configs import incremental_alter_conf
 from pykafka_broker.apis.list_partition_reassignments import list_partition_reassignments
 from pykafka_broker.apis.ports.controller import ControllerPorts
 from pykafka_broker.apis.remove_raft_voter import remove_raft_voter
+from pykafka_broker.apis.sasl_authenticate import sasl_authenticate
+from pykafka_broker.apis.sasl_handshake import sasl_handshake
 from pykafka_broker.apis.unregister_broker import unregister_broker
 from pykafka_broker.apis.update_features import update_features
 from pykafka_broker.apis.update_raft_voter import update_raft_voter
@@ -58,11 +60,13 @@ FORWARDED: tuple[Api[ControllerPorts], ...] = (
 
 CONTROLLER_APIS: tuple[Api[ControllerPorts], ...] = (
     fetch_from_controller,
+    sasl_handshake,
     api_versions,
     create_topics,
     delete_topics,
     describe_configs,
     alter_configs_on_controller,
+    sasl_authenticate,
     create_partitions,
     elect_leaders,
     incremental_alter_configs_on_controller,

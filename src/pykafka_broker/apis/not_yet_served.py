@@ -22,8 +22,6 @@ NOT_YET_SERVED = {
     ),
     "streams groups": ("StreamsGroupHeartbeat", "StreamsGroupDescribe"),
     "security": (
-        "SaslHandshake",
-        "SaslAuthenticate",
         "DescribeAcls",
         "CreateAcls",
         "DeleteAcls",

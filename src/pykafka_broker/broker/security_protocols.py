@@ -5,16 +5,18 @@ make parts for that listener alone: SSL has an `ssl.SSLContext` of its `ssl.*` k
 that `sasl.enabled.mechanisms` allows there. Credentials lie in the metadata, which is read after listeners
 have taken their addresses: a row that reads them is given a closure over it.
 
-Left for later on purpose: SSL, SASL_PLAINTEXT and SASL_SSL. `config/listeners.py` refuses listeners that ask
-for them (`SERVED_SECURITY_PROTOCOLS`).
+Left for later on purpose: SSL and SASL_SSL. `config/listeners.py` refuses listeners that ask for them
+(`SERVED_SECURITY_PROTOCOLS`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from pykafka_broker.config import BrokerConfig
 from pykafka_broker.network.authentication import Anonymous, Authentication
 from pykafka_broker.network.endpoint import ListenerEndpoint
+from pykafka_broker.network.shared import Shared
 from pykafka_broker.network.transports import Plaintext, Transport
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -30,9 +32,21 @@ class ListenerSecurity(NamedTuple):
 SecurityProtocol = Callable[[ListenerEndpoint], ListenerSecurity]
 
 
-def security_protocols() -> Mapping[str, SecurityProtocol]:
-    """All protocols that are offered, by their names in `listener.security.protocol.map`."""
-    return {"PLAINTEXT": lambda endpoint: ListenerSecurity(Plaintext(), Anonymous())}
+def security_protocols(shared: Shared, config: Callable[[], BrokerConfig]) -> Mapping[str, SecurityProtocol]:
+    """All protocols that are offered, by their names in `listener.security.protocol.map`; `config` is the
+    configuration in force.
+    """
+
+    def sasl_plaintext(endpoint: ListenerEndpoint) -> ListenerSecurity:
+        # Most nodes have no such listener, and do not pay for its mechanisms.
+        from pykafka_broker.broker.sasl_offer import sasl_of_listener
+
+        return ListenerSecurity(Plaintext(), sasl_of_listener(config(), endpoint.name, shared))
+
+    return {
+        "PLAINTEXT": lambda endpoint: ListenerSecurity(Plaintext(), Anonymous()),
+        "SASL_PLAINTEXT": sasl_plaintext,
+    }
 
 
 def security_of(endpoint: ListenerEndpoint, protocols: Mapping[str, SecurityProtocol]) -> ListenerSecurity:
@@ -45,6 +59,6 @@ def security_of(endpoint: ListenerEndpoint, protocols: Mapping[str, SecurityProt
     if protocol is None:
         raise ValueError(
             f"Listener {endpoint.name}: security protocol {endpoint.security_protocol} is not offered, "
-            f"only {' and '.join(protocols)} is"
+            f"only {' and '.join(protocols)}"
         )
     return protocol(endpoint)

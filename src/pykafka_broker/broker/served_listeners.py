@@ -153,7 +153,7 @@ class ServedListeners:
             addresses = await self._threads.run_blocking(partial(addresses_of, endpoint.host, endpoint.port))
             if endpoint in endpoints(self._current()) and endpoint.name not in listeners.listeners:
                 listeners.add(endpoint, self._service(endpoint), addresses).start()
-        except OSError as error:
+        except (OSError, ValueError) as error:
             logger.error("Listener %s is not served: %s", endpoint.name, error)
 
     async def _limit_addresses(self, config: BrokerConfig) -> None:

@@ -122,7 +122,7 @@ async def build_shared(f: Foundation, undo: AsyncExitStack) -> SharedServer:
     ports = HandlerPorts()
     kinds = listener_kinds(
         listeners.shared,
-        security_protocols(),
+        security_protocols(listeners.shared, lambda: f.config),
         authorizer,
         quotas,
         lambda: ports.broker,

@@ -12,7 +12,7 @@ SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 #: The key that gives each listener its security protocol.
 PROTOCOL_MAP: Final = "listener.security.protocol.map"
 #: Security protocols this broker can serve so far.
-SERVED_SECURITY_PROTOCOLS = ("PLAINTEXT",)
+SERVED_SECURITY_PROTOCOLS = ("PLAINTEXT", "SASL_PLAINTEXT")
 
 
 class Endpoint(NamedTuple):
@@ -46,7 +46,7 @@ def parse_map(name: str, text: str) -> dict[str, str]:
 
 
 def check_served(values: TypedValues) -> None:
-    """Refuse `listeners` that ask for TLS or SASL, by the map of security protocols or by their name.
+    """Refuse `listeners` that ask for TLS, by the map of security protocols or by their name.
 
     Raises:
         ConfigError: the first of them.
@@ -58,9 +58,8 @@ def check_served(values: TypedValues) -> None:
         protocol = protocols.get(listener, listener)
         if protocol in SECURITY_PROTOCOLS and protocol not in SERVED_SECURITY_PROTOCOLS:
             raise ConfigError(
-                f"Listener {listener} asks for {protocol}: TLS and SASL are not served yet. Without them "
-                "every client that reaches the port could read and write everything, so the broker does not "
-                "start."
+                f"Listener {listener} asks for {protocol}: TLS is not served yet. Without it "
+                "what clients send and read could be seen on the way, so the broker does not start."
             )
 
 

@@ -34,8 +34,8 @@ DIFFERENCES = {
     "controller.quorum.fetch.timeout.ms": "where nothing listens at the leader's address any more, its "
     "process has ended, and the followers elect another one at once.",
     "broker.session.timeout.ms": "it does not hold for the broker in the process of the active controller.",
-    "listener.security.protocol.map": f"a listener in use must stand for {SERVED_SECURITY_PROTOCOLS[0]}; "
-    "any other protocol is refused.",
+    "listener.security.protocol.map": "a listener in use must stand for "
+    f"{' or '.join(SERVED_SECURITY_PROTOCOLS)}; any other protocol is refused.",
     "log.dirs": f"where neither this nor `log.dir` is set, `{DEFAULT_DATA_DIR}` in the current directory.",
     "log.dir": f"unset, `{DEFAULT_DATA_DIR}` in the current directory.",
     "group.consumer.assignors": f"only {' and '.join(sorted(set(ASSIGNOR_CLASSES.values())))}; "

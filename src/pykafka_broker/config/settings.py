@@ -300,11 +300,28 @@ class BrokerConfig(TypedValues):
 
     def _check_served(self) -> None:
         """Refuse values that Kafka would accept, but that this broker cannot serve yet."""
+        self._check_sasl()
         for name in self["group.consumer.assignors"]:
             if assignor_name(name) not in ASSIGNOR_CLASSES.values():
                 raise ConfigError(
                     f"group.consumer.assignors names {name}, and assignors of one's own are not served: "
                     f"leave some of {', '.join(sorted(ASSIGNOR_CLASSES.values()))}"
+                )
+
+    def _check_sasl(self) -> None:
+        if not any(listener.security_protocol.startswith("SASL_") for listener in self.listeners):
+            return
+        from pykafka_broker.config.sasl_listeners import check_sasl
+
+        check_sasl(self, self.listeners, self.inter_broker_listener_name)
+        quorum = self.voters or self["controller.quorum.bootstrap.servers"]
+        is_alone = self.standalone or (len(self.process_roles) == 2 and len(quorum) == 1)
+        inside = {*self.controller_listener_names, self.inter_broker_listener_name}
+        for listener in self.listeners:
+            if not is_alone and listener.name in inside and listener.security_protocol.startswith("SASL_"):
+                raise ConfigError(
+                    f"Listener {listener.name} is for nodes of the cluster and asks for SASL: nodes cannot "
+                    "authenticate to each other yet, so give it another security protocol"
                 )
 
 
@@ -345,10 +362,12 @@ def _typed_overrides(texts: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _check_refused(values: Mapping[str, Any]) -> None:
-    for key in BROKER_KEYS:
-        if key.handling == REFUSED and values[key.name] not in (key.default, ""):
+    of_listeners = [name for name in values if name.startswith(LISTENER_PREFIX)]
+    for name in (*BROKER, *of_listeners):
+        key = base_key(name)
+        if key is not None and key.handling == REFUSED and values[name] not in (key.default, ""):
             raise ConfigError(
-                f"{key.name} is set, but this broker does not support it, and ignoring it would be unsafe "
+                f"{name} is set, but this broker does not support it, and ignoring it would be unsafe "
                 f"({key.documentation.rstrip('.')}). Remove it only if you can do without it."
             )
 

@@ -6,14 +6,8 @@ its listener to begin, and passes on the transport's facts about the peer, such 
 which every request carries, and the routes the peer may use. The connection keeps both in attributes of its
 own, so authentication adds no cost per request.
 
-Without SASL the identity stays as it began: `Anonymous` lets the peer use all routes of its listener.
-
-With SASL a connection would begin as an anonymous peer with a `Dispatch` of three APIs: ApiVersions,
-SaslHandshake and SaslAuthenticate. `begin` would start an exchange, which ends when the connection closes
-(`on_close`), and hand it to the connection in the `Identity`, as a further field. `ClientConnection`
-(`apis/ports/connection.py`) would show it to the handlers of SaslHandshake and SaslAuthenticate, as a port
-with these two steps. When the exchange succeeds, it calls `identify` with the user and all routes, and again
-when the user authenticates again (KIP-368).
+Without SASL the identity stays as it began: `Anonymous` lets the peer use all routes of its listener. With it
+(`sasl.py`) the connection is identified anew at each stage of an exchange.
 """
 
 from __future__ import annotations
@@ -25,6 +19,7 @@ from pykafka_broker.network.transports import TransportPeer
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
+    from pykafka_broker.apis.ports.sasl import SaslConversation
     from pykafka_broker.network.dispatch import Dispatch
 
 ANONYMOUS = "User:ANONYMOUS"
@@ -35,10 +30,18 @@ class Identity(NamedTuple):
 
     principal: str
     dispatch: Dispatch[Any]
+    #: The exchange that this identity comes from, for the handlers of SASL.
+    sasl: SaslConversation | None = None
+    #: Serves the next frame, which is no request but a token of SASL; None from it is no answer.
+    take_token: Callable[[bytes], bytes | None] | None = None
+    #: The most bytes of a request; None sets no other limit than the listener has.
+    request_max_bytes: int | None = None
 
 
 class Identifiable(Protocol):
-    """A connection as its authentication sees it."""
+    """A connection as its authentication sees it; its `repr` names it in the log."""
+
+    peer_host: str
 
     def identify(self, identity: Identity) -> None:
         """Go by `identity` from the next request on."""
@@ -46,6 +49,14 @@ class Identifiable(Protocol):
 
     def on_close(self, callback: Callable[[], None]) -> None:
         """Call `callback` once when the connection is lost."""
+        ...
+
+    def close_when_answered(self) -> None:
+        """Start no further request, and close once those that have started are answered."""
+        ...
+
+    def close_after(self, duration_ms: int) -> None:
+        """Start no further request, and close when `duration_ms` are over."""
         ...
 
 

@@ -56,6 +56,7 @@ from pykafka_broker.protocol.frames import FrameReader
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.api import Api
+    from pykafka_broker.apis.ports.sasl import SaslConversation
     from pykafka_broker.network.dispatch import Dispatch, Route
 
 logger = logging.getLogger("kafka.network.Processor")
@@ -138,6 +139,7 @@ class Connection(asyncio.BufferedProtocol):
         "_served",
         "_shared",
         "_slots",
+        "_take_token",
         "_throttled_until_ms",
         "_transport",
         "_written_bytes",
@@ -147,6 +149,7 @@ class Connection(asyncio.BufferedProtocol):
         "peer_host",
         "peer_port",
         "principal",
+        "sasl",
     )
 
     def __init__(
@@ -163,6 +166,10 @@ class Connection(asyncio.BufferedProtocol):
         self.client_host = f"/{self.peer_host}"
         #: The peer's principal, which the next request carries; `identify` sets it with the routes.
         self.principal: str
+        #: What the handlers of SASL speak to; None on a listener without SASL.
+        self.sasl: SaslConversation | None
+        #: Serves the next frame, which is a token without the header of a request.
+        self._take_token: Callable[[bytes], bytes | None] | None
         self.closed = False
         self._shared = shared
         self._node = node
@@ -237,6 +244,9 @@ class Connection(asyncio.BufferedProtocol):
         self.principal = identity.principal
         self._dispatch = identity.dispatch
         self._routes = identity.dispatch.routes
+        self.sasl = identity.sasl
+        self._take_token = identity.take_token
+        self._reader.max_frame_bytes = identity.request_max_bytes or self._limits.request_max_bytes
 
     def throttle(self, duration_ms: int) -> None:
         """Start no further request for `duration_ms`, as an answer's throttle_time_ms promises."""
@@ -250,6 +260,12 @@ class Connection(asyncio.BufferedProtocol):
         """As `finish`, for the handler of a request, whose own answer is not written yet."""
         self._holds |= CLOSING
         asyncio.get_running_loop().call_soon(self.finish)
+
+    def close_after(self, duration_ms: int) -> None:
+        """Start no further request, and `finish` when `duration_ms` are over."""
+        self._holds |= CLOSING
+        clock = self._shared.clock
+        clock.call_at(clock.monotonic_ms() + duration_ms, self.finish)
 
     def close(self) -> None:
         """Close once the answers written so far are sent; requests that have not started never will."""
@@ -295,6 +311,7 @@ class Connection(asyncio.BufferedProtocol):
         self._slots.clear()
         self._out = bytearray()
         self._cuts = []
+        self.sasl = self._take_token = None
         callbacks, self._on_close = self._on_close, []
         for callback in callbacks:
             callback()
@@ -368,6 +385,8 @@ class Connection(asyncio.BufferedProtocol):
         Raises:
             ProtocolError: this is no request that we serve.
         """
+        if self._take_token is not None:
+            return self._serve_token(self._take_token(bytes(frame)))
         try:
             code, correlation_id, client_id_bytes = _unpack_request_header(frame)
         except StructError:
@@ -450,6 +469,20 @@ class Connection(asyncio.BufferedProtocol):
             self._fill(slot, route, correlation_id, answer)
             if self._is_queue_full():
                 self._holds |= OUTSTANDING
+        return self._holds
+
+    def _serve_token(self, answer: bytes | None) -> int:
+        """Answer a token as it came, without a header; None is no answer. Returns the holds."""
+        self._served += 1
+        if answer is not None:
+            size_and_answer = FRAME_LENGTH.pack(len(answer)) + answer
+            if not self._slots:
+                self._out += size_and_answer
+            else:
+                slot = _Slot()
+                slot.ready = True
+                slot.out += size_and_answer
+                self._slots.append(slot)
         return self._holds
 
     def _is_queue_full(self) -> bool:

@@ -7,7 +7,7 @@ The `Api` table alone decides what is served: on which listeners, in which versi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 from pykafka_broker.apis.admission import admitted
@@ -76,6 +76,21 @@ class Dispatch(Generic[Ports]):
             key: admitted(api, authorizer, quotas, may_forward=forwards) for key, api in self.apis.items()
         }
         self.routes: dict[int, Route] = {}
+        self._refusal = ""
+
+    def restricted(
+        self, handler_of: Callable[[Api[Any]], Handler[Any] | None], refusal: str
+    ) -> Dispatch[Ports]:
+        """The routes of a peer that may not use all of these: `handler_of` returns what serves an API in its
+        place, None if it is not served; `refusal` says why.
+        """
+        handlers = {key: handler_of(api) for key, api in self.apis.items()}
+        restricted: Dispatch[Ports] = object.__new__(Dispatch)
+        restricted._handlers = {key: handle for key, handle in handlers.items() if handle is not None}
+        restricted.apis = {key: self.apis[key] for key in restricted._handlers}
+        restricted.routes = {}
+        restricted._refusal = f": {refusal}"
+        return restricted
 
     def find(self, code: int) -> Route | None:
         """The route of `code` (API key and version as one unsigned number); None for an unserved ApiVersions.
@@ -89,7 +104,7 @@ class Dispatch(Generic[Ports]):
         key, version = _signed(code >> 16), _signed(code & 0xFFFF)
         api = self.apis.get(key)
         if api is None:
-            raise ProtocolError(f"Received request api key {key} which is not served")
+            raise ProtocolError(f"Received request api key {key} which is not served{self._refusal}")
         if not api.min_version <= version <= api.max_version:
             if key == API_VERSIONS:
                 return None

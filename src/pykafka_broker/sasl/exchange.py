@@ -13,7 +13,7 @@ Source: Apache Kafka's SaslServerAuthenticator.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Protocol
 
@@ -64,10 +64,12 @@ class HandshakeAnswer:
 @dataclass(frozen=True, slots=True)
 class TokenAnswer:
     error_code: int = ErrorCode.NONE
-    error_message: str | None = None
+    error_message: str = ""
     token: bytes = b""
     lifetime_ms: int = 0
     closes: bool = False
+    #: Why it closes, for this node's log: no secret, and nothing that the peer sent.
+    reason: str = field(default="", compare=False)
 
 
 class OutOfOrderError(Exception):
@@ -147,11 +149,8 @@ class SaslExchange:
         if self._next is not _Next.TOKEN or self._bare_tokens:
             raise self._out_of_order(name)
         self._next = _Next.NOTHING
-        return TokenAnswer(
-            ErrorCode.ILLEGAL_SASL_STATE,
-            f"Unexpected Kafka request of type {name} during SASL authentication.",
-            closes=True,
-        )
+        reason = f"Unexpected Kafka request of type {name} during SASL authentication."
+        return TokenAnswer(ErrorCode.ILLEGAL_SASL_STATE, reason, closes=True, reason=reason)
 
     def on_token(self, token: bytes, now_ms: int) -> TokenAnswer:
         """The peer sent a token; `now_ms` is the time since 1970. After a bare
@@ -172,7 +171,10 @@ class SaslExchange:
         except RefusedError as refusal:
             self._next = _Next.NOTHING
             return TokenAnswer(
-                ErrorCode.SASL_AUTHENTICATION_FAILED, refusal.told or self._nothing_told(), closes=True
+                ErrorCode.SASL_AUTHENTICATION_FAILED,
+                refusal.told or self._nothing_told(),
+                closes=True,
+                reason=str(refusal),
             )
         except UnreadableTokenError:
             self._next = _Next.NOTHING

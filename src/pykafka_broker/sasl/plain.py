@@ -10,7 +10,7 @@ import hmac
 from collections.abc import Mapping
 
 from pykafka_broker.sasl.account import Account
-from pykafka_broker.sasl.refusal import RefusedError, refused_in_public
+from pykafka_broker.sasl.refusal import refused_in_public
 
 PLAIN = "PLAIN"
 
@@ -33,12 +33,14 @@ class PlainServer:
             RefusedError: the user and the password do not belong together, or the token asks for
                 another user.
         """
-        # What follows a third NUL is ignored, as Apache ignores it.
-        authorization_id, user, password = [*token.decode("utf-8", "replace").split("\0"), "", ""][:3]
+        parts = token.decode("utf-8", "replace").split("\0", 3)
+        if len(parts) != 3:
+            raise refused_in_public(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}")
+        authorization_id, user, password = parts
         if not user:
-            raise RefusedError("Authentication failed: username not specified")
+            raise refused_in_public("Authentication failed: username not specified")
         if not password:
-            raise RefusedError("Authentication failed: password not specified")
+            raise refused_in_public("Authentication failed: password not specified")
         expected = self._passwords.get(user)
         # An unknown user costs the same comparison, with a password that nobody can send: it has a NUL.
         if not _same("\0" if expected is None else expected, password):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.ports.sasl import SaslConversation
 
 
 class ServedApi(Protocol):
@@ -25,6 +28,8 @@ class ClientConnection(Protocol):
     listener_name: str
     #: The peer's address without port, as Kafka shows it in group descriptions: "/127.0.0.1".
     client_host: str
+    #: None on a listener without SASL.
+    sasl: SaslConversation | None
 
     @property
     def local_address(self) -> tuple[str, int]:

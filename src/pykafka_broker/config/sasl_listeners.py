@@ -1,0 +1,118 @@
+"""The SASL of a listener: its mechanisms, what each needs to know, and their limits.
+
+A key counts for a listener as `listener.name.<listener>.<key>`, else as `<key>`; those of a mechanism stand
+behind its name in lower case: `listener.name.<listener>.<mechanism>.sasl.jaas.config`. A login of the server
+is read there alone, as in Apache Kafka; files of JAAS (`java.security.auth.login.config`) are not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pykafka_broker.config.keys import ConfigError
+from pykafka_broker.config.listeners import Endpoint
+from pykafka_broker.config.typed_values import TypedValues
+from pykafka_broker.sasl.jaas import LoginModule, parse_jaas
+
+#: Mechanism -> the login module that Apache Kafka has for it.
+LOGIN_MODULES: Mapping[str, str] = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+}
+_REASONS = {
+    "GSSAPI": "Kerberos needs a library of the system and a key table, which this broker does not read"
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MechanismSettings:
+    """One mechanism of one listener."""
+
+    login: LoginModule
+    #: `connections.max.reauth.ms`.
+    max_reauth_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SaslSettings:
+    """The SASL of one listener."""
+
+    #: By name, in the order of `sasl.enabled.mechanisms`.
+    mechanisms: Mapping[str, MechanismSettings]
+    #: `sasl.server.max.receive.size`.
+    max_receive_bytes: int
+
+
+def check_sasl(values: TypedValues, listeners: Iterable[Endpoint], inter_broker: str) -> None:
+    """Refuse what a listener with SASL could not serve; `inter_broker` is the one that brokers use.
+
+    Raises:
+        ConfigError: see `sasl_settings`; or brokers shall use a mechanism that is not enabled.
+    """
+    for listener in listeners:
+        if not listener.security_protocol.startswith("SASL_"):
+            continue
+        prefix = f"listener.name.{listener.name.lower()}."
+        if listener.name == inter_broker and values.values[
+            "sasl.mechanism.inter.broker.protocol"
+        ] not in _value(values, prefix, "sasl.enabled.mechanisms"):
+            raise ConfigError(
+                "sasl.mechanism.inter.broker.protocol must be included in sasl.enabled.mechanisms when SASL "
+                "is used for inter-broker communication"
+            )
+        sasl_settings(values, listener.name)
+
+
+def sasl_settings(values: TypedValues, listener: str) -> SaslSettings:
+    """The SASL of `listener`.
+
+    Raises:
+        ConfigError: it has no mechanism, one that is not served, or one whose login cannot be read.
+    """
+    prefix = f"listener.name.{listener.lower()}."
+    enabled: tuple[str, ...] = _value(values, prefix, "sasl.enabled.mechanisms")
+    if not enabled:
+        raise ConfigError(f"Listener {listener}: no SASL mechanisms are enabled")
+    return SaslSettings(
+        {mechanism: _mechanism(values, listener, prefix, mechanism) for mechanism in enabled},
+        _value(values, prefix, "sasl.server.max.receive.size"),
+    )
+
+
+def _mechanism(values: TypedValues, listener: str, prefix: str, mechanism: str) -> MechanismSettings:
+    if mechanism not in LOGIN_MODULES:
+        reason = _REASONS.get(mechanism)
+        raise ConfigError(
+            f"Listener {listener} asks for the SASL mechanism {mechanism}, which is not served"
+            f"{f': {reason}' if reason else ''}. sasl.enabled.mechanisms may name "
+            f"{', '.join(LOGIN_MODULES)}"
+        )
+    of_mechanism = f"{prefix}{mechanism.lower()}."
+    key = f"{of_mechanism}sasl.jaas.config"
+    text = values.values.get(key)
+    if text is None:
+        raise ConfigError(
+            f"Listener {listener} has no login for the SASL mechanism {mechanism}: set {key}, for instance "
+            f"to {LOGIN_MODULES[mechanism]} required ...;"
+        )
+    try:
+        entries = parse_jaas(text)
+    except ValueError as error:
+        raise ConfigError(f"{key}: {error}") from None
+    if len(entries) != 1:
+        raise ConfigError(
+            f"{key}: JAAS config property contains {len(entries)} login modules, should be 1 module"
+        )
+    [login] = entries
+    if login.class_name not in LOGIN_MODULES.values():
+        raise ConfigError(f"{key} names a login module that this broker does not know")
+    max_reauth_ms = values.values.get(f"{of_mechanism}connections.max.reauth.ms")
+    if max_reauth_ms is None:
+        max_reauth_ms = _value(values, prefix, "connections.max.reauth.ms")
+    return MechanismSettings(login, max_reauth_ms)
+
+
+def _value(values: TypedValues, prefix: str, name: str) -> Any:
+    own = values.values.get(prefix + name)
+    return values.values[name] if own is None else own

@@ -1,0 +1,95 @@
+"""What a listener with SASL may ask for, and what it is told where it cannot have it."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykafka_broker.config import BrokerConfig
+from pykafka_broker.config.keys import ConfigError
+from pykafka_broker.config.sasl_listeners import sasl_settings
+from pykafka_broker.config.sources import load_config
+
+LOGIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="s3cret";'
+JAAS = "listener.name.clients.plain.sasl.jaas.config"
+SETTINGS = {
+    "listeners": "CLIENTS://127.0.0.1:9092,INSIDE://127.0.0.1:9094",
+    "listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT,INSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "inter.broker.listener.name": "INSIDE",
+    "sasl.enabled.mechanisms": "PLAIN",
+    JAAS: LOGIN,
+}
+
+
+def config(**changes: str | None) -> BrokerConfig:
+    """`SETTINGS` with these changes; None leaves a key out. Keys have _ for dots."""
+    settings = SETTINGS | {key.replace("_", "."): value for key, value in changes.items()}
+    return load_config(overrides=[f"{key}={value}" for key, value in settings.items() if value is not None])
+
+
+def test_a_mechanism_has_its_login_and_the_limits_of_its_listener() -> None:
+    settings = sasl_settings(config(connections_max_reauth_ms="7000"), "CLIENTS")
+
+    plain = settings.mechanisms["PLAIN"]
+    assert (plain.login.passwords, plain.max_reauth_ms) == ({"alice": "s3cret"}, 7000)
+    assert settings.max_receive_bytes == 524_288
+
+
+def test_the_nearest_value_counts() -> None:
+    nearest = config(
+        connections_max_reauth_ms="7000",
+        listener_name_clients_connections_max_reauth_ms="8000",
+        listener_name_clients_plain_connections_max_reauth_ms="9000",
+        listener_name_clients_sasl_server_max_receive_size="100",
+    )
+    settings = sasl_settings(nearest, "CLIENTS")
+
+    assert (settings.mechanisms["PLAIN"].max_reauth_ms, settings.max_receive_bytes) == (9000, 100)
+
+
+@pytest.mark.parametrize(
+    ("changes", "refusal"),
+    [
+        ({"sasl_enabled_mechanisms": None}, "SASL mechanism GSSAPI, which is not served: Kerberos needs"),
+        (
+            {"inter_broker_listener_name": "CLIENTS"},
+            "sasl.mechanism.inter.broker.protocol must be included in sasl.enabled.mechanisms",
+        ),
+        ({"sasl_enabled_mechanisms": "PLAIN,MINE"}, "SASL mechanism MINE, which is not served. "),
+        ({"listener_name_clients_sasl_enabled_mechanisms": ""}, "no SASL mechanisms are enabled"),
+        ({"listener_name_clients_plain_sasl_jaas_config": None}, f"has no login .*: set {JAAS}"),
+        ({"listener_name_clients_plain_sasl_jaas_config": "x"}, f"{JAAS}: Login module control flag"),
+        ({"listener_name_clients_plain_sasl_jaas_config": LOGIN * 2}, "contains 2 login modules"),
+        (
+            {"listener_name_clients_plain_sasl_jaas_config": LOGIN.replace("Plain", "My")},
+            "login module that this broker does not know",
+        ),
+        (
+            {"listener_name_clients_plain_sasl_server_callback_handler_class": "com.example.Handler"},
+            "callback.handler.class is set, but this broker does not support it",
+        ),
+    ],
+)
+def test_what_cannot_be_served_is_refused_at_the_start(changes: dict[str, str | None], refusal: str) -> None:
+    with pytest.raises(ConfigError, match=refusal) as raised:
+        config(**changes)
+    assert "s3cret" not in str(raised.value)
+
+
+def test_nodes_do_not_authenticate_to_each_other_yet() -> None:
+    quorum = {
+        "process_roles": "broker,controller",
+        "node_id": "1",
+        "controller_listener_names": "CONTROLLER",
+        "controller_quorum_voters": "1@127.0.0.1:9093,2@127.0.0.2:9093",
+        "inter_broker_listener_name": "CLIENTS",
+        "sasl_mechanism_inter_broker_protocol": "PLAIN",
+        "listeners": "CLIENTS://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093",
+    }
+    with pytest.raises(ConfigError, match="nodes cannot authenticate to each other yet"):
+        config(**quorum)
+
+
+def test_a_login_is_shown_nowhere() -> None:
+    read = config()
+    assert "s3cret" not in repr(read.values)
+    assert "s3cret" not in repr(sasl_settings(read, "CLIENTS"))

@@ -8,8 +8,10 @@ in `broker/shared_server.py`; `apis/needs.py` says how an API declares its needs
 from __future__ import annotations
 
 from collections.abc import Collection
-from enum import IntEnum
 from typing import TYPE_CHECKING, Protocol
+
+from pykafka_broker.protocol.acls import AclOperation as AclOperation
+from pykafka_broker.protocol.acls import AclResourceType as AclResourceType
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.ports.connection import ClientConnection
@@ -18,26 +20,6 @@ if TYPE_CHECKING:
 CLUSTER_NAME = "kafka-cluster"
 #: In an answer's bit field: the request did not ask which operations are authorized.
 OPERATIONS_NOT_ASKED = -(2**31)
-
-
-class AclOperation(IntEnum):
-    READ = 3
-    WRITE = 4
-    CREATE = 5
-    DELETE = 6
-    ALTER = 7
-    DESCRIBE = 8
-    CLUSTER_ACTION = 9
-    DESCRIBE_CONFIGS = 10
-    ALTER_CONFIGS = 11
-    IDEMPOTENT_WRITE = 12
-
-
-class AclResourceType(IntEnum):
-    TOPIC = 2
-    GROUP = 3
-    CLUSTER = 4
-    TRANSACTIONAL_ID = 5
 
 
 class Requester(Protocol):

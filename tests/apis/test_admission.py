@@ -340,11 +340,13 @@ async def test_a_listener_of_controllers_serves_what_messages_say() -> None:
 
     assert [api.name for api in on_controllers] == [
         "Fetch",
+        "SaslHandshake",
         "ApiVersions",
         "CreateTopics",
         "DeleteTopics",
         "DescribeConfigs",
         "AlterConfigs",
+        "SaslAuthenticate",
         "CreatePartitions",
         "ElectLeaders",
         "IncrementalAlterConfigs",

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
+from math import inf
 
 import pytest
 
 from pykafka_broker.apis import APIS
 from pykafka_broker.apis.admission import admitted
-from pykafka_broker.apis.api import CONTROLLER_LISTENER, Api, Later, handles
+from pykafka_broker.apis.api import CONTROLLER_LISTENER, NO_RESPONSE, Api, Later, handles
 from pykafka_broker.apis.context import RequestContext
 from pykafka_broker.apis.needs import Need, on_cluster, on_group, on_groups, on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, AclOperation, AclResourceType, Requester
 from pykafka_broker.apis.ports.quotas import UNLIMITED, Quota
 from pykafka_broker.network.authentication import ANONYMOUS
 from pykafka_broker.network.dispatch import Dispatch
+from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.fetch import (
     FetchableTopicResponse,
@@ -25,7 +27,7 @@ from pykafka_broker.protocol.messages.fetch import (
 )
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from pykafka_broker.protocol.messages.produce import ProduceRequest, ProduceResponse
-from tests.support.serving import FETCH, HEARTBEAT, Doors, Served, produce_of
+from tests.support.serving import FETCH, HEARTBEAT, VERSIONS, Doors, Served, produce_of
 
 Allowed = tuple[AclOperation, AclResourceType, str]
 
@@ -62,6 +64,8 @@ NOTHING = OnlyThese()
 class Throttling:
     """Notes what is recorded; a client that uses `quota` has to wait. Each look at the clock takes 7 ns."""
 
+    is_active = True
+
     def __init__(self, throttle_ms: int, quota: Quota = Quota.REQUEST) -> None:
         self.recorded: list[tuple[Quota, str, int]] = []
         self._throttle_ms = {quota: throttle_ms}
@@ -71,6 +75,9 @@ class Throttling:
         self.recorded.append((quota, requester.principal, amount))
         return self._throttle_ms.get(quota, 0)
 
+    def most_bytes_fetched(self, requester: Requester) -> float:
+        return inf
+
     def processing_ns(self) -> int:
         self._now_ns += 7
         return self._now_ns
@@ -78,6 +85,8 @@ class Throttling:
 
 class OneRequestEach:
     """Every user with a client id has a quota of one request; after that it has to wait."""
+
+    is_active = True
 
     def __init__(self, throttle_ms: int) -> None:
         self.used: Counter[tuple[str, str | None]] = Counter()
@@ -87,6 +96,9 @@ class OneRequestEach:
         account = requester.principal, requester.client_id
         self.used[account] += 1
         return self._throttle_ms if self.used[account] > 1 else 0
+
+    def most_bytes_fetched(self, requester: Requester) -> float:
+        return inf
 
     def processing_ns(self) -> int:
         return 0
@@ -230,7 +242,7 @@ async def test_a_quota_counts_each_client_id_of_a_user_by_itself() -> None:
     assert client.answers() == [(1, within), (2, within), (3, within), (4, over)]
 
 
-async def test_written_bytes_count_before_the_handler_runs_and_processing_time_after_it() -> None:
+async def test_the_bytes_of_a_request_that_writes_count_with_its_answer() -> None:
     quotas = Throttling(300, Quota.PRODUCE)
     recorded_before: list[tuple[Quota, str, int]] = []
 
@@ -243,14 +255,14 @@ async def test_written_bytes_count_before_the_handler_runs_and_processing_time_a
 
     client.send(produce_of(b"x" * 100))
 
-    written = (Quota.PRODUCE, ANONYMOUS, 100)
-    assert recorded_before == [written]
-    assert quotas.recorded == [written, (Quota.REQUEST, ANONYMOUS, 7)]
+    request_bytes = len(encode(produce_of(b"x" * 100), VERSIONS[ProduceRequest]))
+    assert recorded_before == []
+    assert quotas.recorded == [(Quota.PRODUCE, ANONYMOUS, request_bytes), (Quota.REQUEST, ANONYMOUS, 7)]
     assert client.answers() == [(1, ProduceResponse(responses=[], throttle_time_ms=300))]
 
 
-async def test_answered_bytes_count_when_a_parked_fetch_is_answered_and_its_wait_costs_no_time() -> None:
-    quotas = Throttling(300, Quota.FETCH)
+async def test_the_wait_of_a_parked_fetch_costs_no_time() -> None:
+    quotas = Throttling(300)
     doors = Doors()
 
     async def park(request: FetchRequest, ctx: RequestContext) -> FetchResponse:
@@ -270,12 +282,65 @@ async def test_answered_bytes_count_when_a_parked_fetch_is_answered_and_its_wait
     await client.clock.pass_time(299)
 
     # Calling the coroutine, its run until it waits, and its run to the end: three times 7 ns.
-    assert quotas.recorded == [(Quota.FETCH, ANONYMOUS, 60), (Quota.REQUEST, ANONYMOUS, 21)]
+    assert quotas.recorded == [(Quota.REQUEST, ANONYMOUS, 21)]
     [(_, fetched)] = client.answers()
     assert fetched.throttle_time_ms == 300
     assert doors.waiting == []
     await client.clock.pass_time(1)
     assert len(doors.waiting) == 1
+
+
+async def test_a_producer_without_answers_is_slowed_down_for_its_bytes_and_not_for_its_time() -> None:
+    quotas = Throttling(300, Quota.PRODUCE)
+
+    def append(request: ProduceRequest, ctx: RequestContext) -> object:
+        return NO_RESPONSE
+
+    api = handles(ProduceRequest, versions="3-13", needs=(), quota=Quota.PRODUCE)(append)
+    client = Served(dispatch=Dispatch([api], quotas=quotas))
+
+    client.send(produce_of(b"x", acks=0), produce_of(b"x", acks=0))
+    await client.clock.pass_time(299)
+    assert [quota for quota, _, _ in quotas.recorded] == [Quota.PRODUCE]
+    await client.clock.pass_time(1)
+    assert [quota for quota, _, _ in quotas.recorded] == [Quota.PRODUCE, Quota.PRODUCE]
+
+
+async def test_fetches_of_other_brokers_do_not_count() -> None:
+    quotas = Throttling(300)
+
+    def fetch(request: FetchRequest, ctx: RequestContext) -> FetchResponse:
+        return FetchResponse(responses=[])
+
+    api = handles(FetchRequest, versions="4-18", needs=(), quota=Quota.FETCH)(fetch)
+    client = Served(dispatch=Dispatch([api], quotas=quotas))
+
+    of_a_broker = FetchRequest(replica_id=2, max_wait_ms=0, min_bytes=1, topics=[])
+    client.send(of_a_broker, of_a_broker)
+
+    assert client.answered() == [1, 2]
+    assert quotas.recorded == []
+
+
+async def test_while_nobody_has_a_quota_nothing_is_recorded() -> None:
+    quotas = Throttling(300)
+    quotas.is_active = False
+    client = Served(dispatch=Dispatch([heartbeat], quotas=quotas))
+
+    client.send(HEARTBEAT, HEARTBEAT)
+
+    assert client.answered() == [1, 2]
+    assert quotas.recorded == []
+
+
+async def test_a_request_that_was_passed_on_is_told_to_wait_and_its_connection_goes_on() -> None:
+    passed_on = admitted(heartbeat, ALLOW_ALL, Throttling(300), mutes=False)
+    client = Served(dispatch=Dispatch([handles(HeartbeatRequest, versions="0-4", needs=())(passed_on)]))
+
+    client.send(HEARTBEAT, HEARTBEAT)
+
+    slowed_down = HeartbeatResponse(error_code=0, throttle_time_ms=300)
+    assert client.answers() == [(1, slowed_down), (2, slowed_down)]
 
 
 async def test_an_answer_that_comes_later_counts_when_it_is_there() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from math import inf
 from typing import Any
 
 import pytest
@@ -39,6 +40,8 @@ CREATE_TOPICS, CREATE_PARTITIONS, DELETE_TOPICS = (5, 6), (2, 3), (4, 5)
 class Budget:
     """A client is over its quota once it has used more partitions than `left`."""
 
+    is_active = True
+
     def __init__(self) -> None:
         self.left = 1_000
         self.used: list[int] = []
@@ -49,6 +52,9 @@ class Budget:
             self.used.append(amount)
         self.left -= amount
         return THROTTLE_MS if self.left < 0 else 0
+
+    def most_bytes_fetched(self, requester: Requester) -> float:
+        return inf
 
     def processing_ns(self) -> int:
         return 0

@@ -1,7 +1,8 @@
 """A handler behind the checks that its API declares: authorization and quotas; or behind the way to the
 active controller, which then makes these checks.
 
-Where everything is allowed the handler itself is called: a broker without ACLs and quotas pays nothing.
+Where everything is allowed the handler itself is called: a broker without ACLs pays nothing, and one on which
+nobody has a quota asks for that once for each request.
 """
 
 from __future__ import annotations
@@ -12,20 +13,29 @@ from typing import Any, cast
 
 from pykafka_broker.apis.api import Api, Handler, Later
 from pykafka_broker.apis.context import Context
+from pykafka_broker.apis.fetch_replica import replica_id_of
 from pykafka_broker.apis.forwarding import forwarded
 from pykafka_broker.apis.needs import Need
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, Authorizer
 from pykafka_broker.apis.ports.quotas import UNLIMITED, Quota, Quotas
-from pykafka_broker.protocol.compile import buffers_length
+from pykafka_broker.protocol.compile import encoded_size
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.messages.fetch import FetchResponse
+from pykafka_broker.protocol.messages.fetch import FetchRequest
 from pykafka_broker.protocol.messages.produce import ProduceRequest
 
 
 def admitted(
-    api: Api[Any], authorizer: Authorizer, quotas: Quotas, *, may_forward: bool = False
+    api: Api[Any],
+    authorizer: Authorizer,
+    quotas: Quotas,
+    *,
+    may_forward: bool = False,
+    mutes: bool = True,
 ) -> Handler[Any]:
     """The function that the dispatch calls for `api`; with `may_forward`, on a listener of brokers.
+
+    Without `mutes` a client over its quota is told so, and its connection goes on: it is that of the broker
+    which has passed the request on, and which mutes its client.
 
     A refused request raises KafkaError in its handler's place, so that `error_response` answers it; an API
     without one has its connection closed.
@@ -46,7 +56,7 @@ def admitted(
     if may_forward and api.forwarded:
         handle = forwarded(api, handle)
     if quotas is not UNLIMITED and api.quota is not Quota.EXEMPT:
-        handle = _within_quota(handle, api.quota, quotas)
+        handle = _within_quota(handle, api.quota, quotas, mutes=mutes)
     return handle
 
 
@@ -61,14 +71,19 @@ def _authorized(handle: Handler[Any], needs: list[Need], authorizer: Authorizer)
     return handle_if_authorized
 
 
-def _within_quota(handle: Handler[Any], quota: Quota, quotas: Quotas) -> Handler[Any]:
+def _within_quota(handle: Handler[Any], quota: Quota, quotas: Quotas, *, mutes: bool) -> Handler[Any]:
     """Record the use of a request, answer with its throttle time, and mute the connection (KIP-219)."""
 
     def handle_and_record(request: Any, ctx: Context[Any]) -> Any:
-        use = _Use(quota, quotas, ctx)
-        if quota is Quota.PRODUCE:
+        if not quotas.is_active:
+            return handle(request, ctx)
+        if quota is Quota.FETCH and isinstance(request, FetchRequest) and replica_id_of(request) >= 0:
+            return handle(request, ctx)
+        use = _Use(quotas, ctx, mutes=mutes)
+        if quota is Quota.PRODUCE and isinstance(request, ProduceRequest):
             # Now: the records lie in the receive buffer, which the handler gives back.
-            use.record(Quota.PRODUCE, _written_bytes(request))
+            use.written_bytes = encoded_size(request, ctx.version)
+            use.is_time_exempt = request.acks == 0
         started_ns = quotas.processing_ns()
         try:
             answer = handle(request, ctx)
@@ -122,13 +137,17 @@ def _timed(awaitable: Awaitable[Any], use: _Use) -> Generator[Any, Any, Any]:
 class _Use:
     """The quota use of one request, and the throttle time of its client."""
 
-    __slots__ = ("_ctx", "_quota", "_throttle_ms", "quotas", "spent_ns")
+    __slots__ = ("_ctx", "_mutes", "_throttle_ms", "is_time_exempt", "quotas", "spent_ns", "written_bytes")
 
-    def __init__(self, quota: Quota, quotas: Quotas, ctx: Context[Any]) -> None:
+    def __init__(self, quotas: Quotas, ctx: Context[Any], *, mutes: bool) -> None:
         self.quotas = quotas
         self.spent_ns = 0
-        self._quota = quota
+        #: The bytes of a Produce request.
+        self.written_bytes = 0
+        #: A producer that wants no answer cannot be told to wait: its time does not count.
+        self.is_time_exempt = False
         self._ctx = ctx
+        self._mutes = mutes
         self._throttle_ms = 0
 
     def record(self, quota: Quota, amount: int) -> None:
@@ -136,9 +155,7 @@ class _Use:
 
     def answered(self, answer: Any) -> Any:
         """The answer with the time that its client has to wait; its connection is muted for as long."""
-        if self._quota is Quota.FETCH and isinstance(answer, FetchResponse):
-            self.record(Quota.FETCH, _answered_bytes(answer))
-        self.record(Quota.REQUEST, self.spent_ns)
+        self._record_all()
         if hasattr(answer, "throttle_time_ms"):
             self._throttle_ms = max(self._throttle_ms, answer.throttle_time_ms)
             answer.throttle_time_ms = self._throttle_ms
@@ -146,22 +163,16 @@ class _Use:
         return answer
 
     def failed(self) -> None:
-        """The handler raised: the time it used counts, and the connection is muted."""
-        self.record(Quota.REQUEST, self.spent_ns)
+        """The handler raised: what it used counts, and the connection is muted."""
+        self._record_all()
         self._mute()
 
+    def _record_all(self) -> None:
+        if self.written_bytes:
+            self.record(Quota.PRODUCE, self.written_bytes)
+        if not self.is_time_exempt:
+            self.record(Quota.REQUEST, self.spent_ns)
+
     def _mute(self) -> None:
-        if self._throttle_ms:
+        if self._throttle_ms and self._mutes:
             self._ctx.connection.throttle(self._throttle_ms)
-
-
-def _written_bytes(request: ProduceRequest) -> int:
-    return sum(len(data.records or b"") for topic in request.topic_data for data in topic.partition_data)
-
-
-def _answered_bytes(answer: FetchResponse) -> int:
-    return sum(
-        0 if data.records is None else buffers_length(data.records)
-        for topic in answer.responses
-        for data in topic.partitions
-    )

@@ -80,7 +80,7 @@ def envelope(forwarded: Iterable[Api[ControllerPorts]]) -> Api[ControllerPorts]:
 
 async def _answer(api: Api[ControllerPorts], request: object, ctx: Context[ControllerPorts]) -> object:
     try:
-        answer = admitted(api, ctx.node.authorizer, ctx.node.quotas)(request, ctx)
+        answer = admitted(api, ctx.node.authorizer, ctx.node.quotas, mutes=False)(request, ctx)
         return await answer if iscoroutine(answer) else answer
     except KafkaError as error:
         if api.error_response is None:

@@ -23,8 +23,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.fetch_answer import refused_whole, replica_id_of, response
+from pykafka_broker.apis.fetch_answer import refused_whole, response
 from pykafka_broker.apis.fetch_plan import plan_fetch
+from pykafka_broker.apis.fetch_replica import replica_id_of
 from pykafka_broker.apis.fetch_waiting import park, park_quietly, read_from_disks, until_ms_of
 from pykafka_broker.apis.needs import on_cluster, on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
@@ -64,6 +65,8 @@ def fetch(request: FetchRequest, ctx: RequestContext) -> Any:
             return park_quietly(request, context, context.quiet, ctx)
         context.listen(None)
     max_bytes = min(request.max_bytes, ctx.node.fetching.max_bytes, ctx.connection.answer_budget_bytes)
+    if ctx.node.quotas.is_active and replica_id_of(request) < 0:
+        max_bytes = int(min(max_bytes, ctx.node.quotas.most_bytes_fetched(ctx)))
     planned = plan_fetch(request, context, max_bytes, ctx)
     enough_bytes = min(request.min_bytes, max_bytes)
     if request.max_wait_ms > 0 and not planned.at_once and planned.available_bytes < enough_bytes:

@@ -1,11 +1,18 @@
-"""The answer to a Fetch: which partitions it lists, errors, and the leaders of partitions led elsewhere."""
+"""The answer to a Fetch: which partitions it lists, errors, and the leaders of partitions led elsewhere.
+
+A consumer over its quota is answered without any partition, and asks for the same again when it has waited.
+The processing time of a fetch counts from the next one on.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pykafka_broker.apis.fetch_replica import replica_id_of
 from pykafka_broker.apis.fetch_sessions import TOPIC_ID_VERSION
 from pykafka_broker.apis.leader_hints import LeaderHints
+from pykafka_broker.apis.ports.quotas import Quota
+from pykafka_broker.protocol.compile import encoded_size
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.fetch import (
     FetchableTopicResponse,
@@ -21,6 +28,8 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.fetch_sessions import FetchContext, WantedPartition
 
 LEADER_HINTS_VERSION = 16
+#: Apache Kafka counts the length of an answer as a part of it.
+FRAME_LENGTH_BYTES = 4
 #: Errors beside which the answer says who leads.
 LED_ELSEWHERE = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 LEADER_HINTS = LeaderHints(LeaderIdAndEpoch, NodeEndpoint)
@@ -43,10 +52,6 @@ def unknown(wanted: WantedPartition, error: ErrorCode) -> PartitionData:
     answer = failed(wanted, error)
     answer.aborted_transactions = []
     return answer
-
-
-def replica_id_of(request: FetchRequest) -> int:
-    return request.replica_id if request.replica_state is None else request.replica_state.replica_id
 
 
 def broker_epoch_of(request: FetchRequest) -> int:
@@ -89,9 +94,38 @@ def _count_sent(listed: Answers, ctx: RequestContext) -> None:
 def response(
     request: FetchRequest, context: FetchContext, answers: Answers, ctx: RequestContext
 ) -> FetchResponse:
+    is_replica = replica_id_of(request) >= 0
+    if not is_replica and ctx.node.quotas.is_active and (throttle_ms := _throttle_ms(context, answers, ctx)):
+        error, session_id = context.finish_empty()
+        return FetchResponse(
+            throttle_time_ms=throttle_ms, error_code=int(error), session_id=session_id, responses=[]
+        )
     error, session_id, listed = context.finish(answers)
-    if replica_id_of(request) >= 0:
+    if is_replica:
         _count_sent(listed, ctx)
+    response = FetchResponse(
+        throttle_time_ms=0, error_code=int(error), session_id=session_id, responses=_topics(listed)
+    )
+    if ctx.version >= LEADER_HINTS_VERSION:
+        elsewhere = [(w.topic, w.partition, data) for w, data in listed if data.error_code in LED_ELSEWHERE]
+        endpoints = LEADER_HINTS.add(elsewhere, ctx) if elsewhere else []
+        # Followers know where the other brokers are.
+        response.node_endpoints = [] if is_replica else endpoints
+    return response
+
+
+def _throttle_ms(context: FetchContext, answers: Answers, ctx: RequestContext) -> int:
+    """How long the consumer has to wait; if it has not, the bytes of its answer have been counted."""
+    record = ctx.node.quotas.record
+    answer = FetchResponse(throttle_time_ms=0, session_id=0, responses=_topics(context.listed(answers)))
+    size = FRAME_LENGTH_BYTES + encoded_size(answer, ctx.version)
+    throttle_ms = max(record(Quota.REQUEST, ctx, 0), record(Quota.FETCH, ctx, size))
+    if throttle_ms:
+        record(Quota.FETCH, ctx, -size)
+    return throttle_ms
+
+
+def _topics(listed: Answers) -> list[FetchableTopicResponse]:
     topics: list[FetchableTopicResponse] = []
     last: object = None
     for wanted, data in listed:
@@ -102,12 +136,4 @@ def response(
             )
             last = identity
         topics[-1].partitions.append(data)
-    response = FetchResponse(
-        throttle_time_ms=0, error_code=int(error), session_id=session_id, responses=topics
-    )
-    if ctx.version >= LEADER_HINTS_VERSION:
-        elsewhere = [(w.topic, w.partition, data) for w, data in listed if data.error_code in LED_ELSEWHERE]
-        endpoints = LEADER_HINTS.add(elsewhere, ctx) if elsewhere else []
-        # Followers know where the other brokers are.
-        response.node_endpoints = [] if replica_id_of(request) >= 0 else endpoints
-    return response
+    return topics

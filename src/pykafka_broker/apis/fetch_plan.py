@@ -9,7 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pykafka_broker.apis.fetch_answer import Answers, broker_epoch_of, failed, replica_id_of, unknown
+from pykafka_broker.apis.fetch_answer import Answers, broker_epoch_of, failed, unknown
+from pykafka_broker.apis.fetch_replica import replica_id_of
 from pykafka_broker.apis.followed_partitions import DEBUGGING_REPLICA_ID, followed
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.fetch import (

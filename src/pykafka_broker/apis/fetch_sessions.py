@@ -70,19 +70,20 @@ class WantedPartition:
         self.asked_log_start_offset = asked.log_start_offset
 
     def is_news(self, answer: PartitionData) -> bool:
-        """True if an incremental answer must list this partition; remembers the answer."""
-        news = bool(answer.error_code) or len(answer.records or b"") > 0 or answer.diverging_epoch is not None
-        if answer.preferred_read_replica >= 0:
-            news = True
-        if self.high_watermark != answer.high_watermark:
-            self.high_watermark = answer.high_watermark
-            news = True
-        if self.log_start_offset != answer.log_start_offset:
-            self.log_start_offset = answer.log_start_offset
-            news = True
-        if answer.error_code:
-            self.high_watermark = -1
-        return news
+        """True if an incremental answer must list this partition."""
+        return (
+            bool(answer.error_code)
+            or len(answer.records or b"") > 0
+            or answer.diverging_epoch is not None
+            or answer.preferred_read_replica >= 0
+            or self.high_watermark != answer.high_watermark
+            or self.log_start_offset != answer.log_start_offset
+        )
+
+    def remember(self, answer: PartitionData) -> None:
+        """The reader is told this answer."""
+        self.high_watermark = -1 if answer.error_code else answer.high_watermark
+        self.log_start_offset = answer.log_start_offset
 
 
 class FetchSession:
@@ -174,13 +175,33 @@ class FetchContext:
         assert self._session is not None
         self._session.listen(quiet)
 
+    def listed(
+        self, answers: list[tuple[WantedPartition, PartitionData]]
+    ) -> list[tuple[WantedPartition, PartitionData]]:
+        """The partitions that `finish` would list."""
+        session = self._session
+        if session is None:
+            return answers
+        if session.epoch != self._expected_epoch:
+            return []
+        return [(partition, answer) for partition, answer in answers if partition.is_news(answer)]
+
+    def finish_empty(self) -> tuple[ErrorCode, int]:
+        """The top-level error and the session id of an answer that lists nothing, and opens no session."""
+        session = self._session
+        if session is None:
+            return ErrorCode.NONE, NO_SESSION_ID
+        if session.epoch != self._expected_epoch:
+            return ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.session_id
+        return ErrorCode.NONE, session.session_id
+
     def finish(
         self, answers: list[tuple[WantedPartition, PartitionData]]
     ) -> tuple[ErrorCode, int, list[tuple[WantedPartition, PartitionData]]]:
         """The top-level error, the session id to answer with, and the partitions to list."""
         if self._kind == "full":
             for partition, answer in answers:
-                partition.is_news(answer)
+                partition.remember(answer)
             return ErrorCode.NONE, self._cache.open(self.wanted, self._uses_topic_ids, self._now_ms), answers
         session = self._session
         if session is None:
@@ -192,6 +213,7 @@ class FetchContext:
         for partition, answer in answers:
             if not partition.is_news(answer):
                 continue
+            partition.remember(answer)
             listed.append((partition, answer))
             if len(answer.records or b"") > 0:
                 # Served partitions go to the end, so that a small byte limit does not starve the others.

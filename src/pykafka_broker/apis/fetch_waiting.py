@@ -10,8 +10,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pykafka_broker.apis.fetch_answer import replica_id_of, response
+from pykafka_broker.apis.fetch_answer import response
 from pykafka_broker.apis.fetch_plan import PlannedFetch, has_error, plan_fetch, readable_bytes
+from pykafka_broker.apis.fetch_replica import replica_id_of
 from pykafka_broker.apis.quiet_fetches import QuietLogs
 from pykafka_broker.log.segment.stored_records import LEAST_BYTES
 from pykafka_broker.protocol.errors import KafkaError

@@ -6,7 +6,7 @@
 with the ports of its own handlers; those of brokers are started last. Many nodes can run in one process and
 event loop; nothing here is global.
 
-Where the next parts go: an authorizer and quotas in `shared_server.py`, a metrics page and a web console in
+Where the next parts go: an authorizer in `shared_server.py`, a metrics page and a web console in
 `listener_kinds.py`.
 """
 

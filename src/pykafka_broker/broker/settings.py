@@ -18,9 +18,12 @@ from pykafka_broker.config.typed_values import NumberKey
 from pykafka_broker.log.check.scrubber import ScrubSettings
 from pykafka_broker.log.cleaner.cleaner import CleanerSettings
 from pykafka_broker.log.manager.settings import Intervals, LogSettings
+from pykafka_broker.machine.clock import Clock, processing_ns
 from pykafka_broker.network.endpoint import UNLIMITED, ListenerEndpoint, ListenerLimits
 from pykafka_broker.network.host_names import limits_by_address
 from pykafka_broker.network.limits import ConnectionLimits
+from pykafka_broker.quotas.client_quotas import ClientQuotas
+from pykafka_broker.quotas.rates import Window
 
 logger = logging.getLogger("kafka.server.BrokerServer")
 
@@ -87,6 +90,19 @@ def listener_limits(config: BrokerConfig, by_address: Mapping[str, int]) -> List
         socket_send_buffer_bytes=_socket_buffer_bytes(config, "socket.send.buffer.bytes"),
         socket_receive_buffer_bytes=_socket_buffer_bytes(config, "socket.receive.buffer.bytes"),
     )
+
+
+def quota_window(config: BrokerConfig) -> Window:
+    """The time over which use is measured that client quotas, or quotas of addresses, limit."""
+    return Window(config["quota.window.num"], config["quota.window.size.seconds"] * 1_000)
+
+
+def client_quotas(config: BrokerConfig, clock: Clock) -> ClientQuotas:
+    """The quotas of clients, of whom none has one yet."""
+    controller_window = Window(
+        config["controller.quota.window.num"], config["controller.quota.window.size.seconds"] * 1_000
+    )
+    return ClientQuotas(clock, processing_ns, quota_window(config), controller_window)
 
 
 def _socket_buffer_bytes(config: BrokerConfig, name: NumberKey) -> int:

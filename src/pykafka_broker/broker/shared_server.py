@@ -16,7 +16,7 @@ from pykafka_broker.apis.api import CONTROLLER_LISTENER
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, Authorizer
 from pykafka_broker.apis.ports.controller import ControllerPorts
 from pykafka_broker.apis.ports.node import NodePorts
-from pykafka_broker.apis.ports.quotas import UNLIMITED, Quotas
+from pykafka_broker.apis.ports.quotas import Quotas
 from pykafka_broker.broker.descriptor_care import DescriptorCare
 from pykafka_broker.broker.failed_directories import FailedDirectories
 from pykafka_broker.broker.foundation import Foundation
@@ -24,9 +24,15 @@ from pykafka_broker.broker.listener_kinds import listener_kinds
 from pykafka_broker.broker.metadata_follower import ConfigFollower
 from pykafka_broker.broker.node_logs import build_logs, reconfigure_logs
 from pykafka_broker.broker.quorum import QuorumParts, build_quorum, open_metadata
+from pykafka_broker.broker.quota_following import QuotaFollower
 from pykafka_broker.broker.security_protocols import security_protocols
 from pykafka_broker.broker.served_listeners import ServedListeners
-from pykafka_broker.broker.settings import connection_limits, listener_limits
+from pykafka_broker.broker.settings import (
+    client_quotas,
+    connection_limits,
+    listener_limits,
+    quota_window,
+)
 from pykafka_broker.broker.start_reserve import StartReserve
 from pykafka_broker.broker.storage import UNREADABLE_METADATA, prepare_directories, unusable_metadata
 from pykafka_broker.cluster.image import ClusterImage
@@ -38,6 +44,7 @@ from pykafka_broker.network.host_names import limits_by_address
 from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.network.memory import RequestMemory
 from pykafka_broker.network.shared import Shared
+from pykafka_broker.quotas.address_rates import AddressRates
 from pykafka_broker.raft.format import is_formatted
 from pykafka_broker.raft.storage import RaftStorage
 from pykafka_broker.system.event_loop import raise_open_file_limit
@@ -118,7 +125,7 @@ async def build_shared(f: Foundation, undo: AsyncExitStack) -> SharedServer:
     logs: LogManager = build_logs(f, lambda log_dir: failures.failed(logs.dirs, log_dir))
     f.configs.subscribe(lambda _, new: reconfigure_logs(logs, new))
     listeners = await _unbound_listeners(f, logs, undo)
-    authorizer, quotas = ALLOW_ALL, UNLIMITED
+    authorizer, quotas = ALLOW_ALL, client_quotas(f.config, f.clock)
     ports = HandlerPorts()
     kinds = listener_kinds(
         listeners.shared,
@@ -145,6 +152,10 @@ async def build_shared(f: Foundation, undo: AsyncExitStack) -> SharedServer:
         name: (endpoint.host, endpoint.port)
         for name, endpoint in served_listeners.registered(CONTROLLER_LISTENER).items()
     }
+    quorum = build_quorum(f, storage, logs, cluster_id, own_endpoints)
+    quota_follower = QuotaFollower(quotas, listeners.acceptor.address_rates)
+    quorum.publisher.subscribe(quota_follower.published)
+    undo.callback(quota_follower.stop)
     return SharedServer(
         foundation=f,
         failures=failures,
@@ -155,7 +166,7 @@ async def build_shared(f: Foundation, undo: AsyncExitStack) -> SharedServer:
         ports=ports,
         closing=closing,
         storage=storage,
-        quorum=build_quorum(f, storage, logs, cluster_id, own_endpoints),
+        quorum=quorum,
         config_follower=ConfigFollower(f.configs),
         authorizer=authorizer,
         quotas=quotas,
@@ -187,7 +198,13 @@ async def _unbound_listeners(f: Foundation, logs: LogManager, undo: AsyncExitSta
     # A host that is unknown keeps a broker from starting only where the process was given it.
     by_address = await limits_by_address(config.connections_per_ip_overrides)
     open_file_limit = raise_open_file_limit()
-    listeners = Listeners(shared, listener_limits(config, by_address), open_file_limit, f.descriptors)
+    listeners = Listeners(
+        shared,
+        listener_limits(config, by_address),
+        open_file_limit,
+        f.descriptors,
+        AddressRates(quota_window(config)),
+    )
     if open_file_limit is not None and isinstance(f.files, OsFileSystem):
         care = DescriptorCare(
             f.descriptors, logs, f.clock, on_short=listeners.acceptor.complain_of_descriptors

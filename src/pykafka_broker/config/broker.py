@@ -566,9 +566,9 @@ BROKER_KEYS: tuple[Key, ...] = (
         "Longest such pause."),
 
     # Quotas and metrics
-    Key("quota.window.num", INT, 11, Range(1), LOW, READ_ONLY, UNHEEDED,
+    Key("quota.window.num", INT, 11, Range(1), LOW, READ_ONLY, ACTS,
         "Samples kept for client quotas."),
-    Key("quota.window.size.seconds", INT, 1, Range(1), LOW, READ_ONLY, UNHEEDED,
+    Key("quota.window.size.seconds", INT, 1, Range(1), LOW, READ_ONLY, ACTS,
         "Length of such a sample."),
     Key("replication.quota.window.num", INT, 11, Range(1), LOW, READ_ONLY, ACTS,
         "Samples kept for replication quotas."),
@@ -578,9 +578,9 @@ BROKER_KEYS: tuple[Key, ...] = (
         "Samples kept for moves between folders."),
     Key("alter.log.dirs.replication.quota.window.size.seconds", INT, 1, Range(1), LOW, READ_ONLY, UNHEEDED,
         "Length of such a sample."),
-    Key("controller.quota.window.num", INT, 11, Range(1), LOW, READ_ONLY, UNHEEDED,
+    Key("controller.quota.window.num", INT, 11, Range(1), LOW, READ_ONLY, ACTS,
         "Samples kept for controller mutation quotas."),
-    Key("controller.quota.window.size.seconds", INT, 1, Range(1), LOW, READ_ONLY, UNHEEDED,
+    Key("controller.quota.window.size.seconds", INT, 1, Range(1), LOW, READ_ONLY, ACTS,
         "Length of such a sample."),
     Key("client.quota.callback.class", CLASS, None, None, LOW, READ_ONLY, REFUSED,
         "Plug-in that decides on client quotas."),

@@ -121,6 +121,10 @@ NumberKey = Literal[
     "follower.replication.throttled.rate",
     "replication.quota.window.num",
     "replication.quota.window.size.seconds",
+    "quota.window.num",
+    "quota.window.size.seconds",
+    "controller.quota.window.num",
+    "controller.quota.window.size.seconds",
 ]
 FractionKey = Literal[
     "log.cleaner.io.max.bytes.per.second",

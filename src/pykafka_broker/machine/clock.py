@@ -12,6 +12,14 @@ from collections.abc import Callable
 from typing import Protocol
 
 
+def processing_ns() -> int:
+    """Nanoseconds since some moment, to measure how long work takes.
+
+    It goes on where the clock of a test stands still.
+    """
+    return time.perf_counter_ns()
+
+
 class Timer(Protocol):
     """A callback that is due later."""
 

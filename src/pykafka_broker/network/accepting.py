@@ -4,7 +4,7 @@ Sockets are accepted here and then handed to the event loop, because the limits 
 exists. Above `max.connections` new clients wait in the listen queue until a connection closes; the
 inter-broker listener is let in, and the least recently active connection elsewhere makes room. Above
 `max.connections.per.ip` they are closed at once; faster than `max.connection.creation.rate` they wait their
-turn.
+turn; faster than the quota of their address (`quotas/address_rates.py`) they are closed after a wait.
 
 When the process has no file descriptor left, new clients are closed at once with one line in the log. Some
 descriptors are kept free for log segments by bounding `max.connections` by the limit of the process at the
@@ -26,6 +26,7 @@ from pykafka_broker.network.creation_rate import CreationRate
 from pykafka_broker.network.endpoint import UNLIMITED, ListenerLimits
 from pykafka_broker.network.listening import Listener
 from pykafka_broker.network.shared import Shared
+from pykafka_broker.quotas.address_rates import AddressRates
 from pykafka_broker.system.descriptors import EXHAUSTED_ERRORS, DescriptorReserve
 from pykafka_broker.system.ordered_set import OrderedSet
 
@@ -37,6 +38,8 @@ RESERVED_FILES = 256
 ACCEPTS_PER_TURN = 64
 #: The pause of accepting after it failed.
 ACCEPT_PAUSE_MS = 250
+#: Clients that came faster than the quota of their address allows, and wait until they are closed.
+MOST_DELAYED = 1_000
 #: Errors of accept(2) that concern only the connection that was about to be.
 _PEERS_FAULT = {
     errno.ECONNABORTED,
@@ -58,6 +61,7 @@ class Acceptor:
         limits: ListenerLimits,
         open_file_limit: int | None,
         reserve: DescriptorReserve,
+        address_rates: AddressRates,
     ) -> None:
         self.limits = limits
         #: Listeners whose next clients wait until a connection closes.
@@ -70,6 +74,10 @@ class Acceptor:
         self._per_ip: dict[str, int] = {}
         self._count = 0
         self._opening: OrderedSet[asyncio.Task[None]] = OrderedSet()
+        #: The quotas of single addresses, which whoever follows the metadata keeps up to date.
+        self.address_rates = address_rates
+        #: Clients that came too early, until they are sent away.
+        self._delayed: OrderedSet[socket.socket] = OrderedSet()
         self._is_stopping = False
 
     @property
@@ -83,6 +91,8 @@ class Acceptor:
     def stop(self) -> None:
         """Let no more clients in; connections that are just being made serve no request."""
         self._is_stopping = True
+        for client in tuple(self._delayed):
+            self._send_away(client)
 
     def reconfigure(self, limits: ListenerLimits) -> None:
         """Apply changed limits, also those of the listeners' endpoints, to connections to come."""
@@ -135,8 +145,7 @@ class Acceptor:
 
         The broker's rate does not hold up the inter-broker listener, one of its own does.
         """
-        rates = [listener.rate] if self._is_privileged(listener) else [listener.rate, self._rate]
-        rates = [rate for rate in rates if rate.per_second != UNLIMITED]
+        rates = self._rates_of(listener)
         if not rates:
             return False
         clock = self._shared.clock
@@ -149,6 +158,11 @@ class Acceptor:
         for rate in rates:
             rate.count()
         return False
+
+    def _rates_of(self, listener: Listener) -> list[CreationRate]:
+        """The rates that hold up the connections of a listener."""
+        rates = [listener.rate] if self._is_privileged(listener) else [listener.rate, self._rate]
+        return [rate for rate in rates if rate.per_second != UNLIMITED]
 
     def _is_privileged(self, listener: Listener) -> bool:
         return listener.endpoint.is_privileged and len(self._listeners) > 1
@@ -191,6 +205,11 @@ class Acceptor:
         """A client came in: count it, or send it away."""
         peer = plain_address(address[0]), address[1]
         host = peer[0]
+        if self.address_rates.is_active and (
+            wait_ms := self.address_rates.record(host, self._shared.clock.monotonic_ms())
+        ):
+            self._delay(listener, client, host, wait_ms)
+            return
         most = self.limits.max_connections_per_ip_overrides.get(host, self.limits.max_connections_per_ip)
         if self._per_ip.get(host, 0) >= most:
             client.close()
@@ -209,6 +228,31 @@ class Acceptor:
         task = asyncio.get_running_loop().create_task(self._open(listener, client, peer))
         self._opening.add(task)
         task.add_done_callback(self._opening.discard)
+
+    def _delay(self, listener: Listener, client: socket.socket, host: str, wait_ms: int) -> None:
+        """A client came faster than its address may: it waits and is closed, as by Apache Kafka.
+
+        So a client that tries again at once is slowed down. Not all wait where very many do.
+        """
+        for rate in self._rates_of(listener):
+            rate.take_back()
+        self._shared.counters.connections_rejected += 1
+        self._shared.complaints.log(
+            logging.INFO,
+            "connection_creation_rate",
+            host,
+            f"Rejected connection from {host}, which makes more connections per second than its quota allows",
+        )
+        if len(self._delayed) >= MOST_DELAYED:
+            client.close()
+            return
+        self._delayed.add(client)
+        clock = self._shared.clock
+        clock.call_at(clock.monotonic_ms() + wait_ms, partial(self._send_away, client))
+
+    def _send_away(self, client: socket.socket) -> None:
+        self._delayed.discard(client)
+        client.close()
 
     async def _open(self, listener: Listener, client: socket.socket, peer: tuple[str, int]) -> None:
         accepted = Accepted(listener.name, peer, on_lost=partial(self._forget, listener, peer[0]))

@@ -24,6 +24,10 @@ class CreationRate:
         """A connection came, as `wait_ms` had allowed."""
         self._allowed -= 1
 
+    def take_back(self) -> None:
+        """The connection that was counted last is not served."""
+        self._allowed += 1
+
     def changed_to(self, per_second: int, now_ms: int) -> CreationRate:
         """The counter to use from now on; the same one if the rate has not changed."""
         return self if per_second == self.per_second else CreationRate(per_second, now_ms)

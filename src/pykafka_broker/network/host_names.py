@@ -8,6 +8,9 @@ from collections.abc import Mapping
 
 from pykafka_broker.config.keys import ConfigError
 
+#: The errors of `address_of`.
+UNKNOWN_HOST = (OSError, UnicodeError)
+
 
 async def limits_by_address(limits: Mapping[str, int]) -> dict[str, int]:
     """`max.connections.per.ip.overrides` by address instead of by host as written.
@@ -15,17 +18,25 @@ async def limits_by_address(limits: Mapping[str, int]) -> dict[str, int]:
     Raises:
         ConfigError: there is no such host.
     """
-    return {await _address_of(host): limit for host, limit in limits.items()}
+    by_address = {}
+    for host, limit in limits.items():
+        try:
+            by_address[await address_of(host)] = limit
+        except UNKNOWN_HOST as error:
+            reason = getattr(error, "strerror", None) or "no host name"
+            text = f"Unknown host in max.connections.per.ip.overrides: {host}: {reason}"
+            raise ConfigError(text) from None
+    return by_address
 
 
-async def _address_of(host: str) -> str:
-    """The first address of a host, IPv4 ones before others, as of Java's `InetAddress.getByName`."""
+async def address_of(host: str) -> str:
+    """The first address of a host, IPv4 ones before others, as of Java's `InetAddress.getByName`.
+
+    Raises:
+        OSError, UnicodeError: there is no such host.
+    """
     loop = asyncio.get_running_loop()
-    try:
-        found = await loop.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        reason = getattr(error, "strerror", None) or "no host name"
-        raise ConfigError(f"Unknown host in max.connections.per.ip.overrides: {host}: {reason}") from None
+    found = await loop.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM)
     addresses = [str(address[0]) for _, _, _, _, address in found]
     address = next((a for a in addresses if "." in a), addresses[0])
     # An IPv4 address stays one when it is written as of IPv6.

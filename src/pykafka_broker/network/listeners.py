@@ -24,6 +24,7 @@ from pykafka_broker.network.endpoint import ListenerEndpoint, ListenerLimits
 from pykafka_broker.network.listening import Listener, ListenerService
 from pykafka_broker.network.shared import Shared
 from pykafka_broker.network.sweeping import Sweep
+from pykafka_broker.quotas.address_rates import AddressRates
 from pykafka_broker.system.descriptors import DescriptorReserve
 from pykafka_broker.system.ordered_set import OrderedSet
 
@@ -39,12 +40,14 @@ class Listeners:
         limits: ListenerLimits | None = None,
         open_file_limit: int | None = None,
         reserve: DescriptorReserve | None = None,
+        address_rates: AddressRates | None = None,
     ) -> None:
         self.shared = shared
         reserve = DescriptorReserve() if reserve is None else reserve
         limits = ListenerLimits() if limits is None else limits
         self.listeners: dict[str, Listener] = {}
-        self.acceptor = Acceptor(shared, self.listeners, limits, open_file_limit, reserve)
+        rates = AddressRates() if address_rates is None else address_rates
+        self.acceptor = Acceptor(shared, self.listeners, limits, open_file_limit, reserve, rates)
         self._sweep = Sweep(shared, reserve)
 
     @property

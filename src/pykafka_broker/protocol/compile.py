@@ -40,6 +40,7 @@ __all__ = [
     "decoder",
     "encode",
     "encode_parts",
+    "encoded_size",
     "encoder",
     "skip_tags",
 ]
@@ -77,6 +78,14 @@ def encode(message: object, version: int, before: bytes = b"") -> bytes:
     cls = message.__class__
     (_encoders.get((cls, version)) or encoder(cls, version))(message, out, cuts)
     return b"".join(cast("list[Buffer]", assemble(out, cuts))) if cuts else bytes(out)
+
+
+def encoded_size(message: object, version: int) -> int:
+    """The bytes that `message` takes in this version; its records are not read."""
+    out = bytearray()
+    cuts: list[Cut] = []
+    encoder(type(message), version)(message, out, cuts)
+    return len(out) + sum([buffers_length(content) for _, content in cuts])
 
 
 def encode_parts(message: object, version: int) -> list[Buffer]:

@@ -3,24 +3,26 @@
 Quotas are set for users, for client ids, or for both together: an implementation finds its account by the
 `principal` and the `client_id` of the `Requester`.
 
-Two callers record the use of a request, each when it knows the amount:
+Three callers record the use of a request, when its answer is there and not yet sent:
 
-* `admission.py`: before the handler runs, the record bytes of a Produce request; when the answer is there and
-  not yet sent, the record bytes of a Fetch answer and the time the broker spent on the request.
-* `controller_mutations.py`, through `ctx.node.quotas`, for the handlers of CreateTopics, CreatePartitions and
-  DeleteTopics: the partitions to create or delete, before each topic. Newer versions refuse a topic with
+* `admission.py`: the bytes of a Produce request, and the time the broker spent on any request.
+* `fetch_answer.py`, through `ctx.node.quotas`: the bytes of the answer to a consumer's Fetch. A consumer that
+  has to wait gets an empty answer instead, which does not count.
+* `controller_mutations.py`, before each topic, for the handlers of CreateTopics,
+  CreatePartitions and DeleteTopics: the partitions to create or delete. Newer versions refuse a topic with
   THROTTLING_QUOTA_EXCEEDED while the client is over its quota. The handler puts the throttle time into its
   answer.
 
 `admission.py` puts the longest of these throttle times into `throttle_time_ms` of the answer and mutes the
 connection for as long (KIP-219): the answer leaves at once, the next request starts later.
 
-`Unlimited` is the only implementation so far. Under it `admission.py` returns the handler itself.
+`quotas/client_quotas.py` is the implementation. Under `Unlimited`, `admission.py` returns the handler itself.
 """
 
 from __future__ import annotations
 
 from enum import Enum
+from math import inf
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -30,9 +32,9 @@ if TYPE_CHECKING:
 class Quota(Enum):
     """The quota that a request counts to. But for EXEMPT, each counts to REQUEST too."""
 
-    #: Bytes of records written.
+    #: Bytes of requests that write, without their headers.
     PRODUCE = "producer_byte_rate"
-    #: Bytes of records answered.
+    #: Bytes of answers to consumers.
     FETCH = "consumer_byte_rate"
     #: Processing time in nanoseconds; the time that a request is parked does not count.
     REQUEST = "request_percentage"
@@ -45,10 +47,21 @@ class Quota(Enum):
 class Quotas(Protocol):
     """Keeps account of the use of each user and client id. Event loop only."""
 
+    @property
+    def is_active(self) -> bool:
+        """Whether anybody has a quota: else nothing needs to be recorded."""
+        ...
+
     def record(self, quota: Quota, requester: Requester, amount: int) -> int:
-        """Count `amount`, in the unit of `quota`; 0 only asks.
+        """Count `amount`, in the unit of `quota`; 0 only asks, and a negative amount takes back.
 
         Returns the milliseconds that the requester's next request has to wait; 0 within the quota.
+        """
+        ...
+
+    def most_bytes_fetched(self, requester: Requester) -> float:
+        """The bytes that a consumer may fetch at once when it has not fetched for a while: any more would
+        never come.
         """
         ...
 
@@ -60,9 +73,15 @@ class Quotas(Protocol):
 class Unlimited:
     """The quotas of a broker without limits."""
 
+    is_active = False
+
     def record(self, quota: Quota, requester: Requester, amount: int) -> int:
         """0."""
         return 0
+
+    def most_bytes_fetched(self, requester: Requester) -> float:
+        """Any number."""
+        return inf
 
     def processing_ns(self) -> int:
         """0: no time is measured."""

@@ -1,0 +1,55 @@
+"""Which quota applies to a client, and who shares it.
+
+A quota may be set for eight kinds of entities. The most specific that matches a client applies:
+
+    user and client id > user and default client id > user
+    > default user and client id > default user and default client id > default user
+    > client id > default client id
+
+A quota of users, named or default, is shared by all clients of one user; one of client ids by all users with
+that client id; one of both belongs to the two together.
+(Apache's ClientQuotaManager, DefaultQuotaCallback.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+from typing import Optional
+
+from pykafka_broker.cluster.client_quotas import CLIENT_ID, USER
+from pykafka_broker.cluster.image import QuotaEntity
+
+#: User and client id: None is the default, "" says that the quota is not about it.
+Names = tuple[Optional[str], Optional[str]]
+#: The user and the client id whose use is counted together; "" where that does not matter.
+Account = tuple[str, str]
+
+
+def limits_of(quotas: Mapping[QuotaEntity, Mapping[str, float]], key: str) -> dict[Names, float]:
+    """The bounds of the quota `key`, by whom they are for."""
+    limits: dict[Names, float] = {}
+    for entity, values in quotas.items():
+        names = dict(entity)
+        if key in values and (USER in names or CLIENT_ID in names):
+            limits[names.get(USER, ""), names.get(CLIENT_ID, "")] = values[key]
+    return limits
+
+
+def account_of(limits: Mapping[Names, float], user: str, client_id: str) -> tuple[Account, float]:
+    """The account that a client's use counts to, and its bound; infinite where no quota applies."""
+    if client_id:
+        candidates: tuple[Names, ...] = (
+            *((user, client_id), (user, None), (user, "")),
+            *((None, client_id), (None, None), (None, "")),
+            *(("", client_id), ("", None)),
+        )
+    else:
+        # A quota for a user with any client id does not hold for one without, but that of the user does.
+        candidates = ((user, ""), (None, ""))
+    for names in candidates:
+        bound = limits.get(names)
+        if bound is not None:
+            of_user, of_client_id = names
+            return ("" if of_user == "" else user, "" if of_client_id == "" else client_id), bound
+    return ("", client_id), inf

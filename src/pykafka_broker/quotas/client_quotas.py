@@ -1,0 +1,125 @@
+"""The quotas of clients as the metadata has them, and the use of each account (`apis/ports/quotas.py`).
+
+Bytes and processing time are rates over `quota.window.num` samples; partitions created and deleted are tokens
+of a bucket as large as `controller.quota.window.num` samples. As in Apache Kafka the wait for processing time
+is one sample at most, and use is counted for every client once somebody has a quota of that kind. Each node
+counts for itself.
+
+Processing time is that of the event loop; the time for reading and writing sockets is not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import inf
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.ports.quotas import Quota
+from pykafka_broker.cluster.image import QuotaEntity
+from pykafka_broker.quotas.accounts import Names, account_of, limits_of
+from pykafka_broker.quotas.rates import Rate, TokenBucket, Window
+from pykafka_broker.quotas.usage import Usage
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.ports.authorizer import Requester
+    from pykafka_broker.machine.clock import Clock
+
+NANOSECONDS_PER_PERCENT = 10_000_000
+
+
+class _Rates:
+    """A quota on a rate."""
+
+    def __init__(self, window: Window, *, unit: float = 1, longest_wait_ms: float = inf) -> None:
+        self.limits: dict[Names, float] = {}
+        self.window = window
+        self._unit = unit
+        self._longest_wait_ms = longest_wait_ms
+        self.usage = Usage(Rate)
+
+    def record(self, user: str, client_id: str, amount: float, now_ms: int) -> int:
+        account, bound = account_of(self.limits, user, client_id)
+        rate = self.usage.of(account, now_ms)
+        if amount:
+            rate.record(self.window, amount / self._unit, now_ms)
+        return int(min(rate.wait_ms(self.window, bound, now_ms), self._longest_wait_ms))
+
+
+class _Tokens:
+    """A quota on tokens."""
+
+    def __init__(self, window: Window) -> None:
+        self.limits: dict[Names, float] = {}
+        self.window = window
+        self.usage = Usage(TokenBucket)
+
+    def record(self, user: str, client_id: str, amount: float, now_ms: int) -> int:
+        account, bound = account_of(self.limits, user, client_id)
+        if bound == inf:
+            return 0
+        bucket = self.usage.of(account, now_ms)
+        if amount:
+            bucket.take(self.window, bound, amount, now_ms)
+        return bucket.wait_ms(self.window, bound, now_ms)
+
+
+class ClientQuotas:
+    """Keeps account of the use of users and client ids, by the quotas of the newest metadata.
+
+    `processing_ns` measures processing time.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        processing_ns: Callable[[], int],
+        window: Window = Window(),  # noqa: B008
+        controller_window: Window = Window(),  # noqa: B008
+    ) -> None:
+        #: Whether there is a quota at all.
+        self.is_active = False
+        self._clock = clock
+        self._processing_ns = processing_ns
+        self._fetched = _Rates(window)
+        self._spent = _Rates(window, unit=NANOSECONDS_PER_PERCENT, longest_wait_ms=window.sample_ms)
+        self._kept: dict[Quota, _Rates | _Tokens] = {
+            Quota.PRODUCE: _Rates(window),
+            Quota.FETCH: self._fetched,
+            Quota.REQUEST: self._spent,
+            Quota.CONTROLLER_MUTATION: _Tokens(controller_window),
+        }
+        self._quotas: Mapping[QuotaEntity, Mapping[str, float]] = {}
+
+    def apply(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
+        """Bring these quotas into force, which are all there are; what was used counts on."""
+        if quotas is self._quotas:
+            return
+        self._quotas = quotas
+        self.is_active = False
+        for quota, kept in self._kept.items():
+            kept.limits = limits_of(quotas, quota.value)
+            if kept.limits:
+                self.is_active = True
+            else:
+                kept.usage.clear()
+
+    def record(self, quota: Quota, requester: Requester, amount: int) -> int:
+        """Count `amount`; the milliseconds to wait (`Quotas.record`)."""
+        kept = self._kept[quota]
+        if not kept.limits:
+            return 0
+        user = requester.principal.partition(":")[2]
+        return kept.record(user, requester.client_id or "", amount, self._clock.monotonic_ms())
+
+    def most_bytes_fetched(self, requester: Requester) -> float:
+        """The bytes that a consumer may fetch at once when it has not fetched for a while."""
+        limits = self._fetched.limits
+        if not limits:
+            return inf
+        user = requester.principal.partition(":")[2]
+        _, bound = account_of(limits, user, requester.client_id or "")
+        return bound * self._fetched.window.whole_ms / 1_000
+
+    def processing_ns(self) -> int:
+        """Nanoseconds since some moment; 0 while no processing time is counted."""
+        return self._processing_ns() if self._spent.limits else 0

@@ -101,7 +101,8 @@ def test_an_api_is_served_at_the_complete_range_of_its_message(api: Api) -> None
 
 #: Files of `apis/` that are no API.
 SHARED = {
-    *("admission", "api", "broker_loggers", "broker_part_of_configs", "consumer_groups", "context"),
+    *("admission", "api", "authorization"),
+    *("broker_loggers", "broker_part_of_configs", "consumer_groups", "context"),
     *("controller_apis", "forwarding"),
     *("controller_mutations", "leader_hints", "needs"),
     *(
@@ -289,6 +290,7 @@ MAX_PARAMETERS = 8
 TAKE_LISTS = (
     "tests/log/manager/test_log_manager.py",
     "tests/apis/test_admission.py",
+    "tests/apis/test_denied.py",
     "tests/client/test_metadata.py",
     "tests/support/serving.py",
 )

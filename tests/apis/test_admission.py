@@ -49,6 +49,8 @@ class OnlyThese:
         operation: AclOperation,
         resource_type: AclResourceType,
         names: Collection[str],
+        *,
+        is_attempt: bool = True,
     ) -> Collection[str]:
         return [name for name in names if self.allows(requester, operation, resource_type, name)]
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.authorization import denied_groups
 from pykafka_broker.apis.needs import on_groups
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.coordination.groups import refusals
 from pykafka_broker.coordination.shards import let_others_run
 from pykafka_broker.coordinator.group import events
+from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -21,22 +23,25 @@ from pykafka_broker.protocol.messages.delete_groups import (
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
-    from pykafka_broker.protocol.errors import ErrorCode
 
 
 @handles(
     DeleteGroupsRequest,
     versions="0-2",
-    needs=[on_groups(AclOperation.DELETE)],
+    needs=[on_groups(AclOperation.DELETE).asked_by_handler()],
 )
 async def delete_groups(request: DeleteGroupsRequest, ctx: RequestContext) -> DeleteGroupsResponse:
-    """Delete each group named, once."""
+    """Delete each group named, once; last stand those that the client may not delete."""
     names = dict.fromkeys(request.groups_names)
-    return DeleteGroupsResponse(
-        results=[
-            DeletableGroupResult(group_id=name, error_code=int(await _delete(name, ctx))) for name in names
-        ]
-    )
+    kept = denied_groups(ctx, AclOperation.DELETE, names)
+    results = [
+        DeletableGroupResult(group_id=name, error_code=int(await _delete(name, ctx)))
+        for name in names
+        if name not in kept
+    ]
+    error_code = int(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    results += [DeletableGroupResult(group_id=name, error_code=error_code) for name in names if name in kept]
+    return DeleteGroupsResponse(results=results)
 
 
 async def _delete(group_id: str, ctx: RequestContext) -> ErrorCode:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.authorization import denied_topics
 from pykafka_broker.apis.needs import on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS
@@ -35,7 +36,7 @@ INVALID_LOW_WATERMARK = -1
 @handles(
     DeleteRecordsRequest,
     versions="0-2",
-    needs=[on_topics(AclOperation.DELETE)],
+    needs=[on_topics(AclOperation.DELETE).asked_by_handler()],
 )
 def delete_records(request: DeleteRecordsRequest, ctx: RequestContext) -> Any:
     """Delete the records below each partition's offset; of a partition named twice the last offset counts.
@@ -46,6 +47,7 @@ def delete_records(request: DeleteRecordsRequest, ctx: RequestContext) -> Any:
     for topic in request.topics:
         for asked in topic.partitions:
             offsets.setdefault(topic.name, {})[asked.partition_index] = asked.offset
+    kept = denied_topics(ctx, AclOperation.DELETE, offsets)
     response = DeleteRecordsResponse(topics=[])
     waiting: list[_Waiting] = []
     for topic_name, places in offsets.items():
@@ -56,6 +58,9 @@ def delete_records(request: DeleteRecordsRequest, ctx: RequestContext) -> Any:
                 partition_index=index, low_watermark=INVALID_LOW_WATERMARK, error_code=0
             )
             results.partitions.append(result)
+            if topic_name in kept:
+                result.error_code = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                continue
             try:
                 partition = _led(topic_name, index, ctx)
                 deleted = partition.delete_records(offset)

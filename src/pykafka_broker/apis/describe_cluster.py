@@ -31,7 +31,7 @@ ENDPOINT_TYPES = {BROKERS: "BROKER", CONTROLLERS: "CONTROLLER"}
 @handles(
     DescribeClusterRequest,
     versions="0-2",
-    needs=[partly_on_cluster(AclOperation.DESCRIBE)],
+    needs=[partly_on_cluster(AclOperation.DESCRIBE).asked_by_handler()],
 )
 def describe_cluster(request: DescribeClusterRequest, ctx: RequestContext) -> DescribeClusterResponse:
     """The brokers a client of this listener can reach; fenced ones only when asked for."""

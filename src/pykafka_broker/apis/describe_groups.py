@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.authorization import denied_groups
 from pykafka_broker.apis.needs import on_groups
 from pykafka_broker.apis.ports.authorizer import OPERATIONS_NOT_ASKED, AclOperation, AclResourceType
 from pykafka_broker.coordination.groups import refusals
 from pykafka_broker.coordinator.group import events
+from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
@@ -27,12 +29,15 @@ if TYPE_CHECKING:
 @handles(
     DescribeGroupsRequest,
     versions="0-6",
-    needs=[on_groups(AclOperation.DESCRIBE)],
+    needs=[on_groups(AclOperation.DESCRIBE).asked_by_handler()],
 )
 async def describe_groups(request: DescribeGroupsRequest, ctx: RequestContext) -> DescribeGroupsResponse:
-    """Describe each group named."""
-    answers = []
+    """Describe each group named; in front of them stand those that the client may not describe."""
+    hidden = denied_groups(ctx, AclOperation.DESCRIBE, request.groups)
+    answers = [_refused(group_id) for group_id in request.groups if group_id in hidden]
     for group_id in request.groups:
+        if group_id in hidden:
+            continue
         group = await _described(group_id, ctx)
         operations = OPERATIONS_NOT_ASKED
         if request.include_authorized_operations and not group.error:
@@ -60,6 +65,18 @@ async def describe_groups(request: DescribeGroupsRequest, ctx: RequestContext) -
             )
         )
     return DescribeGroupsResponse(groups=answers)
+
+
+def _refused(group_id: str) -> DescribedGroup:
+    return DescribedGroup(
+        error_code=int(ErrorCode.GROUP_AUTHORIZATION_FAILED),
+        group_id=group_id,
+        group_state="",
+        protocol_type="",
+        protocol_data="",
+        members=[],
+        authorized_operations=OPERATIONS_NOT_ASKED,
+    )
 
 
 async def _described(group_id: str, ctx: RequestContext) -> events.DescribedGroup:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.authorization import denied_topics
 from pykafka_broker.apis.needs import on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.cluster.topic_names import why_invalid_name
@@ -44,19 +45,36 @@ def failed(request: DescribeProducersRequest, error: KafkaError) -> DescribeProd
 @handles(
     DescribeProducersRequest,
     versions="0",
-    needs=[on_topics(AclOperation.READ)],
+    needs=[on_topics(AclOperation.READ).asked_by_handler()],
     error_response=failed,
 )
 def describe_producers(request: DescribeProducersRequest, ctx: RequestContext) -> DescribeProducersResponse:
     """List the active producers of each partition this node leads."""
+    hidden = denied_topics(
+        ctx,
+        AclOperation.READ,
+        (topic.name for topic in request.topics if not why_invalid_name(topic.name)),
+    )
     return DescribeProducersResponse(
         topics=[
             TopicResponse(
                 name=topic.name,
-                partitions=[_described(topic.name, index, ctx) for index in topic.partition_indexes],
+                partitions=[
+                    _refused(index) if topic.name in hidden else _described(topic.name, index, ctx)
+                    for index in topic.partition_indexes
+                ],
             )
             for topic in request.topics
         ]
+    )
+
+
+def _refused(index: int) -> PartitionResponse:
+    return PartitionResponse(
+        partition_index=index,
+        error_code=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        error_message=ErrorCode.TOPIC_AUTHORIZATION_FAILED.message,
+        active_producers=[],
     )
 
 

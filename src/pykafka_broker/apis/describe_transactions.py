@@ -8,11 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.authorization import denied_topics, denied_transactional_ids
 from pykafka_broker.apis.needs import on_topics, on_transactional_ids
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.coordination.transactions import refusals
 from pykafka_broker.coordinator.txn import events
 from pykafka_broker.coordinator.txn.events import DescribedTransaction
+from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -38,16 +40,27 @@ def failed(request: DescribeTransactionsRequest, error: KafkaError) -> DescribeT
 @handles(
     DescribeTransactionsRequest,
     versions="0",
-    needs=[on_transactional_ids(AclOperation.DESCRIBE), on_topics(AclOperation.DESCRIBE)],
+    needs=[
+        on_transactional_ids(AclOperation.DESCRIBE).asked_by_handler(),
+        on_topics(AclOperation.DESCRIBE).asked_by_handler(),
+    ],
     error_response=failed,
 )
 async def describe_transactions(
     request: DescribeTransactionsRequest, ctx: RequestContext
 ) -> DescribeTransactionsResponse:
-    """Describe each id, with its own error."""
-    return DescribeTransactionsResponse(
-        transaction_states=[_state(name, await _described(name, ctx)) for name in request.transactional_ids]
-    )
+    """Describe each id, with its own error, and without the topics that the client may not describe."""
+    hidden = denied_transactional_ids(ctx, AclOperation.DESCRIBE, request.transactional_ids)
+    refused = DescribedTransaction(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    states = [
+        _state(name, refused if name in hidden else await _described(name, ctx))
+        for name in request.transactional_ids
+    ]
+    names = (topic.topic for state in states for topic in state.topics)
+    hidden_topics = denied_topics(ctx, AclOperation.DESCRIBE, names)
+    for state in states:
+        state.topics = [topic for topic in state.topics if topic.topic not in hidden_topics]
+    return DescribeTransactionsResponse(transaction_states=states)
 
 
 async def _described(transactional_id: str, ctx: RequestContext) -> DescribedTransaction:

@@ -14,9 +14,11 @@ at once; librdkafka asks until its own timeout.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.authorization import denied_groups, denied_transactional_ids
 from pykafka_broker.apis.needs import on_groups, on_transactional_ids
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.cluster.image import NO_LEADER
@@ -38,18 +40,24 @@ BATCHED_VERSION = 4
 @handles(
     FindCoordinatorRequest,
     versions="0-6",
-    needs=[on_groups(AclOperation.DESCRIBE), on_transactional_ids(AclOperation.DESCRIBE)],
+    needs=[
+        on_groups(AclOperation.DESCRIBE).asked_by_handler(),
+        on_transactional_ids(AclOperation.DESCRIBE).asked_by_handler(),
+    ],
 )
 async def find_coordinator(request: FindCoordinatorRequest, ctx: RequestContext) -> FindCoordinatorResponse:
     """Look up each key; one key's failure does not touch the others."""
     is_batched = ctx.version >= BATCHED_VERSION
     keys = request.coordinator_keys if is_batched else [request.key]
+    hidden, refusal = _hidden(request.key_type, keys, ctx)
     try:
-        topic = await _topic(request.key_type, ctx) if keys else ""
+        topic = await _topic(request.key_type, ctx) if len(hidden) < len(set(keys)) else ""
     except KafkaError as error:
-        coordinators = [_unknown(key, error) for key in keys]
+        coordinators = [_unknown(key, refusal if key in hidden else error) for key in keys]
     else:
-        coordinators = [_coordinator(topic, key, ctx) for key in keys]
+        coordinators = [
+            _unknown(key, refusal) if key in hidden else _coordinator(topic, key, ctx) for key in keys
+        ]
     if is_batched:
         return FindCoordinatorResponse(coordinators=coordinators)
     [found] = coordinators
@@ -61,6 +69,17 @@ async def find_coordinator(request: FindCoordinatorRequest, ctx: RequestContext)
         host=found.host,
         port=found.port,
     )
+
+
+def _hidden(key_type: int, keys: list[str], ctx: RequestContext) -> tuple[Set[str], KafkaError]:
+    """The keys that the client may not describe, and what it is told about them."""
+    if key_type == GROUP:
+        error = KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        return denied_groups(ctx, AclOperation.DESCRIBE, keys), error
+    error = KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if key_type == TRANSACTION:
+        return denied_transactional_ids(ctx, AclOperation.DESCRIBE, keys), error
+    return frozenset(), error
 
 
 def _coordinator(topic: str, key: str, ctx: RequestContext) -> Coordinator:

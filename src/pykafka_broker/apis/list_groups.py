@@ -5,9 +5,11 @@ v1 throttling, v3 flexible, v4 state filter (KIP-518), v5 type filter (KIP-848).
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.authorization import denied_groups, may_on_cluster
 from pykafka_broker.apis.needs import on_groups, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.coordinator.group import events
@@ -20,12 +22,21 @@ if TYPE_CHECKING:
 @handles(
     ListGroupsRequest,
     versions="0-5",
-    needs=[partly_on_cluster(AclOperation.DESCRIBE) | on_groups(AclOperation.DESCRIBE)],
+    needs=[
+        partly_on_cluster(AclOperation.DESCRIBE).asked_by_handler()
+        | on_groups(AclOperation.DESCRIBE).asked_by_handler()
+    ],
 )
 async def list_groups(request: ListGroupsRequest, ctx: RequestContext) -> ListGroupsResponse:
-    """List the groups that pass both filters; an empty filter lets all through."""
+    """List the groups that pass both filters; an empty filter lets all through. A client that may describe
+    the cluster sees all of them, others those that they may describe.
+    """
     states, types = tuple(request.states_filter), tuple(request.types_filter)
     error, groups = await ctx.node.groups.list_all(lambda token: events.ListGroups(token, states, types))
+    hidden: Set[str] = frozenset()
+    if not may_on_cluster(ctx, AclOperation.DESCRIBE, is_attempt=False):
+        names = (group.group_id for group in groups)
+        hidden = denied_groups(ctx, AclOperation.DESCRIBE, names, is_attempt=False)
     return ListGroupsResponse(
         error_code=int(error),
         groups=[
@@ -36,5 +47,6 @@ async def list_groups(request: ListGroupsRequest, ctx: RequestContext) -> ListGr
                 group_type=group.group_type,
             )
             for group in groups
+            if group.group_id not in hidden
         ],
     )

@@ -17,6 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.authorization import denied_topics
 from pykafka_broker.apis.followed_partitions import DEBUGGING_REPLICA_ID, followed
 from pykafka_broker.apis.needs import on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
@@ -28,6 +29,7 @@ from pykafka_broker.protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
 from pykafka_broker.replication.core.access import (
@@ -91,19 +93,35 @@ class _Search(NamedTuple):
 @handles(
     ListOffsetsRequest,
     versions="1-11",
-    needs=[on_topics(AclOperation.DESCRIBE)],
+    needs=[on_topics(AclOperation.DESCRIBE).asked_by_handler()],
 )
 def list_offsets(request: ListOffsetsRequest, ctx: RequestContext) -> Any:
-    """Answer from memory where possible; a search in the log goes to a worker thread."""
+    """Answer from memory where possible; a search in the log goes to a worker thread. Last stand the topics
+    that the client may not describe.
+    """
+    refused: list[ListOffsetsTopicResponse] = []
+    hidden = denied_topics(ctx, AclOperation.DESCRIBE, (topic.name for topic in request.topics))
+    if hidden:
+        refused = [_refused(topic) for topic in request.topics if topic.name in hidden]
+        request.topics = [topic for topic in request.topics if topic.name not in hidden]
     searched = any(
         partition.timestamp >= 0 or partition.timestamp == MAX_TIMESTAMP
         for topic in request.topics
         for partition in topic.partitions
     )
-    return _search(request, ctx) if searched else _known(request, ctx)
+    return _search(request, ctx, refused) if searched else _known(request, ctx, refused)
 
 
-def _known(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsResponse:
+def _refused(topic: ListOffsetsTopic) -> ListOffsetsTopicResponse:
+    error = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    return ListOffsetsTopicResponse(
+        name=topic.name, partitions=[_failed(asked, error) for asked in topic.partitions]
+    )
+
+
+def _known(
+    request: ListOffsetsRequest, ctx: RequestContext, refused: list[ListOffsetsTopicResponse]
+) -> ListOffsetsResponse:
     asked_of, duplicates = _asked(request)
     answers: Answers = {}
     for place, asked in asked_of.items():
@@ -112,10 +130,12 @@ def _known(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsRespo
             answers[place] = _special(partition, asked, request, ctx)
         except KafkaError as error:
             answers[place] = _failed(asked, error)
-    return _response(answers)
+    return _response(answers, refused)
 
 
-async def _search(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsResponse:
+async def _search(
+    request: ListOffsetsRequest, ctx: RequestContext, refused: list[ListOffsetsTopicResponse]
+) -> ListOffsetsResponse:
     asked_of, duplicates = _asked(request)
     answers: Answers = {}
     by_disk: dict[str, list[_Search]] = {}
@@ -135,7 +155,7 @@ async def _search(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffse
             outcomes = await ctx.node.cold_reads.run(together[0].log, partial(_carried_out, together))
             for search, outcome in zip(together, outcomes, strict=True):
                 answers[search.place] = _found(search, outcome)
-    return _response({place: answers[place] for place in asked_of})
+    return _response({place: answers[place] for place in asked_of}, refused)
 
 
 def _asked(request: ListOffsetsRequest) -> tuple[Asked, set[PartitionKey]]:
@@ -151,14 +171,14 @@ def _asked(request: ListOffsetsRequest) -> tuple[Asked, set[PartitionKey]]:
     return asked_of, duplicates
 
 
-def _response(answers: Answers) -> ListOffsetsResponse:
-    """Every partition once, and no topic without one."""
+def _response(answers: Answers, refused: list[ListOffsetsTopicResponse]) -> ListOffsetsResponse:
+    """Every partition once, and no topic without one; then the topics that are refused."""
     topics: dict[str, ListOffsetsTopicResponse] = {}
     for (topic, _), answer in answers.items():
         topics.setdefault(topic, ListOffsetsTopicResponse(name=topic, partitions=[])).partitions.append(
             answer
         )
-    return ListOffsetsResponse(topics=list(topics.values()))
+    return ListOffsetsResponse(topics=[*topics.values(), *refused])
 
 
 def _checked(

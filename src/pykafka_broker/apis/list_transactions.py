@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.authorization import denied_transactional_ids
 from pykafka_broker.apis.needs import on_transactional_ids
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.coordinator.txn import events
@@ -35,13 +36,15 @@ def failed(_request: ListTransactionsRequest, error: KafkaError) -> ListTransact
 @handles(
     ListTransactionsRequest,
     versions="0-2",
-    needs=[on_transactional_ids(AclOperation.DESCRIBE)],
+    needs=[on_transactional_ids(AclOperation.DESCRIBE).asked_by_handler()],
     error_response=failed,
 )
 async def list_transactions(
     request: ListTransactionsRequest, ctx: RequestContext
 ) -> ListTransactionsResponse:
-    """List the transactions that pass every filter; states that do not exist are named in the answer."""
+    """List the transactions that pass every filter, and that the client may describe; states that do not
+    exist are named in the answer.
+    """
     try:
         matches = _matcher(request.transactional_id_pattern)
     except KafkaError as failure:
@@ -55,6 +58,8 @@ async def list_transactions(
     )
     if error is not ErrorCode.NONE:
         return failed(request, KafkaError(error))
+    found = [line for line in listed if matches(line.transactional_id)]
+    hidden = denied_transactional_ids(ctx, AclOperation.DESCRIBE, (line.transactional_id for line in found))
     unknown = [name for name in dict.fromkeys(request.state_filters) if name not in STATES_BY_NAME]
     return ListTransactionsResponse(
         error_code=0,
@@ -65,8 +70,8 @@ async def list_transactions(
                 producer_id=line.producer_id,
                 transaction_state=line.state,
             )
-            for line in listed
-            if matches(line.transactional_id)
+            for line in found
+            if line.transactional_id not in hidden
         ],
     )
 

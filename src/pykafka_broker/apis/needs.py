@@ -6,8 +6,8 @@ Kafka's table is in KafkaApis and ControllerApis. A need is checked in one of tw
   refused if one of the names is. `admission.py` does that for every API; no handler is edited.
 * Without `names`, by the handler, because the answer has an error for each topic, group or resource, or
   leaves out those that the client must not see. Where it goes through them the handler asks
-  `ctx.node.authorizer.filter(...)`, and the API declares that with `asked_by_handler()`. No handler does so
-  yet, as `AllowAll` lets everything pass. `admission.py` refuses to serve an API behind another authorizer as
+  (`authorization.py`), and the API declares that with `asked_by_handler()`. Not every handler does so yet, as
+  `AllowAll` lets everything pass. `admission.py` refuses to serve an API behind another authorizer as
   long as its handler does not ask about one of its needs, so that no check can be forgotten.
 """
 
@@ -60,7 +60,7 @@ class Need(NamedTuple):
         return self._replace(instead=instead)
 
     def asked_by_handler(self) -> Need:
-        """The same need, of an API whose handler asks `ctx.node.authorizer.filter` about each resource."""
+        """The same need, of an API whose handler asks about each resource (`authorization.py`)."""
         return self._replace(is_asked=True)
 
     def unchecked(self) -> Iterator[Need]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.authorization import denied_topics
 from pykafka_broker.apis.needs import on_group, on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.coordination.groups import refusals
@@ -28,10 +29,13 @@ if TYPE_CHECKING:
 @handles(
     OffsetDeleteRequest,
     versions="0",
-    needs=[on_group(AclOperation.DELETE), on_topics(AclOperation.READ)],
+    needs=[on_group(AclOperation.DELETE), on_topics(AclOperation.READ).asked_by_handler()],
 )
 async def offset_delete(request: OffsetDeleteRequest, ctx: RequestContext) -> OffsetDeleteResponse:
-    """Unknown partitions are refused one by one; the coordinator decides on the rest."""
+    """Topics that the client may not read, and unknown partitions, are refused one by one; the coordinator
+    decides on the rest.
+    """
+    hidden = denied_topics(ctx, AclOperation.READ, (topic.name for topic in request.topics))
     answers: dict[str, list[OffsetDeleteResponsePartition]] = {}
     known = []
     for topic in request.topics:
@@ -40,7 +44,9 @@ async def offset_delete(request: OffsetDeleteRequest, ctx: RequestContext) -> Of
         wanted = []
         for partition in topic.partitions:
             index = partition.partition_index
-            if index in existing:
+            if topic.name in hidden:
+                _add(answers, topic.name, index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            elif index in existing:
                 wanted.append(index)
             else:
                 _add(answers, topic.name, index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

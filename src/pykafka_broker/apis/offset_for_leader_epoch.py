@@ -7,13 +7,15 @@ or one from the future, is no error: epoch -1, end offset -1.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.authorization import denied_topics, may_on_cluster
 from pykafka_broker.apis.followed_partitions import followed
 from pykafka_broker.apis.needs import on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
@@ -30,21 +32,40 @@ if TYPE_CHECKING:
 @handles(
     OffsetForLeaderEpochRequest,
     versions="2-4",
-    needs=[partly_on_cluster(AclOperation.CLUSTER_ACTION) | on_topics(AclOperation.DESCRIBE)],
+    needs=[
+        partly_on_cluster(AclOperation.CLUSTER_ACTION).asked_by_handler()
+        | on_topics(AclOperation.DESCRIBE).asked_by_handler()
+    ],
 )
 def offset_for_leader_epoch(
     request: OffsetForLeaderEpochRequest, ctx: RequestContext
 ) -> OffsetForLeaderEpochResponse:
-    """Answer every partition on its own."""
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=[_epoch_end(topic.topic, asked, ctx) for asked in topic.partitions],
-            )
-            for topic in request.topics
-        ]
-    )
+    """Answer every partition on its own; last stand the topics that the client may not describe."""
+    hidden: Set[str] = frozenset()
+    if not may_on_cluster(ctx, AclOperation.CLUSTER_ACTION, is_attempt=False):
+        hidden = denied_topics(ctx, AclOperation.DESCRIBE, (topic.topic for topic in request.topics))
+    topics = [
+        OffsetForLeaderTopicResult(
+            topic=topic.topic,
+            partitions=[_epoch_end(topic.topic, asked, ctx) for asked in topic.partitions],
+        )
+        for topic in request.topics
+        if topic.topic not in hidden
+    ]
+    topics += [
+        OffsetForLeaderTopicResult(
+            topic=topic.topic,
+            partitions=[
+                EpochEndOffset(
+                    error_code=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED), partition=asked.partition
+                )
+                for asked in topic.partitions
+            ],
+        )
+        for topic in request.topics
+        if topic.topic in hidden
+    ]
+    return OffsetForLeaderEpochResponse(topics=topics)
 
 
 def _epoch_end(topic: str, asked: OffsetForLeaderPartition, ctx: RequestContext) -> EpochEndOffset:

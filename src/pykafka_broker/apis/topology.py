@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pykafka_broker.apis.ports.authorizer import CLUSTER_NAME, AclResourceType
+from pykafka_broker.apis.authorization import may_on_cluster
+from pykafka_broker.apis.ports.authorizer import CLUSTER_NAME, AclOperation, AclResourceType
 from pykafka_broker.cluster.partitions import has_online_directory
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -33,7 +34,11 @@ def topic_operations(name: str, ctx: RequestContext) -> int:
 
 
 def cluster_operations(ctx: AdministrationContext) -> int:
-    """The operations that the client may carry out on the cluster, as a bit field."""
+    """The operations that the client may carry out on the cluster, as a bit field: none at all unless it may
+    describe the cluster.
+    """
+    if not may_on_cluster(ctx, AclOperation.DESCRIBE):
+        return 0
     return ctx.node.authorizer.operations(ctx, AclResourceType.CLUSTER, CLUSTER_NAME)
 
 

@@ -49,8 +49,14 @@ class Authorizer(Protocol):
         operation: AclOperation,
         resource_type: AclResourceType,
         names: Collection[str],
+        *,
+        is_attempt: bool = True,
     ) -> Collection[str]:
-        """Those of `names` on which the operation is allowed, in their order."""
+        """Those of `names` on which the operation is allowed, in their order.
+
+        It is no attempt, and nothing for the log of denied operations, where the client has not named them,
+        or may do something else instead.
+        """
         ...
 
     def operations(self, requester: Requester, resource_type: AclResourceType, name: str) -> int:
@@ -112,6 +118,8 @@ class AllowAll:
         operation: AclOperation,
         resource_type: AclResourceType,
         names: Collection[str],
+        *,
+        is_attempt: bool = True,
     ) -> Collection[str]:
         """`names` itself."""
         return names

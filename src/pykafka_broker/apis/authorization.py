@@ -1,0 +1,65 @@
+"""What a handler asks the authorizer about the single topics, groups and ids of a request.
+
+Where everything is allowed these questions cost nothing: the names are not even gathered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.ports.authorizer import (
+    ALLOW_ALL,
+    CLUSTER_NAME,
+    AclOperation,
+    AclResourceType,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import AdministrationContext
+
+_NONE: frozenset[str] = frozenset()
+
+
+def denied(
+    ctx: AdministrationContext,
+    operation: AclOperation,
+    resource_type: AclResourceType,
+    names: Iterable[str],
+    *,
+    is_attempt: bool = True,
+) -> Set[str]:
+    """Those of `names` on which the client may not carry out the operation; `Authorizer.filter` has more."""
+    authorizer = ctx.node.authorizer
+    if authorizer is ALLOW_ALL:
+        return _NONE
+    asked = dict.fromkeys(names)
+    return asked.keys() - set(
+        authorizer.filter(ctx, operation, resource_type, asked.keys(), is_attempt=is_attempt)
+    )
+
+
+def denied_topics(
+    ctx: AdministrationContext, operation: AclOperation, names: Iterable[str], *, is_attempt: bool = True
+) -> Set[str]:
+    """`denied`, of topics."""
+    return denied(ctx, operation, AclResourceType.TOPIC, names, is_attempt=is_attempt)
+
+
+def denied_groups(
+    ctx: AdministrationContext, operation: AclOperation, names: Iterable[str], *, is_attempt: bool = True
+) -> Set[str]:
+    """`denied`, of groups."""
+    return denied(ctx, operation, AclResourceType.GROUP, names, is_attempt=is_attempt)
+
+
+def denied_transactional_ids(
+    ctx: AdministrationContext, operation: AclOperation, names: Iterable[str], *, is_attempt: bool = True
+) -> Set[str]:
+    """`denied`, of transactional ids."""
+    return denied(ctx, operation, AclResourceType.TRANSACTIONAL_ID, names, is_attempt=is_attempt)
+
+
+def may_on_cluster(ctx: AdministrationContext, operation: AclOperation, *, is_attempt: bool = True) -> bool:
+    """Whether the client may carry out the operation on the cluster."""
+    return not denied(ctx, operation, AclResourceType.CLUSTER, (CLUSTER_NAME,), is_attempt=is_attempt)

@@ -1,0 +1,279 @@
+"""What clients are told of topics, groups and ids on which they may not do what they ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import pytest
+
+from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, AclOperation, AclResourceType, Requester
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages import delete_records as deleting
+from pykafka_broker.protocol.messages import describe_producers as producers
+from pykafka_broker.protocol.messages import offset_delete as forgetting
+from pykafka_broker.protocol.messages import offset_for_leader_epoch as epochs
+from pykafka_broker.protocol.messages.delete_groups import DeleteGroupsRequest
+from pykafka_broker.protocol.messages.describe_cluster import DescribeClusterRequest
+from pykafka_broker.protocol.messages.describe_groups import DescribeGroupsRequest
+from pykafka_broker.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorRequest
+from pykafka_broker.protocol.messages.list_groups import ListGroupsRequest
+from pykafka_broker.protocol.messages.list_transactions import ListTransactionsRequest
+from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.user import User
+from tests.apis.asking import offsets_at, only_member
+from tests.apis.transacting import ID, Producer, described
+
+READ, DELETE, DESCRIBE = AclOperation.READ, AclOperation.DELETE, AclOperation.DESCRIBE
+CLUSTER_ACTION = AclOperation.CLUSTER_ACTION
+TOPIC, GROUP, CLUSTER = AclResourceType.TOPIC, AclResourceType.GROUP, AclResourceType.CLUSTER
+TRANSACTIONAL_ID = AclResourceType.TRANSACTIONAL_ID
+TOPIC_DENIED = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+GROUP_DENIED = int(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+ID_DENIED = int(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+
+Denied = tuple[AclOperation, AclResourceType, str]
+ON_CLUSTER = "kafka-cluster"
+
+
+class AllButThese:
+    """Denies what it lists; `attempts` are the denied operations that clients have asked for."""
+
+    def __init__(self, *denied: Denied) -> None:
+        self._denied = denied
+        self.attempts: list[Denied] = []
+
+    def allows(
+        self, requester: Requester, operation: AclOperation, resource_type: AclResourceType, name: str
+    ) -> bool:
+        return bool(self.filter(requester, operation, resource_type, [name]))
+
+    def filter(
+        self,
+        requester: Requester,
+        operation: AclOperation,
+        resource_type: AclResourceType,
+        names: Collection[str],
+        *,
+        is_attempt: bool = True,
+    ) -> Collection[str]:
+        denied = [name for name in names if (operation, resource_type, name) in self._denied]
+        if is_attempt:
+            self.attempts += [(operation, resource_type, name) for name in denied]
+        return [name for name in names if name not in denied]
+
+    def operations(self, requester: Requester, resource_type: AclResourceType, name: str) -> int:
+        allowed = ALLOW_ALL.operations(requester, resource_type, name)
+        for operation, kind, denied in self._denied:
+            if (kind, denied) == (resource_type, name):
+                allowed &= ~(1 << operation)
+        return allowed
+
+
+async def under(home: Home, *denied: Denied) -> tuple[User, AllButThese]:
+    """A client of the running broker that may do all but this."""
+    authorizer = AllButThese(*denied)
+    ports = home.broker.node._shared.ports
+    ports.broker = ports.broker._replace(authorizer=authorizer)
+    return await User.connect(home.broker.bootstrap_servers), authorizer
+
+
+# -- groups -------------------------------------------------------------------------------------------------
+
+
+async def test_groups_that_one_may_not_describe_are_not_listed(home: Home, user: User) -> None:
+    for group in ("g", "hidden"):
+        await only_member(user, group)
+    hides = (DESCRIBE, GROUP, "hidden")
+
+    client, authorizer = await under(home, hides, (DESCRIBE, CLUSTER, ON_CLUSTER))
+    assert [group.group_id for group in (await client.send(ListGroupsRequest(), 5)).groups] == ["g"]
+    # Nothing was asked for that is denied.
+    assert authorizer.attempts == []
+
+    client, _ = await under(home, hides)
+    assert len((await client.send(ListGroupsRequest(), 5)).groups) == 2
+
+
+@pytest.mark.parametrize("group", ["hidden", "missing"])
+async def test_a_group_that_one_may_not_describe_looks_like_one_that_is_missing(
+    home: Home, user: User, group: str
+) -> None:
+    for each in ("g", "hidden"):
+        await only_member(user, each)
+    client, authorizer = await under(home, (DESCRIBE, GROUP, group))
+    request = DescribeGroupsRequest(groups=["g", group], include_authorized_operations=True)
+    first, second = (await client.send(request, 6)).groups
+
+    assert (first.group_id, first.error_code, first.members) == (group, GROUP_DENIED, [])
+    assert (second.group_id, second.error_code) == ("g", 0)
+    assert authorizer.attempts == [(DESCRIBE, GROUP, group)]
+
+
+async def test_a_group_that_one_may_not_delete_stays(home: Home, user: User) -> None:
+    await user.create_topic("t")
+    for group in ("kept", "gone"):
+        await user.commit(group, "t", 1)
+    client, _ = await under(home, (DELETE, GROUP, "kept"))
+    results = (await client.send(DeleteGroupsRequest(groups_names=["kept", "gone"]), 2)).results
+
+    assert [(each.group_id, each.error_code) for each in results] == [("gone", 0), ("kept", GROUP_DENIED)]
+    assert await user.committed("kept") == {("t", 0): 1}
+
+
+@pytest.mark.parametrize(
+    ("key_type", "kind", "error"), [(0, GROUP, GROUP_DENIED), (1, TRANSACTIONAL_ID, ID_DENIED)]
+)
+async def test_the_coordinator_of_what_one_may_not_describe_is_not_told(
+    home: Home, user: User, key_type: int, kind: AclResourceType, error: int
+) -> None:
+    client, _ = await under(home, (DESCRIBE, kind, "hidden"))
+    batched = FindCoordinatorRequest(key_type=key_type, coordinator_keys=["hidden", "shown"])
+    hidden, shown = (await client.send(batched, 6)).coordinators
+    assert (hidden.error_code, hidden.node_id, hidden.host) == (error, -1, "")
+    assert (shown.error_code, shown.node_id) == (0, 1)
+
+    single = await client.send(FindCoordinatorRequest(key_type=key_type, key="hidden"), 3)
+    assert (single.error_code, single.node_id) == (error, -1)
+
+
+async def test_no_topic_of_coordinators_is_created_for_those_who_are_denied_one(
+    home: Home, user: User
+) -> None:
+    client, _ = await under(home, (DESCRIBE, GROUP, "hidden"))
+    await client.send(FindCoordinatorRequest(key_type=0, coordinator_keys=["hidden"]), 6)
+    assert "__consumer_offsets" not in await user.topics()
+
+
+async def test_offsets_of_topics_that_one_may_not_read_stay(home: Home, user: User) -> None:
+    for topic in ("t", "hidden"):
+        await user.create_topic(topic)
+        await user.commit("g", topic, 5)
+    client, _ = await under(home, (READ, TOPIC, "hidden"))
+    partition = forgetting.OffsetDeleteRequestPartition(partition_index=0)
+    asked = [
+        forgetting.OffsetDeleteRequestTopic(name=name, partitions=[partition]) for name in ("hidden", "t")
+    ]
+    answer = await client.send(forgetting.OffsetDeleteRequest(group_id="g", topics=asked), 0)
+
+    assert {topic.name: topic.partitions[0].error_code for topic in answer.topics} == {
+        "hidden": TOPIC_DENIED,
+        "t": 0,
+    }
+    assert await user.committed("g") == {("hidden", 0): 5}
+
+
+# -- topics -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("timestamp", [-1, 0])
+@pytest.mark.parametrize("topic", ["hidden", "missing"])
+async def test_offsets_of_a_topic_that_one_may_not_describe_are_not_told(
+    home: Home, user: User, topic: str, timestamp: int
+) -> None:
+    for name in ("t", "hidden"):
+        await user.create_topic(name)
+        await user.produce(name, b"v")
+    client, _ = await under(home, (DESCRIBE, TOPIC, topic))
+    request = offsets_at(topic, timestamp)
+    request.topics += offsets_at("t", timestamp).topics
+    first, last = (await client.send(request, 10)).topics
+
+    assert (first.name, first.partitions[0].error_code) == ("t", 0)
+    [refused] = last.partitions
+    assert (last.name, refused.error_code, refused.offset) == (topic, TOPIC_DENIED, -1)
+
+
+async def test_ends_of_epochs_are_told_to_brokers_and_to_those_who_may_describe_the_topic(
+    home: Home, user: User
+) -> None:
+    await user.create_topic("t")
+    partition = epochs.OffsetForLeaderPartition(partition=0, current_leader_epoch=-1, leader_epoch=0)
+    topics = [epochs.OffsetForLeaderTopic(topic="t", partitions=[partition])]
+    request = epochs.OffsetForLeaderEpochRequest(replica_id=-2, topics=topics)
+    hides = (DESCRIBE, TOPIC, "t")
+
+    async def error(*denied: Denied) -> int:
+        client, _ = await under(home, *denied)
+        return int((await client.send(request, 4)).topics[0].partitions[0].error_code)
+
+    assert await error(hides, (CLUSTER_ACTION, CLUSTER, ON_CLUSTER)) == TOPIC_DENIED
+    assert await error(hides) == 0
+    assert await error((CLUSTER_ACTION, CLUSTER, ON_CLUSTER)) == 0
+
+
+@pytest.mark.parametrize("topic", ["kept", "missing"])
+async def test_records_that_one_may_not_delete_stay(home: Home, user: User, topic: str) -> None:
+    await user.create_topic("kept")
+    await user.produce("kept", b"v")
+    client, _ = await under(home, (DELETE, TOPIC, topic))
+    partition = deleting.DeleteRecordsPartition(partition_index=0, offset=1)
+    asked = [deleting.DeleteRecordsTopic(name=topic, partitions=[partition])]
+    [refused] = (await client.send(deleting.DeleteRecordsRequest(topics=asked, timeout_ms=100), 2)).topics
+
+    assert (refused.partitions[0].error_code, refused.partitions[0].low_watermark) == (TOPIC_DENIED, -1)
+    assert await user.values("kept") == [b"v"]
+
+
+@pytest.mark.parametrize(
+    ("topic", "error"),
+    [
+        ("hidden", TOPIC_DENIED),
+        ("missing", TOPIC_DENIED),
+        ("not a name", int(ErrorCode.INVALID_TOPIC_EXCEPTION)),
+    ],
+)
+async def test_producers_of_a_topic_that_one_may_not_read_are_not_told(
+    home: Home, user: User, topic: str, error: int
+) -> None:
+    await user.create_topic("hidden")
+    client, _ = await under(home, (READ, TOPIC, topic))
+    asked = [producers.TopicRequest(name=topic, partition_indexes=[0])]
+    answer = await client.send(producers.DescribeProducersRequest(topics=asked), 0)
+    [refused] = answer.topics[0].partitions
+    assert (refused.error_code, refused.active_producers) == (error, [])
+
+
+# -- transactions -------------------------------------------------------------------------------------------
+
+
+async def test_a_transaction_is_described_without_topics_that_one_may_not_describe(
+    home: Home, user: User
+) -> None:
+    producer = await Producer.of(user)
+    for topic in ("t", "hidden"):
+        await user.create_topic(topic)
+        await producer.write(topic, b"v")
+
+    client, _ = await under(home, (DESCRIBE, TOPIC, "hidden"))
+    assert [topic.topic for topic in (await described(client)).topics] == ["t"]
+
+
+async def test_a_transaction_that_one_may_not_describe_looks_like_one_that_is_missing(
+    home: Home, user: User
+) -> None:
+    await Producer.of(user)
+
+    async def error(client: User, name: str) -> tuple[int, str]:
+        answer = await client.send(DescribeTransactionsRequest(transactional_ids=[name]), 0)
+        [state] = answer.transaction_states
+        return state.error_code, state.transaction_state
+
+    client, _ = await under(home, *((DESCRIBE, TRANSACTIONAL_ID, name) for name in (ID, "missing")))
+    assert await error(client, ID) == await error(client, "missing") == (ID_DENIED, "")
+    listed: Any = await client.send(ListTransactionsRequest(state_filters=[], producer_id_filters=[]), 2)
+    assert listed.transaction_states == []
+
+
+# -- the cluster --------------------------------------------------------------------------------------------
+
+
+async def test_what_one_may_do_to_a_cluster_that_one_may_not_describe_is_nothing(
+    home: Home, user: User
+) -> None:
+    request = DescribeClusterRequest(include_cluster_authorized_operations=True)
+    client, _ = await under(home, (DESCRIBE, CLUSTER, ON_CLUSTER))
+    answer = await client.send(request, 2)
+    assert (answer.error_code, answer.cluster_authorized_operations) == (0, 0)
+    assert len(answer.brokers) == 1

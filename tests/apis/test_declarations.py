@@ -47,6 +47,8 @@ NEEDS = {
     "AlterReplicaLogDirs": "ALTER CLUSTER",
     "DescribeLogDirs": "DESCRIBE CLUSTER",
     "SaslAuthenticate": "",
+    "DescribeUserScramCredentials": "DESCRIBE CLUSTER",
+    "AlterUserScramCredentials": "ALTER CLUSTER",
     "CreatePartitions": "ALTER each TOPIC",
     "DeleteGroups": "DELETE each GROUP",
     "ElectLeaders": "ALTER CLUSTER",

@@ -46,7 +46,7 @@ def unbuilt() -> NoReturn:
 def test_a_listener_of_brokers_speaks_kafka() -> None:
     shared = Shared(VirtualClock())
     kinds = listener_kinds(
-        shared, security_protocols(shared, unbuilt), ALLOW_ALL, UNLIMITED, unbuilt, unbuilt
+        shared, security_protocols(shared, unbuilt, unbuilt), ALLOW_ALL, UNLIMITED, unbuilt, unbuilt
     )
 
     service = kinds[BROKER_LISTENER](ListenerEndpoint("CLIENTS", "127.0.0.1", 0))
@@ -57,7 +57,7 @@ def test_a_listener_of_brokers_speaks_kafka() -> None:
 def test_a_security_protocol_that_is_not_offered_is_refused() -> None:
     shared = Shared(VirtualClock())
     kinds = listener_kinds(
-        shared, security_protocols(shared, unbuilt), ALLOW_ALL, UNLIMITED, unbuilt, unbuilt
+        shared, security_protocols(shared, unbuilt, unbuilt), ALLOW_ALL, UNLIMITED, unbuilt, unbuilt
     )
     endpoint = ListenerEndpoint("SSL", "127.0.0.1", 0, security_protocol="SSL")
 
@@ -85,4 +85,6 @@ def test_each_listener_has_a_security_of_its_own() -> None:
 def test_a_node_is_not_built_with_an_authorizer_that_its_handlers_do_not_ask() -> None:
     shared = Shared(VirtualClock())
     with pytest.raises(NotImplementedError, match="handler does not ask the authorizer yet"):
-        listener_kinds(shared, security_protocols(shared, unbuilt), HidesAll(), UNLIMITED, unbuilt, unbuilt)
+        listener_kinds(
+            shared, security_protocols(shared, unbuilt, unbuilt), HidesAll(), UNLIMITED, unbuilt, unbuilt
+        )

@@ -33,9 +33,7 @@ def exchange(
             "PLAIN": OfferedMechanism(
                 lambda: PlainServer({"alice": "secret", "bob": "secret"}), max_reauth_ms
             ),
-            "SCRAM-SHA-256": OfferedMechanism(
-                lambda: ScramServer(SCRAM, find, "srv", b"decoy"), max_reauth_ms
-            ),
+            "SCRAM-SHA-256": OfferedMechanism(lambda: ScramServer(SCRAM, find, "srv"), max_reauth_ms),
         },
         before,
     )

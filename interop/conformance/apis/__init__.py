@@ -6,13 +6,16 @@ from __future__ import annotations
 ABOUT_NO_API = frozenset({"framing", "group_records"})
 
 #: Files that are a part of another one's API.
-PARTS = {"fetch_of_controllers": "fetch"}
+PARTS = {"fetch_of_controllers": "fetch", "sasl_scram": "sasl_authenticate"}
 
 FILES = (
     "framing",
     "api_versions",
     "sasl_handshake",
     "sasl_authenticate",
+    "sasl_scram",
+    "alter_user_scram_credentials",
+    "describe_user_scram_credentials",
     "metadata",
     "describe_cluster",
     "describe_quorum",

@@ -12,6 +12,7 @@ from pykafka_broker.apis.alter_client_quotas import alter_client_quotas
 from pykafka_broker.apis.alter_configs import alter_configs
 from pykafka_broker.apis.alter_partition_reassignments import alter_partition_reassignments
 from pykafka_broker.apis.alter_replica_log_dirs import alter_replica_log_dirs
+from pykafka_broker.apis.alter_user_scram_credentials import alter_user_scram_credentials
 from pykafka_broker.apis.api import Api
 from pykafka_broker.apis.api_versions import api_versions
 from pykafka_broker.apis.consumer_group_describe import consumer_group_describe
@@ -30,6 +31,7 @@ from pykafka_broker.apis.describe_producers import describe_producers
 from pykafka_broker.apis.describe_quorum import describe_quorum
 from pykafka_broker.apis.describe_topic_partitions import describe_topic_partitions
 from pykafka_broker.apis.describe_transactions import describe_transactions
+from pykafka_broker.apis.describe_user_scram_credentials import describe_user_scram_credentials
 from pykafka_broker.apis.elect_leaders import elect_leaders
 from pykafka_broker.apis.end_txn import end_txn
 from pykafka_broker.apis.fetch import fetch
@@ -100,6 +102,8 @@ APIS: tuple[Api[NodePorts], ...] = (
     offset_delete,
     describe_client_quotas,
     alter_client_quotas,
+    describe_user_scram_credentials,
+    alter_user_scram_credentials,
     describe_quorum,
     update_features,
     describe_cluster,

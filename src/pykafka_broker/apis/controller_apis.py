@@ -11,6 +11,7 @@ from pykafka_broker.apis.alter_client_quotas import alter_client_quotas
 from pykafka_broker.apis.alter_configs import alter_configs_on_controller
 from pykafka_broker.apis.alter_partition import alter_partition
 from pykafka_broker.apis.alter_partition_reassignments import alter_partition_reassignments
+from pykafka_broker.apis.alter_user_scram_credentials import alter_user_scram_credentials
 from pykafka_broker.apis.api import Api
 from pykafka_broker.apis.api_versions import api_versions
 from pykafka_broker.apis.assign_replicas_to_dirs import assign_replicas_to_dirs
@@ -51,6 +52,7 @@ FORWARDED: tuple[Api[ControllerPorts], ...] = (
     alter_partition_reassignments,
     list_partition_reassignments,
     alter_client_quotas,
+    alter_user_scram_credentials,
     describe_quorum,
     update_features,
     unregister_broker,
@@ -73,6 +75,7 @@ CONTROLLER_APIS: tuple[Api[ControllerPorts], ...] = (
     alter_partition_reassignments,
     list_partition_reassignments,
     alter_client_quotas,
+    alter_user_scram_credentials,
     vote,
     begin_quorum_epoch,
     end_quorum_epoch,

@@ -29,8 +29,6 @@ NOT_YET_SERVED = {
         "RenewDelegationToken",
         "ExpireDelegationToken",
         "DescribeDelegationToken",
-        "DescribeUserScramCredentials",
-        "AlterUserScramCredentials",
     ),
     "client telemetry": ("GetTelemetrySubscriptions", "PushTelemetry"),
 }

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.network.authentication import Anonymous, Authentication
 from pykafka_broker.network.endpoint import ListenerEndpoint
@@ -32,16 +33,18 @@ class ListenerSecurity(NamedTuple):
 SecurityProtocol = Callable[[ListenerEndpoint], ListenerSecurity]
 
 
-def security_protocols(shared: Shared, config: Callable[[], BrokerConfig]) -> Mapping[str, SecurityProtocol]:
+def security_protocols(
+    shared: Shared, config: Callable[[], BrokerConfig], image: Callable[[], ClusterImage]
+) -> Mapping[str, SecurityProtocol]:
     """All protocols that are offered, by their names in `listener.security.protocol.map`; `config` is the
-    configuration in force.
+    configuration in force, `image` the newest committed metadata.
     """
 
     def sasl_plaintext(endpoint: ListenerEndpoint) -> ListenerSecurity:
         # Most nodes have no such listener, and do not pay for its mechanisms.
         from pykafka_broker.broker.sasl_offer import sasl_of_listener
 
-        return ListenerSecurity(Plaintext(), sasl_of_listener(config(), endpoint.name, shared))
+        return ListenerSecurity(Plaintext(), sasl_of_listener(config(), endpoint.name, shared, image))
 
     return {
         "PLAINTEXT": lambda endpoint: ListenerSecurity(Plaintext(), Anonymous()),

@@ -129,7 +129,7 @@ async def build_shared(f: Foundation, undo: AsyncExitStack) -> SharedServer:
     ports = HandlerPorts()
     kinds = listener_kinds(
         listeners.shared,
-        security_protocols(listeners.shared, lambda: f.config),
+        security_protocols(listeners.shared, lambda: f.config, lambda: quorum.publisher.image),
         authorizer,
         quotas,
         lambda: ports.broker,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Mapping
+from secrets import randbits
 
 from pykafka_broker.broker.start_reserve import RESERVE_FILE
 from pykafka_broker.cluster.features import METADATA_VERSION_NAMES, bootstrap_records
 from pykafka_broker.cluster.image import METADATA_VERSION, CorruptMetadataError
 from pykafka_broker.cluster.initial_features import initial_levels
+from pykafka_broker.cluster.initial_scram import scram_records
 from pykafka_broker.cluster.records import encode_record
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.log.config import LogConfig
@@ -40,6 +42,7 @@ from pykafka_broker.raft.initial_controllers import parse_initial_controllers, w
 from pykafka_broker.raft.snapshots import BOOTSTRAP_CHECKPOINT
 from pykafka_broker.raft.storage import RaftStorage
 from pykafka_broker.raft.topic import METADATA_TOPIC_ID
+from pykafka_broker.sasl.scram_keys import RANDOM_BITS, random_text
 from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The address that is written down for a controller that no other node has to reach.
@@ -68,6 +71,8 @@ class NewCluster(NamedTuple):
     standalone: bool = False
     initial_controllers: str | None = None
     no_initial_controllers: bool = False
+    #: Those of `--add-scram`, which hold passwords.
+    scram: tuple[str, ...] = ()
 
 
 #: Without any option.
@@ -105,6 +110,7 @@ def format_directories(
         voters = None
         if new.initial_controllers is not None:
             voters = parse_initial_controllers(new.initial_controllers, config.controller_listener_names[0])
+        users = scram_records(new.scram, levels[METADATA_VERSION], new_salt)
     except ValueError as error:
         raise StorageFormatError(str(error)) from None
     is_alone = is_controller and not config.voters and voters is None and not new.no_initial_controllers
@@ -119,7 +125,7 @@ def format_directories(
         config.log_dirs,
         NewNode(
             config.node_id,
-            tuple(encode_record(record, level) for record in bootstrap_records(levels)),
+            tuple(encode_record(record, level) for record in (*bootstrap_records(levels), *users)),
             first_voter_endpoint(config) if is_alone else None,
             config.cluster_id,
             voters,
@@ -128,6 +134,11 @@ def format_directories(
         metadata_directory=config.metadata_log_dir,
         ignore_formatted=ignore_formatted,
     )
+
+
+def new_salt() -> bytes:
+    """A salt like those that Apache Kafka makes."""
+    return random_text(randbits(RANDOM_BITS)).encode()
 
 
 def first_voter_endpoint(config: BrokerConfig) -> dict[str, tuple[str, int]]:

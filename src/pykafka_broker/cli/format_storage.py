@@ -32,6 +32,7 @@ class Choices(NamedTuple):
     standalone: bool
     initial_controllers: str | None
     no_initial_controllers: bool
+    scram: tuple[str, ...]
 
     @property
     def quorums(self) -> int:
@@ -55,6 +56,14 @@ class Choices(NamedTuple):
 @click.option("-N", "--no-initial-controllers", is_flag=True, help="The quorum is there already.")
 @click.option("-r", "--release-version", metavar="VERSION", help="The release whose features are used.")
 @click.option("-f", "--feature", "features", metavar="NAME=LEVEL", multiple=True, help="One feature's level.")
+@click.option(
+    "-S",
+    "--add-scram",
+    "scram",
+    metavar="MECHANISM=[name=USER,password=PASSWORD]",
+    multiple=True,
+    help="A user who may log in with SCRAM from the first start on.",
+)
 @gathered(Choices, "choices")
 @json_option(FormattedStorage)
 def format_storage(

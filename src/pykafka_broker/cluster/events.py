@@ -8,6 +8,7 @@ and the text Kafka 4.3 sends with them; `message` is None where Kafka sends null
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Union
 
@@ -317,6 +318,43 @@ class QuotaFilter(NamedTuple):
     match: str | None = None
 
 
+# -- SCRAM credentials ------------------------------------------------------------------------------
+
+
+class ScramDeletion(NamedTuple):
+    """A credential to remove; `mechanism` may be a number that Kafka lacks."""
+
+    user: str
+    mechanism: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScramUpsertion:
+    """A credential to set. It holds secrets, so `repr` does not show them."""
+
+    user: str
+    mechanism: int
+    iterations: int
+    salt: bytes = field(repr=False)
+    salted_password: bytes = field(repr=False)
+
+
+class AlterScramCredentials(NamedTuple):
+    """Set and remove SCRAM credentials; answered with an `AlterScramCredentialsResult` for each user."""
+
+    token: int
+    deletions: tuple[ScramDeletion, ...]
+    upsertions: tuple[ScramUpsertion, ...]
+
+
+class AlterScramCredentialsResult(NamedTuple):
+    """The result of one user."""
+
+    user: str
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+
+
 # -- brokers ----------------------------------------------------------------------------------------
 
 
@@ -502,6 +540,7 @@ Event = Union[
     IncrementalAlterConfigs,
     AlterConfigs,
     AlterClientQuotas,
+    AlterScramCredentials,
     RegisterBroker,
     Heartbeat,
     ExpireSessions,

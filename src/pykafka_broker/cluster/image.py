@@ -3,8 +3,7 @@
 Every part of a node reads the `ClusterImage`: brokers, topics, configs, features. It is never changed;
 `replay` returns a new one and copies each changed table once per call, so that adding one topic to thousands
 costs a few dictionary copies and loading a whole log costs one. Every record type of metadata.version 30
-(Kafka 4.3) is carried. ACLs, SCRAM credentials and delegation tokens are kept as the records themselves: no
-part of the broker acts on them yet.
+(Kafka 4.3) is carried. ACLs, SCRAM credentials and delegation tokens are kept as the records themselves.
 
 Left out on purpose: metadata transactions (`loader.py` decides which batches an image may show), and the
 ZooKeeper migration state, which in Kafka 4 can only be "none".

@@ -19,6 +19,8 @@ from pykafka_broker.sasl.jaas import LoginModule, parse_jaas
 #: Mechanism -> the login module that Apache Kafka has for it.
 LOGIN_MODULES: Mapping[str, str] = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
 _REASONS = {
     "GSSAPI": "Kerberos needs a library of the system and a key table, which this broker does not read"

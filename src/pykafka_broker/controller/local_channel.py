@@ -18,6 +18,7 @@ from pykafka_broker.cluster.configs import refused_by_broker
 from pykafka_broker.cluster.events import (
     AlterClientQuotasResult,
     AlterConfigsResult,
+    AlterScramCredentialsResult,
     ConfigChange,
     CreatePartitionsResult,
     CreateTopicResult,
@@ -32,6 +33,8 @@ from pykafka_broker.cluster.events import (
     NewTopic,
     ProducerIdBlock,
     QuotaAlteration,
+    ScramDeletion,
+    ScramUpsertion,
     TopicPartitions,
     TopicReassignment,
     TopicResult,
@@ -196,6 +199,17 @@ class LocalControllerChannel:
         unknown = frozenset({host for host in hosts if not await is_known_host(host)})
         results: tuple[AlterClientQuotasResult, ...] = await self._ask(
             lambda token: events.AlterClientQuotas(token, asked, unknown, validate_only)
+        )
+        return results
+
+    # -- SCRAM credentials -----------------------------------------------------------------------------
+
+    async def alter_scram_credentials(
+        self, deletions: Iterable[ScramDeletion], upsertions: Iterable[ScramUpsertion]
+    ) -> tuple[AlterScramCredentialsResult, ...]:
+        removed, put = tuple(deletions), tuple(upsertions)
+        results: tuple[AlterScramCredentialsResult, ...] = await self._ask(
+            lambda token: events.AlterScramCredentials(token, removed, put)
         )
         return results
 

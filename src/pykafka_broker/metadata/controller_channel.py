@@ -21,6 +21,7 @@ from typing import Protocol
 from pykafka_broker.cluster.events import (
     AlterClientQuotasResult,
     AlterConfigsResult,
+    AlterScramCredentialsResult,
     ConfigChange,
     CreatePartitionsResult,
     CreateTopicResult,
@@ -35,6 +36,8 @@ from pykafka_broker.cluster.events import (
     NewTopic,
     ProducerIdBlock,
     QuotaAlteration,
+    ScramDeletion,
+    ScramUpsertion,
     TopicPartitions,
     TopicReassignment,
     TopicResult,
@@ -123,6 +126,12 @@ class ClusterAdministration(Protocol):
         self, alterations: Iterable[QuotaAlteration], *, validate_only: bool = False
     ) -> tuple[AlterClientQuotasResult, ...]:
         """Set and remove quotas; one result for each distinct entity."""
+        ...
+
+    async def alter_scram_credentials(
+        self, deletions: Iterable[ScramDeletion], upsertions: Iterable[ScramUpsertion]
+    ) -> tuple[AlterScramCredentialsResult, ...]:
+        """Remove and set SCRAM credentials; one result for each user, in Kafka's order."""
         ...
 
     async def update_features(

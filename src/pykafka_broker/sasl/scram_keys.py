@@ -17,6 +17,9 @@ from pykafka_broker.system.named_tuple import NamedTuple
 MIN_ITERATIONS = 4096
 MAX_ITERATIONS = 16384
 
+#: Of nonces and salts, as Apache Kafka draws them.
+RANDOM_BITS = 130
+
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -70,7 +73,7 @@ def exclusive_or(left: bytes, right: bytes) -> bytes:
 
 
 def random_text(number: int) -> str:
-    """A random number as the letters of nonces and salts; Apache Kafka takes 130 bits, and so base 36."""
+    """A random number as the letters of nonces and salts."""
     text = ""
     while number:
         number, digit = divmod(number, 36)

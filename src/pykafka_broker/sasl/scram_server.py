@@ -1,8 +1,8 @@
 """SCRAM as a server runs it: two tokens, and the password is never sent.
 
-An unknown user is led through the whole exchange, with a salt that stays the same for that name, and refused
-at its end as for a wrong password: neither time nor the course of the exchange tells who exists. Apache Kafka
-refuses an unknown user at the first token; the words are the same.
+An unknown user is refused at the first token, as by Apache Kafka, a wrong password at the second, both in the
+same words and after the same delay (`connection.failed.authentication.delay.ms`). The work of the server is
+the same in both cases, for it never hashes a password.
 
 As in Apache Kafka the channel binding is not compared, reserved extensions are ignored, and of the extensions
 only `tokenauth=true` counts: the name is then the id of a delegation token. Source: RFC 5802; Apache Kafka's
@@ -25,7 +25,6 @@ from pykafka_broker.sasl.scram_keys import (
     ScramCredential,
     ScramMechanism,
     exclusive_or,
-    random_text,
     signature,
     unescaped,
 )
@@ -45,8 +44,6 @@ _CLIENT_FINAL = re.compile(
     rf"c=(?P<channel>{_BASE64}),r=(?P<nonce>{_PRINTABLE}){_EXTENSIONS},p=(?P<proof>{_BASE64})"
 )
 
-_RANDOM_BITS = 130
-
 
 @dataclass(frozen=True, slots=True)
 class ScramEntry:
@@ -63,17 +60,14 @@ FindEntry = Callable[[str, bool], ScramEntry | None]
 class ScramServer:
     """One exchange with a peer.
 
-    `nonce` is random text, new for each exchange. `decoy_key` is a secret that the servers of a cluster share
-    for as long as they run: of it the salts of unknown users are made.
+    `nonce` is random text, new for each exchange.
     """
 
-    def __init__(self, mechanism: ScramMechanism, find: FindEntry, nonce: str, decoy_key: bytes) -> None:
+    def __init__(self, mechanism: ScramMechanism, find: FindEntry, nonce: str) -> None:
         self._mechanism = mechanism
         self._find = find
         self._server_nonce = nonce
-        self._decoy_key = decoy_key
         self._entry: ScramEntry | None = None
-        self._credential: ScramCredential | None = None
         self._nonce = ""
         #: The client's first and the server's first message, as both sign them.
         self._said = ""
@@ -92,35 +86,37 @@ class ScramServer:
             UnreadableTokenError: the proof has the wrong length.
         """
         message = token.decode("utf-8", "replace")
-        if self._credential is None:
+        if self._entry is None:
             return self._respond_to_first(message)
-        return self._respond_to_final(message, self._credential)
+        return self._respond_to_final(message, self._entry)
 
     def _respond_to_first(self, message: str) -> bytes:
         match = _CLIENT_FIRST.fullmatch(message)
         if match is None:
             raise RefusedError("Invalid SCRAM client first message format")
         user = unescaped(match["name"])
-        # Asked before it is known whether the user exists.
+        entry = self._find(user, _is_token(match["extensions"]))
+        if entry is None:
+            raise RefusedError("Invalid user credentials")
         if match["authorization_id"] not in (None, user):
             raise refused_in_public(
                 "Authentication failed: Client requested an authorization id that is different from username"
             )
-        self._entry = self._find(user, _is_token(match["extensions"]))
-        credential = self._decoy(user) if self._entry is None else self._entry.credential
+        credential = entry.credential
         if credential.iterations < MIN_ITERATIONS:
             raise RefusedError(
                 f"Iterations {credential.iterations} is less than the minimum {MIN_ITERATIONS} "
                 f"for {self._mechanism.name}"
             )
-        self._credential = credential
+        self._entry = entry
         self._nonce = match["nonce"] + self._server_nonce
         salt = base64.b64encode(credential.salt).decode()
         answer = f"r={self._nonce},s={salt},i={credential.iterations}"
         self._said = f"{match['bare']},{answer}"
         return answer.encode()
 
-    def _respond_to_final(self, message: str, credential: ScramCredential) -> bytes:
+    def _respond_to_final(self, message: str, entry: ScramEntry) -> bytes:
+        credential = entry.credential
         match = _CLIENT_FINAL.fullmatch(message)
         if match is None:
             raise RefusedError("Invalid SCRAM client final message format")
@@ -136,17 +132,10 @@ class ScramServer:
         stored_key = hashlib.new(mechanism.hash_name, client_key).digest()
         fits = hmac.compare_digest(stored_key, credential.stored_key)
         server_signature = signature(mechanism, credential.server_key, signed)
-        if not fits or self._entry is None:
+        if not fits:
             raise RefusedError("Invalid client credentials")
-        self.account = self._entry.account
+        self.account = entry.account
         return b"v=" + base64.b64encode(server_signature)
-
-    def _decoy(self, user: str) -> ScramCredential:
-        """The credential of an unknown user; its salt looks like those that Apache's tools make."""
-        mechanism = self._mechanism
-        seed = signature(mechanism, self._decoy_key, f"{mechanism.name} {user}".encode())
-        salt = random_text(int.from_bytes(seed, "big") % 2**_RANDOM_BITS).encode()
-        return ScramCredential(salt, seed, seed, MIN_ITERATIONS)
 
 
 def _is_token(extensions: str) -> bool:

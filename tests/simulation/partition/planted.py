@@ -1,4 +1,5 @@
-"""Known mistakes of leaders and followers of replicated partitions, each as a change of `replication/core`.
+"""Known mistakes of leaders and followers of replicated partitions, and of the controller that they ask for
+another ISR: each is a change of `replication/core`, or of `cluster/isr_changes.py`.
 
 The simulation has to find each of them: that it finds nothing in the core as it is means no more than that.
 """
@@ -8,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from pykafka_broker.cluster import isr_changes
+from pykafka_broker.cluster.image import PartitionRegistration
 from pykafka_broker.log.disk.checkpoints import EpochEntry
 from pykafka_broker.log.partition.leader_epochs import LeaderEpochs
 from pykafka_broker.machine.step import Start, Step
@@ -88,6 +91,24 @@ def _truncates_first(right: Any) -> object:
     return wrong
 
 
+def _takes_changes_from(*, any_leader: bool) -> Callable[[Any], object]:
+    """Whatever state of the partition a leader knows counts as the newest, and with `any_leader` whoever asks
+    counts as the leader.
+    """
+
+    def planted(right: Any) -> object:
+        def wrong(state: Any, broker_id: int, partition: PartitionRegistration, change: Any) -> ErrorCode:
+            asked = change._replace(
+                leader_epoch=partition.leader_epoch, partition_epoch=partition.partition_epoch
+            )
+            error: ErrorCode = right(state, partition.leader if any_leader else broker_id, partition, asked)
+            return error
+
+        return wrong
+
+    return planted
+
+
 PLANTED = (
     Planted(
         "a follower joins before it has reached the high watermark",
@@ -150,5 +171,21 @@ PLANTED = (
     Planted(
         "a follower truncates to its high watermark when the leader changes",
         (Wrong(following, "follow", _truncates_first),),
+    ),
+    Planted(
+        "the controller does not fence the leaders of earlier epochs",
+        (Wrong(isr_changes, "_refusal", _takes_changes_from(any_leader=True)),),
+    ),
+    Planted(
+        "the controller takes the change of a leader that does not know the one before",
+        (Wrong(isr_changes, "_refusal", _takes_changes_from(any_leader=False)),),
+    ),
+    Planted(
+        "the controller lets in fenced replicas, and those that have started again",
+        (Wrong(isr_changes, "_may_be_in_sync", lambda right: lambda *_: True),),
+    ),
+    Planted(
+        "a leader does not fence followers of other epochs",
+        (Wrong(access, "check_leader_epoch", lambda right: lambda *_: None),),
     ),
 )

@@ -15,9 +15,10 @@ from itertools import count
 from pykafka_broker.client.addresses import Address
 from pykafka_broker.cluster.controller import RULES
 from pykafka_broker.cluster.events import BrokerProbed
-from pykafka_broker.cluster.image import ClusterImage
+from pykafka_broker.cluster.image import NO_LEADER, ClusterImage
 from pykafka_broker.cluster.state import ControllerState, Decision
 from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC
+from pykafka_broker.controller.role import ControllerRole
 from pykafka_broker.protocol.java_hash import string_hash_abs
 from pykafka_broker.protocol.records.batch import iter_batches, read_records
 from pykafka_broker.replication.core.access import READ_COMMITTED, READ_UNCOMMITTED
@@ -43,6 +44,9 @@ FAULTS_MS = 40_000
 SETTLE_MS = 90_000
 #: The session time-out of a broker, and the time in which its end is seen.
 FENCED_AFTER_MS = 9_000 + 3_000
+#: The time in which a broker that is gone is fenced: perhaps after the election of another controller, which
+#: gives it a session of its own.
+GONE_MS = 2 * FENCED_AFTER_MS
 #: How often the nodes are looked at.
 LOOK_MS = 50
 MAX_EVENTS = 400_000
@@ -73,6 +77,8 @@ class Cluster:
         self._has_lost_power = False
         #: The leader of each leader epoch of each partition.
         self._leaders: dict[tuple[bytes, int, int], int] = {}
+        #: The active controller of each epoch of the metadata log.
+        self._controllers: dict[int, int] = {}
         #: The metadata as of an offset, as the first node has published it that was seen at it.
         self._images: dict[int, ClusterImage] = {}
         #: The metadata that each node was last seen to have.
@@ -83,6 +89,8 @@ class Cluster:
         self._newest_image = ClusterImage()
         #: When a machine was last down, paused, or cut off.
         self._disturbed_ms: dict[int, int] = {}
+        #: When a machine was last up.
+        self._up_ms: dict[int, int] = {}
 
     def _keys(self, number: int) -> Mapping[str, str]:
         profile = self.profile
@@ -207,14 +215,17 @@ class Cluster:
     # -- what must hold --------------------------------------------------------------------------------------
 
     def _look(self) -> None:
-        """Look at all nodes: a leader epoch has one leader, an offset of the metadata one image, those in
-        sync have what is committed, and a broker is fenced for a reason.
+        """Look at all nodes: a leader epoch has one leader and one of the metadata log one controller, an
+        offset of the metadata has one image, those in sync have what is committed, and brokers are fenced
+        when they are gone, and for no other reason.
         """
         self._note_disturbed()
+        self._check_gone()
         led: dict[TopicPartition, tuple[int, Partition]] = {}
         for number, machine in self.machines.items():
             if machine.broker is None or not machine.is_serving:
                 continue
+            self._check_controller(machine, machine.broker.node.role)
             self._check_image(machine, machine.broker.node.image)
             for partition in self._partitions(machine):
                 if not partition.is_leader:
@@ -253,6 +264,27 @@ class Cluster:
         for number, machine in self.machines.items():
             if not machine.is_serving or machine.paused_until_ms > now_ms or number in cut:
                 self._disturbed_ms[number] = now_ms
+            if machine.is_up:
+                self._up_ms[number] = now_ms
+
+    def _check_gone(self) -> None:
+        """A broker that is down is fenced, if nothing ails the others, of which one is the controller."""
+        now_ms = self.world.now_ms
+        for number, up_ms in self._up_ms.items():
+            others_ms = max(at for other, at in self._disturbed_ms.items() if other != number)
+            if now_ms - max(up_ms, others_ms) > GONE_MS:
+                broker = self._newest_image.brokers.get(number)
+                check(broker is None or broker.fenced, f"n{number} is gone since {up_ms} ms and not fenced")
+
+    def _check_controller(self, machine: Machine, role: ControllerRole | None) -> None:
+        assert role is not None
+        if role.is_active:
+            epoch = role.active._log.epoch
+            controller = self._controllers.setdefault(epoch, machine.number)
+            check(
+                controller == machine.number,
+                f"n{controller} and {machine} are active controllers in epoch {epoch}",
+            )
 
     def _is_coordinator(self, number: int, group: str) -> bool:
         """Whether a node coordinates a group by the newest metadata."""
@@ -269,12 +301,24 @@ class Cluster:
                 quiet_ms = self.world.now_ms - self._disturbed_ms.get(number, 0)
                 check(quiet_ms <= FENCED_AFTER_MS, f"n{number} is fenced, and nothing ailed it")
 
+    def _check_led_by_live(self, image: ClusterImage) -> None:
+        """No fenced broker leads, nor is it in sync with a leader."""
+        for topic in image.topics.values():
+            for index, partition in topic.partitions.items():
+                if partition.leader != NO_LEADER:
+                    fenced = [member for member in partition.isr if image.brokers[member].fenced]
+                    check(
+                        not fenced,
+                        f"{topic.name}-{index} is with {partition.isr}, of which {fenced} are fenced",
+                    )
+
     def _check_image(self, machine: Machine, image: ClusterImage) -> None:
         if self._seen_images.get(machine.number) is image:
             return
         self._seen_images[machine.number] = image
         if image.offset > self._newest_image.offset:
             self._check_fenced(self._newest_image, image)
+            self._check_led_by_live(image)
             self._newest_image = image
         first = self._images.setdefault(image.offset, image)
         if first is image:
@@ -378,7 +422,8 @@ class Cluster:
         return self.machines[self.world.random.randint(1, len(self.machines))]
 
     def _restart_later(self, machine: Machine) -> None:
-        self.world.at(self.world.random.choice((5, 500, 3000, 12_000)), machine.start)
+        down_ms = self.world.random.choice((5, 500, 3000, 12_000)) + self.profile.longer_down_ms
+        self.world.at(down_ms, machine.start)
 
     def _kill(self) -> None:
         """Not while a machine that lost its power is on its way back: a broker that was killed and comes back

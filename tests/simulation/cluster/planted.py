@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from pykafka_broker.apis import fetch_plan
 from pykafka_broker.apis.fetch_sessions import WantedPartition
 from pykafka_broker.cluster import brokers, isr_changes
-from pykafka_broker.cluster.state import ControllerState
+from pykafka_broker.cluster.state import ControllerState, Decision
+from pykafka_broker.controller.role import ControllerRole
 from pykafka_broker.coordination import coordinator_topic
 from pykafka_broker.coordination.topic_log import last_whole_batch
 from pykafka_broker.coordinator.group.classic.kind import ClassicKind
@@ -150,6 +151,18 @@ def _deposed_leaders_may_change_the_isr(right: Any) -> object:
     return refusal
 
 
+def _forgets_who_is_gone(right: Any) -> object:
+    def end_session(state: ControllerState, broker_id: int) -> Decision:
+        decision: Decision = right(state, broker_id)
+        return decision._replace(records=())
+
+    return end_session
+
+
+def _fenced_brokers_keep_what_they_lead(right: Any) -> object:
+    return lambda state, broker: right(state, broker)[-1:]
+
+
 #: A small cluster of which nothing fails.
 CALM: Mapping[str, float] = {
     "replication_factor": 3,
@@ -173,6 +186,8 @@ CALM: Mapping[str, float] = {
 KILLS = {**CALM, "kill_ms": 3000}
 #: Long enough for another leader, while clients still reach the one before.
 CUTS = {**CALM, "partition_ms": 10_000, "ahead": 1}
+#: One machine after the other is without power for so long that it must be fenced.
+ABSENCES = {**CALM, "power_ms": 5000, "longer_down_ms": 25_000}
 
 
 PLANTED = (
@@ -265,5 +280,20 @@ PLANTED = (
         "a replica that is not in sync is elected although unclean elections are off",
         (Wrong(ControllerState, "unclean_election_enabled", lambda right: lambda self, topic: True),),
         faults={**CUTS, "kill_ms": 3000},
+    ),
+    Planted(
+        "a broker whose session is over is not fenced",
+        (Wrong(brokers, "_end_session", _forgets_who_is_gone),),
+        faults=ABSENCES,
+    ),
+    Planted(
+        "a broker is fenced and leads on",
+        (Wrong(brokers, "_fence", _fenced_brokers_keep_what_they_lead),),
+        faults=KILLS,
+    ),
+    Planted(
+        "a controller goes on when another node leads the metadata log",
+        (Wrong(ControllerRole, "end", lambda right: lambda self, error: None),),
+        faults=CUTS,
     ),
 )

@@ -6,6 +6,7 @@ that.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -19,8 +20,12 @@ from pykafka_broker.coordination.topic_log import last_whole_batch
 from pykafka_broker.coordinator.group.classic.kind import ClassicKind
 from pykafka_broker.coordinator.txn import timers as transactions
 from pykafka_broker.log.partition.replica_writer import ReplicaWriter
+from pykafka_broker.log.recovery import crash_scan
+from pykafka_broker.log.recovery.found_log import FoundLog
+from pykafka_broker.log.segment.segment import Segment
 from pykafka_broker.machine.shard import Shard
 from pykafka_broker.machine.step import Start, Step
+from pykafka_broker.metadata.raft_host import RaftHost
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.raft.core import elections, progress, turn
 from pykafka_broker.replication import partition
@@ -159,8 +164,38 @@ def _forgets_who_is_gone(right: Any) -> object:
     return end_session
 
 
+def _notes_of_the_deposed_stay(right: Any) -> object:
+    def tell_leadership(self: RaftHost) -> None:
+        led = list(self._led)
+        right(self)
+        if not self._led:
+            self._led.extend(led)
+
+    return tell_leadership
+
+
 def _fenced_brokers_keep_what_they_lead(right: Any) -> object:
     return lambda state, broker: right(state, broker)[-1:]
+
+
+# -- starts after a crash -----------------------------------------------------------------------------------
+
+
+def _torn_tails_stay(right: Any) -> object:
+    def scan_segment(segment: Segment, *about: Any, **more: Any) -> int:
+        size = segment.size
+        end: int = right(segment, *about, **more)
+        segment.size = size
+        return end
+
+    return scan_segment
+
+
+def _epochs_behind_the_end_stay(right: Any) -> object:
+    def finish_epochs(self: FoundLog, log_start_offset: int, log_end_offset: int) -> None:
+        right(self, log_start_offset, sys.maxsize)
+
+    return finish_epochs
 
 
 #: A small cluster of which nothing fails.
@@ -186,6 +221,10 @@ CALM: Mapping[str, float] = {
 KILLS = {**CALM, "kill_ms": 3000}
 #: Long enough for another leader, while clients still reach the one before.
 CUTS = {**CALM, "partition_ms": 10_000, "ahead": 1}
+#: Long enough for another controller, while the one before does not know of it.
+PAUSES = {**CALM, "pause_ms": 4000}
+#: One machine after the other loses what it has not synced.
+POWER_CUTS = {**CALM, "power_ms": 3000, "ahead": 1, "delay_ms": 30}
 #: One machine after the other is without power for so long that it must be fenced.
 ABSENCES = {**CALM, "power_ms": 5000, "longer_down_ms": 25_000}
 
@@ -295,5 +334,20 @@ PLANTED = (
         "a controller goes on when another node leads the metadata log",
         (Wrong(ControllerRole, "end", lambda right: lambda self, error: None),),
         faults=CUTS,
+    ),
+    Planted(
+        "a controller that was deposed goes by what it has appended and nobody has committed",
+        (Wrong(RaftHost, "_tell_leadership", _notes_of_the_deposed_stay),),
+        faults=PAUSES,
+    ),
+    Planted(
+        "a torn tail is not truncated after a power cut",
+        (Wrong(crash_scan, "scan_segment", _torn_tails_stay),),
+        faults=POWER_CUTS,
+    ),
+    Planted(
+        "the leader epochs of records that are lost are not truncated after a power cut",
+        (Wrong(FoundLog, "finish_epochs", _epochs_behind_the_end_stay),),
+        faults=POWER_CUTS,
     ),
 )

@@ -13,6 +13,10 @@ from pykafka_broker.protocol.messages import delete_records as deleting
 from pykafka_broker.protocol.messages import describe_producers as producers
 from pykafka_broker.protocol.messages import offset_delete as forgetting
 from pykafka_broker.protocol.messages import offset_for_leader_epoch as epochs
+from pykafka_broker.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+)
 from pykafka_broker.protocol.messages.delete_groups import DeleteGroupsRequest
 from pykafka_broker.protocol.messages.describe_cluster import DescribeClusterRequest
 from pykafka_broker.protocol.messages.describe_groups import DescribeGroupsRequest
@@ -20,13 +24,19 @@ from pykafka_broker.protocol.messages.describe_transactions import DescribeTrans
 from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorRequest
 from pykafka_broker.protocol.messages.list_groups import ListGroupsRequest
 from pykafka_broker.protocol.messages.list_transactions import ListTransactionsRequest
+from pykafka_broker.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from pykafka_broker.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from pykafka_broker.testing.home import Home
 from pykafka_broker.testing.user import User
-from tests.apis.asking import offsets_at, only_member
+from tests.apis.asking import committing_of, coordinated, offsets_at, offsets_of, only_member
 from tests.apis.transacting import ID, Producer, described
 
-READ, DELETE, DESCRIBE = AclOperation.READ, AclOperation.DELETE, AclOperation.DESCRIBE
-CLUSTER_ACTION = AclOperation.CLUSTER_ACTION
+READ, WRITE, DELETE = AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE
+DESCRIBE, CLUSTER_ACTION = AclOperation.DESCRIBE, AclOperation.CLUSTER_ACTION
 TOPIC, GROUP, CLUSTER = AclResourceType.TOPIC, AclResourceType.GROUP, AclResourceType.CLUSTER
 TRANSACTIONAL_ID = AclResourceType.TRANSACTIONAL_ID
 TOPIC_DENIED = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -164,6 +174,56 @@ async def test_offsets_of_topics_that_one_may_not_read_stay(home: Home, user: Us
     assert await user.committed("g") == {("hidden", 0): 5}
 
 
+@pytest.mark.parametrize("version", [9, 10])
+async def test_an_offset_of_a_topic_that_one_may_not_read_is_not_committed(
+    home: Home, user: User, version: int
+) -> None:
+    ids = {name: await user.create_topic(name) for name in ("t", "hidden")}
+    await coordinated(user)
+    client, _ = await under(home, (READ, TOPIC, "hidden"))
+    named = ids if version >= 10 else {name: name for name in ids}
+    request = committing_of("g", named["hidden"], 5)
+    request.topics += committing_of("g", named["t"], 5).topics
+    answer = await client.send(request, version)
+
+    errors = [topic.partitions[0].error_code for topic in answer.topics]
+    assert errors == [TOPIC_DENIED, 0]
+    assert await user.committed("g") == {("t", 0): 5}
+
+
+@pytest.mark.parametrize("version", [1, 7, 9, 10])
+async def test_committed_offsets_of_what_one_may_not_describe_are_not_told(
+    home: Home, user: User, version: int
+) -> None:
+    ids = {name: await user.create_topic(name) for name in ("t", "hidden")}
+    named: dict[str, Any] = ids if version >= 10 else {name: name for name in ids}
+    for name in ids:
+        await user.commit("g", name, 5)
+
+    async def fetched(client: User, *names: str) -> tuple[int, list[tuple[int, int]]]:
+        """The error of the group, and the offset and the error of each topic."""
+        asked = offsets_of("g", *((named[name], [0]) for name in names))
+        if version < 8:
+            topics = [
+                OffsetFetchRequestTopic(name=topic.name, partition_indexes=[0]) for topic in group.topics
+            ]
+            asked = OffsetFetchRequest(group_id="g", topics=topics)
+        answer = await client.send(asked, version)
+        group = answer.groups[0] if version >= 8 else answer
+        found = [(p.committed_offset, p.error_code) for topic in group.topics for p in topic.partitions]
+        return group.error_code, found
+
+    client, _ = await under(home, (DESCRIBE, TOPIC, "hidden"))
+    assert await fetched(client, "hidden", "t") == (0, [(5, 0), (-1, TOPIC_DENIED)])
+    if version >= 8:
+        everything = offsets_of("g")
+        assert len((await client.send(everything, version)).groups[0].topics) == 1
+
+    client, _ = await under(home, (DESCRIBE, GROUP, "g"))
+    error, partitions = await fetched(client, "t")
+    assert [error, *partitions] == ([GROUP_DENIED] if version > 1 else [0, (-1, GROUP_DENIED)])
+
+
 # -- topics -------------------------------------------------------------------------------------------------
 
 
@@ -264,6 +324,54 @@ async def test_a_transaction_that_one_may_not_describe_looks_like_one_that_is_mi
     assert await error(client, ID) == await error(client, "missing") == (ID_DENIED, "")
     listed: Any = await client.send(ListTransactionsRequest(state_filters=[], producer_id_filters=[]), 2)
     assert listed.transaction_states == []
+
+
+async def test_a_topic_that_one_may_not_write_to_keeps_all_others_out_of_the_transaction(
+    home: Home, user: User
+) -> None:
+    producer = await Producer.of(user, old=True)
+    for topic in ("t", "hidden"):
+        await user.create_topic(topic)
+    request = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=ID,
+        v3_and_below_producer_id=producer.id,
+        v3_and_below_producer_epoch=producer.epoch,
+        v3_and_below_topics=[AddPartitionsToTxnTopic(name=name, partitions=[0]) for name in ("t", "hidden")],
+    )
+
+    async def errors(*denied: Denied) -> list[int]:
+        client, _ = await under(home, *denied)
+        answer = await client.send(request, 3)
+        results = answer.results_by_topic_v3_and_below
+        return [result.results_by_partition[0].partition_error_code for result in results]
+
+    not_attempted = int(ErrorCode.OPERATION_NOT_ATTEMPTED)
+    assert await errors((WRITE, TOPIC, "hidden")) == [not_attempted, TOPIC_DENIED]
+    assert await errors((WRITE, TRANSACTIONAL_ID, ID)) == [ID_DENIED, ID_DENIED]
+    assert (await described(user)).transaction_state == "Empty"
+    assert await errors() == [0, 0]
+
+
+async def test_offsets_of_a_topic_that_one_may_not_read_do_not_go_with_a_transaction(
+    home: Home, user: User
+) -> None:
+    for topic in ("t", "hidden"):
+        await user.create_topic(topic)
+    await coordinated(user)
+    producer = await Producer.of(user)
+    client, _ = await under(home, (READ, TOPIC, "hidden"))
+    partition = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=5, committed_metadata="")
+    request = TxnOffsetCommitRequest(
+        transactional_id=ID,
+        group_id="g",
+        producer_id=producer.id,
+        producer_epoch=producer.epoch,
+        topics=[TxnOffsetCommitRequestTopic(name=name, partitions=[partition]) for name in ("hidden", "t")],
+    )
+    answer = await client.send(request, 5)
+
+    errors = {topic.name: topic.partitions[0].error_code for topic in answer.topics}
+    assert errors == {"hidden": TOPIC_DENIED, "t": 0}
 
 
 # -- the cluster --------------------------------------------------------------------------------------------

@@ -9,10 +9,11 @@ here the answer is as empty as the question.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Set
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.authorization import denied_topics, denied_transactional_ids
 from pykafka_broker.apis.needs import on_cluster, on_topics, on_transactional_ids
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.transactional import NEW_CLIENT, OLD_CLIENT, known_error
@@ -62,8 +63,8 @@ def failed(request: AddPartitionsToTxnRequest, error: KafkaError) -> AddPartitio
     versions="0-5",
     needs=[
         on_cluster(AclOperation.CLUSTER_ACTION, lambda request: bool(request.transactions)),
-        on_transactional_ids(AclOperation.WRITE),
-        on_topics(AclOperation.WRITE),
+        on_transactional_ids(AclOperation.WRITE).asked_by_handler(),
+        on_topics(AclOperation.WRITE).asked_by_handler(),
     ],
     error_response=failed,
 )
@@ -89,6 +90,8 @@ async def add_partitions_to_txn(
         producer_epoch=request.v3_and_below_producer_epoch,
         topics=request.v3_and_below_topics,
     )
+    if denied_transactional_ids(ctx, AclOperation.WRITE, (transaction.transactional_id,)):
+        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     return AddPartitionsToTxnResponse(
         results_by_topic_v3_and_below=_results(transaction, await _added(transaction, ctx))
     )
@@ -103,7 +106,14 @@ def _added(
         for topic in transaction.topics
         for partition in topic.partitions
     ]
-    refused = {each: error for each in partitions if (error := _refusal(each, ctx)) is not ErrorCode.NONE}
+    hidden: Set[str] = frozenset()
+    if ctx.version < BATCHED_VERSION:
+        # Newer versions come from brokers, which may do everything.
+        topics = (topic.name for topic in transaction.topics if topic.name not in INTERNAL_TOPICS)
+        hidden = denied_topics(ctx, AclOperation.WRITE, topics)
+    refused = {
+        each: error for each in partitions if (error := _refusal(each, hidden, ctx)) is not ErrorCode.NONE
+    }
     if refused:
         return Prompt({each: refused.get(each, ErrorCode.OPERATION_NOT_ATTEMPTED) for each in partitions})
     transactions = ctx.node.transactions
@@ -142,9 +152,11 @@ async def _of_each(
     return dict.fromkeys(partitions, known_error(await added, ctx))
 
 
-def _refusal(partition: TopicPartition, ctx: RequestContext) -> ErrorCode:
-    """Clients may not write to internal topics, and no client to partitions that do not exist."""
-    if ctx.version < BATCHED_VERSION and partition.topic in INTERNAL_TOPICS:
+def _refusal(partition: TopicPartition, hidden: Set[str], ctx: RequestContext) -> ErrorCode:
+    """Clients may not write to internal topics and to `hidden` ones, and no client to partitions that do not
+    exist.
+    """
+    if ctx.version < BATCHED_VERSION and (partition.topic in INTERNAL_TOPICS or partition.topic in hidden):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if ctx.node.metadata.image.partition(partition.topic, partition.partition) is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

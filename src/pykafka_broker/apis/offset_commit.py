@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.authorization import denied_topics
 from pykafka_broker.apis.needs import on_group, on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.coordination.groups import refusals
@@ -38,13 +39,21 @@ _NO_PARTITIONS: Mapping[int, object] = MappingProxyType({})
 @handles(
     OffsetCommitRequest,
     versions="2-10",
-    needs=[on_group(AclOperation.READ), on_topics(AclOperation.READ)],
+    needs=[on_group(AclOperation.READ), on_topics(AclOperation.READ).asked_by_handler()],
 )
 def offset_commit(request: OffsetCommitRequest, ctx: RequestContext) -> Any:
-    """Offsets of unknown partitions are refused one by one; the coordinator decides on the rest together."""
+    """Offsets of topics that the client may not read, and of unknown partitions, are refused one by one; the
+    coordinator decides on the rest together.
+    """
     refused: Refused = {}
     commits = []
+    hidden = denied_topics(ctx, AclOperation.READ, (_name_of(topic, ctx) for topic in request.topics))
     for topic in request.topics:
+        if hidden and _name_of(topic, ctx) in hidden:
+            for partition in topic.partitions:
+                error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                _add(refused, topic.name, topic.topic_id, partition.partition_index, error)
+            continue
         commit = _known_partitions(topic, refused, ctx)
         if commit.partitions:
             commits.append(commit)
@@ -96,6 +105,14 @@ def _response(results: CommitResult, refused: Refused) -> OffsetCommitResponse:
         for partition, error in partitions:
             _add(refused, name, topic_id, partition, error)
     return OffsetCommitResponse(topics=list(refused.values()))
+
+
+def _name_of(topic: OffsetCommitRequestTopic, ctx: RequestContext) -> str:
+    """Its name, also where the request has its id; "" for an id that no topic has, which all may know."""
+    if ctx.version < TOPIC_ID_VERSION:
+        return topic.name
+    described = ctx.node.metadata.image.topic_by_id(topic.topic_id)
+    return "" if described is None else described.name
 
 
 def _known_partitions(

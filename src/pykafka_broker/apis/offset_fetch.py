@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.authorization import denied_groups, denied_topics
 from pykafka_broker.apis.needs import on_groups, on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.coordination.groups import refusals
@@ -21,6 +22,7 @@ from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartition,
@@ -42,21 +44,39 @@ NOTHING_COMMITTED = -1
 @handles(
     OffsetFetchRequest,
     versions="1-10",
-    needs=[on_groups(AclOperation.DESCRIBE), on_topics(AclOperation.DESCRIBE)],
+    needs=[
+        on_groups(AclOperation.DESCRIBE).asked_by_handler(),
+        on_topics(AclOperation.DESCRIBE).asked_by_handler(),
+    ],
 )
 async def offset_fetch(request: OffsetFetchRequest, ctx: RequestContext) -> OffsetFetchResponse:
     """One answer for each group asked, each with its own error."""
     if ctx.version < SEVERAL_GROUPS_VERSION:
         return await _one_group(request, ctx)
     answers = []
+    hidden_groups = denied_groups(ctx, AclOperation.DESCRIBE, (group.group_id for group in request.groups))
     for group in request.groups:
-        asked, unknown = _asked(group, ctx)
-        result = await _fetch(group, asked, request, ctx)
-        topics = [] if result.error else [*_topics(result, group.topics is None, ctx), *unknown]
+        asked, refused = _asked(group, ctx)
+        if group.group_id in hidden_groups:
+            result = FetchResult(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        else:
+            result = _visible(await _fetch(group, asked, request, ctx), asked, ctx)
+        topics = [] if result.error else [*_topics(result, group.topics is None, ctx), *refused]
         answers.append(
             OffsetFetchResponseGroup(group_id=group.group_id, topics=topics, error_code=int(result.error))
         )
     return OffsetFetchResponse(groups=answers)
+
+
+def _visible(
+    result: FetchResult, asked: tuple[TopicPartitions, ...] | None, ctx: RequestContext
+) -> FetchResult:
+    """Where all offsets of a group were asked for: without topics that the client may not describe."""
+    if asked is not None or not result.topics:
+        return result
+    names = (name for name, _, _ in result.topics)
+    hidden = denied_topics(ctx, AclOperation.DESCRIBE, names, is_attempt=False)
+    return result._replace(topics=tuple(each for each in result.topics if each[0] not in hidden))
 
 
 async def _fetch(
@@ -77,31 +97,49 @@ async def _fetch(
 def _asked(
     group: OffsetFetchRequestGroup, ctx: RequestContext
 ) -> tuple[tuple[TopicPartitions, ...] | None, list[OffsetFetchResponseTopics]]:
-    """The topics to ask the coordinator for, and the answers for unknown topic ids."""
+    """The topics to ask the coordinator for, and the answers for unknown topic ids, and for topics that the
+    client may not describe.
+    """
     if group.topics is None:
         return None, []
-    asked, unknown = [], []
+    asked, unknown, refused = [], [], []
+    hidden = denied_topics(ctx, AclOperation.DESCRIBE, (_name_of(topic, ctx) for topic in group.topics))
     for topic in group.topics:
         name, topic_id = topic.name, topic.topic_id
         if ctx.version >= TOPIC_ID_VERSION:
             described = ctx.node.metadata.image.topic_by_id(topic_id)
             if described is None:
-                unknown.append(_unknown_id(topic_id, topic.partition_indexes))
+                unknown.append(_refused("", topic_id, topic.partition_indexes, ErrorCode.UNKNOWN_TOPIC_ID))
                 continue
             name = described.name
+        if name in hidden:
+            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            refused.append(_refused(topic.name, topic_id, topic.partition_indexes, error))
+            continue
         asked.append(TopicPartitions(name, tuple(topic.partition_indexes), topic_id))
-    return tuple(asked), unknown
+    return tuple(asked), [*unknown, *refused]
 
 
-def _unknown_id(topic_id: bytes, partitions: list[int]) -> OffsetFetchResponseTopics:
+def _name_of(topic: OffsetFetchRequestTopics, ctx: RequestContext) -> str:
+    """Its name, also where the request has its id; "" for an id that no topic has, which all may know."""
+    if ctx.version < TOPIC_ID_VERSION:
+        return topic.name
+    described = ctx.node.metadata.image.topic_by_id(topic.topic_id)
+    return "" if described is None else described.name
+
+
+def _refused(
+    name: str, topic_id: bytes, partitions: list[int], error: ErrorCode
+) -> OffsetFetchResponseTopics:
     return OffsetFetchResponseTopics(
+        name=name,
         topic_id=topic_id,
         partitions=[
             OffsetFetchResponsePartitions(
                 partition_index=partition,
                 committed_offset=NOTHING_COMMITTED,
                 metadata="",
-                error_code=int(ErrorCode.UNKNOWN_TOPIC_ID),
+                error_code=int(error),
             )
             for partition in partitions
         ],
@@ -142,8 +180,13 @@ async def _one_group(request: OffsetFetchRequest, ctx: RequestContext) -> Offset
         if request.topics is None
         else tuple(TopicPartitions(topic.name, tuple(topic.partition_indexes)) for topic in request.topics)
     )
+    hidden = denied_topics(ctx, AclOperation.DESCRIBE, (topic.topic for topic in asked or ()))
+    shown = None if asked is None else tuple(topic for topic in asked if topic.topic not in hidden)
     group = OffsetFetchRequestGroup(group_id=request.group_id, topics=None)
-    result = await _fetch(group, asked, request, ctx)
+    if denied_groups(ctx, AclOperation.DESCRIBE, (request.group_id,)):
+        result = FetchResult(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    else:
+        result = _visible(await _fetch(group, shown, request, ctx), shown, ctx)
     topics: list[tuple[str, list[FetchedOffset]]]
     if result.error and ctx.version < TOP_LEVEL_ERROR_VERSION:
         # v1 has no place for a group's error but in each partition.
@@ -153,6 +196,13 @@ async def _one_group(request: OffsetFetchRequest, ctx: RequestContext) -> Offset
         ]
     else:
         topics = [(name, list(offsets)) for name, _, offsets in result.topics]
+        if not result.error:
+            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            topics += [
+                (topic.topic, [FetchedOffset(partition, error=error) for partition in topic.partitions])
+                for topic in asked or ()
+                if topic.topic in hidden
+            ]
     return OffsetFetchResponse(
         error_code=int(result.error),
         topics=[

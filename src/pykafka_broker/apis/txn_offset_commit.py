@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.authorization import denied_topics
 from pykafka_broker.apis.needs import on_group, on_topics, on_transactional_id
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.verification import participation
@@ -55,14 +56,24 @@ def failed(request: TxnOffsetCommitRequest, error: KafkaError) -> TxnOffsetCommi
     needs=[
         on_transactional_id(AclOperation.WRITE),
         on_group(AclOperation.READ),
-        on_topics(AclOperation.READ),
+        on_topics(AclOperation.READ).asked_by_handler(),
     ],
     error_response=failed,
 )
 async def txn_offset_commit(request: TxnOffsetCommitRequest, ctx: RequestContext) -> TxnOffsetCommitResponse:
-    """Offsets of unknown partitions are refused one by one; the coordinators decide on the rest together."""
+    """Offsets of topics that the client may not read, and of unknown partitions, are refused one by one; the
+    coordinators decide on the rest together.
+    """
     answers: Answers = {}
-    commits = [commit for topic in request.topics if (commit := _known(topic, answers, ctx)).partitions]
+    commits = []
+    hidden = denied_topics(ctx, AclOperation.READ, (topic.name for topic in request.topics))
+    for topic in request.topics:
+        if topic.name in hidden:
+            for partition in topic.partitions:
+                error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                _add(answers, topic.name, partition.partition_index, error)
+        elif (commit := _known(topic, answers, ctx)).partitions:
+            commits.append(commit)
     if commits:
         try:
             guard = await _guard(request, ctx)
@@ -70,11 +81,11 @@ async def txn_offset_commit(request: TxnOffsetCommitRequest, ctx: RequestContext
             _refuse(answers, commits, error.code)
         else:
             for name, _, partitions in await _committed(request, tuple(commits), guard, ctx):
-                for partition, error_code in partitions:
-                    _add(answers, name, partition, error_code)
+                for index, error_code in partitions:
+                    _add(answers, name, index, error_code)
     if ctx.version < FIRST_VERSION_WITH_LOAD_IN_PROGRESS:
-        for topic in answers.values():
-            for answer in topic.partitions:
+        for answered in answers.values():
+            for answer in answered.partitions:
                 if answer.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
                     answer.error_code = int(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return TxnOffsetCommitResponse(topics=list(answers.values()))

@@ -204,9 +204,7 @@ async def test_committed_offsets_of_what_one_may_not_describe_are_not_told(
         """The error of the group, and the offset and the error of each topic."""
         asked = offsets_of("g", *((named[name], [0]) for name in names))
         if version < 8:
-            topics = [
-                OffsetFetchRequestTopic(name=topic.name, partition_indexes=[0]) for topic in group.topics
-            ]
+            topics = [OffsetFetchRequestTopic(name=each, partition_indexes=[0]) for each in names]
             asked = OffsetFetchRequest(group_id="g", topics=topics)
         answer = await client.send(asked, version)
         group = answer.groups[0] if version >= 8 else answer

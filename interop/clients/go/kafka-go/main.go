@@ -163,6 +163,7 @@ func newReader(topic string, partition int) *kafka.Reader {
 
 func read(q protocol.Read) (any, error) {
 	found := []protocol.Record{}
+	deadline := time.Now().Add(timeout)
 	for _, partition := range q.Partitions {
 		first, last, err := watermarks(q.Topic, partition)
 		if err != nil {
@@ -176,6 +177,11 @@ func read(q protocol.Read) (any, error) {
 		}
 		for next := first; next < last; {
 			records, err := fetch(q.Topic, partition, next, q.FetchBytes)
+			if errors.Is(err, kafka.NotLeaderForPartition) && time.Now().Before(deadline) {
+				// Its client asks for the leaders every few seconds, and not when a broker says this.
+				time.Sleep(100 * time.Millisecond)
+				continue
+			}
 			if err != nil {
 				return nil, err
 			}

@@ -27,7 +27,9 @@ from interop.several_nodes import REPLICATED, SeveralNodes, in_sync
 from pykafka_broker.client.addresses import parse_address
 from pykafka_broker.client.blocking import Connection
 from pykafka_broker.protocol.errors import ProtocolError
+from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.protocol.messages import create_topics as m
+from pykafka_broker.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from pykafka_broker.protocol.messages.elect_leaders import ElectLeadersRequest
 from pykafka_broker.protocol.messages.init_producer_id import InitProducerIdRequest
 from pykafka_broker.protocol.messages.metadata import (
@@ -153,6 +155,16 @@ class Cluster:
         self.several.nodes.comes(is_so, "the first replicas do not lead")
         self.several.nodes.comes(self._is_warm, "a node hands out no producer ids")
 
+    def sweep(self) -> None:
+        """Delete the topics of conversations that were disturbed: some are about all topics that there are."""
+        topics = [
+            DeleteTopicState(name=str(topic.name), topic_id=ZERO_UUID)
+            for topic in self._ask(MetadataRequest(topics=None)).topics
+            if topic.name not in INTERNAL_TOPICS
+        ]
+        if topics:
+            self._ask(DeleteTopicsRequest(topics=topics, topic_names=[], timeout_ms=30_000))
+
     def _is_warm(self) -> bool:
         """Whether each running node has producer ids to hand out: Apache Kafka's fetches some at the first
         request.
@@ -250,7 +262,11 @@ def run_with_a_kill(
     def held_twice(part: Sequence[Case]) -> list[Result]:
         """Those that differ are held again: on a busy machine one of the nodes may be late."""
         sides = sides_of(both)
+        for cluster in both:
+            cluster.sweep()
         first = held(part, sides)
+        for cluster in both:
+            cluster.sweep()
         second = held([result.case for result in first if not is_fine(result)], salted(sides, "again"))
         for result in second:
             report(result)

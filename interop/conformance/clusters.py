@@ -156,7 +156,7 @@ class Cluster:
         self.several.nodes.comes(self._is_warm, "a node hands out no producer ids")
 
     def sweep(self) -> None:
-        """Delete the topics of conversations that were disturbed: some are about all topics that there are."""
+        """Delete what disturbed conversations have left: some are about all topics that there are."""
         topics = [
             DeleteTopicState(name=str(topic.name), topic_id=ZERO_UUID)
             for topic in self._ask(MetadataRequest(topics=None)).topics

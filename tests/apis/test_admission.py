@@ -420,6 +420,8 @@ async def test_a_listener_of_controllers_serves_what_messages_say() -> None:
         "AlterPartitionReassignments",
         "ListPartitionReassignments",
         "AlterClientQuotas",
+        "DescribeUserScramCredentials",
+        "AlterUserScramCredentials",
         "DescribeQuorum",
         "UpdateFeatures",
         "DescribeCluster",

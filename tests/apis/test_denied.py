@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pykafka_broker.apis.metadata import metadata
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, AclOperation, AclResourceType, Requester
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import delete_records as deleting
@@ -20,10 +21,15 @@ from pykafka_broker.protocol.messages.add_partitions_to_txn import (
 from pykafka_broker.protocol.messages.delete_groups import DeleteGroupsRequest
 from pykafka_broker.protocol.messages.describe_cluster import DescribeClusterRequest
 from pykafka_broker.protocol.messages.describe_groups import DescribeGroupsRequest
+from pykafka_broker.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    TopicRequest,
+)
 from pykafka_broker.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorRequest
 from pykafka_broker.protocol.messages.list_groups import ListGroupsRequest
 from pykafka_broker.protocol.messages.list_transactions import ListTransactionsRequest
+from pykafka_broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from pykafka_broker.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from pykafka_broker.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -32,11 +38,12 @@ from pykafka_broker.protocol.messages.txn_offset_commit import (
 )
 from pykafka_broker.testing.home import Home
 from pykafka_broker.testing.user import User
-from tests.apis.asking import committing_of, coordinated, offsets_at, offsets_of, only_member
+from tests.apis.asking import committing_of, coordinated, every, offsets_at, offsets_of, only_member
 from tests.apis.transacting import ID, Producer, described
 
 READ, WRITE, DELETE = AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE
-DESCRIBE, CLUSTER_ACTION = AclOperation.DESCRIBE, AclOperation.CLUSTER_ACTION
+CREATE, DESCRIBE = AclOperation.CREATE, AclOperation.DESCRIBE
+CLUSTER_ACTION = AclOperation.CLUSTER_ACTION
 TOPIC, GROUP, CLUSTER = AclResourceType.TOPIC, AclResourceType.GROUP, AclResourceType.CLUSTER
 TRANSACTIONAL_ID = AclResourceType.TRANSACTIONAL_ID
 TOPIC_DENIED = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -241,6 +248,69 @@ async def test_offsets_of_a_topic_that_one_may_not_describe_are_not_told(
     assert (first.name, first.partitions[0].error_code) == ("t", 0)
     [refused] = last.partitions
     assert (last.name, refused.error_code, refused.offset) == (topic, TOPIC_DENIED, -1)
+
+
+@pytest.mark.parametrize("version", every(metadata))
+async def test_metadata_of_a_topic_that_one_may_not_describe_is_that_of_a_missing_one(
+    home: Home, user: User, version: int
+) -> None:
+    for name in ("t", "hidden"):
+        await user.create_topic(name)
+    client, authorizer = await under(home, (DESCRIBE, TOPIC, "hidden"), (DESCRIBE, TOPIC, "missing"))
+
+    async def told(*names: str) -> list[tuple[str, int, int]]:
+        topics = [MetadataRequestTopic(name=name) for name in names]
+        answer = await client.send(MetadataRequest(topics=topics), version)
+        assert not any(any(topic.topic_id) for topic in answer.topics if topic.error_code)
+        return [(topic.name, topic.error_code, len(topic.partitions)) for topic in answer.topics]
+
+    denied = [("hidden", TOPIC_DENIED, 0), ("missing", TOPIC_DENIED, 0)]
+    assert await told("hidden", "missing", "t") == [("t", 0, 1), *denied]
+    assert "missing" not in await user.topics()
+    everything = await client.send(MetadataRequest(topics=None if version else []), version)
+    assert [topic.name for topic in everything.topics] == ["t"]
+    # All topics were asked for, and none of those that are hidden.
+    assert len(authorizer.attempts) == 2
+
+
+async def test_an_id_is_no_secret_but_the_name_of_the_topic_is(home: Home, user: User) -> None:
+    topic_id = await user.create_topic("hidden")
+    client, _ = await under(home, (DESCRIBE, TOPIC, "hidden"))
+    asked = [MetadataRequestTopic(topic_id=topic_id, name=None)]
+    [topic] = (await client.send(MetadataRequest(topics=asked), 12)).topics
+    assert (topic.error_code, topic.name, topic.topic_id) == (TOPIC_DENIED, None, topic_id)
+
+
+async def test_those_who_may_not_create_topics_do_not_create_them_by_naming_them(
+    home: Home, user: User
+) -> None:
+    async def told(*denied: Denied) -> list[tuple[str, int]]:
+        client, _ = await under(home, *denied)
+        asked = [MetadataRequestTopic(name=name) for name in ("new", "other")]
+        request = MetadataRequest(topics=asked, allow_auto_topic_creation=True)
+        return [(topic.name, topic.error_code) for topic in (await client.send(request, 12)).topics]
+
+    on_the_topic, on_the_cluster = (CREATE, TOPIC, "new"), (CREATE, CLUSTER, ON_CLUSTER)
+    assert await told(on_the_topic, on_the_cluster) == [("other", 0), ("new", TOPIC_DENIED)]
+    assert await told(on_the_topic) == [("new", 0), ("other", 0)]
+
+
+async def test_pages_of_topics_leave_out_what_one_may_not_describe(home: Home, user: User) -> None:
+    for name in ("a", "hidden", "z"):
+        await user.create_topic(name)
+    client, _ = await under(home, (DESCRIBE, TOPIC, "hidden"), (DESCRIBE, TOPIC, "missing"))
+
+    async def told(limit: int, *names: str) -> tuple[list[tuple[str, int]], str | None]:
+        topics = [TopicRequest(name=name) for name in names]
+        request = DescribeTopicPartitionsRequest(topics=topics, response_partition_limit=limit)
+        answer = await client.send(request, 0)
+        found = [(topic.name, topic.error_code) for topic in answer.topics]
+        return found, answer.next_cursor and answer.next_cursor.topic_name
+
+    assert await told(10) == ([("a", 0), ("z", 0)], None)
+    assert await told(1) == ([("a", 0)], "z")
+    denied = [("hidden", TOPIC_DENIED), ("missing", TOPIC_DENIED)]
+    assert await told(10, "a", "hidden", "missing", "z") == ([("a", 0), ("z", 0), *denied], None)
 
 
 async def test_ends_of_epochs_are_told_to_brokers_and_to_those_who_may_describe_the_topic(

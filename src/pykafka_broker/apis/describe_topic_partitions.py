@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.authorization import denied_topics
 from pykafka_broker.apis.needs import on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.topology import NO_TOPIC_ID, LeaderViews, topic_operations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 @handles(
     DescribeTopicPartitionsRequest,
     versions="0",
-    needs=[on_topics(AclOperation.DESCRIBE)],
+    needs=[on_topics(AclOperation.DESCRIBE).asked_by_handler()],
 )
 def describe_topic_partitions(
     request: DescribeTopicPartitionsRequest, ctx: RequestContext
@@ -50,7 +51,13 @@ def describe_topic_partitions(
         1, min(ctx.node.configs.current["max.request.partition.size.limit"], request.response_partition_limit)
     )
     response = DescribeTopicPartitionsResponse(throttle_time_ms=0, topics=[])
+    hidden = denied_topics(ctx, AclOperation.DESCRIBE, names, is_attempt=bool(request.topics))
+    refused = []
     for name in names:
+        if name in hidden:
+            if request.topics:
+                refused.append(_refused(name))
+            continue
         if left == 0:
             response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break
@@ -66,7 +73,19 @@ def describe_topic_partitions(
             response.next_cursor = Cursor(topic_name=name, partition_index=end)
             break
         left -= max(0, end - start)
+    response.topics += refused
     return response
+
+
+def _refused(name: str) -> DescribeTopicPartitionsResponseTopic:
+    """A topic that the client may not describe, whether there is one or not."""
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        name=name,
+        topic_id=NO_TOPIC_ID,
+        is_internal=False,
+        partitions=[],
+    )
 
 
 def _described(

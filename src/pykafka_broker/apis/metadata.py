@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.authorization import denied_topics, may_on_cluster
 from pykafka_broker.apis.needs import on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import OPERATIONS_NOT_ASKED, AclOperation
 from pykafka_broker.apis.topology import (
@@ -46,15 +47,19 @@ TOPIC_ID_LOOKUP_VERSION = 12
     MetadataRequest,
     versions="0-13",
     needs=[
-        on_topics(AclOperation.DESCRIBE),
-        on_topics(AclOperation.CREATE) | partly_on_cluster(AclOperation.CREATE),
+        on_topics(AclOperation.DESCRIBE).asked_by_handler(),
+        on_topics(AclOperation.CREATE).asked_by_handler()
+        | partly_on_cluster(AclOperation.CREATE).asked_by_handler(),
     ],
 )
 def metadata(request: MetadataRequest, ctx: RequestContext) -> Any:
     """Answer at once, or as a coroutine when topics have to be created first."""
     asked = request.topics
     if asked is None or (ctx.version == 0 and not asked):
-        return _response([_described(t, ctx) for t in ctx.node.metadata.image.topics.values()], request, ctx)
+        topics = ctx.node.metadata.image.topics
+        hidden = denied_topics(ctx, AclOperation.DESCRIBE, topics, is_attempt=False)
+        shown = [_described(topic, ctx) for name, topic in topics.items() if name not in hidden]
+        return _response(shown, [], request, ctx)
     by_id = any(any(topic.topic_id) for topic in asked)
     if (by_id and ctx.version < TOPIC_ID_LOOKUP_VERSION) or (
         not by_id and any(topic.name is None for topic in asked)
@@ -64,24 +69,45 @@ def metadata(request: MetadataRequest, ctx: RequestContext) -> Any:
         # One id makes it a look-up by id: topics that are only named beside it are not answered. Unknown ids
         # come first, as in Kafka; names that are unknown come last.
         ids = dict.fromkeys(topic.topic_id for topic in asked if any(topic.topic_id))
-        by_ids = [_by_id(topic_id, ctx) for topic_id in ids]
-        return _response(sorted(by_ids, key=lambda topic: topic.error_code == 0), request, ctx)
+        named = {topic_id: topic.name for topic_id in ids if (topic := _of_id(topic_id, ctx)) is not None}
+        hidden = denied_topics(ctx, AclOperation.DESCRIBE, named.values())
+        denied = [topic_id for topic_id in ids if named.get(topic_id) in hidden]
+        by_ids = [_by_id(topic_id, ctx) for topic_id in ids if topic_id not in denied]
+        # Ids are no secret, names are.
+        refused = [_unknown(ErrorCode.TOPIC_AUTHORIZATION_FAILED, None, topic_id) for topic_id in denied]
+        return _response(sorted(by_ids, key=lambda topic: topic.error_code == 0), refused, request, ctx)
     names = list(dict.fromkeys(topic.name for topic in asked if topic.name is not None))
+    hidden = denied_topics(ctx, AclOperation.DESCRIBE, names)
+    refused = [_refused(name) for name in names if name in hidden]
+    names = [name for name in names if name not in hidden]
     missing = [name for name in names if name not in ctx.node.metadata.image.topics]
     if (
         missing
         and request.allow_auto_topic_creation
         and ctx.node.configs.current["auto.create.topics.enable"]
     ):
-        return _after_creation(missing, names, request, ctx)
-    return _response(_by_names(names, ctx), request, ctx)
+        if not may_on_cluster(ctx, AclOperation.CREATE, is_attempt=False):
+            kept = denied_topics(ctx, AclOperation.CREATE, missing)
+            denied_names = [name for name in missing if name in kept]
+            refused = [
+                *(_unknown(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, NO_TOPIC_ID) for name in denied_names),
+                *refused,
+            ]
+            missing = [name for name in missing if name not in kept]
+            names = [name for name in names if name not in kept]
+        return _after_creation(missing, names, refused, request, ctx)
+    return _response(_by_names(names, ctx), refused, request, ctx)
 
 
 async def _after_creation(
-    missing: list[str], names: list[str], request: MetadataRequest, ctx: RequestContext
+    missing: list[str],
+    names: list[str],
+    refused: list[MetadataResponseTopic],
+    request: MetadataRequest,
+    ctx: RequestContext,
 ) -> MetadataResponse:
     await ctx.node.topic_creation.create_missing(missing)
-    return _response(_by_names(names, ctx), request, ctx)
+    return _response(_by_names(names, ctx), refused, request, ctx)
 
 
 def _by_names(names: list[str], ctx: RequestContext) -> list[MetadataResponseTopic]:
@@ -97,8 +123,23 @@ def _by_name(name: str, ctx: RequestContext) -> MetadataResponseTopic:
     return _unknown(error, name, NO_TOPIC_ID)
 
 
+def _refused(name: str) -> MetadataResponseTopic:
+    """A topic that the client may not describe, whether there is one or not."""
+    return MetadataResponseTopic(
+        error_code=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        name=name,
+        topic_id=NO_TOPIC_ID,
+        is_internal=False,
+        partitions=[],
+    )
+
+
+def _of_id(topic_id: bytes, ctx: RequestContext) -> TopicImage | None:
+    return ctx.node.metadata.image.topic_by_id(topic_id)
+
+
 def _by_id(topic_id: bytes, ctx: RequestContext) -> MetadataResponseTopic:
-    topic = ctx.node.metadata.image.topic_by_id(topic_id)
+    topic = _of_id(topic_id, ctx)
     if topic is not None:
         return _described(topic, ctx)
     return _unknown(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id)
@@ -147,8 +188,12 @@ def _described(topic: TopicImage, ctx: RequestContext) -> MetadataResponseTopic:
 
 
 def _response(
-    topics: list[MetadataResponseTopic], request: MetadataRequest, ctx: RequestContext
+    topics: list[MetadataResponseTopic],
+    refused: list[MetadataResponseTopic],
+    request: MetadataRequest,
+    ctx: RequestContext,
 ) -> MetadataResponse:
+    """The answer; last stand the topics that the client may not see, or may not create."""
     if request.include_topic_authorized_operations:
         for topic in topics:
             # The operations allowed on a name do not depend on whether there is such a topic.
@@ -164,7 +209,7 @@ def _response(
         ],
         cluster_id=ctx.node.metadata.image.cluster_id,
         controller_id=ctx.node.metadata.random_alive_broker_id(),
-        topics=topics,
+        topics=[*topics, *refused],
         cluster_authorized_operations=cluster_operations(ctx) if asked else OPERATIONS_NOT_ASKED,
         error_code=0,
     )

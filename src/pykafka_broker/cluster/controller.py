@@ -3,7 +3,7 @@
 `transition` is pure. It decides on the newest state, committed or not, and its `Step` holds the state with
 the records already replayed, as if they lay at the log's end; a shell that fails to append them keeps the old
 state. Each concern has its rules in a file: topics, elections, reassignments, isr_changes, configs,
-client_quotas, scram_credentials, brokers, directories, producer_ids, feature_control.
+client_quotas, scram_credentials, acls, brokers, directories, producer_ids, feature_control.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pykafka_broker.cluster import (
+    acls,
     brokers,
     client_quotas,
     configs,
@@ -51,6 +52,8 @@ RULES: dict[type, Callable[[ControllerState, Any], Decision]] = {
     events.IncrementalAlterConfigs: configs.incremental_alter_configs,
     events.AlterConfigs: configs.alter_configs,
     events.AlterClientQuotas: client_quotas.alter_client_quotas,
+    events.CreateAcls: acls.create_acls,
+    events.DeleteAcls: acls.delete_acls,
     events.AlterScramCredentials: scram_credentials.alter_scram_credentials,
     events.RegisterBroker: brokers.register_broker,
     events.Heartbeat: brokers.heartbeat,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Union
 
+from pykafka_broker.authorization.index import Acl
 from pykafka_broker.cluster.image import (
     FeatureRange,
     LeaderRecoveryState,
@@ -355,6 +356,53 @@ class AlterScramCredentialsResult(NamedTuple):
     message: str | None = None
 
 
+# -- ACLs -------------------------------------------------------------------------------------------
+
+
+class CreateAcls(NamedTuple):
+    """Create ACLs; answered with an `AclResult` for each. `ids` are those they get, one for each of them."""
+
+    token: int
+    acls: tuple[Acl, ...]
+    ids: tuple[bytes, ...]
+
+
+class AclResult(NamedTuple):
+    """The result of one ACL."""
+
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+
+
+class AclFilter(NamedTuple):
+    """Which ACLs are meant; None is every name, principal or host. The numbers are those of
+    `protocol/acls.py`, or such as Kafka lacks.
+    """
+
+    resource_type: int
+    name: str | None
+    pattern_type: int
+    principal: str | None
+    host: str | None
+    operation: int
+    permission: int
+
+
+class DeleteAcls(NamedTuple):
+    """Delete the ACLs that the filters find; answered with a `DeleteAclsResult` for each filter."""
+
+    token: int
+    filters: tuple[AclFilter, ...]
+
+
+class DeleteAclsResult(NamedTuple):
+    """The result of one filter: the ACLs it found, or an error."""
+
+    acls: tuple[Acl, ...] = ()
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+
+
 # -- brokers ----------------------------------------------------------------------------------------
 
 
@@ -541,6 +589,8 @@ Event = Union[
     AlterConfigs,
     AlterClientQuotas,
     AlterScramCredentials,
+    CreateAcls,
+    DeleteAcls,
     RegisterBroker,
     Heartbeat,
     ExpireSessions,

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from typing import Any, Optional
 
+from pykafka_broker.authorization.index import Acl
 from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -160,6 +161,8 @@ class ClusterImage(NamedTuple):
     next_producer_id: int = 0
     controllers: Mapping[int, ControllerRegistration] = {}
     acls: Mapping[bytes, m.AccessControlEntryRecord] = {}
+    #: The same ACLs without their ids.
+    acl_ids: Mapping[Acl, bytes] = {}
     scram_credentials: Mapping[tuple[str, int], m.UserScramCredentialRecord] = {}
     client_quotas: Mapping[QuotaEntity, Mapping[str, float]] = {}
     delegation_tokens: Mapping[str, m.DelegationTokenRecord] = {}
@@ -411,11 +414,22 @@ class ImageBuilder:
     # -- security, quotas: carried, acted on elsewhere ----------------------------------------------
 
     def _put_acl(self, record: m.AccessControlEntryRecord, _offset: int) -> None:
+        replaced = self._peek("acls").get(record.id)
+        if replaced is not None:
+            self._forget_acl(replaced)
         self._table("acls")[record.id] = record
+        self._table("acl_ids")[acl_of(record)] = record.id
 
     def _remove_acl(self, record: m.RemoveAccessControlEntryRecord, _offset: int) -> None:
-        if self._table("acls").pop(record.id, None) is None:
+        removed = self._table("acls").pop(record.id, None)
+        if removed is None:
             raise CorruptMetadataError(f"no ACL has the id {record.id.hex()}")
+        self._forget_acl(removed)
+
+    def _forget_acl(self, record: m.AccessControlEntryRecord) -> None:
+        acl = acl_of(record)
+        if self._peek("acl_ids").get(acl) == record.id:
+            del self._table("acl_ids")[acl]
 
     def _put_scram(self, record: m.UserScramCredentialRecord, _offset: int) -> None:
         self._table("scram_credentials")[record.name, record.mechanism] = record
@@ -470,6 +484,19 @@ def changed(partition: PartitionRegistration, record: m.PartitionChangeRecord) -
     if record.leader_recovery_state != -1:
         changes["leader_recovery_state"] = record.leader_recovery_state
     return partition._replace(**changes)
+
+
+def acl_of(record: m.AccessControlEntryRecord) -> Acl:
+    """The ACL that a record has created."""
+    return Acl(
+        record.resource_type,
+        record.resource_name,
+        record.pattern_type,
+        record.principal,
+        record.host,
+        record.operation,
+        record.permission_type,
+    )
 
 
 def _endpoints(end_points: Iterable[Any]) -> dict[str, RegisteredEndpoint]:

@@ -12,16 +12,20 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from pykafka_broker.authorization.index import Acl
 from pykafka_broker.cluster import events
 from pykafka_broker.cluster.client_quotas import IP
 from pykafka_broker.cluster.configs import refused_by_broker
 from pykafka_broker.cluster.events import (
+    AclFilter,
+    AclResult,
     AlterClientQuotasResult,
     AlterConfigsResult,
     AlterScramCredentialsResult,
     ConfigChange,
     CreatePartitionsResult,
     CreateTopicResult,
+    DeleteAclsResult,
     DeleteTopicResult,
     DirectoryAssignment,
     FeatureUpdate,
@@ -211,6 +215,19 @@ class LocalControllerChannel:
         results: tuple[AlterScramCredentialsResult, ...] = await self._ask(
             lambda token: events.AlterScramCredentials(token, removed, put)
         )
+        return results
+
+    # -- ACLs ------------------------------------------------------------------------------------------
+
+    async def create_acls(self, acls: Iterable[Acl]) -> tuple[AclResult, ...]:
+        asked = tuple(acls)
+        ids = tuple(random_uuid() for _ in asked)
+        results: tuple[AclResult, ...] = await self._ask(lambda token: events.CreateAcls(token, asked, ids))
+        return results
+
+    async def delete_acls(self, filters: Iterable[AclFilter]) -> tuple[DeleteAclsResult, ...]:
+        asked = tuple(filters)
+        results: tuple[DeleteAclsResult, ...] = await self._ask(lambda token: events.DeleteAcls(token, asked))
         return results
 
     # -- brokers ---------------------------------------------------------------------------------------

@@ -18,13 +18,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
+from pykafka_broker.authorization.index import Acl
 from pykafka_broker.cluster.events import (
+    AclFilter,
+    AclResult,
     AlterClientQuotasResult,
     AlterConfigsResult,
     AlterScramCredentialsResult,
     ConfigChange,
     CreatePartitionsResult,
     CreateTopicResult,
+    DeleteAclsResult,
     DeleteTopicResult,
     DirectoryAssignment,
     FeatureUpdate,
@@ -126,6 +130,14 @@ class ClusterAdministration(Protocol):
         self, alterations: Iterable[QuotaAlteration], *, validate_only: bool = False
     ) -> tuple[AlterClientQuotasResult, ...]:
         """Set and remove quotas; one result for each distinct entity."""
+        ...
+
+    async def create_acls(self, acls: Iterable[Acl]) -> tuple[AclResult, ...]:
+        """Create ACLs; one result for each, in that order."""
+        ...
+
+    async def delete_acls(self, filters: Iterable[AclFilter]) -> tuple[DeleteAclsResult, ...]:
+        """Delete what the filters find; one result for each filter, in that order."""
         ...
 
     async def alter_scram_credentials(

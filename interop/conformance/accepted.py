@@ -15,6 +15,7 @@ from interop.conformance.conversation import Case
 from pykafka_broker.apis.api import CONTROLLER_LISTENER
 from pykafka_broker.apis.controller_apis import CONTROLLER_APIS
 from pykafka_broker.apis.not_yet_served import NOT_YET_SERVED
+from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS
 from pykafka_broker.log.partition.validation import MAX_RECORD_ERRORS, MAX_RECORDS_LOOKED_AT
 from pykafka_broker.protocol.fields import schema_of
 from pykafka_broker.protocol.messages import API_NAMES, request_type
@@ -449,6 +450,20 @@ OF_SEVERAL_NODES: tuple[Accepted, ...] = (
         {"3 DescribeTopicPartitions v*.topics.0.partitions.0.eligible_leader_replicas.*": MISSING},
         "A partition that is moved onto fewer nodes than min.insync.replicas says has brokers that were in "
         "sync and are no replicas any more. Apache Kafka still calls them eligible, and never elects one.",
+    ),
+    Accepted(
+        "a moved coordinator forgets groups without members and offsets",
+        "*/*",
+        {"[12] ListGroups v*.groups.*": MISSING},
+        "A group of a simple consumer, whose offsets went with their topics, is listed by Apache Kafka until "
+        "its coordinator removes what is expired, also where another broker has become its coordinator.",
+        apache='*"protocol_type": ""*',
+    ),
+    Accepted(
+        "logs of coordinators differ in size",
+        "describe_log_dirs/*",
+        {f"1 DescribeLogDirs v*.topics.{name}.partitions.*.partition_size": "*" for name in INTERNAL_TOPICS},
+        "They hold what was written for all conversations before, some of which a kill has disturbed.",
     ),
     Accepted(
         "new partitions are placed at random",

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.apis.topology import alive_brokers
 from pykafka_broker.cluster.image import ResourceType
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.list_config_resources import (
@@ -61,5 +60,7 @@ def _names(kind: ResourceType, ctx: RequestContext) -> Iterable[str]:
     if kind is ResourceType.TOPIC:
         return image.topics
     if kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
-        return [str(broker.broker_id) for broker, _, _ in alive_brokers(ctx)]
+        # Those that are fenced too, as in Apache Kafka.
+        metadata = ctx.node.metadata
+        return [str(each) for each in sorted(image.brokers) if metadata.advertised(each, ctx.connection)]
     return [name for resource_type, name in image.configs if resource_type == kind]

@@ -26,6 +26,8 @@ Tree = Any
 CLOCK_TOLERANCE_MS = 60_000
 LONGEST_RUN_MS = 3_600_000
 
+VERY_LONG_WAIT_MS = 10_000_000
+
 #: Ids that mean "none" are no ids.
 NO_IDS = (bytes(16), "", None, -1, 0)
 
@@ -156,6 +158,16 @@ def not_negative(names: Names, kind: str, value: int) -> Any:
     return f"<{kind}>" if value >= 0 else value
 
 
+def a_wait(names: Names, kind: str, value: int) -> Any:
+    if value >= VERY_LONG_WAIT_MS:
+        return f"<{kind} of {value / 1_000:.1e} s>"
+    return f"<{kind} of {round(value / 1_000)} s>" if value else value
+
+
+def a_long_wait(names: Names, kind: str, value: int) -> Any:
+    return f"<{kind} of {round(value / 10_000) * 10} s>" if value else value
+
+
 def some_text(names: Names, kind: str, value: str) -> Any:
     return f"<{kind}>" if value else value
 
@@ -201,6 +213,16 @@ TIME = Kind("now", "the broker's clock", "that it is a time in this run", now)
 METADATA_OFFSET = Kind(
     "metadata offset", "grows with every change of the cluster", "that it is not negative", not_negative
 )
+WAIT = Kind(
+    "wait",
+    "the window of a quota grows from its first request on",
+    "its length to the second, which is a byte of the quotas in these conversations; two digits of a wait of "
+    "many hours",
+    a_wait,
+)
+LONG_WAIT = Kind(
+    "long wait", "tokens come back while a request is under way", "its length to ten seconds", a_long_wait
+)
 DOCUMENTATION = Kind(
     "documentation", "told by each broker in words of its own", "that there is some, or none", some_text
 )
@@ -230,6 +252,11 @@ VOLATILE: dict[str, Kind] = {
     "cluster_id": CLUSTER_ID,
     "replica_directory_id": DIRECTORY_ID,
     "port": PORT,
+    "ProduceResponse.throttle_time_ms": WAIT,
+    "FetchResponse.throttle_time_ms": WAIT,
+    "CreateTopicsResponse.throttle_time_ms": LONG_WAIT,
+    "CreatePartitionsResponse.throttle_time_ms": LONG_WAIT,
+    "DeleteTopicsResponse.throttle_time_ms": LONG_WAIT,
     "MetadataResponse.controller_id": NODE,
     "DescribeClusterResponse.controller_id": NODE,
     "DescribeQuorumResponsePartitionData.leader_id": ACTIVE_CONTROLLER,

@@ -17,7 +17,6 @@ from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, AclOperation, AclRes
 from pykafka_broker.apis.ports.quotas import UNLIMITED, Quota
 from pykafka_broker.network.authentication import ANONYMOUS
 from pykafka_broker.network.dispatch import Dispatch
-from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.fetch import (
     FetchableTopicResponse,
@@ -27,7 +26,7 @@ from pykafka_broker.protocol.messages.fetch import (
 )
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from pykafka_broker.protocol.messages.produce import ProduceRequest, ProduceResponse
-from tests.support.serving import FETCH, HEARTBEAT, VERSIONS, Doors, Served, produce_of
+from tests.support.serving import FETCH, HEARTBEAT, Doors, Served, produce_of
 
 Allowed = tuple[AclOperation, AclResourceType, str]
 
@@ -257,7 +256,7 @@ async def test_the_bytes_of_a_request_that_writes_count_with_its_answer() -> Non
 
     client.send(produce_of(b"x" * 100))
 
-    request_bytes = len(encode(produce_of(b"x" * 100), VERSIONS[ProduceRequest]))
+    request_bytes = len(client.peer.request(produce_of(b"x" * 100))) - 4
     assert recorded_before == []
     assert quotas.recorded == [(Quota.PRODUCE, ANONYMOUS, request_bytes), (Quota.REQUEST, ANONYMOUS, 7)]
     assert client.answers() == [(1, ProduceResponse(responses=[], throttle_time_ms=300))]

@@ -30,7 +30,7 @@ from pykafka_broker.testing.home import Home
 from pykafka_broker.testing.user import User
 
 OVER = int(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
-OVER_QUOTA = (OVER, ErrorCode.THROTTLING_QUOTA_EXCEEDED.message)
+OVER_QUOTA = (OVER, None)
 DONE = (0, None)
 THROTTLE_MS = 700
 #: The last version of each API that does not know THROTTLING_QUOTA_EXCEEDED, and the first that does.

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.protocol.compile import encode
+from pykafka_broker.client.frames import request_frame
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import fetch as fetching
 from pykafka_broker.protocol.messages import produce as producing
@@ -34,11 +34,11 @@ async def app(home: Home, user: User) -> AsyncIterator[User]:
         yield app
 
 
-async def write(client: User, size: int) -> tuple[int, int]:
+async def write(client: User, size: int, client_id: str = "app") -> tuple[int, int]:
     """Write a record; the bytes of the request and the throttle time of its answer."""
     request = producing_to("t", batch(b"x" * size))
     answer: producing.ProduceResponse = await client.send(request, 12)
-    return len(encode(request, 12)), answer.throttle_time_ms
+    return len(request_frame(request, 12, 1, client_id)) - 4, answer.throttle_time_ms
 
 
 async def test_a_producer_over_its_quota_is_told_how_long_to_wait(user: User, app: User) -> None:
@@ -196,7 +196,7 @@ async def test_the_length_of_the_window_is_configured(home: Home) -> None:
     async with home.running() as user:
         await user.create_topic("t")
         await set_quotas(user, {"client_id": "test-client"}, producer_byte_rate=1_000.0)
-        size, throttle_ms = await write(user, 30_000)
+        size, throttle_ms = await write(user, 30_000, "test-client")
         assert throttle_ms == size - 20_000
 
 

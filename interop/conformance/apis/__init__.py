@@ -6,7 +6,11 @@ from __future__ import annotations
 ABOUT_NO_API = frozenset({"framing", "group_records"})
 
 #: Files that are a part of another one's API.
-PARTS = {"fetch_of_controllers": "fetch", "sasl_scram": "sasl_authenticate"}
+PARTS = {
+    "fetch_of_controllers": "fetch",
+    "quotas_in_force": "alter_client_quotas",
+    "sasl_scram": "sasl_authenticate",
+}
 
 FILES = (
     "framing",
@@ -35,6 +39,7 @@ FILES = (
     "list_config_resources",
     "alter_client_quotas",
     "describe_client_quotas",
+    "quotas_in_force",
     "describe_log_dirs",
     "alter_replica_log_dirs",
     "find_coordinator",

@@ -21,7 +21,12 @@ from pykafka_broker.apis.ports.quotas import UNLIMITED, Quota, Quotas
 from pykafka_broker.protocol.compile import encoded_size
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.fetch import FetchRequest
+from pykafka_broker.protocol.messages.headers import request_header_version
 from pykafka_broker.protocol.messages.produce import ProduceRequest
+
+#: API key, version, correlation id and the length of the client id; newer headers end with a count of tags.
+HEADER_BYTES = 10
+FLEXIBLE_HEADER_VERSION = 2
 
 
 def admitted(
@@ -82,7 +87,7 @@ def _within_quota(handle: Handler[Any], quota: Quota, quotas: Quotas, *, mutes: 
         use = _Use(quotas, ctx, mutes=mutes)
         if quota is Quota.PRODUCE and isinstance(request, ProduceRequest):
             # Now: the records lie in the receive buffer, which the handler gives back.
-            use.written_bytes = encoded_size(request, ctx.version)
+            use.written_bytes = _header_size(ctx) + encoded_size(request, ctx.version)
             use.is_time_exempt = request.acks == 0
         started_ns = quotas.processing_ns()
         try:
@@ -132,6 +137,12 @@ def _timed(awaitable: Awaitable[Any], use: _Use) -> Generator[Any, Any, Any]:
             thrown = None
         except BaseException as error:
             thrown = error
+
+
+def _header_size(ctx: Context[Any]) -> int:
+    """The bytes of the request's header, without tags that Kafka does not know."""
+    size = HEADER_BYTES + len((ctx.client_id or "").encode())
+    return size + 1 if request_header_version(ctx.api_key, ctx.version) >= FLEXIBLE_HEADER_VERSION else size
 
 
 class _Use:

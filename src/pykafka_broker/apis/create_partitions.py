@@ -73,7 +73,7 @@ async def create_partitions(
         validate_only=request.validate_only,
     )
     over = ErrorCode.THROTTLING_QUOTA_EXCEEDED
-    answered += tuple(CreatePartitionsResult(topic.name, over, over.message) for topic in counted.refused)
+    answered += tuple(CreatePartitionsResult(topic.name, over) for topic in counted.refused)
     twice = walked((name for name, times in given.items() if times > 1), string_hash)
     order = dict.fromkeys((*twice, *walked(given, string_hash)))
     place = {name: number for number, name in enumerate(order)}

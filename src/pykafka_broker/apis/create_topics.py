@@ -69,7 +69,7 @@ async def create_topics(request: CreateTopicsRequest, ctx: AdministrationContext
         validate_only=request.validate_only,
     )
     over = ErrorCode.THROTTLING_QUOTA_EXCEEDED
-    results += tuple(CreateTopicResult(topic.name, over, over.message) for topic in counted.refused)
+    results += tuple(CreateTopicResult(topic.name, over) for topic in counted.refused)
     asked = {topic.name: topic for topic in request.topics}
     return CreateTopicsResponse(
         throttle_time_ms=counted.throttle_time_ms,

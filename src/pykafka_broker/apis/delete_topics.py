@@ -71,7 +71,7 @@ async def delete_topics(request: DeleteTopicsRequest, ctx: AdministrationContext
     counted = count_mutations(_mutations(wanted, ctx), ctx, strict_since=FIRST_VERSION_WITH_QUOTA_ERRORS)
     results = await ctx.node.controller.delete_topics(counted.admitted, timeout_ms=request.timeout_ms)
     over = ErrorCode.THROTTLING_QUOTA_EXCEEDED
-    results += tuple(DeleteTopicResult(*topic, over, over.message) for topic in counted.refused)
+    results += tuple(DeleteTopicResult(*_in_full(topic, ctx), over) for topic in counted.refused)
     return DeleteTopicsResponse(
         throttle_time_ms=counted.throttle_time_ms,
         responses=[
@@ -84,6 +84,14 @@ async def delete_topics(request: DeleteTopicsRequest, ctx: AdministrationContext
             for result in results
         ],
     )
+
+
+def _in_full(wanted: Wanted, ctx: AdministrationContext) -> Wanted:
+    """The name and the id of a topic that there is."""
+    image = ctx.node.metadata.image
+    name, topic_id = wanted
+    topic = image.topic_by_id(topic_id) if name is None else image.topics.get(name)
+    return wanted if topic is None else (topic.name, topic.topic_id)
 
 
 def _mutations(wanted: list[Wanted], ctx: AdministrationContext) -> Iterator[tuple[Wanted, int]]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class Quota(Enum):
     """The quota that a request counts to. But for EXEMPT, each counts to REQUEST too."""
 
-    #: Bytes of requests that write, without their headers.
+    #: Bytes of requests that write.
     PRODUCE = "producer_byte_rate"
     #: Bytes of answers to consumers.
     FETCH = "consumer_byte_rate"

@@ -46,6 +46,9 @@ EXAMPLES: dict[str, str] = {
     "consume": "consume kept --until 1",
     "configs describe": "configs describe --topic kept --all",
     "configs alter": "configs alter --topic kept --set retention.ms=5000",
+    "quotas describe": "quotas describe",
+    "quotas set": "quotas set --user kept request_percentage=90",
+    "quotas remove": "quotas remove --user kept producer_byte_rate",
     "features describe": "features describe",
     "features upgrade": "features upgrade transaction.version=2",
     "features downgrade": "features downgrade transaction.version=1 --dry-run",
@@ -113,6 +116,7 @@ def filled(broker: str) -> None:
         "produce kept first --header h=x",
         "consume kept --group readers --until end",
         "consume kept --group leavers --until end",
+        "quotas set --user kept request_percentage=90",
     ):
         assert run_command(*command.split(), "--bootstrap-server", broker).status == 0
 

@@ -37,6 +37,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "produce": ("produce", "produce", "Write records to a topic."),
     "consume": ("consume", "consume", "Read records from a topic."),
     "configs": ("configs", "configs", "Describe and alter dynamic configurations."),
+    "quotas": ("quotas", "quotas", "Describe, set and remove quotas of clients."),
     "features": ("features", "features", "Describe, upgrade and downgrade the levels of features."),
     "quorum": ("quorum", "quorum", "Describe the quorum of controllers."),
     "brokers": ("brokers", "brokers", "List brokers and their disks, and have one forgotten."),

@@ -101,7 +101,7 @@ def test_an_api_is_served_at_the_complete_range_of_its_message(api: Api) -> None
 
 #: Files of `apis/` that are no API.
 SHARED = {
-    *("admission", "api", "authorization"),
+    *("acls", "admission", "api", "authorization"),
     *("broker_loggers", "broker_part_of_configs", "consumer_groups", "context"),
     *("controller_apis", "forwarding"),
     *("controller_mutations", "leader_hints", "needs"),

@@ -17,11 +17,14 @@ from pykafka_broker.apis.api import Api
 from pykafka_broker.apis.api_versions import api_versions
 from pykafka_broker.apis.consumer_group_describe import consumer_group_describe
 from pykafka_broker.apis.consumer_group_heartbeat import consumer_group_heartbeat
+from pykafka_broker.apis.create_acls import create_acls
 from pykafka_broker.apis.create_partitions import create_partitions
 from pykafka_broker.apis.create_topics import create_topics
+from pykafka_broker.apis.delete_acls import delete_acls
 from pykafka_broker.apis.delete_groups import delete_groups
 from pykafka_broker.apis.delete_records import delete_records
 from pykafka_broker.apis.delete_topics import delete_topics
+from pykafka_broker.apis.describe_acls import describe_acls
 from pykafka_broker.apis.describe_client_quotas import describe_client_quotas
 from pykafka_broker.apis.describe_cluster import describe_cluster
 from pykafka_broker.apis.describe_configs import describe_configs
@@ -88,6 +91,9 @@ APIS: tuple[Api[NodePorts], ...] = (
     end_txn,
     write_txn_markers,
     txn_offset_commit,
+    describe_acls,
+    create_acls,
+    delete_acls,
     describe_configs,
     alter_configs,
     alter_replica_log_dirs,

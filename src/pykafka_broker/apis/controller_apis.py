@@ -19,9 +19,12 @@ from pykafka_broker.apis.begin_quorum_epoch import begin_quorum_epoch
 from pykafka_broker.apis.broker_heartbeat import broker_heartbeat
 from pykafka_broker.apis.broker_registration import broker_registration
 from pykafka_broker.apis.controller_registration import controller_registration
+from pykafka_broker.apis.create_acls import create_acls
 from pykafka_broker.apis.create_partitions import create_partitions
 from pykafka_broker.apis.create_topics import create_topics
+from pykafka_broker.apis.delete_acls import delete_acls
 from pykafka_broker.apis.delete_topics import delete_topics
+from pykafka_broker.apis.describe_acls import describe_acls
 from pykafka_broker.apis.describe_cluster import describe_controllers
 from pykafka_broker.apis.describe_configs import describe_configs
 from pykafka_broker.apis.describe_quorum import describe_quorum
@@ -45,6 +48,8 @@ from pykafka_broker.apis.vote import vote
 FORWARDED: tuple[Api[ControllerPorts], ...] = (
     create_topics,
     delete_topics,
+    create_acls,
+    delete_acls,
     alter_configs_on_controller,
     create_partitions,
     elect_leaders,
@@ -66,6 +71,9 @@ CONTROLLER_APIS: tuple[Api[ControllerPorts], ...] = (
     api_versions,
     create_topics,
     delete_topics,
+    describe_acls,
+    create_acls,
+    delete_acls,
     describe_configs,
     alter_configs_on_controller,
     sasl_authenticate,

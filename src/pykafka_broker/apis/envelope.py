@@ -82,6 +82,9 @@ async def _answer(api: Api[ControllerPorts], request: object, ctx: Context[Contr
     try:
         answer = admitted(api, ctx.node.authorizer, ctx.node.quotas, mutes=False)(request, ctx)
         return await answer if iscoroutine(answer) else answer
+    except ProtocolError as error:
+        # The client's fault: the broker that has passed it on keeps its connection.
+        raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
     except KafkaError as error:
         if api.error_response is None:
             raise

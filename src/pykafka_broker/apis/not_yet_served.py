@@ -22,9 +22,6 @@ NOT_YET_SERVED = {
     ),
     "streams groups": ("StreamsGroupHeartbeat", "StreamsGroupDescribe"),
     "security": (
-        "DescribeAcls",
-        "CreateAcls",
-        "DeleteAcls",
         "CreateDelegationToken",
         "RenewDelegationToken",
         "ExpireDelegationToken",

@@ -32,7 +32,6 @@ READ_AS_ATTRIBUTES = {
     "process.roles",
     "sasl.enabled.mechanisms",
     "sasl.jaas.config",
-    "sasl.mechanism.inter.broker.protocol",
     "sasl.server.max.receive.size",
     "security.inter.broker.protocol",
 }

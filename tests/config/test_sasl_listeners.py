@@ -6,7 +6,7 @@ import pytest
 
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.config.keys import ConfigError
-from pykafka_broker.config.sasl_listeners import sasl_settings
+from pykafka_broker.config.sasl_listeners import node_user, sasl_settings
 from pykafka_broker.config.sources import load_config
 
 LOGIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="s3cret";'
@@ -75,18 +75,46 @@ def test_what_cannot_be_served_is_refused_at_the_start(changes: dict[str, str | 
     assert "s3cret" not in str(raised.value)
 
 
-def test_nodes_do_not_authenticate_to_each_other_yet() -> None:
-    quorum = {
-        "process_roles": "broker,controller",
-        "node_id": "1",
-        "controller_listener_names": "CONTROLLER",
-        "controller_quorum_voters": "1@127.0.0.1:9093,2@127.0.0.2:9093",
-        "inter_broker_listener_name": "CLIENTS",
-        "sasl_mechanism_inter_broker_protocol": "PLAIN",
-        "listeners": "CLIENTS://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093",
-    }
-    with pytest.raises(ConfigError, match="nodes cannot authenticate to each other yet"):
-        config(**quorum)
+NODE = LOGIN.replace("user_", 'username="node" password="s3cret" user_')
+QUORUM: dict[str, str | None] = {
+    "process_roles": "broker,controller",
+    "node_id": "1",
+    "controller_listener_names": "CONTROLLER",
+    "controller_quorum_voters": "1@127.0.0.1:9093,2@127.0.0.2:9093",
+    "inter_broker_listener_name": "CLIENTS",
+    "sasl_mechanism_inter_broker_protocol": "PLAIN",
+    "listeners": "CLIENTS://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093",
+    "listener_name_clients_plain_sasl_jaas_config": NODE,
+}
+
+
+def test_the_login_of_a_listener_names_the_user_of_the_node() -> None:
+    assert node_user(config(**QUORUM), "CLIENTS", "PLAIN") == ("node", "s3cret")
+
+
+@pytest.mark.parametrize(
+    ("changes", "refusal"),
+    [
+        ({"listener_name_clients_plain_sasl_jaas_config": LOGIN}, f"{JAAS} needs username and password"),
+        (
+            {"listener_security_protocol_map": "CLIENTS:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT"},
+            "Listener CONTROLLER has no login",
+        ),
+        (
+            {
+                "listener_security_protocol_map": "CLIENTS:PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+                "process_roles": "broker",
+                "node_id": "3",
+                "listeners": "CLIENTS://127.0.0.1:9092",
+            },
+            "Listener CONTROLLER asks for the SASL mechanism GSSAPI",
+        ),
+    ],
+)
+def test_nodes_of_a_cluster_need_a_user(changes: dict[str, str | None], refusal: str) -> None:
+    with pytest.raises(ConfigError, match=refusal) as raised:
+        config(**(QUORUM | changes))
+    assert "s3cret" not in str(raised.value)
 
 
 def test_a_login_is_shown_nowhere() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 from functools import partial
+from typing import TYPE_CHECKING
 
 from pykafka_broker.broker.foundation import Foundation
+from pykafka_broker.broker.logins import inter_broker_login
 from pykafka_broker.client.addresses import Address
 from pykafka_broker.coordination.ports import OtherBrokers
 from pykafka_broker.machine.clock import Clock
@@ -15,6 +17,9 @@ from pykafka_broker.replication.broker_connections import (
     BrokerConnections,
     ConnectionSettings,
 )
+
+if TYPE_CHECKING:
+    from pykafka_broker.client.authentication import Login
 
 
 def other_brokers(f: Foundation, metadata: MetadataPublisher, undo: AsyncExitStack) -> OtherBrokers:
@@ -26,7 +31,7 @@ def _connections(f: Foundation, metadata: MetadataPublisher, undo: AsyncExitStac
     config = f.config
     connections = BrokerConnections(
         metadata,
-        partial(_connect, f.node_id, f.clock),
+        partial(_connect, f.node_id, inter_broker_login(config), f.clock),
         f.clock,
         ConnectionSettings(
             config.inter_broker_listener_name,
@@ -40,10 +45,12 @@ def _connections(f: Foundation, metadata: MetadataPublisher, undo: AsyncExitStac
     return connections
 
 
-async def _connect(node_id: int, clock: Clock, address: Address, timeout_ms: int) -> BrokerConnection:
+async def _connect(
+    node_id: int, login: Login | None, clock: Clock, address: Address, timeout_ms: int
+) -> BrokerConnection:
     # A broker without others needs no client.
     from pykafka_broker.client.aio import connect
     from pykafka_broker.client.connection import Identity
 
-    identity = Identity(str(node_id), kind="node")
+    identity = Identity(str(node_id), kind="node", login=login)
     return await connect(address, identity=identity, clock=clock, timeout_ms=timeout_ms)

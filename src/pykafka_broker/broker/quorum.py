@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pykafka_broker.broker.foundation import Foundation
+from pykafka_broker.broker.logins import controller_login
 from pykafka_broker.broker.raft_settings import peer_settings, raft_settings
 from pykafka_broker.broker.storage import (
     UNREADABLE_METADATA,
@@ -146,6 +147,7 @@ def _remote_controller(
         session_timeout_ms=config["broker.session.timeout.ms"],
         attempt_timeout_ms=config["controller.socket.timeout.ms"],
         connect_timeout_ms=config["socket.connection.setup.timeout.ms"],
+        login=controller_login(config),
     )
     connections = LeaderConnections.to(
         replica.host,

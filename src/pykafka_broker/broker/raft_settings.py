@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pykafka_broker.broker.logins import controller_login
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.config.keys import parse_bootstrap_servers
 from pykafka_broker.raft.core.quorum import Address
@@ -55,4 +56,5 @@ def peer_settings(config: BrokerConfig, cluster_id: str) -> PeerSettings:
         Quorum(cluster_id, config.controller_listener_names[0]),
         fetch_max_bytes=config["controller.quorum.fetch.max.bytes"],
         request_timeout_ms=config["controller.quorum.request.timeout.ms"],
+        login=controller_login(config),
     )

@@ -3,8 +3,8 @@
 The life of a connection:
 
     1. The shell connects. TLS, which changes the bytes and not the protocol, belongs to the shell's stream.
-    2. The shell runs `opening()`. It asks for the versions that the broker serves; authentication has its
-       place in front of that, as requests of its own.
+    2. The shell runs `opening()`. It asks for the versions that the broker serves, and authenticates with the
+       login of the identity, if that has one (`authentication.py`).
     3. `send()` turns requests into frames, `receive()` turns frames into responses. Any number of requests,
        up to `MAX_IN_FLIGHT`, may be on their way; brokers answer in the order of the requests.
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.client.conversation import Ask, Conversation
 from pykafka_broker.client.frames import (
@@ -33,6 +33,9 @@ from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest, Ap
 from pykafka_broker.protocol.messages.headers import API_VERSIONS_KEY
 from pykafka_broker.system.named_tuple import NamedTuple
 
+if TYPE_CHECKING:
+    from pykafka_broker.client.authentication import Login
+
 SOFTWARE_NAME = "pykafka-broker"
 #: The first version in which a client tells its name; brokers that do not know it answer in version 0.
 API_VERSIONS_VERSION = 3
@@ -48,6 +51,8 @@ class Identity(NamedTuple):
     software_version: str = "unknown"
     #: The name of this side in errors.
     kind: str = "client"
+    #: The user as whom the client authenticates; None where the broker asks for none.
+    login: Login | None = None
 
 
 CLIENT = Identity()
@@ -99,7 +104,7 @@ class ConnectionState:
         return self._expected[0].api_key
 
     def opening(self) -> Conversation[None]:
-        """The exchange before the first request of the caller: the broker's versions.
+        """The exchange before the first request of the caller: the broker's versions, and the login.
 
         Raises:
             KafkaError: the broker refuses.
@@ -112,6 +117,8 @@ class ConnectionState:
             response = (yield Ask(request, version=0)).response
         check(response.error_code)
         self.versions = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
+        if self.identity.login is not None:
+            yield from self.identity.login.authenticating()
 
     def newest_version(self, request: object, at_most: int | None = None) -> int:
         """The newest version of a request that both sides know, and that is not newer than `at_most`.

@@ -106,7 +106,7 @@ BROKER_KEYS: tuple[Key, ...] = (
         "Pause between log lines about how busy the controller is.", internal=True),
     Key("controller.performance.always.log.threshold.ms", LONG, 2000, Range(0), MEDIUM, READ_ONLY, UNHEEDED,
         "Controller events that take longer than this are logged.", internal=True),
-    Key("sasl.mechanism.controller.protocol", STRING, "GSSAPI", None, HIGH, READ_ONLY, UNHEEDED,
+    Key("sasl.mechanism.controller.protocol", STRING, "GSSAPI", None, HIGH, READ_ONLY, ACTS,
         "SASL mechanism used towards the controllers."),
     Key("metadata.log.dir", STRING, None, None, HIGH, READ_ONLY, ACTS,
         "Folder of the metadata log; the first of log.dirs when unset."),

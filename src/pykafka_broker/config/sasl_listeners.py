@@ -82,6 +82,21 @@ def sasl_settings(values: TypedValues, listener: str) -> SaslSettings:
     )
 
 
+def node_user(values: TypedValues, listener: str, mechanism: str) -> tuple[str, str]:
+    """The user as whom a node connects to `listener` of other nodes, and its password.
+
+    Raises:
+        ConfigError: the login of the mechanism cannot be read, or names no user.
+    """
+    prefix = f"listener.name.{listener.lower()}."
+    options = _mechanism(values, listener, prefix, mechanism).login.options
+    user, password = options.get("username"), options.get("password")
+    if user is None or password is None:
+        key = f"{prefix}{mechanism.lower()}.sasl.jaas.config"
+        raise ConfigError(f"{key} needs username and password: as this user the node connects to other nodes")
+    return user, password
+
+
 def _mechanism(values: TypedValues, listener: str, prefix: str, mechanism: str) -> MechanismSettings:
     if mechanism not in LOGIN_MODULES:
         reason = _REASONS.get(mechanism)

@@ -16,6 +16,7 @@ from pykafka_broker.config.broker import BROKER, BROKER_KEYS, DYNAMIC_ONLY_KEYS,
 from pykafka_broker.config.group import ASSIGNOR_CLASSES, assignor_name
 from pykafka_broker.config.keys import REFUSED, REQUIRED, UNHEEDED, ConfigError, Key, Value, parse_voters
 from pykafka_broker.config.listeners import (
+    PROTOCOL_MAP,
     Endpoint,
     check_served,
     parse_endpoints,
@@ -175,9 +176,7 @@ class BrokerConfig(TypedValues):
         self.node_id = self["node.id"]
         self.process_roles = frozenset(self["process.roles"])
         self.voters = parse_voters(self["controller.quorum.voters"])
-        protocols = security_protocol_map(
-            self, is_explicit="listener.security.protocol.map" in self.originals
-        )
+        protocols = security_protocol_map(self, is_explicit=PROTOCOL_MAP in self.originals)
         self.controller_listener_names = self["controller.listener.names"]
         self.listeners = parse_endpoints(self["listeners"], protocols, ports_must_differ=True)
         advertised = self["advertised.listeners"]
@@ -308,21 +307,25 @@ class BrokerConfig(TypedValues):
                     f"leave some of {', '.join(sorted(ASSIGNOR_CLASSES.values()))}"
                 )
 
+    def asks_for_sasl(self, listener: str) -> bool:
+        """Whether a listener, of this node or of others, asks for SASL."""
+        is_explicit = PROTOCOL_MAP in self.originals
+        protocol = security_protocol_map(self, is_explicit=is_explicit).get(listener.upper(), "")
+        return protocol.startswith("SASL_")
+
     def _check_sasl(self) -> None:
-        if not any(listener.security_protocol.startswith("SASL_") for listener in self.listeners):
+        between_nodes = {
+            self.inter_broker_listener_name: "sasl.mechanism.inter.broker.protocol",
+            **dict.fromkeys(self.controller_listener_names[:1], "sasl.mechanism.controller.protocol"),
+        }
+        asking = [name for name in between_nodes if not self.standalone and self.asks_for_sasl(name)]
+        if not asking and not any(e.security_protocol.startswith("SASL_") for e in self.listeners):
             return
-        from pykafka_broker.config.sasl_listeners import check_sasl
+        from pykafka_broker.config.sasl_listeners import check_sasl, node_user
 
         check_sasl(self, self.listeners, self.inter_broker_listener_name)
-        quorum = self.voters or self["controller.quorum.bootstrap.servers"]
-        is_alone = self.standalone or (len(self.process_roles) == 2 and len(quorum) == 1)
-        inside = {*self.controller_listener_names, self.inter_broker_listener_name}
-        for listener in self.listeners:
-            if not is_alone and listener.name in inside and listener.security_protocol.startswith("SASL_"):
-                raise ConfigError(
-                    f"Listener {listener.name} is for nodes of the cluster and asks for SASL: nodes cannot "
-                    "authenticate to each other yet, so give it another security protocol"
-                )
+        for name in asking:
+            node_user(self, name, self.values[between_nodes[name]])
 
 
 def base_key(name: str) -> Key | None:

@@ -133,6 +133,8 @@ FractionKey = Literal[
 TextKey = Literal[
     "listener.security.protocol.map",
     "security.inter.broker.protocol",
+    "sasl.mechanism.inter.broker.protocol",
+    "sasl.mechanism.controller.protocol",
     "max.connections.per.ip.overrides",
     "group.consumer.migration.policy",
 ]

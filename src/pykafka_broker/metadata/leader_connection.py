@@ -16,7 +16,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka_broker.client.addresses import Address
 from pykafka_broker.client.aio import Connection, connect
@@ -28,6 +28,9 @@ from pykafka_broker.protocol.fields import error_codes
 from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.ordered_set import OrderedSet
 from pykafka_broker.system.repeated_lines import RepeatedLines
+
+if TYPE_CHECKING:
+    from pykafka_broker.client.authentication import Login
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +67,8 @@ class ConnectionSettings(NamedTuple):
     patience_ms: int = 60_000
     attempt_timeout_ms: int = 30_000
     connect_timeout_ms: int = 10_000
+    #: The user as whom this node connects.
+    login: Login | None = None
 
 
 class LeaderConnection:
@@ -215,7 +220,7 @@ class LeaderConnection:
         if self._connection is None or self._address != address:
             self._give_up_connection()
             settings = self._settings
-            identity = Identity(str(settings.node_id), kind="node")
+            identity = Identity(str(settings.node_id), kind="node", login=settings.login)
             timeout_ms = min(settings.connect_timeout_ms, settings.attempt_timeout_ms)
             self._address = address
             self._connection = asyncio.get_running_loop().create_task(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.client.addresses import Address
 from pykafka_broker.client.aio import Connection, connect
@@ -48,6 +48,9 @@ from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.ordered_set import OrderedSet
 from pykafka_broker.system.repeated_lines import RepeatedLines
 
+if TYPE_CHECKING:
+    from pykafka_broker.client.authentication import Login
+
 logger = logging.getLogger(__name__)
 
 KRAFT_VERSION = "kraft.version"
@@ -65,6 +68,8 @@ class PeerSettings(NamedTuple):
     quorum: Quorum
     fetch_max_bytes: int = 1 << 20
     request_timeout_ms: int = 2_000
+    #: The user as whom this node connects.
+    login: Login | None = None
 
 
 class QuorumPeers:
@@ -116,8 +121,9 @@ class QuorumPeers:
     async def _connection(self, address: Address) -> Connection:
         connecting = self._connections.get(address)
         if connecting is None or _has_ended(connecting):
-            identity = Identity(f"raft-client-{self._settings.node_id}", kind="replica")
-            timeout_ms = self._settings.request_timeout_ms
+            settings = self._settings
+            identity = Identity(f"raft-client-{settings.node_id}", kind="replica", login=settings.login)
+            timeout_ms = settings.request_timeout_ms
             connecting = self._connections[address] = asyncio.get_running_loop().create_task(
                 connect(address, identity=identity, clock=self._clock, timeout_ms=timeout_ms)
             )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pykafka_broker.cluster.events import (
     CreateTopicResult,
@@ -45,6 +45,9 @@ from pykafka_broker.protocol.messages import (
 from pykafka_broker.raft.wire.common import error_of
 from pykafka_broker.system.named_tuple import NamedTuple
 
+if TYPE_CHECKING:
+    from pykafka_broker.client.authentication import Login
+
 #: The patience of Apache Kafka's channels of these names.
 FORWARDING_PATIENCE_MS = 60_000
 DIRECTORIES_PATIENCE_MS = 60_000
@@ -75,12 +78,13 @@ class NodeIdentity(NamedTuple):
 
 class RemoteSettings(NamedTuple):
     """Time-outs, each of `broker.session.timeout.ms`, `controller.socket.timeout.ms` and
-    `socket.connection.setup.timeout.ms`.
+    `socket.connection.setup.timeout.ms`; and the user as whom this node connects.
     """
 
     session_timeout_ms: int = 9_000
     attempt_timeout_ms: int = 30_000
     connect_timeout_ms: int = 10_000
+    login: Login | None = None
 
 
 class LeaderConnections(NamedTuple):
@@ -111,6 +115,7 @@ class LeaderConnections(NamedTuple):
                 patience_ms,
                 min(settings.attempt_timeout_ms, patience_ms),
                 settings.connect_timeout_ms,
+                settings.login,
             )
             return LeaderConnection(leader, clock, timeouts, is_led_here=is_led_here)
 

@@ -229,7 +229,8 @@ def test_handlers_do_no_input_and_output_of_their_own() -> None:
 #: Files beside the file layer that open files by themselves, and why.
 OPEN_FILES = {
     "log/disk/files.py": "the file layer",
-    "config/sources.py": "reads the properties file that the command line names, before there is a node",
+    "config/properties_file.py": "reads the file that the command line names, before there is a node",
+    "config/providers.py": "reads secrets where the properties file says they are, before there is a node",
     "cli/__init__.py": "puts the null device in place of an output whose reader is gone",
     "cli/log_files.py": "prints files for `dump-log` as they are, wherever they lie",
     "cli/metadata_shell/files.py": "reads the metadata log for `metadata shell` as it is, wherever it lies",

@@ -16,6 +16,7 @@ PACKAGE = Path(pykafka_broker.__file__).parent
 #: Keys that this package turns into attributes, which the rest of the code reads.
 READ_AS_ATTRIBUTES = {
     "broker.id",
+    "config.providers",
     "controller.listener.names",
     "controller.quorum.bootstrap.servers",
     "controller.quorum.voters",

@@ -53,7 +53,6 @@ def test_keys_without_effect_here_are_named_unless_they_say_what_is_so_anyway() 
     ("key", "value"),
     [
         ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
-        ("config.providers", "file"),
         ("remote.log.storage.system.enable", "true"),
         ("create.topic.policy.class.name", "com.example.Policy"),
         ("delegation.token.secret.key", "s"),

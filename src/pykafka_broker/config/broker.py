@@ -72,7 +72,7 @@ BROKER_KEYS: tuple[Key, ...] = (
         "Move leadership away before the broker stops."),
     Key("server.max.startup.time.ms", LONG, LONG_MAX, Range(0), MEDIUM, READ_ONLY, UNHEEDED,
         "Give up when the server is not running after this time.", internal=True),
-    Key("config.providers", LIST, (), ListOf(), LOW, CLUSTER_WIDE, REFUSED,
+    Key("config.providers", LIST, (), ListOf(), LOW, CLUSTER_WIDE, ACTS,
         "Names of the plug-ins that supply values from outside the configuration file."),
 
     # Controller and metadata log

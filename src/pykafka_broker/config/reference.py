@@ -33,6 +33,7 @@ DIFFERENCES = {
     "syncs share the next sync.",
     "controller.quorum.fetch.timeout.ms": "where nothing listens at the leader's address any more, its "
     "process has ended, and the followers elect another one at once.",
+    "config.providers": "those of Apache Kafka for files, folders and the environment; others are refused.",
     "broker.session.timeout.ms": "it does not hold for the broker in the process of the active controller.",
     "listener.security.protocol.map": "a listener in use must stand for "
     f"{' or '.join(SERVED_SECURITY_PROTOCOLS)}; any other protocol is refused.",

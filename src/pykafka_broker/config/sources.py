@@ -26,7 +26,11 @@ import os
 from collections.abc import Iterable, Mapping
 
 from pykafka_broker.config.keys import ConfigError
+from pykafka_broker.config.properties_file import read_properties
 from pykafka_broker.config.settings import BrokerConfig
+
+#: The key that names config providers.
+PROVIDERS = "config.providers"
 
 logger = logging.getLogger("kafka.server.KafkaConfig")
 
@@ -142,6 +146,11 @@ def load_config(
         configured = {**below, **configured}
     if "log.dir" not in configured and "log.dirs" not in configured:
         configured["log.dirs"] = DEFAULT_DATA_DIR
+    if configured.get(PROVIDERS):
+        # Most nodes have none, and do not pay for them.
+        from pykafka_broker.config.providers import resolved
+
+        configured = resolved(configured, environ)
     return BrokerConfig(
         configured,
         cluster_id=cluster_id or _cluster_id(environ),
@@ -149,23 +158,6 @@ def load_config(
         initial_controllers=environ.get("KAFKA_INITIAL_CONTROLLERS") or None,
         assumed=assumed,
     )
-
-
-def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
-    """The settings of a Java properties file.
-
-    Raises:
-        ConfigError: the file is not one.
-        OSError: it cannot be read.
-    """
-    # Takes longer to import than all the rest: only a start with a properties file pays.
-    import javaproperties
-
-    with open(path, encoding="utf-8") as file:
-        try:
-            return dict(javaproperties.load(file))
-        except (UnicodeDecodeError, javaproperties.InvalidUEscapeError) as error:
-            raise ConfigError(f"{path} is not a properties file: {error}") from None
 
 
 def read_environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -221,6 +221,6 @@ def _write_properties(path: Path, keys: Mapping[str, str]) -> None:
 
 
 def _read_properties(path: Path) -> dict[str, str]:
-    from pykafka_broker.config.sources import read_properties
+    from pykafka_broker.config.properties_file import read_properties
 
     return read_properties(path)

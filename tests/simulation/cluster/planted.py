@@ -217,6 +217,7 @@ CALM: Mapping[str, float] = {
     "stop_ms": 0,
     "clock_drift": 0.0,
     "replica_fetch_bytes": 1 << 20,
+    "longer_down_ms": 0,
 }
 KILLS = {**CALM, "kill_ms": 3000}
 #: Long enough for another leader, while clients still reach the one before.

@@ -88,4 +88,9 @@ def draw(chance: random.Random) -> Profile:
         clock_drift=chance.choice((0.0, 0.05)),
         replica_fetch_bytes=chance.choice((200, 1 << 20)),
     )
-    return drawn._replace(replica_lag_ms=3000) if drawn.pause_ms else drawn
+    if drawn.pause_ms:
+        drawn = drawn._replace(replica_lag_ms=3000)
+    if drawn.power_ms and not drawn.kill_ms:
+        # No other machine is down at the same time, so that there is a controller to fence the first.
+        drawn = drawn._replace(longer_down_ms=25_000)
+    return drawn

@@ -369,7 +369,11 @@ class Cluster:
         return self._all_serve() and self._unsettled() is None
 
     def _unsettled(self) -> str | None:
-        """The first thing that is not as it should be when all is well."""
+        """The first thing that is not as it should be when all is well and clients rest."""
+        return self._out_of_sync() or self._unequal()
+
+    def _out_of_sync(self) -> str | None:
+        """The first thing that keeps a machine from being lost without harm."""
         for machine in self.machines.values():
             if machine.broker is None or not machine.is_serving:
                 return f"{machine} does not serve"
@@ -383,6 +387,14 @@ class Cluster:
             for index, registration in topic.partitions.items():
                 if set(registration.isr) != set(registration.replicas) or registration.leader < 0:
                     return f"{topic.name}-{index}: {registration}"
+        return None
+
+    def _unequal(self) -> str | None:
+        """The first partition whose replicas do not end at the same offset."""
+        broker = self.machines[1].broker
+        assert broker is not None
+        for topic in broker.node.image.topics.values():
+            for index, registration in topic.partitions.items():
                 ends = {self._end_of(node_id, topic.name, index) for node_id in registration.replicas}
                 if len(ends) > 1:
                     return f"{topic.name}-{index}: the replicas end at {ends}"
@@ -437,8 +449,10 @@ class Cluster:
         self._restart_later(machine)
 
     def _cut_power(self) -> None:
-        """Only one machine at a time, and not before all are back in sync: else promises may be lost."""
-        if self._has_settled():
+        """Only one machine at a time, and not before all are back in sync: else promises may be lost. What a
+        leader has and the others have not yet was never promised.
+        """
+        if self._out_of_sync() is None:
             machine = self._any()
             machine.cut_power()
             self._has_lost_power = True

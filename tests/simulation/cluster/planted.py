@@ -95,6 +95,10 @@ def _truncates_to_high_watermark(right: Any) -> object:
     return follow
 
 
+def _keeps_all(right: Any) -> object:
+    return lambda diverging, log: log.log_end_offset
+
+
 def _notes_no_producers(right: Any) -> object:
     def note(self: ReplicaWriter, run: Any) -> None:
         state = self._state
@@ -349,6 +353,11 @@ PLANTED = (
     Planted(
         "the leader epochs of records that are lost are not truncated after a power cut",
         (Wrong(FoundLog, "finish_epochs", _epochs_behind_the_end_stay),),
+        faults=POWER_CUTS,
+    ),
+    Planted(
+        "what only a leader has had is not truncated after a power cut, when it follows",
+        (Wrong(following, "truncation_offset", _keeps_all),),
         faults=POWER_CUTS,
     ),
 )

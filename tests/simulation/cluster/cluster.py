@@ -433,8 +433,8 @@ class Cluster:
     def _any(self) -> Machine:
         return self.machines[self.world.random.randint(1, len(self.machines))]
 
-    def _restart_later(self, machine: Machine) -> None:
-        down_ms = self.world.random.choice((5, 500, 3000, 12_000)) + self.profile.longer_down_ms
+    def _restart_later(self, machine: Machine, longer_ms: int = 0) -> None:
+        down_ms = self.world.random.choice((5, 500, 3000, 12_000)) + longer_ms
         self.world.at(down_ms, machine.start)
 
     def _kill(self) -> None:
@@ -456,7 +456,7 @@ class Cluster:
             machine = self._any()
             machine.cut_power()
             self._has_lost_power = True
-            self._restart_later(machine)
+            self._restart_later(machine, self.profile.longer_down_ms)
 
     def _pause(self) -> None:
         machine = self._any()

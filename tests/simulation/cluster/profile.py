@@ -36,7 +36,7 @@ class Profile(NamedTuple):
     replica_fetch_bytes: int = 1 << 20
     #: `replica.lag.time.max.ms`: a follower that takes longer leaves the ISR. Shorter than the pauses.
     replica_lag_ms: int = 30_000
-    #: In addition to the time for which a machine is down anyway.
+    #: How much longer a machine has no power than it is down after other faults.
     longer_down_ms: int = 0
     #: Of the network of `tests/simulation/network.py`, where messages travel alone.
     duplicate: float = 0.0

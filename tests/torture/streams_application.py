@@ -106,9 +106,16 @@ class StreamsApplication:
             elif quiet_since is None:
                 quiet_since = time.monotonic()
         consumer.close()
-        found = {
-            "state": "" if self._state in ("RUNNING", "REBALANCING") else self._state,
-            "missed": sorted(missing)[:10],
-            "twice": [value for value, times in copied.items() if times > 1][:10],
-        }
-        return {name: what for name, what in found.items() if what}
+        found = copy_anomalies(acknowledged, copied)
+        if self._state not in ("RUNNING", "REBALANCING"):
+            found["state"] = self._state
+        return found
+
+
+def copy_anomalies(acknowledged: Collection[Value], copied: Counter[Value]) -> dict[str, object]:
+    """Acknowledged records that are not in the copy, and records that are there twice."""
+    found = {
+        "missed": sorted(set(acknowledged) - copied.keys())[:10],
+        "twice": [value for value, times in copied.items() if times > 1][:10],
+    }
+    return {name: what for name, what in found.items() if what}

@@ -9,12 +9,15 @@ from __future__ import annotations
 import random
 import signal
 import time
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.torture.clients import Load
+from tests.torture.history import Value
+from tests.torture.streams_application import copy_anomalies
 from tests.torture.tortured_cluster import (
     MARKS,
     NODES,
@@ -130,4 +133,13 @@ def test_each_wrong_outcome_of_a_transaction_is_named() -> None:
         "twice": [3],
         "half": [4],
         "phantom": [9],
+    }
+
+
+def test_a_copy_holds_each_acknowledged_record_once_and_perhaps_others() -> None:
+    first, second, unknown = Value(0, 0), Value(0, 1), Value(1, 0)
+    assert copy_anomalies([first, second], Counter([first, second, unknown])) == {}
+    assert copy_anomalies([first, second], Counter([second, second])) == {
+        "missed": [first],
+        "twice": [second],
     }

@@ -137,7 +137,18 @@ func list(topic string, partition int, asked ...kafka.OffsetRequest) (kafka.Part
 
 func watermarks(topic string, partition int) (int64, int64, error) {
 	found, err := list(topic, partition, kafka.FirstOffsetOf(partition), kafka.LastOffsetOf(partition))
+	for deadline := time.Now().Add(timeout); isStale(err) && time.Now().Before(deadline); {
+		time.Sleep(100 * time.Millisecond)
+		found, err = list(topic, partition, kafka.FirstOffsetOf(partition), kafka.LastOffsetOf(partition))
+	}
 	return found.FirstOffset, found.LastOffset, err
+}
+
+// Whether the leaders that its client knows are those of some seconds ago: it asks for them in its own time, and
+// not when it, or a broker, says this.
+func isStale(err error) bool {
+	return errors.Is(err, kafka.NotLeaderForPartition) || errors.Is(err, kafka.BrokerNotAvailable) ||
+		errors.Is(err, kafka.LeaderNotAvailable)
 }
 
 func offsetAt(q protocol.Place) (any, error) {
@@ -177,8 +188,7 @@ func read(q protocol.Read) (any, error) {
 		}
 		for next := first; next < last; {
 			records, err := fetch(q.Topic, partition, next, q.FetchBytes)
-			if errors.Is(err, kafka.NotLeaderForPartition) && time.Now().Before(deadline) {
-				// Its client asks for the leaders every few seconds, and not when a broker says this.
+			if isStale(err) && time.Now().Before(deadline) {
 				time.Sleep(100 * time.Millisecond)
 				continue
 			}

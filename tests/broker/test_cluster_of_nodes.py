@@ -17,9 +17,17 @@ from pykafka_broker.client.frames import request_frame
 from pykafka_broker.cluster.events import HeartbeatResult
 from pykafka_broker.metadata.controller_channel import BrokerStatus
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.protocol.messages import add_raft_voter, create_topics, remove_raft_voter
+from pykafka_broker.protocol.messages import (
+    add_raft_voter,
+    create_acls,
+    create_topics,
+    delete_acls,
+    remove_raft_voter,
+)
+from pykafka_broker.protocol.messages import alter_client_quotas as quotas
 from pykafka_broker.protocol.messages import alter_configs as replacing
 from pykafka_broker.protocol.messages import alter_partition_reassignments as reassigning
+from pykafka_broker.protocol.messages import alter_user_scram_credentials as scram
 from pykafka_broker.protocol.messages import create_partitions as extending
 from pykafka_broker.protocol.messages import delete_topics as deleting
 from pykafka_broker.protocol.messages import describe_quorum as describing
@@ -119,6 +127,43 @@ HARMLESS: list[Any] = [
             change("", 77, "a", "b"),
         ],
         validate_only=True,
+    ),
+    quotas.AlterClientQuotasRequest(
+        entries=[
+            quotas.AlterClientQuotasRequestEntryData(
+                entity=[quotas.EntityData(entity_type=kind, entity_name="alice")],
+                ops=[quotas.OpData(key="producer_byte_rate", value=1000.0, remove=False)],
+            )
+            for kind in ("user", "nonsense")
+        ],
+        validate_only=True,
+    ),
+    scram.AlterUserScramCredentialsRequest(
+        deletions=[scram.ScramCredentialDeletion(name="none", mechanism=1)], upsertions=[]
+    ),
+    create_acls.CreateAclsRequest(
+        creations=[
+            create_acls.AclCreation(
+                resource_type=2,
+                resource_name="none",
+                principal="User:alice",
+                host="*",
+                operation=3,
+                permission_type=3,
+            )
+        ]
+    ),
+    delete_acls.DeleteAclsRequest(
+        filters=[
+            delete_acls.DeleteAclsFilter(
+                resource_type_filter=2,
+                resource_name_filter="none",
+                principal_filter=None,
+                host_filter=None,
+                operation=1,
+                permission_type=1,
+            )
+        ]
     ),
 ]
 

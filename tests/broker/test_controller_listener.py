@@ -16,6 +16,7 @@ from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.fields import blank, schema_of
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest
 from pykafka_broker.protocol.messages.broker_registration import BrokerRegistrationRequest
+from pykafka_broker.protocol.messages.describe_acls import DescribeAclsRequest
 from pykafka_broker.protocol.messages.describe_cluster import DescribeClusterRequest
 from pykafka_broker.protocol.messages.produce import ProduceRequest
 from pykafka_broker.testing.home import Home
@@ -175,7 +176,11 @@ async def leave(home: Home) -> None:
                 )
 
 
-@pytest.mark.parametrize(("api", "version"), VERSIONS, ids=lambda one: getattr(one, "name", f"v{one}"))
+@pytest.mark.parametrize(
+    ("api", "version"),
+    [(api, version) for api, version in VERSIONS if api.request is not DescribeAclsRequest],
+    ids=lambda one: getattr(one, "name", f"v{one}"),
+)
 async def test_a_request_in_which_everything_is_empty_is_answered(api: type, version: int) -> None:
     """As CVE-2026-83525 did to Apache Kafka's controller, with a FetchSnapshot without topics."""
     home = combined_home()
@@ -183,6 +188,18 @@ async def test_a_request_in_which_everything_is_empty_is_answered(api: type, ver
         await controllers.send(as_of(blank(api.request), version), version)
 
         assert (await controllers.send(CONTROLLERS, 2)).controller_id == 1
+
+
+@pytest.mark.parametrize("version", schema_of(DescribeAclsRequest).served_versions)
+async def test_a_filter_of_acls_in_which_everything_is_empty_closes_its_connection(version: int) -> None:
+    """Its numbers must not be 0. As by Apache Kafka, its connection is closed, and no other."""
+    home = combined_home()
+    async with home.running(), await User.connect(controller_address(home.broker)) as healthy:
+        async with await User.connect(controller_address(home.broker)) as controllers:
+            with pytest.raises(ConnectionError):
+                await controllers.send(as_of(blank(DescribeAclsRequest), version), version)
+
+        assert (await healthy.send(CONTROLLERS, 2)).controller_id == 1
 
 
 def test_the_registration_of_a_broker_is_for_controllers_alone() -> None:

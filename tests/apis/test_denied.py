@@ -9,7 +9,10 @@ import pytest
 
 from pykafka_broker.apis.metadata import metadata
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, AclOperation, AclResourceType, Requester
+from pykafka_broker.cluster.image import ResourceType
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages import create_partitions as growing
+from pykafka_broker.protocol.messages import create_topics as creating
 from pykafka_broker.protocol.messages import delete_records as deleting
 from pykafka_broker.protocol.messages import describe_producers as producers
 from pykafka_broker.protocol.messages import offset_delete as forgetting
@@ -18,8 +21,14 @@ from pykafka_broker.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
 )
+from pykafka_broker.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from pykafka_broker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from pykafka_broker.protocol.messages.delete_groups import DeleteGroupsRequest
 from pykafka_broker.protocol.messages.describe_cluster import DescribeClusterRequest
+from pykafka_broker.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
 from pykafka_broker.protocol.messages.describe_groups import DescribeGroupsRequest
 from pykafka_broker.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
@@ -42,12 +51,14 @@ from tests.apis.asking import committing_of, coordinated, every, offsets_at, off
 from tests.apis.transacting import ID, Producer, described
 
 READ, WRITE, DELETE = AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE
-CREATE, DESCRIBE = AclOperation.CREATE, AclOperation.DESCRIBE
+CREATE, ALTER, DESCRIBE = AclOperation.CREATE, AclOperation.ALTER, AclOperation.DESCRIBE
+DESCRIBE_CONFIGS = AclOperation.DESCRIBE_CONFIGS
 CLUSTER_ACTION = AclOperation.CLUSTER_ACTION
 TOPIC, GROUP, CLUSTER = AclResourceType.TOPIC, AclResourceType.GROUP, AclResourceType.CLUSTER
 TRANSACTIONAL_ID = AclResourceType.TRANSACTIONAL_ID
 TOPIC_DENIED = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 GROUP_DENIED = int(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+CLUSTER_DENIED = int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 ID_DENIED = int(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 Denied = tuple[AclOperation, AclResourceType, str]
@@ -126,6 +137,39 @@ async def test_a_group_that_one_may_not_describe_looks_like_one_that_is_missing(
     assert (first.group_id, first.error_code, first.members) == (group, GROUP_DENIED, [])
     assert (second.group_id, second.error_code) == ("g", 0)
     assert authorizer.attempts == [(DESCRIBE, GROUP, group)]
+
+
+async def test_a_consumer_group_is_described_to_those_who_may_describe_it_and_its_topics(
+    home: Home, user: User
+) -> None:
+    await user.create_topic("t")
+    await coordinated(user)
+    joined = await user.send(
+        ConsumerGroupHeartbeatRequest(
+            group_id="g",
+            member_id="m",
+            member_epoch=0,
+            rebalance_timeout_ms=60_000,
+            subscribed_topic_names=["t"],
+            topic_partitions=[],
+        ),
+        1,
+    )
+    assert joined.assignment.topic_partitions
+
+    async def told(*denied: Denied) -> tuple[int, str | None, int]:
+        client, _ = await under(home, *denied)
+        [group] = (
+            await client.send(
+                ConsumerGroupDescribeRequest(group_ids=["g"], include_authorized_operations=False), 1
+            )
+        ).groups
+        return group.error_code, group.error_message, len(group.members)
+
+    assert await told() == (0, None, 1)
+    assert await told((DESCRIBE, GROUP, "g")) == (GROUP_DENIED, None, 0)
+    text = "The group has described topic(s) that the client is not authorized to describe."
+    assert await told((DESCRIBE, TOPIC, "t")) == (TOPIC_DENIED, text, 0)
 
 
 async def test_a_group_that_one_may_not_delete_stays(home: Home, user: User) -> None:
@@ -361,6 +405,72 @@ async def test_producers_of_a_topic_that_one_may_not_read_are_not_told(
     answer = await client.send(producers.DescribeProducersRequest(topics=asked), 0)
     [refused] = answer.topics[0].partitions
     assert (refused.error_code, refused.active_producers) == (error, [])
+
+
+async def test_a_topic_that_one_may_not_create_is_not_created(home: Home, user: User) -> None:
+    on_cluster = (CREATE, CLUSTER, ON_CLUSTER)
+
+    async def told(*denied: Denied) -> list[tuple[str, int, int, int]]:
+        client, _ = await under(home, *denied)
+        new = [
+            creating.CreatableTopic(
+                name=name, num_partitions=3, replication_factor=1, assignments=[], configs=[]
+            )
+            for name in ("denied", "new")
+        ]
+        answer = await client.send(creating.CreateTopicsRequest(topics=new, validate_only=True), 7)
+        return [
+            (topic.name, topic.error_code, topic.topic_config_error_code, topic.num_partitions)
+            for topic in answer.topics
+        ]
+
+    shown = [("denied", 0, 0, 3), ("new", 0, 0, 3)]
+    assert await told((CREATE, TOPIC, "denied")) == shown
+    denied = ("denied", TOPIC_DENIED, 0, -1)
+    assert await told((CREATE, TOPIC, "denied"), on_cluster) == [("new", 0, 0, 3), denied]
+    # Who may not describe the configs of a topic may create it all the same.
+    assert await told((DESCRIBE_CONFIGS, TOPIC, "new")) == [shown[0], ("new", 0, TOPIC_DENIED, -1)]
+
+
+@pytest.mark.parametrize("topic", ["kept", "missing"])
+async def test_a_topic_that_one_may_not_alter_does_not_grow(home: Home, user: User, topic: str) -> None:
+    for name in ("kept", "t"):
+        await user.create_topic(name)
+    client, _ = await under(home, (ALTER, TOPIC, topic))
+    asked = [growing.CreatePartitionsTopic(name=name, count=2, assignments=None) for name in (topic, "t")]
+    request = growing.CreatePartitionsRequest(topics=asked, timeout_ms=1000, validate_only=False)
+    results = (await client.send(request, 3)).results
+
+    assert {each.name: each.error_code for each in results} == {topic: TOPIC_DENIED, "t": 0}
+    described = (await user.metadata("kept")).topics[0]
+    assert len(described.partitions) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "on", "error"),
+    [
+        (ResourceType.TOPIC, "t", (TOPIC, "t"), TOPIC_DENIED),
+        (ResourceType.TOPIC, "missing", (TOPIC, "missing"), TOPIC_DENIED),
+        (ResourceType.GROUP, "g", (GROUP, "g"), GROUP_DENIED),
+        (ResourceType.BROKER, "1", (CLUSTER, ON_CLUSTER), CLUSTER_DENIED),
+        (ResourceType.BROKER_LOGGER, "1", (CLUSTER, ON_CLUSTER), CLUSTER_DENIED),
+        (ResourceType.CLIENT_METRICS, "m", (CLUSTER, ON_CLUSTER), CLUSTER_DENIED),
+    ],
+)
+async def test_configs_that_one_may_not_describe_are_not_told(
+    home: Home, user: User, kind: ResourceType, name: str, on: tuple[AclResourceType, str], error: int
+) -> None:
+    for topic in ("t", "other"):
+        await user.create_topic(topic)
+    client, _ = await under(home, (DESCRIBE_CONFIGS, *on))
+    asked = [
+        DescribeConfigsResource(resource_type=int(each), resource_name=named, configuration_keys=None)
+        for each, named in ((kind, name), (ResourceType.TOPIC, "other"))
+    ]
+    first, last = (await client.send(DescribeConfigsRequest(resources=asked), 4)).results
+
+    assert (first.resource_name, first.error_code) == ("other", 0)
+    assert (last.resource_name, last.error_code, last.configs) == (name, error, [])
 
 
 # -- transactions -------------------------------------------------------------------------------------------

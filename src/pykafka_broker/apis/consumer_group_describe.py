@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.authorization import denied_groups, denied_topics
 from pykafka_broker.apis.consumer_groups import serves_consumer_groups
 from pykafka_broker.apis.needs import on_groups, on_topics
 from pykafka_broker.apis.ports.authorizer import OPERATIONS_NOT_ASKED, AclOperation, AclResourceType
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
 CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
+HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
 
 
 def failed(request: ConsumerGroupDescribeRequest, error: KafkaError) -> ConsumerGroupDescribeResponse:
@@ -39,15 +41,30 @@ def failed(request: ConsumerGroupDescribeRequest, error: KafkaError) -> Consumer
 @handles(
     ConsumerGroupDescribeRequest,
     versions="0-1",
-    needs=[on_groups(AclOperation.DESCRIBE), on_topics(AclOperation.DESCRIBE)],
+    needs=[
+        on_groups(AclOperation.DESCRIBE).asked_by_handler(),
+        on_topics(AclOperation.DESCRIBE).asked_by_handler(),
+    ],
     error_response=failed,
 )
 async def consumer_group_describe(
     request: ConsumerGroupDescribeRequest, ctx: RequestContext
 ) -> ConsumerGroupDescribeResponse:
-    """Describe each group named."""
+    """Describe each group named; in front of them stand those that the client may not describe. A group with
+    topics that the client may not describe is not described either.
+    """
     if serves_consumer_groups(ctx):
-        described = [await _described(group_id, ctx) for group_id in request.group_ids]
+        hidden = denied_groups(ctx, AclOperation.DESCRIBE, request.group_ids)
+        described = [
+            events.DescribedConsumerGroup(ErrorCode.GROUP_AUTHORIZATION_FAILED, group_id)
+            for group_id in request.group_ids
+            if group_id in hidden
+        ]
+        described += [
+            _visible(await _described(group_id, ctx), ctx)
+            for group_id in request.group_ids
+            if group_id not in hidden
+        ]
     else:
         error = ErrorCode.UNSUPPORTED_VERSION
         described = [
@@ -60,6 +77,18 @@ async def consumer_group_describe(
                 ctx, AclResourceType.GROUP, answer.group_id
             )
     return ConsumerGroupDescribeResponse(groups=answers)
+
+
+def _visible(group: events.DescribedConsumerGroup, ctx: RequestContext) -> events.DescribedConsumerGroup:
+    names = {
+        name
+        for member in group.members
+        for assignment in (member.assignment, member.target_assignment)
+        for _, name, _ in assignment
+    }
+    if not denied_topics(ctx, AclOperation.DESCRIBE, sorted(names)):
+        return group
+    return events.DescribedConsumerGroup(ErrorCode.TOPIC_AUTHORIZATION_FAILED, group.group_id, HIDDEN_TOPICS)
 
 
 async def _described(group_id: str, ctx: RequestContext) -> events.DescribedConsumerGroup:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.authorization import denied_topics
 from pykafka_broker.apis.controller_mutations import count_mutations
 from pykafka_broker.apis.needs import on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
@@ -45,7 +46,7 @@ def _refused(request: CreatePartitionsRequest, error: KafkaError) -> CreateParti
 @handles(
     CreatePartitionsRequest,
     versions="0-3",
-    needs=[on_topics(AclOperation.ALTER)],
+    needs=[on_topics(AclOperation.ALTER).asked_by_handler()],
     quota=Quota.CONTROLLER_MUTATION,
     error_response=_refused,
     forwarded=True,
@@ -55,8 +56,11 @@ async def create_partitions(
 ) -> CreatePartitionsResponse:
     """Each topic succeeds or fails on its own."""
     given = Counter(topic.name for topic in request.topics)
+    once = (name for name, times in given.items() if times == 1)
+    kept = denied_topics(ctx, AclOperation.ALTER, once)
+    asked = [topic for topic in request.topics if topic.name not in kept]
     counted = count_mutations(
-        _mutations(request.topics, given, ctx), ctx, strict_since=FIRST_VERSION_WITH_QUOTA_ERRORS
+        _mutations(asked, given, ctx), ctx, strict_since=FIRST_VERSION_WITH_QUOTA_ERRORS
     )
     answered = await ctx.node.controller.create_partitions(
         [
@@ -74,6 +78,7 @@ async def create_partitions(
     )
     over = ErrorCode.THROTTLING_QUOTA_EXCEEDED
     answered += tuple(CreatePartitionsResult(topic.name, over) for topic in counted.refused)
+    answered += tuple(CreatePartitionsResult(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for name in kept)
     twice = walked((name for name, times in given.items() if times > 1), string_hash)
     order = dict.fromkeys((*twice, *walked(given, string_hash)))
     place = {name: number for number, name in enumerate(order)}

@@ -8,15 +8,17 @@ be used.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.authorization import denied_topics, may_on_cluster
 from pykafka_broker.apis.controller_mutations import count_mutations
 from pykafka_broker.apis.needs import on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.ports.quotas import Quota
 from pykafka_broker.cluster.events import CreateTopicResult, NewTopic
+from pykafka_broker.cluster.topics import CLUSTER_METADATA_TOPIC
 from pykafka_broker.config.describe import describe_topic
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.create_topics import (
@@ -51,17 +53,21 @@ def _refused(request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsRes
     CreateTopicsRequest,
     versions="2-7",
     needs=[
-        partly_on_cluster(AclOperation.CREATE) | on_topics(AclOperation.CREATE),
-        on_topics(AclOperation.DESCRIBE_CONFIGS),
+        partly_on_cluster(AclOperation.CREATE).asked_by_handler()
+        | on_topics(AclOperation.CREATE).asked_by_handler(),
+        on_topics(AclOperation.DESCRIBE_CONFIGS).asked_by_handler(),
     ],
     quota=Quota.CONTROLLER_MUTATION,
     error_response=_refused,
     forwarded=True,
 )
 async def create_topics(request: CreateTopicsRequest, ctx: AdministrationContext) -> CreateTopicsResponse:
-    """Each topic succeeds or fails on its own."""
+    """Each topic succeeds or fails on its own; last stand those that the client may not create."""
+    kept = _denied(request.topics, ctx)
     counted = count_mutations(
-        _mutations(request.topics, ctx), ctx, strict_since=FIRST_VERSION_WITH_QUOTA_ERRORS
+        _mutations([topic for topic in request.topics if topic.name not in kept], ctx),
+        ctx,
+        strict_since=FIRST_VERSION_WITH_QUOTA_ERRORS,
     )
     results = await ctx.node.controller.create_topics(
         [_new_topic(topic, ctx) for topic in counted.admitted],
@@ -70,11 +76,30 @@ async def create_topics(request: CreateTopicsRequest, ctx: AdministrationContext
     )
     over = ErrorCode.THROTTLING_QUOTA_EXCEEDED
     results += tuple(CreateTopicResult(topic.name, over) for topic in counted.refused)
+    denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    results += tuple(CreateTopicResult(name, denied, "Authorization failed.") for name in kept)
+    hidden = denied_topics(
+        ctx,
+        AclOperation.DESCRIBE_CONFIGS,
+        (result.name for result in results if not result.error),
+        is_attempt=False,
+    )
     asked = {topic.name: topic for topic in request.topics}
     return CreateTopicsResponse(
         throttle_time_ms=counted.throttle_time_ms,
-        topics=[_answer(result, asked[result.name], ctx) for result in results],
+        topics=[
+            _answer(result, asked[result.name], ctx, is_shown=result.name not in hidden) for result in results
+        ],
     )
+
+
+def _denied(topics: Iterable[CreatableTopic], ctx: AdministrationContext) -> Set[str]:
+    """The names that the client may not create. One that is given twice is a mistake, and nothing to deny."""
+    if may_on_cluster(ctx, AclOperation.CREATE, is_attempt=False):
+        return frozenset()
+    given = Counter(topic.name for topic in topics)
+    once = (name for name, times in given.items() if times == 1 and name != CLUSTER_METADATA_TOPIC)
+    return denied_topics(ctx, AclOperation.CREATE, once)
 
 
 def _mutations(
@@ -105,8 +130,17 @@ def _new_topic(topic: CreatableTopic, ctx: AdministrationContext) -> NewTopic:
 
 
 def _answer(
-    result: CreateTopicResult, asked: CreatableTopic, ctx: AdministrationContext
+    result: CreateTopicResult, asked: CreatableTopic, ctx: AdministrationContext, *, is_shown: bool
 ) -> CreatableTopicResult:
+    if not is_shown:
+        # Who may not describe its configs is not told either how large the topic is.
+        return CreatableTopicResult(
+            name=result.name,
+            topic_id=result.topic_id,
+            error_code=int(ErrorCode.NONE),
+            topic_config_error_code=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+            configs=[],
+        )
     answer = CreatableTopicResult(
         name=result.name,
         topic_id=result.topic_id,

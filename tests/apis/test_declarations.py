@@ -32,7 +32,7 @@ NEEDS = {
     "SaslHandshake": "",
     "ApiVersions": "",
     "CreateTopics": "CREATE each CLUSTER or CREATE each TOPIC, DESCRIBE_CONFIGS each TOPIC",
-    "DeleteTopics": "DESCRIBE each TOPIC, DELETE each TOPIC",
+    "DeleteTopics": "DELETE each CLUSTER or DESCRIBE each TOPIC, DELETE each CLUSTER or DELETE each TOPIC",
     "DeleteRecords": "DELETE each TOPIC",
     "InitProducerId": "WRITE TRANSACTIONAL_ID, IDEMPOTENT_WRITE CLUSTER",
     "OffsetForLeaderEpoch": "CLUSTER_ACTION each CLUSTER or DESCRIBE each TOPIC",

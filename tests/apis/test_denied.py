@@ -14,6 +14,7 @@ from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import create_partitions as growing
 from pykafka_broker.protocol.messages import create_topics as creating
 from pykafka_broker.protocol.messages import delete_records as deleting
+from pykafka_broker.protocol.messages import delete_topics as removing
 from pykafka_broker.protocol.messages import describe_producers as producers
 from pykafka_broker.protocol.messages import offset_delete as forgetting
 from pykafka_broker.protocol.messages import offset_for_leader_epoch as epochs
@@ -430,6 +431,29 @@ async def test_a_topic_that_one_may_not_create_is_not_created(home: Home, user: 
     assert await told((CREATE, TOPIC, "denied"), on_cluster) == [("new", 0, 0, 3), denied]
     # Who may not describe the configs of a topic may create it all the same.
     assert await told((DESCRIBE_CONFIGS, TOPIC, "new")) == [shown[0], ("new", 0, TOPIC_DENIED, -1)]
+
+
+async def test_a_topic_that_one_may_not_delete_stays(home: Home, user: User) -> None:
+    ids = {name: await user.create_topic(name) for name in ("hidden", "kept")}
+    missing = ((DELETE, TOPIC, "missing"), (DESCRIBE, TOPIC, "missing"))
+    on_kept, on_hidden = (DELETE, TOPIC, "kept"), (DESCRIBE, TOPIC, "hidden")
+    client, _ = await under(home, on_kept, on_hidden, *missing, (DELETE, CLUSTER, ON_CLUSTER))
+
+    async def told(*topics: removing.DeleteTopicState) -> set[tuple[str | None, bytes, int]]:
+        request = removing.DeleteTopicsRequest(topics=list(topics), topic_names=[], timeout_ms=1000)
+        answer = await client.send(request, 6)
+        return {(each.name, each.topic_id, each.error_code) for each in answer.responses}
+
+    by_id = [removing.DeleteTopicState(name=None, topic_id=topic_id) for topic_id in ids.values()]
+    denied = {(None, ids["hidden"], TOPIC_DENIED), ("kept", ids["kept"], TOPIC_DENIED)}
+    assert await told(*by_id) == denied
+    names = ("hidden", "kept", "missing")
+    by_name = [removing.DeleteTopicState(name=name, topic_id=bytes(16)) for name in names]
+    assert await told(*by_name) == {(name, bytes(16), TOPIC_DENIED) for name in names}
+    assert {"hidden", "kept"} <= (await user.topics()).keys()
+
+    client, _ = await under(home, on_kept, on_hidden)
+    assert {error for _, _, error in await told(*by_name[:2])} == {0}
 
 
 @pytest.mark.parametrize("topic", ["kept", "missing"])

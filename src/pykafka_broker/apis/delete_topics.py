@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.authorization import denied_topics, may_on_cluster
 from pykafka_broker.apis.controller_mutations import count_mutations
-from pykafka_broker.apis.needs import on_topics
+from pykafka_broker.apis.needs import on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.ports.quotas import Quota
 from pykafka_broker.cluster.events import DeleteTopicResult
@@ -48,7 +49,12 @@ def _refused(request: DeleteTopicsRequest, error: KafkaError) -> DeleteTopicsRes
 @handles(
     DeleteTopicsRequest,
     versions="1-6",
-    needs=[on_topics(AclOperation.DESCRIBE), on_topics(AclOperation.DELETE)],
+    needs=[
+        partly_on_cluster(AclOperation.DELETE).asked_by_handler()
+        | on_topics(AclOperation.DESCRIBE).asked_by_handler(),
+        partly_on_cluster(AclOperation.DELETE).asked_by_handler()
+        | on_topics(AclOperation.DELETE).asked_by_handler(),
+    ],
     quota=Quota.CONTROLLER_MUTATION,
     error_response=_refused,
     forwarded=True,
@@ -68,10 +74,14 @@ async def delete_topics(request: DeleteTopicsRequest, ctx: AdministrationContext
                 for name, topic_id in wanted
             ]
         )
-    counted = count_mutations(_mutations(wanted, ctx), ctx, strict_since=FIRST_VERSION_WITH_QUOTA_ERRORS)
+    kept = _denied(wanted, ctx)
+    allowed = [topic for topic in wanted if topic not in kept] if kept else wanted
+    counted = count_mutations(_mutations(allowed, ctx), ctx, strict_since=FIRST_VERSION_WITH_QUOTA_ERRORS)
     results = await ctx.node.controller.delete_topics(counted.admitted, timeout_ms=request.timeout_ms)
     over = ErrorCode.THROTTLING_QUOTA_EXCEEDED
     results += tuple(DeleteTopicResult(*_in_full(topic, ctx), over) for topic in counted.refused)
+    denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    results += tuple(DeleteTopicResult(*shown, denied, denied.message) for shown in kept.values())
     return DeleteTopicsResponse(
         throttle_time_ms=counted.throttle_time_ms,
         responses=[
@@ -84,6 +94,27 @@ async def delete_topics(request: DeleteTopicsRequest, ctx: AdministrationContext
             for result in results
         ],
     )
+
+
+def _denied(wanted: list[Wanted], ctx: AdministrationContext) -> dict[Wanted, Wanted]:
+    """Those that the client may not delete, and how they are answered: an id is no secret, but the name of a
+    topic is that one may not describe. What is given twice is a mistake, and nothing to deny.
+    """
+    if may_on_cluster(ctx, AclOperation.DELETE, is_attempt=False):
+        return {}
+    named: dict[Wanted, str] = {}
+    for topic, times in Counter(wanted).items():
+        name, topic_id = topic
+        known = ctx.node.metadata.image.topic_by_id(topic_id) if name is None else None
+        if times == 1 and (known is not None or (name is not None and not any(topic_id))):
+            named[topic] = known.name if known is not None else str(name)
+    hidden = denied_topics(ctx, AclOperation.DESCRIBE, named.values())
+    kept = hidden | denied_topics(ctx, AclOperation.DELETE, named.values())
+    return {
+        (asked_name, topic_id): (None if asked_name is None and name in hidden else name, topic_id)
+        for (asked_name, topic_id), name in named.items()
+        if name in kept
+    }
 
 
 def _in_full(wanted: Wanted, ctx: AdministrationContext) -> Wanted:

@@ -48,7 +48,19 @@ from pykafka_broker.protocol.messages.txn_offset_commit import (
 )
 from pykafka_broker.testing.home import Home
 from pykafka_broker.testing.user import User
-from tests.apis.asking import committing_of, coordinated, every, offsets_at, offsets_of, only_member
+from tests.apis.asking import (
+    batch,
+    committing_of,
+    coordinated,
+    every,
+    fetching_of,
+    offsets_at,
+    offsets_of,
+    only_member,
+    partitions_of,
+    producing_to,
+    wanting,
+)
 from tests.apis.transacting import ID, Producer, described
 
 READ, WRITE, DELETE = AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE
@@ -431,6 +443,52 @@ async def test_a_topic_that_one_may_not_create_is_not_created(home: Home, user: 
     assert await told((CREATE, TOPIC, "denied"), on_cluster) == [("new", 0, 0, 3), denied]
     # Who may not describe the configs of a topic may create it all the same.
     assert await told((DESCRIBE_CONFIGS, TOPIC, "new")) == [shown[0], ("new", 0, TOPIC_DENIED, -1)]
+
+
+@pytest.mark.parametrize("version", [12, 13])
+async def test_records_that_one_may_not_write_are_not_written(home: Home, user: User, version: int) -> None:
+    ids = {name: await user.create_topic(name) for name in ("t", "hidden")}
+    named: dict[str, Any] = ids if version >= 13 else {name: name for name in ids}
+    client, _ = await under(home, (WRITE, TOPIC, "hidden"), (WRITE, TOPIC, "missing"))
+    request = producing_to(named["hidden"], batch(b"v"))
+    request.topic_data += producing_to(named["t"], batch(b"v")).topic_data
+    answer = await client.send(request, version)
+
+    assert [partition.error_code for partition in partitions_of(answer)] == [TOPIC_DENIED, 0]
+    assert (await user.values("t"), await user.values("hidden")) == ([b"v"], [])
+    if version < 13:
+        [refused] = partitions_of(await client.send(producing_to("missing", batch(b"v")), version))
+        assert refused.error_code == TOPIC_DENIED
+
+
+async def test_a_transaction_does_not_write_where_one_may_not(home: Home, user: User) -> None:
+    for name in ("t", "hidden"):
+        await user.create_topic(name)
+    await Producer.of(user)
+    client, _ = await under(home, (WRITE, TOPIC, "hidden"))
+    producer = await Producer.of(client)
+    with pytest.raises(AssertionError):
+        await producer.write("hidden", b"v")
+    await producer.write("t", b"v")
+    assert [topic.topic for topic in (await described(user)).topics] == ["t"]
+
+
+@pytest.mark.parametrize("topic", ["hidden", "missing"])
+async def test_records_that_one_may_not_read_are_not_read(home: Home, user: User, topic: str) -> None:
+    ids = {name: await user.create_topic(name) for name in ("t", "hidden")}
+    for name in ids:
+        await user.produce(name, b"v")
+    client, authorizer = await under(home, (READ, TOPIC, topic))
+    if topic == "missing":
+        answer = await client.send(fetching_of(wanting("missing", 0), wanting("t", 0)), 12)
+    else:
+        answer = await client.send(fetching_of(wanting(ids["hidden"], 0), wanting(ids["t"], 0)), 17)
+    shown, refused = partitions_of(answer)
+
+    assert shown.error_code == 0
+    assert bytes(shown.records or b"")
+    assert (refused.error_code, bytes(refused.records or b"")) == (TOPIC_DENIED, b"")
+    assert authorizer.attempts == [(READ, TOPIC, topic)]
 
 
 async def test_a_topic_that_one_may_not_delete_stays(home: Home, user: User) -> None:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     versions="4-18",
     needs=[
         on_cluster(AclOperation.CLUSTER_ACTION, lambda request: replica_id_of(request) >= 0),
-        on_topics(AclOperation.READ),
+        on_topics(AclOperation.READ).asked_by_handler(),
     ],
     quota=Quota.FETCH,
 )

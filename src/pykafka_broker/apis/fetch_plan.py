@@ -6,12 +6,15 @@ first non-empty partition gives at least one whole batch even above both limits 
 
 from __future__ import annotations
 
+from collections.abc import Set
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pykafka_broker.apis.authorization import denied_topics
 from pykafka_broker.apis.fetch_answer import Answers, broker_epoch_of, failed, unknown
 from pykafka_broker.apis.fetch_replica import replica_id_of
 from pykafka_broker.apis.followed_partitions import DEBUGGING_REPLICA_ID, followed
+from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, AclOperation
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.fetch import (
     AbortedTransaction,
@@ -90,11 +93,16 @@ def plan_fetch(
     #: The rack of a consumer that may be sent to another replica.
     rack = request.rack_id if from_any_replica and ctx.node.fetching.selects_by_rack else ""
     left = max_bytes
+    hidden = _hidden(context, ctx) if replica_id < 0 else ()
     unknown_ids: Answers = []
     unknown_partitions: Answers = []
     for wanted in context.wanted.values():
         if wanted.topic is None:
             unknown_ids.append((wanted, unknown(wanted, ErrorCode.UNKNOWN_TOPIC_ID)))
+            continue
+        if hidden and wanted.topic in hidden:
+            denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            unknown_partitions.append((wanted, unknown(wanted, denied)))
             continue
         partition = ctx.node.partitions.led(wanted.topic, wanted.partition)
         leader_epoch = max(wanted.current_leader_epoch, NO_LEADER_EPOCH)
@@ -167,6 +175,14 @@ def plan_fetch(
         # limit that lies inside a batch would never be reached.
         planned.available_bytes = max(planned.available_bytes, min(readable_bytes(planned), max_bytes))
     return planned
+
+
+def _hidden(context: FetchContext, ctx: RequestContext) -> Set[str] | tuple[()]:
+    """The topics of a session that a consumer may not read (any more)."""
+    if ctx.node.authorizer is ALLOW_ALL:
+        return ()
+    names = (wanted.topic for wanted in context.wanted.values() if wanted.topic is not None)
+    return denied_topics(ctx, AclOperation.READ, names)
 
 
 def _read_partition(

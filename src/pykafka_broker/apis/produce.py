@@ -19,22 +19,25 @@ Here: the order of events. One partition's batch is in `produce_partition.py`, b
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import Later, handles
+from pykafka_broker.apis.authorization import denied_topics
 from pykafka_broker.apis.needs import on_topics, on_transactional_id
-from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, AclOperation
 from pykafka_broker.apis.ports.quotas import Quota
 from pykafka_broker.apis.produce_answer import answer_to, name_of, refused_whole
 from pykafka_broker.apis.produce_partition import Pending, produce_to, refused
 from pykafka_broker.apis.produce_transactions import has_transactional_batch, transactional_batches
 from pykafka_broker.apis.verification import (
     NOTHING_TO_VERIFY,
+    Refusal,
     Verification,
     finish_verification,
     start_verification,
 )
+from pykafka_broker.coordinator.txn.state import TopicPartition
 from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.produce import (
@@ -51,19 +54,23 @@ if TYPE_CHECKING:
 @handles(
     ProduceRequest,
     versions="3-13",
-    needs=[on_transactional_id(AclOperation.WRITE), on_topics(AclOperation.WRITE)],
+    needs=[on_transactional_id(AclOperation.WRITE), on_topics(AclOperation.WRITE).asked_by_handler()],
     quota=Quota.PRODUCE,
     advertised_min_version=0,
 )
 def produce(request: ProduceRequest, ctx: RequestContext) -> Any:
     """Append each partition's batch; one partition's failure does not touch the others."""
     topics = _each_partition_once(request.topic_data)
+    denied = _denied(topics, ctx)
     try:
         if not has_transactional_batch(request):
-            return _appended(topics, request, ctx, NOTHING_TO_VERIFY)
+            nothing = Verification(refusals=denied) if denied else NOTHING_TO_VERIFY
+            return _appended(topics, request, ctx, nothing)
         if request.transactional_id is None:
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        started = start_verification(transactional_batches(topics, ctx), ctx)
+        batches = transactional_batches(topics, ctx)
+        started = start_verification((batch for batch in batches if batch[0] not in denied), ctx)
+        started = started._replace(refusals={**started.refusals, **denied})
     except KafkaError as error:
         return refused_whole(topics, request, error, ctx)
     if not started.guards:
@@ -73,6 +80,20 @@ def produce(request: ProduceRequest, ctx: RequestContext) -> Any:
             # The receive buffer is used for other requests while the coordinator is asked.
             data.records = data.records and bytearray(data.records)
     return _verified(topics, request, request.transactional_id, started, ctx)
+
+
+def _denied(topics: list[TopicProduceData], ctx: RequestContext) -> Mapping[TopicPartition, Refusal]:
+    """The partitions of topics that the client may not write to."""
+    if ctx.node.authorizer is ALLOW_ALL:
+        return NOTHING_TO_VERIFY.refusals
+    named = [(name_of(topic, ctx), topic) for topic in topics]
+    hidden = denied_topics(ctx, AclOperation.WRITE, (name for name, _ in named if name is not None))
+    return {
+        TopicPartition(name, data.index): Refusal(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        for name, topic in named
+        if name is not None and name in hidden
+        for data in topic.partition_data
+    }
 
 
 async def _verified(

@@ -16,11 +16,17 @@ from pykafka_broker.protocol.messages import create_topics as creating
 from pykafka_broker.protocol.messages import delete_records as deleting
 from pykafka_broker.protocol.messages import delete_topics as removing
 from pykafka_broker.protocol.messages import describe_producers as producers
+from pykafka_broker.protocol.messages import incremental_alter_configs as incremental
 from pykafka_broker.protocol.messages import offset_delete as forgetting
 from pykafka_broker.protocol.messages import offset_for_leader_epoch as epochs
 from pykafka_broker.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
+)
+from pykafka_broker.protocol.messages.alter_configs import (
+    AlterableConfig,
+    AlterConfigsRequest,
+    AlterConfigsResource,
 )
 from pykafka_broker.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from pykafka_broker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -62,10 +68,11 @@ from tests.apis.asking import (
     wanting,
 )
 from tests.apis.transacting import ID, Producer, described
+from tests.support.controllers import controller_address
 
 READ, WRITE, DELETE = AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE
 CREATE, ALTER, DESCRIBE = AclOperation.CREATE, AclOperation.ALTER, AclOperation.DESCRIBE
-DESCRIBE_CONFIGS = AclOperation.DESCRIBE_CONFIGS
+DESCRIBE_CONFIGS, ALTER_CONFIGS = AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS
 CLUSTER_ACTION = AclOperation.CLUSTER_ACTION
 TOPIC, GROUP, CLUSTER = AclResourceType.TOPIC, AclResourceType.GROUP, AclResourceType.CLUSTER
 TRANSACTIONAL_ID = AclResourceType.TRANSACTIONAL_ID
@@ -118,6 +125,15 @@ async def under(home: Home, *denied: Denied) -> tuple[User, AllButThese]:
     ports = home.broker.node._shared.ports
     ports.broker = ports.broker._replace(authorizer=authorizer)
     return await User.connect(home.broker.bootstrap_servers), authorizer
+
+
+async def at(listener: str, home: Home, *denied: Denied) -> User:
+    """A client of one of the listeners that may do all but this."""
+    if listener == "brokers":
+        return (await under(home, *denied))[0]
+    ports = home.broker.node._shared.ports
+    ports.controller = ports.controller._replace(authorizer=AllButThese(*denied))
+    return await User.connect(controller_address(home.broker))
 
 
 # -- groups -------------------------------------------------------------------------------------------------
@@ -553,6 +569,74 @@ async def test_configs_that_one_may_not_describe_are_not_told(
 
     assert (first.resource_name, first.error_code) == ("other", 0)
     assert (last.resource_name, last.error_code, last.configs) == (name, error, [])
+
+
+CONFIGS_OF = [
+    (ResourceType.TOPIC, "t", "retention.ms", "1000", (TOPIC, "t"), TOPIC_DENIED),
+    (ResourceType.TOPIC, "missing", "retention.ms", "1000", (TOPIC, "missing"), TOPIC_DENIED),
+    (ResourceType.GROUP, "g", "consumer.session.timeout.ms", "50000", (GROUP, "g"), GROUP_DENIED),
+    (ResourceType.BROKER, "1", "log.retention.ms", "1000", (CLUSTER, ON_CLUSTER), CLUSTER_DENIED),
+    (ResourceType.CLIENT_METRICS, "m", "interval.ms", "5000", (CLUSTER, ON_CLUSTER), CLUSTER_DENIED),
+]
+
+
+@pytest.mark.parametrize("listener", ["brokers", "controllers"])
+@pytest.mark.parametrize(("kind", "name", "key", "value", "on", "error"), CONFIGS_OF)
+async def test_configs_that_one_may_not_alter_stay(
+    combined: Home,
+    kind: ResourceType,
+    name: str,
+    key: str,
+    value: str,
+    on: tuple[AclResourceType, str],
+    error: int,
+    listener: str,
+) -> None:
+    async with combined.running() as user:
+        for topic in ("t", "other"):
+            await user.create_topic(topic)
+        client = await at(listener, combined, (ALTER_CONFIGS, *on))
+        wanted = ((kind, name, key, value), (ResourceType.TOPIC, "other", "retention.ms", "5000"))
+        replacing = AlterConfigsRequest(
+            resources=[
+                AlterConfigsResource(
+                    resource_type=int(each),
+                    resource_name=named,
+                    configs=[AlterableConfig(name=one, value=to)],
+                )
+                for each, named, one, to in wanted
+            ],
+            validate_only=False,
+        )
+        changing = incremental.IncrementalAlterConfigsRequest(
+            resources=[
+                incremental.AlterConfigsResource(
+                    resource_type=int(each),
+                    resource_name=named,
+                    configs=[incremental.AlterableConfig(name=one, config_operation=0, value=to)],
+                )
+                for each, named, one, to in wanted
+            ],
+            validate_only=False,
+        )
+        for request, version in ((replacing, 2), (changing, 1)):
+            answer = await client.send(request, version)
+            errors = {each.resource_name: each.error_code for each in answer.responses}
+            assert errors == {name: error, "other": 0}
+        assert await user.config(int(ResourceType.TOPIC), "other", "retention.ms") == "5000"
+        if name != "missing":
+            assert await user.config(int(kind), name, key) != value
+
+
+async def test_loggers_that_one_may_not_alter_stay(home: Home, user: User) -> None:
+    client, _ = await under(home, (ALTER_CONFIGS, CLUSTER, ON_CLUSTER))
+    config = incremental.AlterableConfig(name="kafka", config_operation=0, value="DEBUG")
+    resource = incremental.AlterConfigsResource(
+        resource_type=int(ResourceType.BROKER_LOGGER), resource_name="1", configs=[config]
+    )
+    request = incremental.IncrementalAlterConfigsRequest(resources=[resource], validate_only=True)
+    [refused] = (await client.send(request, 1)).responses
+    assert refused.error_code == CLUSTER_DENIED
 
 
 # -- transactions -------------------------------------------------------------------------------------------

@@ -6,11 +6,13 @@ checks what it can before it asks the controller; a listener of controllers asks
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.authorization import refusal_of_configs
 from pykafka_broker.apis.broker_part_of_configs import refused_here
 from pykafka_broker.apis.forwarding import decided, pass_on
 from pykafka_broker.apis.needs import on_groups, on_topics, partly_on_cluster
@@ -25,13 +27,13 @@ from pykafka_broker.protocol.messages.alter_configs import (
 )
 
 if TYPE_CHECKING:
-    from pykafka_broker.apis.context import ControllerContext, RequestContext
+    from pykafka_broker.apis.context import AdministrationContext, ControllerContext, RequestContext
 
 
 NEEDS = [
-    partly_on_cluster(AclOperation.ALTER_CONFIGS),
-    on_topics(AclOperation.ALTER_CONFIGS),
-    on_groups(AclOperation.ALTER_CONFIGS),
+    partly_on_cluster(AclOperation.ALTER_CONFIGS).asked_by_handler(),
+    on_topics(AclOperation.ALTER_CONFIGS).asked_by_handler(),
+    on_groups(AclOperation.ALTER_CONFIGS).asked_by_handler(),
 ]
 
 
@@ -61,7 +63,22 @@ async def alter_configs(request: AlterConfigsRequest, ctx: RequestContext) -> An
 async def _alter_here(
     request: AlterConfigsRequest, resources: list[NewConfigs], ctx: RequestContext
 ) -> AlterConfigsResponse:
-    return _answer(await ctx.node.controller.alter_configs(resources, validate_only=request.validate_only))
+    denied = _denied(request, ctx)
+    allowed = [each for each in resources if (each.resource_type, each.name) not in denied]
+    results = await ctx.node.controller.alter_configs(allowed, validate_only=request.validate_only)
+    return _answer([*results, *denied.values()])
+
+
+def _denied(
+    request: AlterConfigsRequest, ctx: AdministrationContext
+) -> dict[tuple[int, str], AlterConfigsResult]:
+    """The answers for resources whose configs the client may not alter. Of those that are given twice nothing
+    is altered anyway.
+    """
+    given = Counter((each.resource_type, each.resource_name) for each in request.resources)
+    once = [key for key, times in given.items() if times == 1]
+    refusals = {key: refusal_of_configs(ctx, AclOperation.ALTER_CONFIGS, *key) for key in once}
+    return {key: AlterConfigsResult(*key, error, error.message) for key, error in refusals.items() if error}
 
 
 async def _pass_on(request: AlterConfigsRequest, resources: list[NewConfigs], ctx: RequestContext) -> Any:
@@ -89,6 +106,7 @@ async def alter_configs_on_controller(
     request: AlterConfigsRequest, ctx: ControllerContext
 ) -> AlterConfigsResponse:
     """Each resource succeeds or fails on its own. Of a key that is given twice the last value counts."""
+    denied = _denied(request, ctx)
     loggers = [each for each in request.resources if each.resource_type == ResourceType.BROKER_LOGGER]
     resources = tuple(
         NewConfigs(
@@ -98,13 +116,16 @@ async def alter_configs_on_controller(
         )
         for resource in request.resources
         if resource.resource_type != ResourceType.BROKER_LOGGER
+        and (resource.resource_type, resource.resource_name) not in denied
     )
     results: tuple[AlterConfigsResult, ...] = await ctx.node.active.result_of(
         partial(AlterConfigs, resources=resources, validate_only=request.validate_only)
     )
     error, text = ErrorCode.INVALID_REQUEST, "Unexpected resource type BROKER_LOGGER."
     refused = (AlterConfigsResult(each.resource_type, each.resource_name, error, text) for each in loggers)
-    return _answer([*refused, *results])
+    of_loggers = {(each.resource_type, each.resource_name) for each in loggers}
+    kept = (result for key, result in denied.items() if key not in of_loggers)
+    return _answer([*refused, *kept, *results])
 
 
 def _answer(results: Iterable[AlterConfigsResult]) -> AlterConfigsResponse:

@@ -14,6 +14,8 @@ from pykafka_broker.apis.ports.authorizer import (
     AclOperation,
     AclResourceType,
 )
+from pykafka_broker.cluster.image import ResourceType
+from pykafka_broker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import AdministrationContext
@@ -63,3 +65,19 @@ def denied_transactional_ids(
 def may_on_cluster(ctx: AdministrationContext, operation: AclOperation, *, is_attempt: bool = True) -> bool:
     """Whether the client may carry out the operation on the cluster."""
     return not denied(ctx, operation, AclResourceType.CLUSTER, (CLUSTER_NAME,), is_attempt=is_attempt)
+
+
+def refusal_of_configs(
+    ctx: AdministrationContext, operation: AclOperation, resource_type: int, name: str
+) -> ErrorCode:
+    """Why the client may not do this to the configs of a resource, or NONE; so of an unknown type."""
+    if resource_type == ResourceType.TOPIC:
+        is_denied = denied_topics(ctx, operation, (name,))
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED if is_denied else ErrorCode.NONE
+    if resource_type == ResourceType.GROUP:
+        is_denied = denied_groups(ctx, operation, (name,))
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED if is_denied else ErrorCode.NONE
+    if resource_type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER, ResourceType.CLIENT_METRICS):
+        may = may_on_cluster(ctx, operation)
+        return ErrorCode.NONE if may else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    return ErrorCode.NONE

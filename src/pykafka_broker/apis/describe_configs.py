@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.authorization import denied_groups, denied_topics, may_on_cluster
+from pykafka_broker.apis.authorization import refusal_of_configs
 from pykafka_broker.apis.broker_loggers import logger_levels
 from pykafka_broker.apis.needs import on_groups, on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
@@ -53,7 +53,10 @@ def describe_configs(request: DescribeConfigsRequest, ctx: AdministrationContext
     """Describe each resource; one resource's failure does not touch the others. Last stand those whose
     configs the client may not describe.
     """
-    refusals = [_refusal(resource, ctx) for resource in request.resources]
+    refusals = [
+        refusal_of_configs(ctx, AclOperation.DESCRIBE_CONFIGS, each.resource_type, each.resource_name)
+        for each in request.resources
+    ]
     results = []
     for resource, refusal in zip(request.resources, refusals, strict=True):
         if refusal is not ErrorCode.NONE:
@@ -85,21 +88,6 @@ def describe_configs(request: DescribeConfigsRequest, ctx: AdministrationContext
         if refusal is not ErrorCode.NONE
     ]
     return DescribeConfigsResponse(results=results)
-
-
-def _refusal(resource: DescribeConfigsResource, ctx: AdministrationContext) -> ErrorCode:
-    """Why the client may not describe the configs of a resource, or NONE; so of an unknown type."""
-    kind, names = resource.resource_type, (resource.resource_name,)
-    if kind == ResourceType.TOPIC:
-        is_denied = denied_topics(ctx, AclOperation.DESCRIBE_CONFIGS, names)
-        return ErrorCode.TOPIC_AUTHORIZATION_FAILED if is_denied else ErrorCode.NONE
-    if kind == ResourceType.GROUP:
-        is_denied = denied_groups(ctx, AclOperation.DESCRIBE_CONFIGS, names)
-        return ErrorCode.GROUP_AUTHORIZATION_FAILED if is_denied else ErrorCode.NONE
-    if kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER, ResourceType.CLIENT_METRICS):
-        may = may_on_cluster(ctx, AclOperation.DESCRIBE_CONFIGS)
-        return ErrorCode.NONE if may else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    return ErrorCode.NONE
 
 
 def _entries(resource: DescribeConfigsResource, ctx: AdministrationContext) -> Iterable[ConfigEntry]:

@@ -7,11 +7,13 @@ a listener of controllers asks at once.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.authorization import refusal_of_configs
 from pykafka_broker.apis.broker_loggers import alter_loggers
 from pykafka_broker.apis.broker_part_of_configs import refused_here
 from pykafka_broker.apis.forwarding import decided, pass_on
@@ -32,9 +34,9 @@ if TYPE_CHECKING:
 
 
 NEEDS = [
-    partly_on_cluster(AclOperation.ALTER_CONFIGS),
-    on_topics(AclOperation.ALTER_CONFIGS),
-    on_groups(AclOperation.ALTER_CONFIGS),
+    partly_on_cluster(AclOperation.ALTER_CONFIGS).asked_by_handler(),
+    on_topics(AclOperation.ALTER_CONFIGS).asked_by_handler(),
+    on_groups(AclOperation.ALTER_CONFIGS).asked_by_handler(),
 ]
 
 
@@ -66,12 +68,26 @@ async def _alter_here(
 ) -> IncrementalAlterConfigsResponse:
     loggers = [change for change in changes if change.resource_type == ResourceType.BROKER_LOGGER]
     kept = [change for change in changes if change.resource_type != ResourceType.BROKER_LOGGER]
+    denied = _denied(kept, ctx)
     results = [_alter_loggers(change, loggers, request.validate_only, ctx) for change in loggers]
-    if kept:
+    allowed = [change for change in kept if (change.resource_type, change.name) not in denied]
+    if allowed:
         results += await ctx.node.controller.incremental_alter_configs(
-            kept, validate_only=request.validate_only
+            allowed, validate_only=request.validate_only
         )
-    return _answer(results)
+    return _answer([*results, *denied.values()])
+
+
+def _denied(
+    changes: Iterable[ConfigChange], ctx: AdministrationContext
+) -> dict[tuple[int, str], AlterConfigsResult]:
+    """The answers for resources whose configs the client may not alter. Of those that are given twice nothing
+    is altered anyway.
+    """
+    given = Counter((change.resource_type, change.name) for change in changes)
+    once = [key for key, times in given.items() if times == 1]
+    refusals = {key: refusal_of_configs(ctx, AclOperation.ALTER_CONFIGS, *key) for key in once}
+    return {key: AlterConfigsResult(*key, error, error.message) for key, error in refusals.items() if error}
 
 
 async def _pass_on(
@@ -131,10 +147,12 @@ async def incremental_alter_configs_on_controller(
     loggers = [change for change in changes if change.resource_type == ResourceType.BROKER_LOGGER]
     kept = tuple(change for change in changes if change.resource_type != ResourceType.BROKER_LOGGER)
     of_loggers = [_alter_loggers(change, loggers, request.validate_only, ctx) for change in loggers]
+    denied = _denied(kept, ctx)
+    kept = tuple(change for change in kept if (change.resource_type, change.name) not in denied)
     results: tuple[AlterConfigsResult, ...] = await ctx.node.active.result_of(
         partial(IncrementalAlterConfigs, resources=kept, validate_only=request.validate_only)
     )
-    return _answer([*results, *of_loggers])
+    return _answer([*results, *denied.values(), *of_loggers])
 
 
 def _answer(results: Iterable[AlterConfigsResult]) -> IncrementalAlterConfigsResponse:
@@ -159,6 +177,9 @@ def _alter_loggers(
 
     if sum(other.name == change.name for other in asked) > 1:
         return refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+    denial = refusal_of_configs(ctx, AclOperation.ALTER_CONFIGS, change.resource_type, change.name)
+    if denial is not ErrorCode.NONE:
+        return refused(denial, denial.message)
     if malformed := why_malformed(change):
         return refused(*malformed)
     try:

@@ -207,7 +207,9 @@ async def test_an_api_whose_handler_asks_about_each_resource_is_served_behind_an
 
 
 def test_a_node_cannot_serve_behind_an_authorizer_until_every_handler_asks_it() -> None:
-    with pytest.raises(NotImplementedError, match=r"^ConsumerGroupHeartbeat needs DESCRIBE on each TOPIC, and its handler"):
+    with pytest.raises(
+        NotImplementedError, match=r"^ConsumerGroupHeartbeat needs DESCRIBE on each TOPIC, and its handler"
+    ):
         Dispatch(APIS, authorizer=OnlyThese())
 
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import get_args
 
-from bench import bare, cluster, load, spark_lane
+from bench import bare, bare_tls, cluster, load, security, shares, spark_lane, streams
 from bench.report import Report, plot
 from bench.rows import COORDINATION, NOT_FOR_KFAKE, ONCE, QUORUM, ROWS, Run
 from bench.systems import SYSTEMS, UnavailableError, describe_machine
@@ -18,14 +18,20 @@ from pykafka_broker.testing.processes import BrokerError
 
 #: Rows that a machine's own round trip bounds.
 LATENCY_ROWS = {"ping", "ping16", "echo"}
+#: Rows that start nodes of their own.
+ROWS_IN_ROUNDS = {**cluster.ROWS, **security.ROWS, **shares.ROWS, **streams.ROWS}
+#: Rows that play all clients over bare sockets, and need no other load.
+PLAYED = {*shares.ROWS, *streams.ROWS}
 
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=(__doc__ or "").split(": ", 1)[1])
     parser.add_argument("--brokers", default=",".join(SYSTEMS), help="of %(default)s")
-    every_row = (*ROWS, *cluster.ROWS)
+    every_row = (*ROWS, *ROWS_IN_ROUNDS)
     parser.add_argument(
-        "--rows", default=",".join(every_row), help="of %(default)s, coordination, quorum or cluster"
+        "--rows",
+        default=",".join(every_row),
+        help="of %(default)s, coordination, quorum, cluster, security or newer_groups",
     )
     parser.add_argument("--scale", type=float, default=1.0, help="size of the load (default: %(default)s)")
     parser.add_argument("--repeat", type=int, default=1, help="measure each row so often and take the median")
@@ -35,6 +41,8 @@ def options() -> argparse.Namespace:
         "coordination": [row.__name__ for row in COORDINATION],
         "quorum": [row.__name__ for row in QUORUM],
         "cluster": list(cluster.ROWS),
+        "security": list(security.ROWS),
+        "newer_groups": [*shares.ROWS, *streams.ROWS],
     }
     asked_rows = chosen.rows.split(",")
     chosen.rows = ",".join(",".join(lanes.get(row, [row])) for row in asked_rows)
@@ -68,16 +76,16 @@ def measure(system: str, chosen: argparse.Namespace, report: Report) -> None:
                 values[f"{name}.{figure}"] = statistics.median(result[figure] for result in results)
 
 
-def measure_clusters(chosen: argparse.Namespace, report: Report) -> None:
-    """The rows of three nodes, in rounds: each system in its turn, so that all see the same machine."""
+def measure_in_rounds(chosen: argparse.Namespace, report: Report) -> None:
+    """The rows that start nodes of their own: each system in its turn, so that all see the same machine."""
     systems: list[Software] = [system for system in get_args(Software) if system in chosen.brokers]
-    for name in (row for row in chosen.rows if row in cluster.ROWS):
+    for name in (row for row in chosen.rows if row in ROWS_IN_ROUNDS):
         results: dict[Software, list[dict[str, float]]] = {system: [] for system in systems}
         for turn in range(chosen.repeat):
             for system in systems:
                 progress(f"{system}: {name}, round {turn + 1}")
                 try:
-                    results[system].append(cluster.ROWS[name](system, chosen.scale))
+                    results[system].append(ROWS_IN_ROUNDS[name](system, chosen.scale))
                 except Exception as error:
                     report.failures[f"{system} {name}"] = f"{type(error).__name__}: {error}"
         for system, rounds in results.items():
@@ -94,18 +102,21 @@ def progress(text: str) -> None:
 def main() -> int:
     chosen = options()
     shown = {"scale": chosen.scale, "repeat": chosen.repeat}
-    report = Report(describe_machine(), load.generator()[0], shown)
+    generator = "bare sockets" if PLAYED.issuperset(chosen.rows) else load.generator()[0]
+    report = Report(describe_machine(), generator, shown)
     if "spark" in chosen.rows:
         report.machine["spark"] = spark_lane.version()
     if LATENCY_ROWS & set(chosen.rows):
         report.machine["bare round trip"] = bare.describe()
+    if {"tls_produce", "tls_consume"} & set(chosen.rows):
+        report.machine["TLS by itself"] = bare_tls.describe()
     if not ROWS.keys().isdisjoint(chosen.rows):
         for system in chosen.brokers:
             try:
                 measure(system, chosen, report)
             except (UnavailableError, BrokerError) as error:
                 report.failures[system] = str(error)
-    measure_clusters(chosen, report)
+    measure_in_rounds(chosen, report)
     progress("")
     report.print()
     file = report.save(chosen.output)

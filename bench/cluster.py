@@ -3,7 +3,8 @@
 Each partition of a topic has a replica on every node, and another leader; `min.insync.replicas` is 2. A
 writer per node asks for acks=all over a bare connection, again and again: those that do not lead refuse, and
 the one that leads says when the record is on all replicas in sync. A gap is the time without such an answer.
-The writers are not a client that looks for the leader in its own time: what is measured is the cluster.
+The writers are not a client that looks for the leader in its own time: what is measured is the cluster. A row
+of its own says what a client sees (`stock_producer.py`).
 """
 
 from __future__ import annotations
@@ -310,6 +311,41 @@ def rolling_restart(nodes: Nodes) -> float:
     return asyncio.run(gap())
 
 
+def seen_by_a_client(software: Software, _scale: float) -> dict[str, float]:
+    """The longest gaps that a librdkafka producer sees: from kill -9 of the leader on, and over a rolling
+    restart.
+    """
+    from bench.stock_producer import StockProducer
+
+    with cluster(software) as nodes:
+        leader = cast(settled(nodes)).leader
+        addresses = ",".join(node.address for node in nodes)
+        with StockProducer(addresses, LEDGER, partition_led_by(leader)) as producer:
+            time.sleep(1.0)
+            process = nodes[leader].process
+            assert process is not None
+            killed = time.perf_counter()
+            process.kill()
+            producer.another(killed)
+            after_kill = longest_gap(
+                [answered for _, answered in producer.delivered if answered >= killed], killed
+            )
+            nodes[leader].kill()
+            nodes[leader].start()
+            settled(nodes)
+            begun = time.perf_counter()
+            for node in nodes:
+                node.restart()
+                whole(nodes, LEDGER)
+            producer.another(time.perf_counter())
+            restart = longest_gap(
+                [answered for _, answered in producer.delivered if answered >= begun], begun
+            )
+        if producer.failed:
+            raise BrokerError(f"{len(producer.failed)} records failed: {producer.failed[0]}")
+        return {"kill_s": after_kill, "restart_s": restart}
+
+
 GAPS: dict[str, Callable[[Nodes], float]] = {
     "leader": kill(lambda roles: roles.leader),
     "follower": kill(lambda roles: roles.follower),
@@ -402,6 +438,7 @@ ROWS: dict[str, ClusterRow] = {
     "cluster_controller": gap("controller"),
     "cluster_move": gap("move"),
     "cluster_restart": gap("restart"),
+    "cluster_client": seen_by_a_client,
     "cluster_produce": produce,
     "cluster_catch_up": catch_up,
 }

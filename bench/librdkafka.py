@@ -22,9 +22,15 @@ PRODUCER = {
 }
 
 
+def reached(options: argparse.Namespace) -> dict[str, str]:
+    """How the brokers are reached: with TLS where an authority is given."""
+    tls = {"security.protocol": "ssl", "ssl.ca.location": options.ca} if options.ca else {}
+    return {"bootstrap.servers": options.brokers, **tls}
+
+
 def produce(options: argparse.Namespace) -> dict[str, float]:
     acks = {"acks": 1} if options.acks == "1" else {"acks": "all", "enable.idempotence": True}
-    producer = Producer({**PRODUCER, **acks, "bootstrap.servers": options.brokers})
+    producer = Producer({**PRODUCER, **acks, **reached(options)})
     producer.list_topics(timeout=30)
     value = bytes(range(256)) * (options.size // 256 + 1)
     value = value[: options.size]
@@ -54,7 +60,7 @@ def produce(options: argparse.Namespace) -> dict[str, float]:
 def assigned(options: argparse.Namespace, offset: int) -> Consumer:
     consumer = Consumer(
         {
-            "bootstrap.servers": options.brokers,
+            **reached(options),
             "group.id": "bench",
             "enable.auto.commit": False,
             "fetch.max.bytes": 64 << 20,
@@ -83,9 +89,7 @@ def consume(options: argparse.Namespace) -> dict[str, float]:
 
 
 def echo(options: argparse.Namespace) -> dict[str, float]:
-    producer = Producer(
-        {**PRODUCER, "linger.ms": 0, "enable.idempotence": True, "bootstrap.servers": options.brokers}
-    )
+    producer = Producer({**PRODUCER, "linger.ms": 0, "enable.idempotence": True, **reached(options)})
     consumer = assigned(options, OFFSET_END)
     value = b"x" * options.size
 
@@ -130,6 +134,7 @@ def main() -> None:
     parser.add_argument("-records", type=int, default=1_000_000)
     parser.add_argument("-size", type=int, default=100)
     parser.add_argument("-acks", default="all")
+    parser.add_argument("-ca")
     options = parser.parse_args()
     print(json.dumps({"produce": produce, "consume": consume, "echo": echo}[options.command](options)))
 

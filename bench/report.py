@@ -63,6 +63,8 @@ class Report:
             print_plain(self.title(), self.rows())
         if bare := self.machine.get("bare round trip"):
             print(f"a bare round trip without a broker: {bare}")
+        if tls := self.machine.get("TLS by itself"):
+            print(f"TLS by itself: {tls}")
         for what, why in self.failures.items():
             print(f"not measured: {what}: {why}")
 

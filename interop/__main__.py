@@ -12,14 +12,25 @@ from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 
-from interop import cluster_tools, disk_diff, dump_check, spark, tools, upstream
+from interop import (
+    cluster_tools,
+    disk_diff,
+    dump_check,
+    secured_lane,
+    secured_tools,
+    share_group_tools,
+    spark,
+    streams_group_tools,
+    tools,
+    upstream,
+)
 from interop.clients import connect
 from interop.clients.client import Client
 from interop.clients.driven import ToolchainMissingError
 from interop.clients.java import Java39
 from interop.conformance.table import write as write_conformance_page
 from interop.exactly_once import copying, lane, streams
-from interop.matrix_result import STORED, STORED_SPARK, MatrixResult, load
+from interop.matrix_result import STORED, STORED_SECURITY, STORED_SPARK, MatrixResult, load
 from interop.run import load_matrix, row, run_matrix
 from interop.scenarios import data, groups
 from interop.several_nodes import ChangingNodes, SeveralNodes
@@ -27,6 +38,7 @@ from interop.spark import rolling_restarts
 from interop.world import MAKER, Broker, World
 from pykafka_broker.testing.apache.broker import ApacheBroker
 from pykafka_broker.testing.apache.jars import VERSION, ApacheUnavailableError, libs
+from pykafka_broker.testing.apache.nodes import Software
 from pykafka_broker.testing.cache import CACHE
 from pykafka_broker.testing.processes import BrokerProcess, PykafkaNode
 
@@ -37,6 +49,7 @@ PROPERTIES = {
     "offsets.topic.num.partitions": "8",
     "transaction.state.log.num.partitions": "4",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+    "group.share.min.record.lock.duration.ms": "1000",
 }
 
 
@@ -81,6 +94,8 @@ def titles(lanes: Sequence[str]) -> list[str]:
     for lane_name in lanes:
         if lane_name == "clients":
             found += [scenario.name for scenario in load_matrix()[1]]
+        elif lane_name == "security":
+            found += [lane_name, *(way.name for way in secured_lane.ways())]
         elif lane_name in STORIES:
             found += [lane.title_of(story) for story in STORIES[lane_name]]
         else:
@@ -181,8 +196,19 @@ def spark_lane(chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]:
     return absent(chosen, missing) + failures
 
 
-def tools_lane(_chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]:
-    """Kafka's command-line tools."""
+def security_lane(chosen: argparse.Namespace, _broker: BrokerProcess) -> list[str]:
+    """A secured node of its own."""
+    names = load_matrix()[0]
+    wanted = [name for name in names if not chosen.clients or name in chosen.clients.split(",")]
+    software: Software = "ours" if chosen.broker == "ours" else "apache"
+    found = secured_lane.run(software, wanted, "" if chosen.only == "security" else chosen.only, say)
+    if chosen.store:
+        store(found.result, STORED_SECURITY, names, secured_lane.titles())
+    return absent(chosen, found.missing) + found.failures
+
+
+def tools_lane(chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]:
+    """Kafka's command-line tools; those about users, on a secured node of its own."""
     if missing := java_is_missing():
         say(f"without the Java tools: {missing}")
         return []
@@ -192,7 +218,10 @@ def tools_lane(_chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]:
         with world_of(broker, {MAKER: connect(MAKER, broker.address)}) as world:
             world.tools_version = version
             failures += tools.run(world, say)
-    return failures
+            if version == VERSION:
+                failures += share_group_tools.run(world, say)
+                failures += streams_group_tools.run(world, say)
+    return failures + secured_tools.run("ours" if chosen.broker == "ours" else "apache", say)
 
 
 def cluster_tools_lane(chosen: argparse.Namespace, _broker: BrokerProcess) -> list[str]:
@@ -268,6 +297,7 @@ STORIES: dict[str, Sequence[lane.Story]] = {"copies": copying.STORIES, "streams"
 
 LANES: dict[str, Lane] = {
     "clients": clients_lane,
+    "security": security_lane,
     "spark": spark_lane,
     "tools": tools_lane,
     "cluster-tools": cluster_tools_lane,

@@ -12,13 +12,14 @@ import json
 import re
 import subprocess
 import tempfile
-import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from confluent_kafka import Producer
 
+from interop.checks import tried
 from pykafka_broker.log.disk.checkpoints import decode_meta_properties, uuid_text
 from pykafka_broker.testing.apache.nodes import Node, Nodes, Roles, Software
 from pykafka_broker.testing.apache.tools import SHORT_LIVED, command, run_tool
@@ -410,7 +411,7 @@ CHECKS: tuple[Callable[[Cluster], None], ...] = (
 
 def run(software: Software, report: Callable[[str], None]) -> list[str]:
     """Run the checks on each layout; what failed."""
-    failures = []
+    failures: list[str] = []
     for layout, roles in LAYOUTS.items():
         with tempfile.TemporaryDirectory(prefix="cluster-tools-") as folder:
             nodes = Nodes(Path(folder), dict.fromkeys((1, 2, 3), software), dynamic=True, roles=roles)
@@ -419,11 +420,5 @@ def run(software: Software, report: Callable[[str], None]) -> list[str]:
                 nodes.leader()
                 for check in CHECKS:
                     title = f"{check.__name__.replace('_', ' ')} ({layout})"
-                    try:
-                        check(Cluster(nodes, Path(folder)))
-                    except Exception as error:
-                        failures.append(f"{title}: {error}\n{traceback.format_exc(limit=-3)}")
-                        report(f"{title:<64}FAIL")
-                    else:
-                        report(f"{title:<64}ok")
+                    failures += tried(title, partial(check, Cluster(nodes, Path(folder))), report)
     return failures

@@ -1,5 +1,6 @@
 """The stored results of runs, which `python -m interop --store` writes and pages read:
-`results/matrix.json` of the clients, `results/spark.json` of the releases of Spark.
+`results/matrix.json` of the clients, `results/security.json` of the same on a secured node,
+`results/spark.json` of the releases of Spark.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from pathlib import Path
 
 STORED = Path(__file__).parent / "results" / "matrix.json"
 STORED_SPARK = STORED.with_name("spark.json")
+STORED_SECURITY = STORED.with_name("security.json")
 
 #: The first word of a cell; "lacks" and "fails" are followed by a colon and the reason.
 OUTCOMES = ("pass", "lacks", "fails")
@@ -25,7 +27,9 @@ class Row:
 
     @property
     def title(self) -> str:
-        return self.scenario.partition(".")[2].replace("_", " ")
+        """The name of a function in words; other names, which have spaces, as they are."""
+        name = self.scenario.partition(".")[2]
+        return name if " " in name else name.replace("_", " ")
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,12 @@ import json
 import re
 import shutil
 import tempfile
-import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
+from interop.checks import tried
 from interop.clients.client import Client, Record
 from interop.scenarios.data import NOON_MS
 from interop.world import World
@@ -474,16 +475,10 @@ def filled(world: World, count: int) -> str:
 
 
 def run(world: World, report: Callable[[str], None]) -> list[str]:
-    failures = []
+    failures: list[str] = []
     for check in CHECKS:
         if world.tools_version.startswith("3.9") and check in NOT_OF_3_9:
             continue
         title = f"{check.__name__.replace('_', ' ')} ({world.tools_version})"
-        try:
-            check(world)
-        except Exception as error:
-            failures.append(f"{title}: {error}\n{traceback.format_exc(limit=-3)}")
-            report(f"{title:<64}FAIL")
-        else:
-            report(f"{title:<64}ok")
+        failures += tried(title, partial(check, world), report)
     return failures

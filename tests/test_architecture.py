@@ -101,9 +101,9 @@ def test_an_api_is_served_at_the_complete_range_of_its_message(api: Api) -> None
 
 #: Files of `apis/` that are no API.
 SHARED = {
-    *("acls", "admission", "api", "authorization"),
+    *("acls", "admission", "api", "authorization", "delegation_tokens"),
     *("broker_loggers", "broker_part_of_configs", "consumer_groups", "context"),
-    *("controller_apis", "forwarding"),
+    *("controller_apis", "forwarding", "streams_groups"),
     *("controller_mutations", "leader_hints", "needs"),
     *(
         "fetch_answer",
@@ -116,6 +116,8 @@ SHARED = {
     "not_yet_served",
     *("produce_answer", "produce_partition", "produce_transactions"),
     *("quiet_fetches", "topology", "transactional", "verification"),
+    *("share_acknowledgements", "share_groups", "share_members", "share_reading", "share_sessions"),
+    *("share_state", "share_waiting"),
 }
 
 
@@ -230,12 +232,19 @@ def test_handlers_do_no_input_and_output_of_their_own() -> None:
 OPEN_FILES = {
     "log/disk/files.py": "the file layer",
     "config/properties_file.py": "reads the file that the command line names, before there is a node",
+    "config/image_secrets.py": "reads passwords where the variables of the image say they are",
     "config/providers.py": "reads secrets where the properties file says they are, before there is a node",
+    "broker/key_sets.py": "reads the keys of an identity provider where the properties file says they are",
+    "client/bearer_tokens.py": "reads a bearer token where the properties file says it is",
     "cli/__init__.py": "puts the null device in place of an output whose reader is gone",
+    "cli/certs.py": "writes keys and certificates where the command line says",
     "cli/log_files.py": "prints files for `dump-log` as they are, wherever they lie",
+    "cli/security.py": "reads the authority that `--ca` names, for programs that get it as a text",
     "cli/metadata_shell/files.py": "reads the metadata log for `metadata shell` as it is, wherever it lies",
     "system/descriptors.py": "holds descriptors of the null device in reserve",
     "system/processes.py": "asks /proc about processes",
+    "tls/contexts.py": "gives OpenSSL keys, which it takes from files only",
+    "tls/stores.py": "reads the key and trust stores that the configuration names",
 }
 
 
@@ -279,7 +288,15 @@ def test_tests_interop_and_bench_do_not_import_each_other() -> None:
 
 
 def test_dir_lists_what_is_public_and_everything_listed_is_there() -> None:
-    public = ["BlockingCluster", "Broker", "BrokerConfig", "Cluster", "__version__", "load_config"]
+    public = [
+        "BlockingCluster",
+        "Broker",
+        "BrokerConfig",
+        "Cluster",
+        "Security",
+        "__version__",
+        "load_config",
+    ]
     assert dir(pykafka_broker) == public
     assert [name for name in dir(pykafka_broker) if not hasattr(pykafka_broker, name)] == []
 

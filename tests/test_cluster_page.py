@@ -1,4 +1,6 @@
-"""docs/cluster.md is typed from its top to its end, in one shell, with several nodes that run beside it."""
+"""docs/cluster.md is typed from its top to its end, in one shell, with several nodes that run beside it; and
+so is the cluster of the README.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,14 @@ import subprocess
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
 from tests.support.pages import ADDRESS, blocks, commands, matches, with_commands
 
-#: The ports of the page begin like this, and end with 1 to 5.
+#: The ports of the page begin like this, and end with 1 to 9.
 PORTS = "1909"
+#: The controller of a node listens so much higher.
+CONTROLLER_PORT_STEP = 100
 END = "-- the end of a command --"
 
 
@@ -42,7 +48,7 @@ class Shell:
         while not (read := self._bash.stdout.readline()).startswith(END):
             assert read, printed
             printed += read
-        assert read == f"{END} 0\n", printed
+        assert read == f"{END} 0\n", f"$ {line}\n{printed}{read}"
         return printed
 
     def end(self) -> None:
@@ -52,23 +58,32 @@ class Shell:
 
 
 def free_ports() -> str:
-    """The first digits of five ports that are free now."""
+    """The first digits of nine ports that are free now, and so are those of their nodes' controllers.
+
+    They are below those that the system and other tests give out.
+    """
     while True:
-        begin = str(random.randint(1_500, 3_000))
+        begin = str(random.randint(610, 970))
         with ExitStack() as sockets:
             try:
-                for last in "12345":
-                    sockets.enter_context(socket.create_server(("127.0.0.1", int(begin + last))))
+                for last in "123456789":
+                    for port in (int(begin + last), int(begin + last) + CONTROLLER_PORT_STEP):
+                        sockets.enter_context(socket.create_server(("127.0.0.1", port)))
                 return begin
             except OSError:
                 continue
 
 
-def test_the_commands_of_the_page_do_what_it_shows(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("page", "begin"), [("docs/cluster.md", ""), ("README.md", "$ pykafka-broker cluster")]
+)
+def test_the_commands_of_the_page_do_what_it_shows(tmp_path: Path, page: str, begin: str) -> None:
     ports = free_ports()
     shell = Shell(tmp_path)
     try:
-        for session in blocks("docs/cluster.md", "console"):
+        for session in blocks(page, "console"):
+            if not session.startswith(begin):
+                continue
             for line, shown in commands(session):
                 printed = shell.type(line.replace(PORTS, ports))
                 assert not shown or matches(printed, shown), f"$ {line}\n{printed}\nis not\n{shown}"

@@ -12,8 +12,8 @@ from tests.support.pages import ADDRESS, REPOSITORY, START, Command, Terminal, b
 PAGES = [
     page
     for page in sorted((REPOSITORY / "docs").glob("*.md"))
-    # tests/test_cluster_page.py and tests/spark type these.
-    if "```console" in page.read_text() and page.name not in ("cluster.md", "spark.md")
+    # tests/test_cluster_page.py, tests/test_security_page.py and tests/spark type these.
+    if "```console" in page.read_text() and page.name not in ("cluster.md", "security.md", "spark.md")
 ]
 #: What installs, or needs a container engine.
 NOT_TYPED = (

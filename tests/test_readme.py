@@ -1,7 +1,7 @@
 """The README's commands and programs do what it says: each is run as printed, only at another address.
 
 What sets up a machine (`make`, `docker`, installers) is CI's and the image's business and not run here; the
-program with Spark is in tests/spark.
+program with Spark is in tests/spark, the cluster in tests/test_cluster_page.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pykafka_broker.config.sources import STANDALONE
 from pykafka_broker.testing.processes import PykafkaBroker
 from tests.support.pages import ADDRESS, PROGRAMS, blocks, commands, matches, run, shown_output
 
-NOT_RUN = ("$ make", "$ docker", "$ python3 -m pip", "$ pipx")
+NOT_RUN = ("$ make", "$ pykafka-broker cluster", "$ docker", "$ python3 -m pip", "$ pipx")
 
 
 @pytest.fixture(scope="module")

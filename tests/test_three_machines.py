@@ -40,7 +40,7 @@ def running(commands: list[list[str]], folder: Path, keys: list[Mapping[str, str
 
 
 def status(address: str) -> str:
-    """What `cluster status` says once three brokers are up."""
+    """What `cluster status` says once three brokers are up, and three controllers vote."""
     give_up = time.monotonic() + PATIENCE_S
     while True:
         asked = subprocess.run(
@@ -49,7 +49,7 @@ def status(address: str) -> str:
             text=True,
             check=False,
         )
-        if asked.stdout.count("State: up") == len(NODES):
+        if asked.stdout.count("State: up") == len(NODES) and "Voters: 1,2,3" in asked.stdout:
             return asked.stdout
         assert time.monotonic() < give_up, asked
 
@@ -70,11 +70,11 @@ def test_three_machines_with_the_file_beside_the_unit_become_a_cluster(tmp_path:
         config = load_config(file=str(file))
         assert (config.unknown, config.unheeded) == ([], [])
         cluster_id = "5L6g3nShT-eMCtK--X86sw"
-        subprocess.run([PROGRAM, "format", "-c", str(file), "--cluster-id", cluster_id], check=True)
+        quorum = "--standalone" if node == "1" else "--no-initial-controllers"
+        subprocess.run([PROGRAM, "format", "-c", str(file), "--cluster-id", cluster_id, quorum], check=True)
         commands.append([PROGRAM, "start", "--config", str(file)])
     with running(commands, tmp_path, [{}] * len(NODES)):
-        shown = status(f"127.0.0.1:{ports['2', '9092']}")
-        assert "Voters: 1,2,3" in shown
+        status(f"127.0.0.1:{ports['2', '9092']}")
 
 
 def test_the_containers_of_the_compose_file_become_a_cluster(tmp_path: Path) -> None:
@@ -103,5 +103,4 @@ def test_the_containers_of_the_compose_file_become_a_cluster(tmp_path: Path) -> 
         commands.append([PROGRAM, "start", "--data-dir", str(tmp_path / node)])
     with running(commands, tmp_path, keys):
         shown = status(f"127.0.0.1:{ports['3', '29093']}")
-        assert "Voters: 1,2,3" in shown
         assert "node-" not in shown

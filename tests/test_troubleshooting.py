@@ -53,7 +53,11 @@ def test_why_a_start_is_refused_is_quoted(broker: PykafkaBroker, tmp_path: Path)
         "Cannot assign requested address": ("--listen", "192.0.2.1:9092"),
         "Failed to acquire lock on file .lock": ("-d", data, *free),
         "Missing required configuration": ("--config", os.devnull),
-        "does not support it, and ignoring it would be unsafe": ("-o", "authorizer.class.name=x", *free),
+        "does not support it, and ignoring it would be unsafe": (
+            "-o",
+            "create.topic.policy.class.name=x",
+            *free,
+        ),
     }.items():
         is_quoted(piece, refused(tmp_path, *arguments))
 

@@ -1,15 +1,18 @@
 // Command load puts load on a Kafka broker with franz-go and prints one JSON object with what it measured.
 //
-//	load produce -brokers B -topic T -records N -size BYTES [-acks all|1] [-linger 5ms]
-//	load consume -brokers B -topic T -records N
+//	load produce -brokers B -topic T -records N -size BYTES [-acks all|1] [-linger 5ms] [-ca FILE]
+//	load consume -brokers B -topic T -records N [-ca FILE]
 //	load echo    -brokers B -topic T -records N -size BYTES
 //
 // "produce" is idempotent unless -acks 1, without compression; "echo" sends one record at a time and measures the
-// time until a consumer of the same process holds it.
+// time until a consumer of the same process holds it. With -ca the brokers are reached with TLS, and trusted for the
+// certificates in the file.
 package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -39,15 +42,18 @@ func main() {
 	size := flags.Int("size", 100, "bytes of a record's value")
 	acks := flags.String("acks", "all", "all (idempotent) or 1")
 	linger := flags.Duration("linger", 5*time.Millisecond, "how long a batch waits for more records")
+	authority := flags.String("ca", "", "a PEM file; with it the brokers are reached with TLS")
 	if err := flags.Parse(os.Args[2:]); err != nil {
 		log.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
 	defer cancel()
-	seeds := kgo.SeedBrokers(strings.Split(*brokers, ",")...)
+	seeds, err := reached(strings.Split(*brokers, ","), *authority)
+	if err != nil {
+		log.Fatal(err)
+	}
 
 	var result map[string]any
-	var err error
 	switch os.Args[1] {
 	case "produce":
 		result, err = produce(ctx, seeds, *topic, *records, *size, *acks, *linger)
@@ -66,15 +72,31 @@ func main() {
 	}
 }
 
-func producerOptions(seeds kgo.Opt, topic, acks string, linger time.Duration) []kgo.Opt {
-	opts := []kgo.Opt{
-		seeds,
+// reached says how the brokers are reached: with TLS where a file with an authority is named.
+func reached(brokers []string, authority string) ([]kgo.Opt, error) {
+	opts := []kgo.Opt{kgo.SeedBrokers(brokers...)}
+	if authority == "" {
+		return opts, nil
+	}
+	pem, err := os.ReadFile(authority)
+	if err != nil {
+		return nil, err
+	}
+	trusted := x509.NewCertPool()
+	if !trusted.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("no certificate in %s", authority)
+	}
+	return append(opts, kgo.DialTLSConfig(&tls.Config{RootCAs: trusted})), nil
+}
+
+func producerOptions(seeds []kgo.Opt, topic, acks string, linger time.Duration) []kgo.Opt {
+	opts := append(slices.Clone(seeds),
 		kgo.DefaultProduceTopic(topic),
 		kgo.ProducerBatchCompression(kgo.NoCompression()),
 		kgo.ProducerLinger(linger),
 		kgo.MaxBufferedRecords(200_000),
 		kgo.ProducerBatchMaxBytes(1_000_000),
-	}
+	)
 	if acks == "1" {
 		opts = append(opts, kgo.RequiredAcks(kgo.LeaderAck()), kgo.DisableIdempotentWrite())
 	}
@@ -82,7 +104,7 @@ func producerOptions(seeds kgo.Opt, topic, acks string, linger time.Duration) []
 }
 
 func produce(
-	ctx context.Context, seeds kgo.Opt, topic string, records int64, size int, acks string, linger time.Duration,
+	ctx context.Context, seeds []kgo.Opt, topic string, records int64, size int, acks string, linger time.Duration,
 ) (map[string]any, error) {
 	client, err := kgo.NewClient(producerOptions(seeds, topic, acks, linger)...)
 	if err != nil {
@@ -117,14 +139,13 @@ func produce(
 	return map[string]any{"records": records, "bytes": records * int64(size), "seconds": seconds}, nil
 }
 
-func consume(ctx context.Context, seeds kgo.Opt, topic string, records int64) (map[string]any, error) {
-	client, err := kgo.NewClient(
-		seeds,
+func consume(ctx context.Context, seeds []kgo.Opt, topic string, records int64) (map[string]any, error) {
+	client, err := kgo.NewClient(append(slices.Clone(seeds),
 		kgo.ConsumeTopics(topic),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.FetchMaxBytes(64<<20),
 		kgo.FetchMaxPartitionBytes(16<<20),
-	)
+	)...)
 	if err != nil {
 		return nil, err
 	}
@@ -152,15 +173,15 @@ func consume(ctx context.Context, seeds kgo.Opt, topic string, records int64) (m
 	return map[string]any{"records": got, "bytes": size, "seconds": time.Since(start).Seconds()}, nil
 }
 
-func echo(ctx context.Context, seeds kgo.Opt, topic string, records int64, size int) (map[string]any, error) {
+func echo(ctx context.Context, seeds []kgo.Opt, topic string, records int64, size int) (map[string]any, error) {
 	producer, err := kgo.NewClient(producerOptions(seeds, topic, "all", 0)...)
 	if err != nil {
 		return nil, err
 	}
 	defer producer.Close()
-	consumer, err := kgo.NewClient(
-		seeds, kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtEnd()),
-	)
+	consumer, err := kgo.NewClient(append(slices.Clone(seeds),
+		kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtEnd()),
+	)...)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 
 from interop.clients.client import Client
+from interop.clients.login import Login
 
 #: Where the adapters are. A module is imported when its client is asked for: another may not be installed.
 ADAPTERS = {
@@ -23,7 +24,8 @@ ADAPTERS = {
 }
 
 
-def connect(name: str, bootstrap: str) -> Client:
+def connect(name: str, bootstrap: str, login: Login | None = None) -> Client:
+    """A client; with a login, of a secured listener."""
     module, adapter = ADAPTERS[name]
-    client: Client = getattr(importlib.import_module(module), adapter)(bootstrap)
+    client: Client = getattr(importlib.import_module(module), adapter)(bootstrap, login)
     return client

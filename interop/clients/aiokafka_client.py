@@ -11,12 +11,14 @@ from importlib import metadata
 from typing import Any, TypeVar
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.abc import AbstractTokenProvider
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
+from aiokafka.helpers import create_ssl_context
 from aiokafka.structs import OffsetAndMetadata
 
 from interop.clients.client import (
@@ -29,6 +31,7 @@ from interop.clients.client import (
     Transactions,
     copy_by,
 )
+from interop.clients.login import OAUTHBEARER, Login
 
 T = TypeVar("T")
 TIMEOUT_S = 60.0
@@ -125,17 +128,44 @@ class AiokafkaTransactions(Transactions):
         self.loop.run(self.producer.stop)
 
 
+class BearerTokens(AbstractTokenProvider):  # type: ignore[misc]
+    """Asks the issuer for each token."""
+
+    def __init__(self, login: Login) -> None:
+        self._login = login
+
+    async def token(self) -> str:
+        return await asyncio.to_thread(self._login.bearer_token)
+
+
+def settings_of(login: Login) -> dict[str, Any]:
+    certificate = login.certificate or None
+    context = create_ssl_context(cafile=login.ca, certfile=certificate, keyfile=certificate)
+    settings: dict[str, Any] = {"security_protocol": login.protocol, "ssl_context": context}
+    if login.mechanism == OAUTHBEARER:
+        settings |= {"sasl_mechanism": OAUTHBEARER, "sasl_oauth_token_provider": BearerTokens(login)}
+    elif login.mechanism:
+        settings |= {
+            "sasl_mechanism": login.mechanism,
+            "sasl_plain_username": login.user,
+            "sasl_plain_password": login.password,
+        }
+    return settings
+
+
 class Aiokafka(Client):
     name = "aiokafka"
     strategies = ("roundrobin", "sticky")
     version = metadata.version("aiokafka")
 
-    def __init__(self, bootstrap: str) -> None:
-        super().__init__(bootstrap)
+    def __init__(self, bootstrap: str, login: Login | None = None) -> None:
+        super().__init__(bootstrap, login)
         self.loop = Loop()
+        #: What every client of this one has.
+        self.common = {"bootstrap_servers": bootstrap, **(settings_of(login) if login else {})}
 
         async def start() -> AIOKafkaAdminClient:
-            admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+            admin = AIOKafkaAdminClient(**self.common)
             await admin.start()
             return admin
 
@@ -156,7 +186,7 @@ class Aiokafka(Client):
     ) -> list[int]:
         async def send() -> list[int]:
             async with AIOKafkaProducer(
-                bootstrap_servers=self.bootstrap,
+                **self.common,
                 acks={"all": "all", "1": 1, "0": 0}[acks],
                 compression_type=None if codec == "none" else codec,
                 enable_idempotence=idempotent,
@@ -184,7 +214,7 @@ class Aiokafka(Client):
         self, topic: str, partitions: Sequence[int], **settings: Any
     ) -> AsyncIterator[AIOKafkaConsumer]:
         consumer = AIOKafkaConsumer(
-            bootstrap_servers=self.bootstrap,
+            **self.common,
             **{"enable_auto_commit": False, "auto_offset_reset": "none", **settings},
         )
         consumer.assign([TopicPartition(topic, partition) for partition in partitions])
@@ -283,7 +313,7 @@ class Aiokafka(Client):
         async def join() -> AIOKafkaConsumer:
             consumer = AIOKafkaConsumer(
                 topic,
-                bootstrap_servers=self.bootstrap,
+                **self.common,
                 group_id=group,
                 group_instance_id=instance_id,
                 session_timeout_ms=session_timeout_ms,
@@ -300,7 +330,7 @@ class Aiokafka(Client):
     def transactions(self, transactional_id: str, *, timeout_ms: int = 60_000) -> AiokafkaTransactions:
         async def start() -> AIOKafkaProducer:
             producer = AIOKafkaProducer(
-                bootstrap_servers=self.bootstrap,
+                **self.common,
                 transactional_id=transactional_id,
                 transaction_timeout_ms=timeout_ms,
             )

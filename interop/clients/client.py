@@ -11,6 +11,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
+
+from interop.clients.login import Login
 
 #: Abilities in which clients differ and that no method shows.
 FEATURES = frozenset(
@@ -24,6 +27,7 @@ FEATURES = frozenset(
         "commit",  # a member commits when it is asked to, and only then
         "isolation",  # a reader of committed records leaves out those that were aborted
         "stable_end",  # and ends where the first open transaction begins
+        "renew",  # a share consumer renews the lock of a record
     }
 )
 
@@ -39,6 +43,11 @@ class Record:
     partition: int = 0
     #: Set on what was read, not compared: writer and reader agree on the rest.
     offset: int = field(default=-1, compare=False)
+    #: How often a share group was given it; not compared either.
+    delivery_count: int | None = field(default=None, compare=False)
+
+
+Acknowledgement = Literal["accept", "release", "reject", "renew"]
 
 
 class Refused(Exception):
@@ -80,6 +89,27 @@ class Member(ABC):
     @abstractmethod
     def close(self) -> None:
         """Leave the group (a static member: just go away)."""
+
+
+class ShareMember(ABC):
+    """A consumer in a share group. One that acknowledges nothing itself accepts with its next poll what the
+    last one gave it; of an explicit one, every record is acknowledged before the next poll.
+    """
+
+    @abstractmethod
+    def poll(self, timeout_s: float) -> list[Record]: ...
+
+    @abstractmethod
+    def acknowledge(self, record: Record, how: Acknowledgement) -> None:
+        """Of a record that was polled last; sent by `commit`."""
+
+    @abstractmethod
+    def commit(self) -> None:
+        """Send what was acknowledged, and wait; refused if any of it was."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Leave the group."""
 
 
 class Transactions(ABC):
@@ -138,8 +168,9 @@ class Client(ABC):
     strategies: tuple[str, ...] = ()
     features: frozenset[str] = FEATURES
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, login: Login | None = None) -> None:
         self.bootstrap = bootstrap
+        self.login = login
 
     def can(self, ability: str) -> bool:
         """Whether it has this feature, or a method of its own of this name."""
@@ -219,6 +250,14 @@ class Client(ABC):
         """
         raise NotImplementedError
 
+    def share_member(
+        self, group: str, topic: str, *, explicit: bool = False, max_records: int = 500
+    ) -> ShareMember:
+        """A member of a share group (KIP-932) that wants so many records at once, or more if they come in
+        one batch.
+        """
+        raise NotImplementedError
+
     def committed(self, group: str, topic: str, partition: int = 0) -> int | None:
         raise NotImplementedError
 
@@ -271,6 +310,9 @@ class Client(ABC):
         raise NotImplementedError
 
     def set_config(self, topic: str, key: str, value: str) -> None:
+        raise NotImplementedError
+
+    def set_group_config(self, group: str, key: str, value: str) -> None:
         raise NotImplementedError
 
     def delete_records(self, topic: str, before: int, partition: int = 0) -> None:

@@ -12,12 +12,14 @@ from typing import Any
 from confluent_kafka import (
     OFFSET_BEGINNING,
     TIMESTAMP_NOT_AVAILABLE,
+    AcknowledgeType,
     Consumer,
     ConsumerGroupTopicPartitions,
     KafkaError,
     KafkaException,
     Message,
     Producer,
+    ShareConsumer,
     TopicPartition,
     libversion,
 )
@@ -33,15 +35,19 @@ from confluent_kafka.admin import (
 )
 
 from interop.clients.client import (
+    FEATURES,
+    Acknowledgement,
     Client,
     ClusterView,
     GroupView,
     Member,
     Record,
     Refused,
+    ShareMember,
     Transactions,
     copy_by,
 )
+from interop.clients.login import Login
 
 TIMEOUT_S = 30.0
 
@@ -80,6 +86,7 @@ def to_record(message: Any) -> Record:
         timestamp_ms=None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp,
         partition=message.partition(),
         offset=message.offset(),
+        delivery_count=message.delivery_count(),
     )
 
 
@@ -101,6 +108,35 @@ class ConfluentMember(Member):
 
     def close(self) -> None:
         self.consumer.close()
+
+
+ACKNOWLEDGEMENTS = {
+    "accept": AcknowledgeType.ACCEPT,
+    "release": AcknowledgeType.RELEASE,
+    "reject": AcknowledgeType.REJECT,
+}
+
+
+class ConfluentShareMember(ShareMember):
+    def __init__(self, consumer: ShareConsumer, topic: str) -> None:
+        self.consumer, self.topic = consumer, topic
+
+    def poll(self, timeout_s: float) -> list[Record]:
+        with refusals():
+            return [to_record(message) for message in self.consumer.poll(timeout_s)]
+
+    def acknowledge(self, record: Record, how: Acknowledgement) -> None:
+        self.consumer.acknowledge_offset(self.topic, record.partition, record.offset, ACKNOWLEDGEMENTS[how])
+
+    def commit(self) -> None:
+        with refusals():
+            for error in self.consumer.commit_sync(TIMEOUT_S).values():
+                if error is not None:
+                    raise error
+
+    def close(self) -> None:
+        with refusals():
+            self.consumer.close()
 
 
 class ConfluentTransactions(Transactions):
@@ -142,14 +178,16 @@ class ConfluentTransactions(Transactions):
 class Confluent(Client):
     name = "confluent-kafka"
     strategies = ("roundrobin", "cooperative-sticky")
+    features = FEATURES - {"renew"}
     version = f"{metadata.version('confluent-kafka')} (librdkafka {libversion()[0]})"
 
-    def __init__(self, bootstrap: str) -> None:
-        super().__init__(bootstrap)
+    def __init__(self, bootstrap: str, login: Login | None = None) -> None:
+        super().__init__(bootstrap, login)
         self.settings: dict[str, Any] = {
             "bootstrap.servers": bootstrap,
             "enable.metrics.push": False,
             "log_level": 0,
+            **(login.for_librdkafka() if login else {}),
         }
         self.admin = AdminClient(self.settings)
 
@@ -337,6 +375,20 @@ class Confluent(Client):
         consumer.subscribe([subscription])
         return ConfluentMember(consumer)
 
+    def share_member(
+        self, group: str, topic: str, *, explicit: bool = False, max_records: int = 500
+    ) -> ConfluentShareMember:
+        consumer = ShareConsumer(
+            {
+                **self.settings,
+                "group.id": group,
+                "max.poll.records": max_records,
+                "share.acknowledgement.mode": "explicit" if explicit else "implicit",
+            }
+        )
+        consumer.subscribe([topic])
+        return ConfluentShareMember(consumer, topic)
+
     def transactions(self, transactional_id: str, *, timeout_ms: int = 60_000) -> ConfluentTransactions:
         settings = {
             **self.settings,
@@ -415,8 +467,14 @@ class Confluent(Client):
         return {key: (entry.value, entry.source == default) for key, entry in entries.items()}
 
     def set_config(self, topic: str, key: str, value: str) -> None:
+        self._set(ResourceType.TOPIC, topic, key, value)
+
+    def set_group_config(self, group: str, key: str, value: str) -> None:
+        self._set(ResourceType.GROUP, group, key, value)
+
+    def _set(self, kind: ResourceType, name: str, key: str, value: str) -> None:
         change = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
-        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])
+        resource = ConfigResource(kind, name, incremental_configs=[change])
         result(self.admin.incremental_alter_configs([resource]))
 
     def delete_records(self, topic: str, before: int, partition: int = 0) -> None:

@@ -1,7 +1,7 @@
 """Clients of other languages: a small driver program for each, asked over its stdin and stdout.
 
-One JSON object a line. A driver is started with the bootstrap address as its only argument and first says
-what it is:
+One JSON object a line. A driver is started with the bootstrap address as its argument, on a secured
+listener with its login beside it (`Login.for_driver`), and first says what it is:
 
     {"version": "2.2.4", "ops": ["produce", "read", ...], "features": ["range", ...], "strategies": [...]}
 
@@ -16,7 +16,9 @@ The ops are the methods of `Client` and their arguments by name. Bytes are base6
 `{"value", "key", "headers": [[name, value]], "timestamp_ms", "partition", "offset"}`. A group member is named
 by its asker: `member.open` (with the arguments of `Client.member` and the id `member`), then `member.poll`
 (`timeout_ms`), `member.assignment`, `member.commit` and `member.close`. `consumer_member.open` is a member
-with the consumer protocol. So is a producer with a transactional id: `transactions.open` (with the arguments
+with the consumer protocol. `share_member.open` is one of a share group, then `share_member.poll` (its records
+have a `delivery_count`), `share_member.acknowledge` (`partition`, `offset`, `how`), `share_member.commit` and
+`share_member.close`. So is a producer with a transactional id: `transactions.open` (with the arguments
 of `Client.transactions` and the id `producer`), then `transactions.begin`, `transactions.send`,
 `transactions.commit`, `transactions.abort` and `transactions.close`.
 
@@ -37,7 +39,18 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
-from interop.clients.client import Client, ClusterView, GroupView, Member, Record, Refused, Transactions
+from interop.clients.client import (
+    Acknowledgement,
+    Client,
+    ClusterView,
+    GroupView,
+    Member,
+    Record,
+    Refused,
+    ShareMember,
+    Transactions,
+)
+from interop.clients.login import Login
 
 TIMEOUT_S = 90.0
 START_TIMEOUT_S = 30.0
@@ -77,16 +90,17 @@ def to_record(found: Mapping[str, Any]) -> Record:
         timestamp_ms=found["timestamp_ms"],
         partition=found["partition"],
         offset=found["offset"],
+        delivery_count=found.get("delivery_count"),
     )
 
 
 class Driver:
     """A driver process; any thread may ask."""
 
-    def __init__(self, command: Sequence[str], bootstrap: str) -> None:
+    def __init__(self, command: Sequence[str], bootstrap: str, login: Login | None = None) -> None:
         self.log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the driver
         self.process = subprocess.Popen(
-            [*command, bootstrap],
+            [*command, bootstrap, *([login.for_driver()] if login else [])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.log,
@@ -175,6 +189,30 @@ class DrivenMember(Member):
         self.driver.ask("member.close", member=self.member)
 
 
+class DrivenShareMember(ShareMember):
+    def __init__(self, driver: Driver, member: int) -> None:
+        self.driver, self.member = driver, member
+
+    def poll(self, timeout_s: float) -> list[Record]:
+        polled = self.driver.ask("share_member.poll", member=self.member, timeout_ms=int(timeout_s * 1000))
+        return [to_record(found) for found in polled]
+
+    def acknowledge(self, record: Record, how: Acknowledgement) -> None:
+        self.driver.ask(
+            "share_member.acknowledge",
+            member=self.member,
+            partition=record.partition,
+            offset=record.offset,
+            how=how,
+        )
+
+    def commit(self) -> None:
+        self.driver.ask("share_member.commit", member=self.member)
+
+    def close(self) -> None:
+        self.driver.ask("share_member.close", member=self.member)
+
+
 class DrivenTransactions(Transactions):
     def __init__(self, driver: Driver, producer: int) -> None:
         self.driver, self.producer = driver, producer
@@ -206,13 +244,14 @@ class DrivenClient(Client):
         {
             "member": "member.open",
             "consumer_member": "consumer_member.open",
+            "share_member": "share_member.open",
             "transactions": "transactions.open",
         }
     )
 
-    def __init__(self, bootstrap: str) -> None:
-        super().__init__(bootstrap)
-        self.driver = Driver(self.command(), bootstrap)
+    def __init__(self, bootstrap: str, login: Login | None = None) -> None:
+        super().__init__(bootstrap, login)
+        self.driver = Driver(self.command(), bootstrap, login)
         hello = self.driver.hello
         self.version = hello["version"]
         self.features = frozenset(hello["features"])
@@ -321,6 +360,20 @@ class DrivenClient(Client):
         )
         return DrivenMember(self.driver, number)
 
+    def share_member(
+        self, group: str, topic: str, *, explicit: bool = False, max_records: int = 500
+    ) -> ShareMember:
+        number = next(self._members)
+        self.driver.ask(
+            "share_member.open",
+            member=number,
+            group=group,
+            topic=topic,
+            explicit=explicit,
+            max_records=max_records,
+        )
+        return DrivenShareMember(self.driver, number)
+
     def transactions(self, transactional_id: str, *, timeout_ms: int = 60_000) -> Transactions:
         number = next(self._producers)
         self.driver.ask(
@@ -389,6 +442,9 @@ class DrivenClient(Client):
 
     def set_config(self, topic: str, key: str, value: str) -> None:
         self.driver.ask("set_config", topic=topic, key=key, value=value)
+
+    def set_group_config(self, group: str, key: str, value: str) -> None:
+        self.driver.ask("set_group_config", group=group, key=key, value=value)
 
     def delete_records(self, topic: str, before: int, partition: int = 0) -> None:
         self.driver.ask("delete_records", topic=topic, before=before, partition=partition)

@@ -120,7 +120,10 @@ class RustRdkafka(DrivenClient):
 
     @classmethod
     def command(cls) -> list[str]:
-        cargo = tool("cargo", "Debian: apt-get install cargo cmake, or https://rustup.rs")
+        cargo = tool(
+            "cargo",
+            "Debian: apt-get install cargo cmake libcurl4-openssl-dev libssl-dev, or https://rustup.rs",
+        )
         # librdkafka is compiled once, not again for each change of the driver.
         target = CACHE / "rust"
 

@@ -7,22 +7,28 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from interop.clients.client import (
+    Acknowledgement,
     Client,
     ClusterView,
     GroupView,
     Member,
     Record,
     Refused,
+    ShareMember,
     Transactions,
     copy_by,
 )
+from interop.clients.login import Login
 from pykafka_broker.testing.apache.jars import VERSION
 from pykafka_broker.testing.apache.tools import command
 
 TIMEOUT_S = 30.0
+#: The property that lets Kafka's clients ask a URL for tokens.
+ALLOWED_URLS = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 BYTES = "org.apache.kafka.common.serialization.ByteArray"
 
 
@@ -119,6 +125,42 @@ class JavaMember(Member):
         self.consumer.close()
 
 
+class JavaShareMember(ShareMember):
+    def __init__(self, jvm: Jvm, consumer: Any) -> None:
+        self.jvm, self.consumer = jvm, consumer
+        #: What was polled last, by partition and offset.
+        self._polled: dict[tuple[int, int], Any] = {}
+        self._has_renewed = False
+
+    def poll(self, timeout_s: float) -> list[Record]:
+        with self.jvm.refusals():
+            polled = list(each(self.consumer.poll(self.jvm.duration(timeout_s))))
+        self._polled = {(record.partition(), record.offset()): record for record in polled}
+        return [
+            replace(to_record(record), delivery_count=int(record.deliveryCount().get())) for record in polled
+        ]
+
+    def acknowledge(self, record: Record, how: Acknowledgement) -> None:
+        kind = self.jvm.kafka.clients.consumer.AcknowledgeType.valueOf(how.upper())
+        self.consumer.acknowledge(self._polled[record.partition, record.offset], kind)
+        self._has_renewed |= how == "renew"
+
+    def commit(self) -> None:
+        with self.jvm.refusals():
+            for error in self.consumer.commitSync().values():
+                if error.isPresent():
+                    code = self.jvm.kafka.common.protocol.Errors.forException(error.get()).code()
+                    raise Refused(int(code), error.get().toString())
+        if self._has_renewed:
+            # The next poll gives them once more, and then they can be acknowledged.
+            self._has_renewed = False
+            self.poll(TIMEOUT_S)
+
+    def close(self) -> None:
+        with self.jvm.refusals():
+            self.consumer.close()
+
+
 class JavaTransactions(Transactions):
     def __init__(self, client: Java, producer: Any) -> None:
         self.client, self.jvm, self.producer = client, client.jvm, producer
@@ -172,11 +214,15 @@ class Java(Client):
     strategies = ("roundrobin", "sticky", "cooperative-sticky")
     version = VERSION
 
-    def __init__(self, bootstrap: str) -> None:
-        super().__init__(bootstrap)
+    def __init__(self, bootstrap: str, login: Login | None = None) -> None:
+        super().__init__(bootstrap, login)
         self.jvm = Jvm(self.version)
+        if login and login.token_endpoint:
+            self.jvm.jvm.java.lang.System.setProperty(ALLOWED_URLS, login.token_endpoint)
+        #: What every client of this one has.
+        self.common = {"bootstrap.servers": bootstrap, **(login.for_java() if login else {})}
         self.admin = self.jvm.kafka.clients.admin.Admin.create(
-            self.jvm.properties({"bootstrap.servers": bootstrap, "default.api.timeout.ms": 30_000})
+            self.jvm.properties({**self.common, "default.api.timeout.ms": 30_000})
         )
 
     def close(self) -> None:
@@ -195,7 +241,7 @@ class Java(Client):
         producer = self.jvm.kafka.clients.producer.KafkaProducer(
             self.jvm.properties(
                 {
-                    "bootstrap.servers": self.bootstrap,
+                    **self.common,
                     "acks": acks,
                     "compression.type": codec,
                     "enable.idempotence": str(idempotent).lower(),
@@ -226,7 +272,7 @@ class Java(Client):
         return self.jvm.kafka.clients.consumer.KafkaConsumer(
             self.jvm.properties(
                 {
-                    "bootstrap.servers": self.bootstrap,
+                    **self.common,
                     "enable.auto.commit": "false",
                     "auto.offset.reset": "none",
                     "key.deserializer": BYTES + "Deserializer",
@@ -351,9 +397,24 @@ class Java(Client):
             consumer.subscribe([subscription])
         return JavaMember(self.jvm, consumer)
 
+    def share_member(
+        self, group: str, topic: str, *, explicit: bool = False, max_records: int = 500
+    ) -> ShareMember:
+        settings = {
+            **self.common,
+            "group.id": group,
+            "share.acknowledgement.mode": "explicit" if explicit else "implicit",
+            "max.poll.records": max_records,
+            "key.deserializer": BYTES + "Deserializer",
+            "value.deserializer": BYTES + "Deserializer",
+        }
+        consumer = self.jvm.kafka.clients.consumer.KafkaShareConsumer(self.jvm.properties(settings))
+        consumer.subscribe([topic])
+        return JavaShareMember(self.jvm, consumer)
+
     def transactions(self, transactional_id: str, *, timeout_ms: int = 60_000) -> JavaTransactions:
         settings = {
-            "bootstrap.servers": self.bootstrap,
+            **self.common,
             "transactional.id": transactional_id,
             "transaction.timeout.ms": timeout_ms,
             "key.serializer": BYTES + "Serializer",
@@ -432,9 +493,9 @@ class Java(Client):
         with self.jvm.refusals():
             self.admin.createPartitions(wanted).all().get()
 
-    def resource(self, topic: str) -> Any:
+    def resource(self, name: str, kind: str = "TOPIC") -> Any:
         config = self.jvm.kafka.common.config
-        return config.ConfigResource(getattr(config, "ConfigResource$Type").TOPIC, topic)
+        return config.ConfigResource(getattr(config, "ConfigResource$Type").valueOf(kind), name)
 
     def config(self, topic: str) -> dict[str, tuple[str, bool]]:
         with self.jvm.refusals():
@@ -442,12 +503,18 @@ class Java(Client):
             return {entry.name(): (entry.value(), entry.isDefault()) for entry in each(described.entries())}
 
     def set_config(self, topic: str, key: str, value: str) -> None:
+        self._set(self.resource(topic), key, value)
+
+    def set_group_config(self, group: str, key: str, value: str) -> None:
+        self._set(self.resource(group, "GROUP"), key, value)
+
+    def _set(self, resource: Any, key: str, value: str) -> None:
         admin = self.jvm.kafka.clients.admin
         change = admin.AlterConfigOp(
             admin.ConfigEntry(key, value), getattr(admin, "AlterConfigOp$OpType").SET
         )
         with self.jvm.refusals():
-            self.admin.incrementalAlterConfigs({self.resource(topic): [change]}).all().get()
+            self.admin.incrementalAlterConfigs({resource: [change]}).all().get()
 
     def delete_records(self, topic: str, before: int, partition: int = 0) -> None:
         wanted = {self.jvm.partition(topic, partition): self.jvm.records_to_delete(before)}
@@ -485,6 +552,9 @@ class Java39(Java):
 
     name = "java-3.9"
     version = "3.9.1"
+
+    def can(self, ability: str) -> bool:
+        return ability != "share_member" and super().can(ability)
 
     def list_groups(self) -> Any:
         return self.admin.listConsumerGroups()

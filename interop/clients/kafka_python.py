@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import metadata
+from typing import Any
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import BrokerResponseError, KafkaError, NoError, OffsetOutOfRangeError, for_code
+from kafka.net.sasl.oauth import AbstractTokenProvider
 from kafka.structs import OffsetAndMetadata
 
 from interop.clients.client import (
@@ -21,6 +23,7 @@ from interop.clients.client import (
     Transactions,
     copy_by,
 )
+from interop.clients.login import OAUTHBEARER, Login
 
 
 @contextmanager
@@ -93,14 +96,42 @@ class KafkaPythonTransactions(Transactions):
         self.producer.close(timeout=5)
 
 
+class BearerTokens(AbstractTokenProvider):  # type: ignore[misc]
+    """Asks the issuer for each token."""
+
+    def __init__(self, login: Login) -> None:
+        super().__init__()
+        self._login = login
+
+    def token(self) -> str:
+        return self._login.bearer_token()
+
+
+def settings_of(login: Login) -> dict[str, Any]:
+    settings: dict[str, Any] = {"security_protocol": login.protocol, "ssl_cafile": login.ca}
+    if login.certificate:
+        settings |= {"ssl_certfile": login.certificate, "ssl_keyfile": login.certificate}
+    if login.mechanism == OAUTHBEARER:
+        settings |= {"sasl_mechanism": OAUTHBEARER, "sasl_oauth_token_provider": BearerTokens(login)}
+    elif login.mechanism:
+        settings |= {
+            "sasl_mechanism": login.mechanism,
+            "sasl_plain_username": login.user,
+            "sasl_plain_password": login.password,
+        }
+    return settings
+
+
 class KafkaPython(Client):
     name = "kafka-python"
     strategies = ("roundrobin", "cooperative-sticky")
     version = metadata.version("kafka-python")
 
-    def __init__(self, bootstrap: str) -> None:
-        super().__init__(bootstrap)
-        self.admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    def __init__(self, bootstrap: str, login: Login | None = None) -> None:
+        super().__init__(bootstrap, login)
+        #: What every client of this one has.
+        self.common = {"bootstrap_servers": bootstrap, **(settings_of(login) if login else {})}
+        self.admin = KafkaAdminClient(**self.common)
 
     def close(self) -> None:
         self.admin.close()
@@ -117,7 +148,7 @@ class KafkaPython(Client):
         with (
             refusals(),
             KafkaProducer(
-                bootstrap_servers=self.bootstrap,
+                **self.common,
                 acks={"all": "all", "1": 1, "0": 0}[acks],
                 compression_type=None if codec == "none" else codec,
                 enable_idempotence=idempotent,
@@ -141,7 +172,7 @@ class KafkaPython(Client):
     @contextmanager
     def assigned(self, topic: str, partitions: Sequence[int], **settings: object) -> Iterator[KafkaConsumer]:
         consumer = KafkaConsumer(
-            bootstrap_servers=self.bootstrap, enable_auto_commit=False, auto_offset_reset="none", **settings
+            **self.common, enable_auto_commit=False, auto_offset_reset="none", **settings
         )
         try:
             consumer.assign([TopicPartition(topic, partition) for partition in partitions])
@@ -179,9 +210,7 @@ class KafkaPython(Client):
         return sorted(found, key=lambda record: (record.partition, record.offset))
 
     def read_out_of_range(self, topic: str, offset: int, reset: str) -> int | None:
-        consumer = KafkaConsumer(
-            bootstrap_servers=self.bootstrap, auto_offset_reset=reset, enable_auto_commit=False
-        )
+        consumer = KafkaConsumer(**self.common, auto_offset_reset=reset, enable_auto_commit=False)
         partition = TopicPartition(topic, 0)
         try:
             consumer.assign([partition])
@@ -233,7 +262,7 @@ class KafkaPython(Client):
         return KafkaPythonMember(
             KafkaConsumer(
                 topic,
-                bootstrap_servers=self.bootstrap,
+                **self.common,
                 group_id=group,
                 group_instance_id=instance_id,
                 session_timeout_ms=session_timeout_ms,
@@ -247,7 +276,7 @@ class KafkaPython(Client):
     def transactions(self, transactional_id: str, *, timeout_ms: int = 60_000) -> KafkaPythonTransactions:
         return KafkaPythonTransactions(
             KafkaProducer(
-                bootstrap_servers=self.bootstrap,
+                **self.common,
                 transactional_id=transactional_id,
                 transaction_timeout_ms=timeout_ms,
             )

@@ -16,6 +16,7 @@ from confluent_kafka import KafkaError
 
 from interop.clients.client import Client, Member, Record, Refused
 from interop.clients.driven import ToolchainMissingError
+from interop.clients.login import Login
 
 TIMEOUT_S = 60.0
 
@@ -116,8 +117,8 @@ class Kcat(Client):
     strategies = ("roundrobin", "cooperative-sticky")
     features = frozenset({"ordered_headers", "append_time", "idempotent", "range", "isolation", "stable_end"})
 
-    def __init__(self, bootstrap: str) -> None:
-        super().__init__(bootstrap)
+    def __init__(self, bootstrap: str, login: Login | None = None) -> None:
+        super().__init__(bootstrap, login)
         self.program = shutil.which("kcat")
         if self.program is None:
             raise ToolchainMissingError("no kcat on the path (Debian: apt-get install kcat)")
@@ -131,6 +132,8 @@ class Kcat(Client):
 
     def command(self, *arguments: str, **settings: object) -> list[str]:
         options = [f"-X{key.replace('_', '.')}={value}" for key, value in settings.items()]
+        if self.login:
+            options += [f"-X{key}={value}" for key, value in self.login.for_librdkafka().items()]
         assert self.program is not None
         return [self.program, "-b", self.bootstrap, *options, *arguments]
 

@@ -11,6 +11,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Container, Sequence
+from contextlib import ExitStack
 from fnmatch import fnmatchcase
 
 from interop.conformance import clusters, data_walk, results, table
@@ -36,7 +37,9 @@ SHOWN = 12
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m interop.conformance", description=__doc__)
-    parser.add_argument("--api", default="", help="only these files of apis/, comma separated")
+    parser.add_argument(
+        "--api", default="", help="only these APIs, by the names of their message files, comma separated"
+    )
     parser.add_argument(
         "--only", default="", help="only conversations whose name holds this, or fits this pattern"
     )
@@ -100,11 +103,12 @@ def report(result: Result, told: Container[Verdict]) -> None:
 def with_several_nodes(playing: Sequence[Case], tell: Callable[[Result], None]) -> int:
     """Hold them with clusters; 1 if something differs."""
     began = time.monotonic()
-    with clusters.both_clusters({}) as (apache, ours):
+    with clusters.both_clusters({}) as (apache, ours), ExitStack() as in_trouble:
+        in_trouble.callback(keep_logs, apache, ours)
         came_out = clusters.run_with_a_kill(playing, apache, ours, tell, lambda line: print(line, flush=True))
         wrong = [result for result in came_out if not clusters.is_fine(result)]
-        if wrong:
-            print(f"the logs of our nodes are in {ours.several.keep_logs(CACHE / 'conformance-nodes')}")
+        if not wrong:
+            in_trouble.pop_all()
     counts = table.totals(results.merge({}, came_out))
     print(f"{table.summary(counts)}, in {time.monotonic() - began:.0f} s")
     otherwise = sorted(
@@ -117,6 +121,12 @@ def with_several_nodes(playing: Sequence[Case], tell: Callable[[Result], None]) 
     if left_out:
         print(f"{left_out} were not held: they are about one node, or have settings of their own")
     return 1 if wrong else 0
+
+
+def keep_logs(apache: clusters.Cluster, ours: clusters.Cluster) -> None:
+    for kind, cluster in (("apache", apache), ("ours", ours)):
+        logs = cluster.several.keep_logs(CACHE / f"conformance-nodes-{kind}")
+        print(f"the logs of the nodes ({kind}) are in {logs}")
 
 
 def main() -> int:

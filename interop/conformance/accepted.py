@@ -14,7 +14,6 @@ from interop.conformance.compare import MISSING, Difference
 from interop.conformance.conversation import Case
 from pykafka_broker.apis.api import CONTROLLER_LISTENER
 from pykafka_broker.apis.controller_apis import CONTROLLER_APIS
-from pykafka_broker.apis.not_yet_served import NOT_YET_SERVED
 from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS
 from pykafka_broker.log.partition.validation import MAX_RECORD_ERRORS, MAX_RECORDS_LOOKED_AT
 from pykafka_broker.protocol.fields import schema_of
@@ -65,18 +64,9 @@ CONFIGS = "1 DescribeConfigs v*.results.0.configs"
 PARTITION = "Fetch v*.responses.0.partitions.0"
 EVERY_PROTOCOL = '"SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT"'
 
-#: Apache Kafka itself lists these only when a reporter of metrics takes them.
-LISTED_WHEN_SET_UP = frozenset(NOT_YET_SERVED["client telemetry"])
 
-
-def missing_keys() -> list[int]:
-    """The keys of the APIs that Apache Kafka lists as it is and that are not served yet, in their order."""
-    names = {name for each in NOT_YET_SERVED.values() for name in each} - LISTED_WHEN_SET_UP
-    return sorted(key for key, name in API_NAMES.items() if name in names)
-
-
-def missing_keys_of_controllers() -> list[int]:
-    """The same for listeners of controllers."""
+def unserved_keys_of_controllers() -> list[int]:
+    """The keys of what Apache Kafka lists for controllers although its ControllerApis has no case for it."""
     served = {api.key for api in CONTROLLER_APIS}
     declared = {key for key in API_NAMES if CONTROLLER_LISTENER in schema_of(request_type(key)).listeners}
     return sorted(declared - served)
@@ -94,18 +84,26 @@ ACCEPTED: tuple[Accepted, ...] = (
         "show records that were aborted. Sorted by their start, every client is right.",
     ),
     Accepted(
-        "an API is not served yet",
-        "api_versions/every_version_lists_the_apis",
-        {f"1 ApiVersions v*.api_keys.{key}": MISSING for key in missing_keys()},
-        f"Only what works is listed. To come: {'; '.join(NOT_YET_SERVED)} "
-        f"({', '.join(name for names in NOT_YET_SERVED.values() for name in names)}).",
+        "an API that no controller serves is not listed",
+        "api_versions/a_listener_of_controllers_says_what_it_serves",
+        {f"1 ApiVersions v*.api_keys.{key}": MISSING for key in unserved_keys_of_controllers()},
+        "Only what works is listed. Apache Kafka's controllers list "
+        f"{' and '.join(API_NAMES[key] for key in unserved_keys_of_controllers())} too, but have no "
+        "handler for them: the first is answered UNKNOWN_SERVER_ERROR, the second without names of users not "
+        "at all. Brokers serve them, there and here.",
     ),
     Accepted(
-        "an API of controllers is not served yet",
-        "api_versions/a_listener_of_controllers_says_what_it_serves",
-        {f"1 ApiVersions v*.api_keys.{key}": MISSING for key in missing_keys_of_controllers()},
-        "Only what works is listed. To come: "
-        f"{', '.join(API_NAMES[key] for key in missing_keys_of_controllers())}.",
+        "an unknown topic id does not spoil a ShareFetch",
+        "share_fetch/a_topic_id_that_nobody_knows",
+        {
+            "? ShareFetch v*.error_code": '"0 NONE"',
+            "? ShareFetch v*.acquisition_lock_timeout_ms": "30000",
+            "? ShareFetch v*.responses.*": "*UNKNOWN_TOPIC_ID*",
+            "1 ShareFetch v*.responses.<topic id 1>": "*acquired_records*",
+        },
+        "Apache Kafka answers UNKNOWN_SERVER_ERROR to the whole request where one topic is unknown to it, as "
+        "one that was deleted a moment ago, and what it has acquired of others stays locked. Here the "
+        "partitions of that topic are answered UNKNOWN_TOPIC_ID, and all others as ever.",
     ),
     Accepted(
         "an unreadable assignment",
@@ -153,20 +151,6 @@ ACCEPTED: tuple[Accepted, ...] = (
         {"3 JoinGroup v*": '"answered"'},
         "When a member that waits joins again over another connection, Apache Kafka never answers its first "
         "request. Here that is told REBALANCE_IN_PROGRESS.",
-    ),
-    Accepted(
-        "a feature is not supported yet",
-        "api_versions/*",
-        {
-            f"1 ApiVersions v*.{what}": ours
-            for feature in ("share.version", "streams.version")
-            for what, ours in (
-                (f"supported_features.{feature}.max_version", "0"),
-                (f"finalized_features.{feature}", MISSING),
-            )
-        },
-        "share.version and streams.version are at level 0, as there are no share and streams groups. The "
-        "level of a feature is raised when what it promises works.",
     ),
     Accepted(
         "a topic is created before the answer",
@@ -507,6 +491,7 @@ MANY_EPOCHS = "It begins 32,000 epochs of a producer, which takes several nodes 
 ONE_NODE: tuple[OneNode, ...] = (
     OneNode("delete_records/an_internal_topic", FIRST_PARTITION),
     OneNode("produce/internal_topics_are_not_for_clients", FIRST_PARTITION),
+    OneNode("offset_commit/the_empty_group_id_takes_commits_of_simple_consumers", FIRST_PARTITION),
     OneNode("create_partitions/a_topic_grows_by_hand", "The replicas that it names are those of one node."),
     OneNode(
         "metadata/a_topic_that_differs_in_a_dot_alone_is_not_created",
@@ -517,6 +502,11 @@ ONE_NODE: tuple[OneNode, ...] = (
     OneNode("metadata/more_partitions_are_seen", PLACED_AT_RANDOM),
     OneNode("init_producer_id/*_last_epoch*", MANY_EPOCHS),
     OneNode("end_txn/transactions_with_the_last_epochs", MANY_EPOCHS),
+    OneNode("streams_group_heartbeat/internal_topics_are_created_as_the_topology_says", PLACED_AT_RANDOM),
+    OneNode(
+        "describe_configs/what_is_set_for_all_brokers",
+        "It waits for a config of broker 1, which only broker 1 describes.",
+    ),
     OneNode("metadata/the_first_request_that_names_an_unknown_topic", PLACED_AT_RANDOM),
     OneNode("metadata/naming_an_unknown_topic_creates_it", PLACED_AT_RANDOM),
     OneNode("describe_configs/configs_are_described_over_a_listener_of_controllers", NAMES_THE_NODE),

@@ -1,10 +1,10 @@
 """The same conversations with three nodes of Apache Kafka and with three of ours; one is killed meanwhile.
 
-Each conversation has a home: the node that leads the partitions of its topics and coordinates its groups and
-transactions. The topics, also __consumer_offsets and __transaction_state, have a replica on every node, and
-are laid out alike on both sides. The run has four parts: with all nodes; with the other two while a node is
-killed; with that node dead, whose conversations now have their home where its leadership went; and with all
-three again.
+Each conversation has a home: the node that leads the partitions of its topics and coordinates its groups,
+transactions and share partitions. The topics, also those of the coordinators, have a replica on every node,
+and are laid out alike on both sides. The run has four parts: with all nodes; with the other two while a node
+is killed; with that node dead, whose conversations now have their home where its leadership went; and with
+all three again.
 
 What conversations expect is true of one node. Here the two sides are compared with each other alone: where
 Apache Kafka itself answers otherwise than one node does, ours has to do so as well.
@@ -22,6 +22,7 @@ from typing import Any
 from interop.conformance.accepted import ACCEPTED, OF_SEVERAL_NODES, ONE_NODE
 from interop.conformance.conversation import Case
 from interop.conformance.play import SETTINGS, Result, Verdict, ids_of, judge_differences, run
+from interop.conformance.shares import PARTITIONS_ASKED
 from interop.conformance.talk import Home, Side
 from interop.several_nodes import REPLICATED, SeveralNodes, in_sync
 from pykafka_broker.client.addresses import parse_address
@@ -49,7 +50,15 @@ MEANWHILE = 10
 WORKERS = 12
 
 COMPACTED = {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"}
-#: One partition for each node, as their coordinators would create them.
+#: Neighbouring share partitions belong to neighbouring partitions of __share_group_state. A node leads so
+#: many in a row: a conversation with as many share partitions can be at home with one node.
+SHARE_PARTITIONS_OF_ONE = PARTITIONS_ASKED
+#: How many partitions of each are led by one node. The configs are those that coordinators would give them.
+LED_BY_ONE = {
+    "__consumer_offsets": 1,
+    "__transaction_state": 1,
+    "__share_group_state": SHARE_PARTITIONS_OF_ONE,
+}
 INTERNAL_TOPICS = {
     "__consumer_offsets": COMPACTED,
     "__transaction_state": {
@@ -59,6 +68,13 @@ INTERNAL_TOPICS = {
         "unclean.leader.election.enable": "false",
         "min.insync.replicas": "2",
     },
+    "__share_group_state": {
+        "cleanup.policy": "delete",
+        "compression.type": "producer",
+        "min.insync.replicas": "2",
+        "retention.ms": "-1",
+        "segment.bytes": "104857600",
+    },
 }
 ACCEPTED_OF_SEVERAL = (*ACCEPTED, *OF_SEVERAL_NODES)
 CLUSTER_SETTINGS = {
@@ -66,8 +82,12 @@ CLUSTER_SETTINGS = {
     **REPLICATED,
     "offsets.topic.num.partitions": str(NODES),
     "transaction.state.log.num.partitions": str(NODES),
+    "share.coordinator.state.topic.num.partitions": str(NODES * SHARE_PARTITIONS_OF_ONE),
     # No live node is fenced on a loaded machine.
     "broker.session.timeout.ms": "9000",
+    # Groups without offsets are forgotten so long after their shard was loaded, which is another time on each
+    # side; not during a run.
+    "offsets.retention.check.interval.ms": "3600000",
     # With room for the two threads of the cleaner that a conversation asks for.
     "log.cleaner.dedupe.buffer.size": "4194304",
     # Leaders go back when this run says so.
@@ -112,15 +132,15 @@ class Cluster:
         return leader, nodes[leader].controller_address
 
     def lay_out(self) -> None:
-        """Create the internal topics: partition n is led by node n + 1."""
+        """Create the internal topics, whose first partitions are led by node 1, and so on."""
         for name, configs in INTERNAL_TOPICS.items():
             topic = m.CreatableTopic(
                 name=name,
                 num_partitions=-1,
                 replication_factor=-1,
                 assignments=[
-                    m.CreatableReplicaAssignment(partition_index=partition, broker_ids=replicas_of(partition))
-                    for partition in range(NODES)
+                    m.CreatableReplicaAssignment(partition_index=partition, broker_ids=replicas)
+                    for partition, replicas in enumerate(replicas_of(name))
                 ],
                 configs=[m.CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
             )
@@ -147,9 +167,9 @@ class Cluster:
                 return False
             self._ask(ElectLeadersRequest(election_type=0, topic_partitions=None))
             return self._leaders() == {
-                (name, partition): replicas_of(partition)[0]
+                (name, partition): replicas[0]
                 for name in INTERNAL_TOPICS
-                for partition in range(NODES)
+                for partition, replicas in enumerate(replicas_of(name))
             }
 
         self.several.nodes.comes(is_so, "the first replicas do not lead")
@@ -175,15 +195,10 @@ class Cluster:
 
     def _homes(self) -> tuple[Home, ...]:
         leaders = self._leaders()
-        return tuple(
-            Home(
-                self.several.nodes[leaders["__consumer_offsets", partition]].address,
-                tuple(replicas_of(partition)),
-                partition,
-                NODES,
-            )
-            for partition in range(NODES)
-        )
+        addresses = [
+            self.several.nodes[leaders["__consumer_offsets", partition]].address for partition in range(NODES)
+        ]
+        return homes_at(addresses)
 
     def _leaders(self) -> dict[tuple[str, int], int]:
         """The leaders of the internal topics on which all running nodes agree; nothing while they do not."""
@@ -200,8 +215,28 @@ def ask(node: Node, request: Any) -> Any:
         return connection.send(request)
 
 
-def replicas_of(partition: int) -> list[int]:
-    return [(partition + step) % NODES + 1 for step in range(NODES)]
+def homes_at(addresses: Sequence[str]) -> tuple[Home, ...]:
+    """The homes of conversations, each at the node that leads its partitions now."""
+    in_a_row = SHARE_PARTITIONS_OF_ONE
+    return tuple(
+        Home(
+            address,
+            tuple(replicas),
+            partition,
+            NODES,
+            range(partition * in_a_row, (partition + 1) * in_a_row),
+            NODES * in_a_row,
+        )
+        for partition, (address, replicas) in enumerate(
+            zip(addresses, replicas_of("__consumer_offsets"), strict=True)
+        )
+    )
+
+
+def replicas_of(topic: str) -> list[list[int]]:
+    """The replicas of each partition of an internal topic; the first is to lead."""
+    leads = [first for first in range(NODES) for _ in range(LED_BY_ONE[topic])]
+    return [[(first + step) % NODES + 1 for step in range(NODES)] for first in leads]
 
 
 def leaders_by(node: Node) -> dict[tuple[str, int], int]:

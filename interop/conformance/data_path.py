@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from interop.conformance.apis.fetch import at, fetching, of
 from interop.conformance.batches import MADE_MS, changed, old_message
+from interop.conformance.fetching import at, fetching, of
 from interop.conformance.talk import ANY, E, Talk
 from interop.conformance.transactions import (
     LAST_END_VERSION_OF_OLD_CLIENTS,

@@ -9,6 +9,7 @@ own and a time that is not now are compared as they stand.
 from __future__ import annotations
 
 import base64
+import math
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -80,6 +81,10 @@ class Names:
                 self.spelled[spelling(value)] = name
         return name
 
+    def stand_for(self, text: str, name: str) -> None:
+        """Say what stands for a text of this conversation that differs from side to side."""
+        self.fixed = {**self.fixed, text: name}
+
     def label(self, field_name: str, value: Any) -> str:
         """The word for a value that tells elements apart: the name of an id, if it has one by now."""
         kind = VOLATILE.get(field_name)
@@ -147,6 +152,11 @@ def the_active_controller(names: Names, kind: str, value: int) -> Any:
 def now(names: Names, kind: str, value: int) -> Any:
     age_ms = time.time() * 1000 - value
     return f"<{kind}>" if -CLOCK_TOLERANCE_MS < age_ms < LONGEST_RUN_MS else value
+
+
+def a_time_to_come(names: Names, kind: str, value: int) -> Any:
+    """The limits of an answer without a time are compared as they are."""
+    return f"<{kind} in {math.ceil((value / 1_000 - time.time()) / 10) * 10} s>" if value > 0 else value
 
 
 def clock_free(text: str) -> str:
@@ -223,6 +233,14 @@ WAIT = Kind(
 LONG_WAIT = Kind(
     "long wait", "tokens come back while a request is under way", "its length to ten seconds", a_long_wait
 )
+TIME_TO_COME = Kind(
+    "time",
+    "so much later than the broker's clock",
+    "how far away it is, rounded up to ten seconds",
+    a_time_to_come,
+)
+TOKEN_ID = Kind("token id", "drawn at random when the token is created", WHICH, an_id)
+TOKEN_HMAC = Kind("HMAC", "made of the id of the token", WHICH, an_id)
 DOCUMENTATION = Kind(
     "documentation", "told by each broker in words of its own", "that there is some, or none", some_text
 )
@@ -237,6 +255,8 @@ VOLATILE: dict[str, Kind] = {
     "JoinGroupResponse.leader": MEMBER,
     "GroupMetadataValue.leader": MEMBER,
     "ConsumerGroupHeartbeatResponse.member_epoch": EPOCH,
+    "StreamsGroupHeartbeatResponse.member_epoch": EPOCH,
+    "ShareGroupHeartbeatResponse.member_epoch": EPOCH,
     "Member.member_epoch": EPOCH,
     "VoteResponsePartitionData.leader_epoch": LEADER_EPOCH,
     "BeginQuorumEpochResponsePartitionData.leader_epoch": LEADER_EPOCH,
@@ -266,6 +286,15 @@ VOLATILE: dict[str, Kind] = {
     "CurrentLeader.leader_id": ACTIVE_CONTROLLER,
     "LeaderIdAndEpoch.leader_id": ACTIVE_CONTROLLER,
     "NodeEndpoint.node_id": ACTIVE_CONTROLLER,
+    "token_id": TOKEN_ID,
+    "CreateDelegationTokenResponse.hmac": TOKEN_HMAC,
+    "DescribedDelegationToken.hmac": TOKEN_HMAC,
+    "issue_timestamp_ms": TIME,
+    "issue_timestamp": TIME,
+    "expiry_timestamp_ms": TIME_TO_COME,
+    "expiry_timestamp": TIME_TO_COME,
+    "max_timestamp_ms": TIME_TO_COME,
+    "DescribedDelegationToken.max_timestamp": TIME_TO_COME,
     "log_append_time_ms": TIME,
     "ListOffsetsPartitionResponse.timestamp": TIME,
     "last_timestamp": TIME,
@@ -285,7 +314,7 @@ VOLATILE: dict[str, Kind] = {
 }
 
 #: Sentences: compared apart from values, as words.
-WORDS = frozenset({"error_message", "batch_index_error_message"})
+WORDS = frozenset({"error_message", "batch_index_error_message", "acknowledge_error_message"})
 
 #: Arrays in which Apache keeps no order, with the fields by which their elements are told apart, and why.
 UNORDERED: dict[str, tuple[tuple[str, ...], str]] = {
@@ -320,6 +349,11 @@ UNORDERED: dict[str, tuple[tuple[str, ...], str]] = {
     "ListGroupsResponse.groups": (("group_id",), "a hash map by group"),
     "DeleteGroupsResponse.results": (("group_id",), "groups are sorted into shards by a hash map"),
     "Assignment.topic_partitions": (("topic_id",), "a map by topic id"),
+    "DescribeDelegationTokenResponse.tokens": (("token_id",), "a hash map by token id, which is random"),
+    "ShareFetchResponse.responses": (("topic_id",), "a hash map of partitions"),
+    "ShareFetchableTopicResponse.partitions": (("partition_index",), "a hash map of partitions"),
+    "ShareAcknowledgeResponse.responses": (("topic_id",), "a hash map of partitions"),
+    "ShareAcknowledgeTopicResponse.partitions": (("partition_index",), "a hash map of partitions"),
     "DescribedGroup.members": (("member_metadata", "member_assignment"), "a hash map by member id"),
 }
 

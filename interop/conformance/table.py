@@ -1,10 +1,11 @@
 """`docs/conformance.md`: made from the stored results and nothing else.
 
-The matrix of clients is the stored result of `python -m interop --lanes clients,spark --store`.
+The matrix of clients is the stored result of `python -m interop --lanes clients,security,spark --store`.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -156,11 +157,16 @@ def other_words(outcomes: Outcomes) -> list[str]:
             for outcome in versions.values():
                 if verdict_of(outcome) is Verdict.WORDS:
                     for each in outcome["differences"]:
-                        pairs[api_title(api), each["apache"], each["ours"]] = None
+                        pairs[api_title(api), without_objects(each["apache"]), each["ours"]] = None
     if not pairs:
         return []
     lines = ["## Other words", "", "| API | Apache Kafka | this broker |", "|---|---|---|"]
     return [*lines, *(f"| {api} | {cell(left)} | {cell(right)} |" for api, left, right in pairs), ""]
+
+
+def without_objects(text: str) -> str:
+    """A text of Apache Kafka that has its own request in it, without what differs from one to the next."""
+    return re.sub(r"Request\(processor=.*\)(?= needs| is)", "Request(...)", text)
 
 
 def left_out() -> list[str]:
@@ -188,10 +194,18 @@ def left_out() -> list[str]:
 def clients() -> list[str]:
     told = "Every ✓ is a run of the scenario (`interop/scenarios/`) with that client, against this broker."
     spark = matrix_result.load(matrix_result.STORED_SPARK)
+    security = matrix_result.load(matrix_result.STORED_SECURITY)
     return [
         *("## Clients", "", told, "", *matrix_result.load().as_markdown().splitlines()),
+        *("", SECURED, ""),
+        *security.as_markdown().splitlines(),
         *("", "Releases of Spark, with the connector of each:", "", *spark.as_markdown().splitlines(), ""),
     ]
+
+
+SECURED = """\
+On a secured node, whose ACLs let each user into topics and groups of his own alone: each client writes,
+reads, reads as a member of a group, and is denied the topic of others."""
 
 
 def conversations(outcomes: Outcomes) -> list[str]:

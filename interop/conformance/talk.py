@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count
 from socket import MSG_PEEK
@@ -58,7 +58,10 @@ from pykafka_broker.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from pykafka_broker.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from pykafka_broker.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch
+from pykafka_broker.sasl.plain import plain_token
 
 E = ErrorCode
 
@@ -117,7 +120,7 @@ class Transcript:
 @dataclass(frozen=True)
 class Home:
     """The node of a cluster that conversations are held with: it leads their partitions and coordinates their
-    groups and transactions.
+    groups, transactions and share partitions.
     """
 
     address: str
@@ -127,11 +130,26 @@ class Home:
     #: partitions these topics have.
     partition: int
     partitions: int
+    #: The partitions of __share_group_state that it leads, and how many that topic has.
+    share_partitions: range
+    all_share_partitions: int
 
     def named(self, name: str) -> str:
-        """`name`, or one like it that belongs to that partition."""
-        candidates = chain((name,), (f"{name}-{number}" for number in count(1)))
-        return next(each for each in candidates if string_hash_abs(each) % self.partitions == self.partition)
+        """`name`, or one like it that belongs to this node."""
+        return next(each for each in alike(name) if self.coordinates(each))
+
+    def coordinates(self, name: str) -> bool:
+        """Whether a group or a transactional id belongs to this node."""
+        return string_hash_abs(name) % self.partitions == self.partition
+
+    def coordinates_share(self, key: str) -> bool:
+        """Whether a share partition does, of which `key` is what FindCoordinator asks for."""
+        return string_hash_abs(key) % self.all_share_partitions in self.share_partitions
+
+
+def alike(name: str) -> Iterator[str]:
+    """`name` and others like it, without an end."""
+    return chain((name,), (f"{name}-{number}" for number in count(1)))
 
 
 @dataclass
@@ -212,6 +230,7 @@ class Talk:
         self.is_with_controllers = False
         self.opened: list[Talk] = []
         self.created: list[str] = []
+        self._login: tuple[str, str] | None = None
 
     # ---- what it is about ----
 
@@ -305,6 +324,15 @@ class Talk:
         )
         self.opened.append(other)
         return other
+
+    def log_in(self, user: str, password: str | None = None) -> None:
+        """Authenticate with SASL/PLAIN, by default with a password that is the name.
+
+        The user of the first connection tidies up after the conversation.
+        """
+        self._login = user, user if password is None else password
+        self.do(SaslHandshakeRequest(mechanism="PLAIN"))
+        self.do(SaslAuthenticateRequest(auth_bytes=plain_token(*self._login)))
 
     def controllers(self) -> Talk:
         """A connection of the same conversation to the listener of controllers."""
@@ -428,11 +456,12 @@ class Talk:
         """Delete the topics of the conversation, as far as they are still there."""
         names = [name for each in (self, *self.opened) for name in each.created]
         if names:
-            wire = Wire.to(self._address, "conformance")
+            other = self.another()
+            if self._login:
+                other.log_in(*self._login)
             topics = [DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in names]
-            wire.send(DeleteTopicsRequest(topics=topics, topic_names=[], timeout_ms=10_000), 6)
-            wire.receive()
-            wire.close()
+            other.wire.send(DeleteTopicsRequest(topics=topics, topic_names=[], timeout_ms=10_000), 6)
+            other.wire.receive()
 
 
 @dataclass

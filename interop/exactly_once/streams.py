@@ -1,4 +1,5 @@
-"""Kafka Streams' own smoke tests with exactly-once, while processors and the broker are killed and restarted.
+"""Kafka Streams' own smoke tests with exactly-once, while processors and the broker are killed and restarted,
+each over the classic protocol and over the streams protocol of KIP-1071.
 
 The driver of the first writes records with many transforms of them to be had, waits until all transactions
 are over, and compares every sum, count, minimum, window and join with what it sent. In 4.3 it is the program
@@ -38,6 +39,11 @@ PROPERTIES = {
     "transaction.state.log.num.partitions": "4",
     "group.initial.rebalance.delay.ms": "0",
     "auto.create.topics.enable": "false",
+    # With the streams protocol it is the broker that says how soon a processor is missed.
+    "group.streams.min.session.timeout.ms": "6000",
+    "group.streams.session.timeout.ms": "6000",
+    "group.streams.min.heartbeat.interval.ms": "1000",
+    "group.streams.heartbeat.interval.ms": "1000",
 }
 
 
@@ -54,12 +60,20 @@ def program(
 
 
 def the_smoke_test_counts_exactly(kind: Kind) -> str:
+    return _smoke_test(kind, "group.protocol=classic\nsession.timeout.ms=6000\n")
+
+
+def the_smoke_test_counts_exactly_in_a_streams_group(kind: Kind) -> str:
+    return _smoke_test(kind, "group.protocol=streams\n")
+
+
+def _smoke_test(kind: Kind, protocol: str) -> str:
     with kind(PROPERTIES) as broker:
         topics.create(broker.address, PARTITIONS, *TOPICS)
         settings = broker.folder / "streams.properties"
         settings.write_text(
             f"bootstrap.servers={broker.address}\nprocessing.guarantee=exactly_once_v2\n"
-            "replication.factor=-1\nnum.stream.threads=2\ncommit.interval.ms=100\nsession.timeout.ms=6000\n"
+            f"replication.factor=-1\nnum.stream.threads=2\ncommit.interval.ms=100\n{protocol}"
         )
         processors = [program(broker, f"processor-{number}", str(settings), "process") for number in (1, 2)]
         with (
@@ -97,6 +111,14 @@ def the_smoke_test_counts_exactly(kind: Kind) -> str:
 
 
 def the_relational_smoke_test_joins_exactly(kind: Kind) -> str:
+    return _relational_smoke_test(kind, "classic")
+
+
+def the_relational_smoke_test_joins_exactly_in_a_streams_group(kind: Kind) -> str:
+    return _relational_smoke_test(kind, "streams")
+
+
+def _relational_smoke_test(kind: Kind, protocol: str) -> str:
     """Each processor is an application of its own, that makes all results; two are killed, a third is not."""
     with kind(PROPERTIES) as broker:
         topics.create(broker.address, PARTITIONS, *RELATIONAL_SOURCES, *RELATIONAL_RESULTS)
@@ -109,7 +131,7 @@ def the_relational_smoke_test_joins_exactly(kind: Kind) -> str:
         def processor(number: int) -> Program:
             name = f"processor-{number}"
             state = str(broker.folder / name)
-            return relational(name, "application", name, "exactly_once_v2", "classic", state)
+            return relational(name, "application", name, "exactly_once_v2", protocol, state)
 
         with processor(1) as first, processor(2) as second, relational("driver", "driver") as driver:
             until(lambda: has_results(broker), PATIENCE_S, "something is joined")
@@ -140,5 +162,7 @@ def has_results(broker: Broker) -> bool:
 
 STORIES: tuple[Story, ...] = (
     the_smoke_test_counts_exactly,
+    the_smoke_test_counts_exactly_in_a_streams_group,
     the_relational_smoke_test_joins_exactly,
+    the_relational_smoke_test_joins_exactly_in_a_streams_group,
 )

@@ -5,11 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, IsolationLevel, KafkaError, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from interop.exactly_once.program import StoryError
 
+LEADERS_PATIENCE_S = 30
 QUIET = {"log_level": 0, "enable.metrics.push": False}
 
 
@@ -69,7 +77,15 @@ def end_offsets(address: str, partitions: Sequence[TopicPartition]) -> dict[int,
     """Where the log ends, open transactions included."""
     admin = AdminClient({"bootstrap.servers": address, **QUIET})
     latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # it has no annotations
-    asked = admin.list_offsets(
-        dict.fromkeys(partitions, latest), isolation_level=IsolationLevel.READ_UNCOMMITTED
-    )
-    return {partition.partition: future.result(30).offset for partition, future in asked.items()}
+    deadline = time.monotonic() + LEADERS_PATIENCE_S
+    while True:
+        asked = admin.list_offsets(
+            dict.fromkeys(partitions, latest), isolation_level=IsolationLevel.READ_UNCOMMITTED
+        )
+        try:
+            return {partition.partition: future.result(30).offset for partition, future in asked.items()}
+        except KafkaException as error:
+            # A node may not know the leaders of a new topic yet, and librdkafka does not ask again.
+            if error.args[0].code() != KafkaError._NOENT or time.monotonic() > deadline:
+                raise
+        time.sleep(0.1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from interop.clients.client import Client, Record
 from interop.world import World, eventually, refused_with
 
@@ -19,15 +21,24 @@ def every_client_sees_the_same_cluster(world: World, client: Client) -> None:
 
 
 def a_topic_is_created_with_its_configs(world: World, client: Client) -> None:
+    """Seen by all clients, wherever they ask: a broker may know a topic a moment later than another one."""
     topic = world.topic(client, partitions=3, retention_ms="999999999", cleanup_policy="compact")
+    expected = {
+        "retention.ms": ("999999999", False),
+        "cleanup.policy": ("compact", False),
+        "segment.bytes": ("1073741824", True),
+    }
+
+    def is_seen_by(reader: Client) -> bool:
+        return topic in reader.topics() and reader.partitions(topic) == 3
+
+    def is_configured_for(reader: Client) -> bool:
+        return expected.items() <= reader.config(topic).items()
+
     for reader in world.clients.values():
-        assert topic in reader.topics(), reader.name
-        assert reader.partitions(topic) == 3, reader.name
+        eventually(partial(is_seen_by, reader), f"{reader.name} sees the topic")
     for reader in world.able("config"):
-        configs = reader.config(topic)
-        assert configs["retention.ms"] == ("999999999", False), reader.name
-        assert configs["cleanup.policy"] == ("compact", False), reader.name
-        assert configs["segment.bytes"] == ("1073741824", True), reader.name
+        eventually(partial(is_configured_for, reader), f"{reader.name} sees the configs")
 
 
 def impossible_topics_are_refused(world: World, client: Client) -> None:

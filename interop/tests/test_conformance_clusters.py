@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from interop.conformance.clusters import NODES, is_of_one_node, replicas_of, seen_of_several
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from interop.conformance.clusters import NODES, homes_at, is_of_one_node, replicas_of, seen_of_several
 from interop.conformance.compare import Difference
 from interop.conformance.conversation import Case, cases
 from interop.conformance.normalise import Names, Tree, tree_of
 from interop.conformance.play import Result, Verdict
-from interop.conformance.talk import Home, Side, Subject
+from interop.conformance.shares import NO_PARTITION, PARTITIONS_ASKED, ShareGroup
+from interop.conformance.talk import Home, Side, Subject, Talk, Topic
+from pykafka_broker.log.disk.checkpoints import uuid_text
 from pykafka_broker.protocol.java_hash import string_hash_abs
 from pykafka_broker.protocol.messages.describe_quorum import (
     DescribeQuorumResponse,
@@ -15,10 +22,7 @@ from pykafka_broker.protocol.messages.describe_quorum import (
     DescribeQuorumResponseTopicData,
 )
 
-HOMES = tuple(
-    Home(f"127.0.0.1:{9092 + partition}", tuple(replicas_of(partition)), partition, NODES)
-    for partition in range(NODES)
-)
+HOMES = homes_at([f"127.0.0.1:{9092 + partition}" for partition in range(NODES)])
 
 
 def a_case() -> Case:
@@ -26,7 +30,8 @@ def a_case() -> Case:
 
 
 def test_each_node_leads_one_of_three_partitions_and_follows_the_others() -> None:
-    assert [replicas_of(partition) for partition in range(3)] == [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
+    assert replicas_of("__consumer_offsets") == [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
+    assert [replicas[0] for replicas in replicas_of("__share_group_state")] == [1, 1, 1, 2, 2, 2, 3, 3, 3]
 
 
 def test_a_name_belongs_to_the_partition_of_the_home_of_its_conversation() -> None:
@@ -34,6 +39,23 @@ def test_a_name_belongs_to_the_partition_of_the_home_of_its_conversation() -> No
 
     assert [string_hash_abs(name) % NODES for name in names] == [0, 1, 2]
     assert "group-0badcafe-v9" in names
+
+
+@pytest.mark.parametrize("home", HOMES)
+def test_a_share_group_has_a_name_whose_share_partitions_are_at_home(home: Home) -> None:
+    names = Names({})
+    talk = cast("Talk", SimpleNamespace(home=home, names=names, name=lambda label: f"{label}-0badcafe-v1"))
+    topic = Topic("topic", b"\x2a" * 16)
+
+    group = ShareGroup(talk, topic, partitions=0)
+
+    keys = [
+        *map(group.key, (NO_PARTITION, *range(PARTITIONS_ASKED))),
+        f"{group.id}:{uuid_text(group.unknown_topic_id)}:0",
+    ]
+    assert all(map(home.coordinates_share, keys))
+    assert home.coordinates(group.id)
+    assert names.text(f"Group {group.id} is empty") == "Group group-0badcafe-v1 is empty"
 
 
 def test_conversations_are_spread_over_all_nodes_and_with_one_node_have_no_home() -> None:

@@ -66,6 +66,8 @@ class Copier:
             if not abort:
                 self.again(lambda: self.producer.commit_transaction(60))
                 return len(messages)
+            # What is not sent yet would be dropped here, and leave nothing to be aborted there.
+            self.producer.flush(60)
         except KafkaException as problem:
             if not problem.args[0].txn_requires_abort():
                 raise

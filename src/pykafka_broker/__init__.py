@@ -11,6 +11,9 @@
     async with Cluster(nodes=3) as cluster:  # or `with`: three nodes in this process
         print(cluster.bootstrap_servers)
 
+    with Broker(config, security=Security(users={"alice": "secret"}, tls=True)) as broker:  # or a Cluster
+        print(broker.client_settings("alice").java)
+
 `load_config` reads the same sources as a start on the command line: a properties file, environment variables,
 overrides. Without a file a group's first member does not wait for others, as tests and development want it
 (`overrides={"group.initial.rebalance.delay.ms": 3000}` for Kafka's default).
@@ -26,12 +29,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pykafka_broker.broker.broker import Broker
+    from pykafka_broker.broker.security import Security
     from pykafka_broker.config import BrokerConfig
     from pykafka_broker.config.sources import load_config
     from pykafka_broker.local_cluster.cluster import BlockingCluster, Cluster
 
 __version__ = "0.1.0"
-__all__ = ["BlockingCluster", "Broker", "BrokerConfig", "Cluster", "__version__", "load_config"]
+__all__ = ["BlockingCluster", "Broker", "BrokerConfig", "Cluster", "Security", "__version__", "load_config"]
 
 
 def __getattr__(name: str) -> Any:
@@ -51,6 +55,10 @@ def __getattr__(name: str) -> Any:
         from pykafka_broker.local_cluster.cluster import Cluster
 
         return Cluster
+    if name == "Security":
+        from pykafka_broker.broker.security import Security
+
+        return Security
     if name == "load_config":
         from pykafka_broker.config.sources import load_config
 

@@ -14,7 +14,11 @@ from pykafka_broker.testing.home import Home
 from pykafka_broker.testing.user import User
 from tests.support.controllers import combined_home, controller_address
 
-OVERRIDES = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "1"}
+OVERRIDES = {
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+}
 
 
 @pytest.fixture

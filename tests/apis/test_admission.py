@@ -12,7 +12,16 @@ from pykafka_broker.apis import APIS
 from pykafka_broker.apis.admission import admitted
 from pykafka_broker.apis.api import CONTROLLER_LISTENER, NO_RESPONSE, Api, Later, handles
 from pykafka_broker.apis.context import RequestContext
-from pykafka_broker.apis.needs import Need, on_cluster, on_group, on_groups, on_topics, partly_on_cluster
+from pykafka_broker.apis.controller_apis import CONTROLLER_APIS
+from pykafka_broker.apis.needs import (
+    Need,
+    on_any_topic,
+    on_cluster,
+    on_group,
+    on_groups,
+    on_topics,
+    partly_on_cluster,
+)
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, AclOperation, AclResourceType, Requester
 from pykafka_broker.apis.ports.quotas import UNLIMITED, Quota
 from pykafka_broker.network.authentication import ANONYMOUS
@@ -38,9 +47,20 @@ class OnlyThese:
         self.allowed = allowed
 
     def allows(
-        self, requester: Requester, operation: AclOperation, resource_type: AclResourceType, name: str
+        self,
+        requester: Requester,
+        operation: AclOperation,
+        resource_type: AclResourceType,
+        name: str,
+        *,
+        is_attempt: bool = True,
     ) -> bool:
         return (operation, resource_type, name) in self.allowed
+
+    def allows_somewhere(
+        self, requester: Requester, operation: AclOperation, resource_type: AclResourceType
+    ) -> bool:
+        return any((one, type_) == (operation, resource_type) for one, type_, _ in self.allowed)
 
     def filter(
         self,
@@ -122,7 +142,7 @@ def served(api: Api, authorizer: OnlyThese = NOTHING, throttle_ms: int | None = 
     return Served(dispatch=Dispatch([api], authorizer=authorizer, quotas=quotas))
 
 
-@pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
+@pytest.mark.parametrize("api", [api for api in APIS if api.check is None], ids=lambda api: api.name)
 def test_where_all_is_allowed_the_handler_itself_is_called(api: Api) -> None:
     assert admitted(api, ALLOW_ALL, UNLIMITED) is api.handle
 
@@ -206,11 +226,23 @@ async def test_an_api_whose_handler_asks_about_each_resource_is_served_behind_an
     assert client.answers() == [(1, HeartbeatResponse(error_code=1))]
 
 
-def test_a_node_cannot_serve_behind_an_authorizer_until_every_handler_asks_it() -> None:
-    with pytest.raises(
-        NotImplementedError, match=r"^ConsumerGroupHeartbeat needs DESCRIBE on each TOPIC, and its handler"
-    ):
-        Dispatch(APIS, authorizer=OnlyThese())
+def test_every_handler_of_a_node_asks_the_authorizer() -> None:
+    assert len(Dispatch(APIS, authorizer=OnlyThese()).apis) == len(APIS)
+    assert Dispatch(CONTROLLER_APIS, CONTROLLER_LISTENER, OnlyThese()).apis
+
+
+async def test_it_is_enough_to_be_allowed_on_any_topic_where_that_is_enough() -> None:
+    either = on_cluster(AclOperation.IDEMPOTENT_WRITE) | on_any_topic(AclOperation.WRITE)
+    api = handles(HeartbeatRequest, versions="0-4", needs=[either], error_response=refused)(answer)
+    writer = served(api, OnlyThese((AclOperation.WRITE, AclResourceType.TOPIC, "t")))
+    reader = served(api, OnlyThese((AclOperation.READ, AclResourceType.TOPIC, "t")))
+
+    for client in (writer, reader):
+        client.send(HEARTBEAT)
+
+    assert writer.answers() == [(1, HeartbeatResponse(error_code=0))]
+    refusal = int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    assert reader.answers() == [(1, HeartbeatResponse(error_code=refusal))]
 
 
 async def test_a_client_over_its_quota_is_answered_and_waits_before_its_next_request() -> None:
@@ -419,6 +451,10 @@ async def test_a_listener_of_controllers_serves_what_messages_say() -> None:
         "AlterConfigs",
         "SaslAuthenticate",
         "CreatePartitions",
+        "CreateDelegationToken",
+        "RenewDelegationToken",
+        "ExpireDelegationToken",
+        "DescribeDelegationToken",
         "ElectLeaders",
         "IncrementalAlterConfigs",
         "AlterPartitionReassignments",

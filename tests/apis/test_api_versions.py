@@ -63,6 +63,8 @@ async def test_only_features_that_really_work_are_finalized(user: User) -> None:
         "eligible.leader.replicas.version": 1,
         "group.version": 1,
         "kraft.version": 1,
+        "share.version": 1,
+        "streams.version": 1,
         "transaction.version": 2,
     }
     assert answer.finalized_features_epoch > 0

@@ -20,7 +20,7 @@ from tests.apis.acls import (
     shown,
 )
 from tests.apis.asking import every
-from tests.apis.test_denied import under
+from tests.apis.test_denied import ALTER, CLUSTER, ON_CLUSTER, under
 
 
 @pytest.mark.parametrize("version", every(delete_acls))
@@ -84,3 +84,11 @@ async def test_the_number_of_nothing_closes_the_connection(user: User, field: st
     user.write(removing(filtering(), filtering(**{field: UNKNOWN})), 3)
 
     assert await user.is_closed()
+
+
+async def test_it_closes_also_the_connection_of_a_client_that_may_not_delete(home: Home, user: User) -> None:
+    """Apache Kafka refuses the number while it reads the request, before it asks its authorizer."""
+    client, _ = await under(home, (ALTER, CLUSTER, ON_CLUSTER))
+    client.write(removing(filtering(operation=UNKNOWN)), 3)
+
+    assert await client.is_closed()

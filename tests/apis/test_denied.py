@@ -42,11 +42,14 @@ from pykafka_broker.protocol.messages.describe_topic_partitions import (
     TopicRequest,
 )
 from pykafka_broker.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from pykafka_broker.protocol.messages.fetch import ReplicaState
 from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorRequest
 from pykafka_broker.protocol.messages.list_groups import ListGroupsRequest
 from pykafka_broker.protocol.messages.list_transactions import ListTransactionsRequest
 from pykafka_broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from pykafka_broker.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from pykafka_broker.protocol.messages.share_group_describe import ShareGroupDescribeRequest
+from pykafka_broker.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatResponse
 from pykafka_broker.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -54,6 +57,7 @@ from pykafka_broker.protocol.messages.txn_offset_commit import (
 )
 from pykafka_broker.testing.home import Home
 from pykafka_broker.testing.user import User
+from tests.apis import share_members
 from tests.apis.asking import (
     batch,
     committing_of,
@@ -93,9 +97,20 @@ class AllButThese:
         self.attempts: list[Denied] = []
 
     def allows(
-        self, requester: Requester, operation: AclOperation, resource_type: AclResourceType, name: str
+        self,
+        requester: Requester,
+        operation: AclOperation,
+        resource_type: AclResourceType,
+        name: str,
+        *,
+        is_attempt: bool = True,
     ) -> bool:
-        return bool(self.filter(requester, operation, resource_type, [name]))
+        return bool(self.filter(requester, operation, resource_type, [name], is_attempt=is_attempt))
+
+    def allows_somewhere(
+        self, requester: Requester, operation: AclOperation, resource_type: AclResourceType
+    ) -> bool:
+        return self.allows(requester, operation, resource_type, "somewhere", is_attempt=False)
 
     def filter(
         self,
@@ -199,6 +214,98 @@ async def test_a_consumer_group_is_described_to_those_who_may_describe_it_and_it
     assert await told((DESCRIBE, GROUP, "g")) == (GROUP_DENIED, None, 0)
     text = "The group has described topic(s) that the client is not authorized to describe."
     assert await told((DESCRIBE, TOPIC, "t")) == (TOPIC_DENIED, text, 0)
+
+
+async def test_a_share_group_is_joined_by_those_who_may_read_it_and_describe_its_topics(
+    home: Home, user: User
+) -> None:
+    await user.create_topic("t")
+    await coordinated(user)
+
+    async def told(*denied: Denied, member_id: str = "m") -> ShareGroupHeartbeatResponse:
+        client, _ = await under(home, *denied)
+        return await share_members.beat(client, member_id)
+
+    def refused(error_code: int) -> ShareGroupHeartbeatResponse:
+        return ShareGroupHeartbeatResponse(error_code=error_code, member_epoch=0, heartbeat_interval_ms=0)
+
+    assert await told((READ, GROUP, "g"), member_id="") == refused(GROUP_DENIED)
+    assert await told((DESCRIBE, TOPIC, "t"), member_id="") == refused(int(ErrorCode.INVALID_REQUEST))
+    assert await told((DESCRIBE, TOPIC, "t")) == refused(TOPIC_DENIED)
+    assert (await told((WRITE, GROUP, "g"))).error_code == 0
+
+
+async def test_a_share_group_is_described_to_those_who_may_describe_it_and_its_topics(
+    home: Home, user: User
+) -> None:
+    await share_members.sharing(home, user)
+
+    async def told(*denied: Denied) -> list[tuple[str, int, str | None, int]]:
+        client, _ = await under(home, *denied)
+        request = ShareGroupDescribeRequest(group_ids=["none", "g"], include_authorized_operations=True)
+        groups = (await client.send(request, 1)).groups
+        return [(each.group_id, each.error_code, each.error_message, len(each.members)) for each in groups]
+
+    none = ("none", int(ErrorCode.GROUP_ID_NOT_FOUND), "Group none not found.", 0)
+    assert await told() == [none, ("g", 0, None, 1)]
+    # Those that one may not see stand in front.
+    assert await told((DESCRIBE, GROUP, "g")) == [("g", GROUP_DENIED, None, 0), none]
+    text = "The group has described topic(s) that the client is not authorized to describe."
+    assert await told((DESCRIBE, TOPIC, "t")) == [none, ("g", TOPIC_DENIED, text, 0)]
+
+
+async def test_share_offsets_are_shown_of_topics_that_one_may_describe(home: Home, user: User) -> None:
+    await share_members.emptied(home, user)
+    await user.create_topic("u")
+
+    async def told(
+        *denied: Denied, topics: dict[str, list[int]] | None
+    ) -> tuple[int, dict[tuple[str, int], tuple[int, int, int]]]:
+        client, _ = await under(home, *denied)
+        group = await share_members.described(client, topics)
+        return group.error_code, share_members.offsets_in(group)
+
+    named = {"t": [0], "u": [0]}
+    assert await told((DESCRIBE, GROUP, "g"), topics=named) == (GROUP_DENIED, {})
+    assert await told((DESCRIBE, TOPIC, "t"), topics=named) == (
+        0,
+        {("u", 0): (-1, -1, 0), ("t", 0): (-1, -1, TOPIC_DENIED)},
+    )
+    # Where none is named those that one may not see are left out.
+    assert await told((DESCRIBE, TOPIC, "t"), topics=None) == (0, {})
+    assert len((await told(topics=None))[1]) == 2
+
+
+async def test_share_offsets_are_altered_of_topics_that_one_may_read(home: Home, user: User) -> None:
+    await share_members.emptied(home, user)
+    await user.create_topic("u")
+    offsets = {"t": {0: 5}, "u": {0: 6}, "v": {0: 7}}
+
+    client, _ = await under(home, (READ, GROUP, "g"))
+    assert (await share_members.altered(client, offsets)).error_code == GROUP_DENIED
+    client, _ = await under(home, (READ, TOPIC, "u"), (READ, TOPIC, "v"))
+    answer = await share_members.altered(client, offsets)
+    assert [
+        (topic.topic_name, each.error_code, each.error_message)
+        for topic in answer.responses
+        for each in topic.partitions
+    ] == [
+        ("u", TOPIC_DENIED, "Topic authorization failed."),
+        ("v", TOPIC_DENIED, "Topic authorization failed."),
+        ("t", 0, None),
+    ]
+
+
+async def test_share_offsets_are_forgotten_of_topics_that_one_may_read(home: Home, user: User) -> None:
+    await share_members.emptied(home, user)
+    client, _ = await under(home, (DELETE, GROUP, "g"))
+    assert (await share_members.forgotten(client, "t")).error_code == GROUP_DENIED
+    client, _ = await under(home, (READ, TOPIC, "t"))
+    answer = await share_members.forgotten(client, "u", "t")
+    assert [(topic.topic_name, topic.error_code) for topic in answer.responses] == [
+        ("t", TOPIC_DENIED),
+        ("u", int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)),
+    ]
 
 
 async def test_a_group_that_one_may_not_delete_stays(home: Home, user: User) -> None:
@@ -487,6 +594,23 @@ async def test_a_transaction_does_not_write_where_one_may_not(home: Home, user: 
         await producer.write("hidden", b"v")
     await producer.write("t", b"v")
     assert [topic.topic for topic in (await described(user)).topics] == ["t"]
+
+
+@pytest.mark.parametrize("version", [4, 6, 12, 17])
+async def test_who_is_no_broker_cannot_fetch_as_one(home: Home, user: User, version: int) -> None:
+    topic_id = await user.create_topic("t")
+    await user.produce("t", b"v")
+    client, authorizer = await under(home, (CLUSTER_ACTION, CLUSTER, ON_CLUSTER))
+    request = fetching_of(wanting("t" if version < 13 else topic_id, 0))
+    if version < 15:
+        request.replica_id = 1
+    else:
+        request.replica_state = ReplicaState(replica_id=1)
+    [refused] = partitions_of(await client.send(request, version))
+
+    assert (refused.error_code, refused.high_watermark) == (TOPIC_DENIED, -1)
+    assert bytes(refused.records or b"") == b""
+    assert authorizer.attempts == [(CLUSTER_ACTION, CLUSTER, ON_CLUSTER)]
 
 
 @pytest.mark.parametrize("topic", ["hidden", "missing"])

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from pykafka_broker.apis.admission import admitted
+from pykafka_broker.apis.create_acls import create_acls
+from pykafka_broker.apis.envelope import envelope
+from pykafka_broker.apis.ports.quotas import UNLIMITED
+from pykafka_broker.broker.acl_authorizer import StandardAuthorizer
 from pykafka_broker.client.frames import read_response, request_header
+from pykafka_broker.cluster.image import ClusterImage
+from pykafka_broker.config.authorizer import AuthorizerSettings
 from pykafka_broker.protocol.compile import encode
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages import create_topics as creating
+from pykafka_broker.protocol.messages.create_acls import CreateAclsRequest
 from pykafka_broker.protocol.messages.default_principal import DefaultPrincipalData
 from pykafka_broker.protocol.messages.describe_cluster import DescribeClusterRequest
 from pykafka_broker.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
@@ -83,3 +92,35 @@ async def test_an_envelope_that_cannot_be_opened_is_refused(
 ) -> None:
     assert await controllers.send(request_, 0) == EnvelopeResponse(error_code=int(error))
     assert not combined.broker.node.image.topics
+
+
+@pytest.mark.parametrize(
+    ("sender", "later"),
+    [("User:a-broker", ErrorCode.NONE), ("User:another", ErrorCode.CLUSTER_AUTHORIZATION_FAILED)],
+)
+async def test_a_controller_that_has_not_read_its_acls_is_none_yet(sender: str, later: ErrorCode) -> None:
+    settings = AuthorizerSettings(super_users=frozenset({"User:a-broker"}), allows_everyone=False)
+    authorizer = StandardAuthorizer(settings, lambda: 0)
+    opening = envelope([create_acls])
+    node: Any = SimpleNamespace(
+        authorizer=authorizer,
+        quotas=UNLIMITED,
+        quorum=SimpleNamespace(leader_id=1),
+        metadata=SimpleNamespace(node_id=1),
+    )
+    ctx: Any = SimpleNamespace(
+        node=node, connection=None, principal=sender, client_host="/127.0.0.1", api_key=58, client_id=None
+    )
+
+    async def asked() -> ErrorCode:
+        request = wrapped(CreateAclsRequest(creations=[]), 3)
+        try:
+            answer = await admitted(opening, authorizer, UNLIMITED)(request, ctx)
+        except KafkaError as error:
+            assert opening.error_response is not None
+            answer = opening.error_response(request, error)
+        return ErrorCode(answer.error_code)
+
+    assert await asked() is ErrorCode.NOT_CONTROLLER
+    authorizer.published(ClusterImage("a"), ClusterImage("a"))
+    assert await asked() is later

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pykafka_broker.apis.find_coordinator import find_coordinator
+from pykafka_broker.cluster.image import ResourceType
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.find_coordinator import (
     Coordinator,
@@ -88,6 +89,39 @@ async def test_transactional_ids_have_a_coordinator_and_a_topic_of_their_own(
     assert (found.error_code, found.node_id) == (0, home.broker.node_id)
     topic = home.broker.node.image.topics["__transaction_state"]
     assert len(topic.partitions) == home.config()["transaction.state.log.num.partitions"]
+
+
+async def test_a_share_partition_has_a_coordinator_and_a_topic_of_its_own(home: Home, user: User) -> None:
+    keys = [f"work:ers:{'A' * 22}:{partition}" for partition in (0, "+1", "1")]
+    answer = await user.send(asking(6, *keys, key_type=SHARE), 6)
+
+    assert answer == FindCoordinatorResponse(coordinators=found(home, *keys))
+    topic = home.broker.node.image.topics["__share_group_state"]
+    assert len(topic.partitions) == home.config()["share.coordinator.state.topic.num.partitions"]
+    configs = home.broker.node.image.configs[ResourceType.TOPIC, "__share_group_state"]
+    assert configs == {
+        "cleanup.policy": "delete",
+        "compression.type": "producer",
+        "min.insync.replicas": "1",
+        "retention.ms": "-1",
+        "segment.bytes": "104857600",
+    }
+
+
+@pytest.mark.parametrize(
+    "key", ["", "g", "g:0", f"g:{'A' * 22}", f":{'A' * 22}:0", f" :{'A' * 22}:0", "g:short:0", "g:::"]
+)
+async def test_what_names_no_share_partition_is_refused_by_itself(home: Home, user: User, key: str) -> None:
+    right = f"g:{'A' * 22}:0"
+    refused, answered = (await user.send(asking(6, key, right, key_type=SHARE), 6)).coordinators
+    assert (refused.error_code, refused.key) == (ErrorCode.INVALID_REQUEST, key)
+    assert [answered] == found(home, right)
+
+
+async def test_share_coordinators_are_not_known_before_version_6(home: Home, user: User) -> None:
+    answer = await user.send(asking(5, f"g:{'A' * 22}:0", key_type=SHARE), 5)
+    assert answer.coordinators[0].error_code == ErrorCode.INVALID_REQUEST
+    assert "__share_group_state" not in home.broker.node.image.topics
 
 
 @pytest.mark.parametrize("key_type", [SHARE, 7, -1])

@@ -7,14 +7,19 @@ from typing import Any
 
 import pytest
 
+from pykafka_broker.apis.admission import admitted
 from pykafka_broker.apis.api import CLOSE
+from pykafka_broker.apis.delete_acls import delete_acls
 from pykafka_broker.apis.delete_topics import delete_topics
 from pykafka_broker.apis.forwarding import forwarded
+from pykafka_broker.apis.ports.authorizer import ALLOW_ALL
+from pykafka_broker.apis.ports.quotas import UNLIMITED
 from pykafka_broker.client.frames import request_header
 from pykafka_broker.metadata.controller_channel import LedHere
 from pykafka_broker.protocol.compile import decode, encode
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.messages.default_principal import DefaultPrincipalData
+from pykafka_broker.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from pykafka_broker.protocol.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
@@ -23,6 +28,7 @@ from pykafka_broker.protocol.messages.delete_topics import (
 )
 from pykafka_broker.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from pykafka_broker.protocol.messages.headers import ResponseHeader
+from tests.apis.acls import filtering
 
 VERSION = 6
 REQUEST = DeleteTopicsRequest(
@@ -63,7 +69,7 @@ async def asked(controller: Any, here: DeleteTopicsResponse | None = None) -> An
     """The answer to a client, where `here` is that of this node's own controller."""
     ctx: Any = SimpleNamespace(
         node=SimpleNamespace(forwarding=controller),
-        connection=SimpleNamespace(client_host="/127.0.0.1"),
+        connection=SimpleNamespace(client_host="/127.0.0.1", sasl=SimpleNamespace(by_token=True)),
         api_key=DeleteTopicsRequest.api_key,  # type: ignore[attr-defined]  # every request has one
         version=VERSION,
         correlation_id=77,
@@ -83,7 +89,7 @@ async def test_the_request_goes_out_whole_and_the_answer_comes_back() -> None:
     assert envelope.client_host_address == bytes([127, 0, 0, 1])
     assert envelope.request_principal is not None
     principal, _ = decode(DefaultPrincipalData, 0, envelope.request_principal, 2)
-    assert principal == DefaultPrincipalData(type="User", name="alice", token_authenticated=False)
+    assert principal == DefaultPrincipalData(type="User", name="alice", token_authenticated=True)
 
 
 @pytest.mark.parametrize(
@@ -121,3 +127,16 @@ async def test_a_controller_that_left_this_node_meanwhile_is_followed() -> None:
 
     controller = Leaving(embedded(told(ErrorCode.NONE)))
     assert await asked(controller, told(ErrorCode.NOT_CONTROLLER)) == told(ErrorCode.NONE)
+
+
+async def test_what_no_client_may_send_is_not_passed_on() -> None:
+    """Apache Kafka refuses it while it reads the request, and closes the connection."""
+    controller = Elsewhere(embedded(told(ErrorCode.NONE)))
+    ctx: Any = SimpleNamespace(node=SimpleNamespace(forwarding=controller))
+    nothing = DeleteAclsFilter(**filtering(operation=0))
+
+    with pytest.raises(ProtocolError, match="UNKNOWN elements"):
+        admitted(delete_acls, ALLOW_ALL, UNLIMITED, may_forward=True)(
+            DeleteAclsRequest(filters=[nothing]), ctx
+        )
+    assert controller.asked == []

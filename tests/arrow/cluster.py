@@ -23,8 +23,13 @@ class Cluster:
         self._admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
 
     def create(self, topic: str, partitions: int = 1, **configs: str) -> str:
-        """The topic, created; keys of `configs` have _ for dots."""
-        settings = {name.replace("_", "."): value for name, value in configs.items()}
+        """The topic, created; keys of `configs` have _ for dots.
+
+        Its records are of long ago, and stay all the same.
+        """
+        settings = {
+            name.replace("_", "."): value for name, value in {"retention_ms": "-1", **configs}.items()
+        }
         for created in self._admin.create_topics([NewTopic(topic, partitions, 1, config=settings)]).values():
             created.result(60)
         return topic

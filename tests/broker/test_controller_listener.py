@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import socket
 import struct
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from pykafka_broker.apis import APIS
 from pykafka_broker.apis.controller_apis import CONTROLLER_APIS
 from pykafka_broker.client.frames import framed, request_header
+from pykafka_broker.config.authorizer import STANDARD_AUTHORIZER
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.fields import blank, schema_of
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest
@@ -19,8 +21,10 @@ from pykafka_broker.protocol.messages.broker_registration import BrokerRegistrat
 from pykafka_broker.protocol.messages.describe_acls import DescribeAclsRequest
 from pykafka_broker.protocol.messages.describe_cluster import DescribeClusterRequest
 from pykafka_broker.protocol.messages.produce import ProduceRequest
-from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.clock import settle
+from pykafka_broker.testing.home import Home, until
 from pykafka_broker.testing.messages import as_of
+from pykafka_broker.testing.processes import free_port
 from pykafka_broker.testing.user import User
 from tests.support.controllers import combined_home, controller_address, heartbeat, registration, unfenced
 from tests.support.hostile import FULL, damaged, join
@@ -65,9 +69,49 @@ async def test_a_listener_of_controllers_stays_when_the_listeners_of_brokers_are
     home = combined_home({"listener.security.protocol.map": protocols})
     async with home.running() as user:
         before = controller_address(home.broker)
-        await user.alter_broker(1, listeners="PLAINTEXT://127.0.0.1:0,SECOND://127.0.0.1:0")
+        others = "CONTROLLER://127.0.0.1:1,PLAINTEXT://127.0.0.1:0,SECOND://127.0.0.1:0"
+        await user.alter_broker(1, listeners=others)
         assert controller_address(home.broker) == before
         assert await keys(before)
+
+
+def is_listening(port: int) -> bool:
+    with socket.socket() as sock:
+        return sock.connect_ex(("127.0.0.1", port)) == 0
+
+
+async def test_a_listener_that_is_not_to_start_early_waits_for_the_acls() -> None:
+    """The other voter does not come, so that there is no metadata to read; LATE opens with it."""
+    port, late = free_port(), free_port()
+    home = combined_home(
+        {
+            "listeners": f"PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:{port},LATE://127.0.0.1:{late}",
+            "controller.listener.names": "CONTROLLER,LATE",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,LATE:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "early.start.listeners": "CONTROLLER",
+            "authorizer.class.name": STANDARD_AUTHORIZER,
+            "super.users": "User:ANONYMOUS",
+            "controller.quorum.voters": f"1@127.0.0.1:{port}",
+        }
+    )
+    del home.overrides["controller.quorum.bootstrap.servers"]
+    async with home.running():
+        assert await keys(f"127.0.0.1:{port}") == await keys(f"127.0.0.1:{late}")
+
+    home.overrides["controller.quorum.voters"] += ",2@127.0.0.1:1"
+    start = asyncio.ensure_future(home.new_broker().start())
+    await until(lambda: is_listening(late))
+    async with await User.connect(f"127.0.0.1:{late}") as user:
+        user.write(ASKING, 4)
+        assert await keys(f"127.0.0.1:{port}")
+        waiting = asyncio.ensure_future(user.read_frame())
+        await settle()
+        assert not (waiting.done() or start.done())
+        start.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await start
+        with pytest.raises(ConnectionError):
+            await waiting
 
 
 async def test_an_address_that_is_taken_keeps_the_node_from_starting_and_nothing_is_left() -> None:

@@ -259,6 +259,20 @@ async def test_a_broker_whose_last_directory_failed_cannot_go_on() -> None:
     await broker.stop()
 
 
+async def test_a_full_disk_that_fails_goes_out_of_service(caplog: pytest.LogCaptureFixture) -> None:
+    home = Home({"metadata.log.dir": "/meta"}, data_dir="/a,/b")
+    async with home.running() as user:
+        topics = await spread(user)
+        home.files.fail("pwrite", errno.ENOSPC, path="/b/", times=-1)
+        assert await produced(user, topics["/b"][0], b"x") == STORAGE_ERROR
+        home.files.heal()
+        home.files.fail("create", errno.EIO, path="/b/.trial", times=-1)
+        await home.pass_time(11_000)
+        await until(lambda: "Stopping serving logs in dir /b: [Errno 5]" in caplog.text)
+        assert await produced(user, topics["/b"][0], b"x") == STORAGE_ERROR
+        assert await produced(user, topics["/a"][0], b"x") == ErrorCode.NONE
+
+
 async def test_a_directory_that_cannot_be_read_at_the_start_is_left_out() -> None:
     """Made anew elsewhere, a partition would begin empty beside its records."""
     home = Home(data_dir="/a,/b")

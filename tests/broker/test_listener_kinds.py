@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import NoReturn
 
 import pytest
@@ -10,10 +9,6 @@ import pytest
 from pykafka_broker.apis.api import BROKER_LISTENER
 from pykafka_broker.apis.ports.authorizer import (
     ALLOW_ALL,
-    AclOperation,
-    AclResourceType,
-    AllowAll,
-    Requester,
 )
 from pykafka_broker.apis.ports.quotas import UNLIMITED
 from pykafka_broker.broker.listener_kinds import listener_kinds
@@ -24,19 +19,6 @@ from pykafka_broker.network.kafka_connections import KafkaConnections
 from pykafka_broker.network.shared import Shared
 from pykafka_broker.network.transports import Plaintext
 from pykafka_broker.testing.clock import VirtualClock
-
-
-class HidesAll(AllowAll):
-    """An authorizer that would have handlers leave out everything."""
-
-    def filter(
-        self,
-        requester: Requester,
-        operation: AclOperation,
-        resource_type: AclResourceType,
-        names: Collection[str],
-    ) -> Collection[str]:
-        return ()
 
 
 def unbuilt() -> NoReturn:
@@ -59,9 +41,9 @@ def test_a_security_protocol_that_is_not_offered_is_refused() -> None:
     kinds = listener_kinds(
         shared, security_protocols(shared, unbuilt, unbuilt), ALLOW_ALL, UNLIMITED, unbuilt, unbuilt
     )
-    endpoint = ListenerEndpoint("SSL", "127.0.0.1", 0, security_protocol="SSL")
+    endpoint = ListenerEndpoint("SSL", "127.0.0.1", 0, security_protocol="SSH")
 
-    with pytest.raises(ValueError, match="SSL is not offered"):
+    with pytest.raises(ValueError, match="SSH is not offered"):
         kinds[BROKER_LISTENER](endpoint)
 
 
@@ -80,11 +62,3 @@ def test_each_listener_has_a_security_of_its_own() -> None:
 
     assert endpoints == [inside, outside]
     assert services[0].transport is not services[1].transport
-
-
-def test_a_node_is_not_built_with_an_authorizer_that_its_handlers_do_not_ask() -> None:
-    shared = Shared(VirtualClock())
-    with pytest.raises(NotImplementedError, match="handler does not ask the authorizer yet"):
-        listener_kinds(
-            shared, security_protocols(shared, unbuilt, unbuilt), HidesAll(), UNLIMITED, unbuilt, unbuilt
-        )

@@ -29,7 +29,7 @@ def configured(**quorum: str) -> BrokerConfig:
 def test_without_keys_of_the_quorum_the_defaults_of_kafka_hold() -> None:
     config = configured(bootstrap_servers="localhost:9093")
     assert raft_settings(config) == Settings(listener="QUORUM", bootstrap=(("localhost", 9093),))
-    assert peer_settings(config, "cluster") == PeerSettings(1, Quorum("cluster", "QUORUM"))
+    assert peer_settings(lambda: config, "cluster") == PeerSettings(1, Quorum("cluster", "QUORUM"))
 
 
 def test_each_key_sets_its_setting() -> None:
@@ -56,7 +56,7 @@ def test_each_key_sets_its_setting() -> None:
         fetch_max_wait_ms=150,
         snapshot_part_bytes=6,
     )
-    assert peer_settings(config, "cluster") == PeerSettings(
+    assert peer_settings(lambda: config, "cluster") == PeerSettings(
         1, Quorum("cluster", "QUORUM"), fetch_max_bytes=7, request_timeout_ms=4
     )
 

@@ -38,7 +38,6 @@ WITH_SCRAM = {
 
 async def replicated(cluster: Cluster, user: User, topic: str) -> None:
     """A record of a topic with a replica on every node is acknowledged by all."""
-    await authenticate(user)
     nodes = list(cluster.homes)
     assignment = creation.CreatableReplicaAssignment(partition_index=0, broker_ids=nodes)
     wanted = creation.CreatableTopic(
@@ -59,6 +58,7 @@ async def replicated(cluster: Cluster, user: User, topic: str) -> None:
 async def test_brokers_and_controllers_authenticate_with_plain() -> None:
     cluster = Cluster(3, overrides=WITH_PLAIN)
     async with cluster.running(), cluster.user_of(1) as user:
+        await authenticate(user)
         await replicated(cluster, user, "orders")
         for home in cluster.homes.values():
             assert {"User:node"} <= set(principals(home)) <= {"User:node", "User:alice"}
@@ -70,5 +70,6 @@ async def test_brokers_authenticate_with_scram() -> None:
     for home in cluster.homes.values():
         format_directories(home.files, home.config(), now_ms=0, ignore_formatted=False, new=users)
     async with cluster.running(), cluster.user_of(1) as user:
+        await authenticate(user)
         await replicated(cluster, user, "orders")
         assert "User:replica" in principals(cluster.homes[1])

@@ -14,6 +14,7 @@ import pytest
 
 from pykafka_broker.broker.broker import Broker
 from pykafka_broker.cli import main
+from pykafka_broker.config.authorizer import STANDARD_AUTHORIZER
 from pykafka_broker.config.sources import load_config
 from pykafka_broker.system.event_loop import loop_factory
 
@@ -60,10 +61,12 @@ class Output(io.TextIOWrapper):
 class RunningBroker:
     """A broker on an event loop of its own, in a thread: the commands block theirs."""
 
-    def __init__(self, data_dir: Path, port: int = 0, overrides: Sequence[str] = ()) -> None:
+    def __init__(self, data_dir: Path, port: int | None = 0, overrides: Sequence[str] = ()) -> None:
+        """`port` is None where `overrides` say on which addresses to listen."""
         self.address = ""
         self._loop = loop_factory()()
-        self._config = load_config(listen=f"127.0.0.1:{port}", data_dir=str(data_dir), overrides=overrides)
+        listen = None if port is None else f"127.0.0.1:{port}"
+        self._config = load_config(listen=listen, data_dir=str(data_dir), overrides=overrides)
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._serve)
 
@@ -91,7 +94,9 @@ class RunningBroker:
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a broker that the tests of a command share; each uses topics of its own."""
-    with RunningBroker(tmp_path_factory.mktemp("data")) as running:
+    # Everybody is a super user: commands about ACLs have something to do, and the others all rights.
+    acls = [f"authorizer.class.name={STANDARD_AUTHORIZER}", "super.users=User:ANONYMOUS"]
+    with RunningBroker(tmp_path_factory.mktemp("data"), overrides=acls) as running:
         yield running.address
 
 

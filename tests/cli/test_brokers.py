@@ -41,8 +41,12 @@ def test_a_broker_that_is_not_there_has_no_disks(run: Run) -> None:
 def test_a_broker_that_has_stopped_is_forgotten(tmp_path: Path) -> None:
     with Cluster(controllers=1, brokers=2, data_dir=tmp_path) as cluster:
         *_, last = cluster.node_ids
-        cluster.stop(last)
         at = ("-b", cluster.bootstrap_servers.split(",")[0])
+        refused = run_command("brokers", "unregister", str(last), *at)
+        assert refused.status == 1
+        assert refused.err.startswith(f"Error: Broker {last} is up: stop it first, or say --yes.")
+        assert f"Broker: {last}\tState: up\t" in run_command("brokers", "list", *at).out
+        cluster.stop(last)
         listed = run_command("brokers", "list", *at)
         assert f"Broker: {last}\tState: fenced\t" in listed.out
         forgotten = run_command("brokers", "unregister", str(last), *at)

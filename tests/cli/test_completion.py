@@ -82,4 +82,4 @@ def test_completing_a_command_imports_none() -> None:
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "plain,topics\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "plain,topics\nplain,tokens\n", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,12 +12,20 @@ import pytest
 from kafka import KafkaConsumer
 
 from pykafka_broker.cli.offsets import parse_duration_ms, parse_time_ms
+from pykafka_broker.client.blocking import Client
+from pykafka_broker.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from tests.apis.streaming import beating, reading, tasks
 from tests.cli.conftest import Run
 
 #: So that no two tests share a group.
 numbers = count(1)
 
 PLACES = ["GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG"]
+GROUP_RESOURCE = 32
 NO_MEMBERS = "\nConsumer group '{}' has no active members.\n"
 
 
@@ -171,6 +180,38 @@ def test_a_deleted_group_is_gone(run: Run, read_group: str) -> None:
     again = run("groups", "delete", read_group)
     assert again.status == 1
     assert f"* Group '{read_group}' could not be deleted due to:" in again.err
+
+
+def test_a_group_of_an_application_is_shown_with_what_its_tasks_read(run: Run, broker: str) -> None:
+    name = f"application-{next(numbers)}"
+    run("topics", "create", f"{name}-wide", "-p", "3")
+    run("topics", "create", f"{name}-narrow", "-p", "2")
+    group = AlterConfigsResource(
+        resource_type=GROUP_RESOURCE,
+        resource_name=name,
+        configs=[
+            AlterableConfig(name="streams.initial.rebalance.delay.ms", config_operation=0, value="0"),
+        ],
+    )
+    joining = beating("m", group=name, topology=reading(f"{name}-wide", f"{name}-narrow"))
+    with Client(broker) as client:
+        client.send(IncrementalAlterConfigsRequest(resources=[group], validate_only=False))
+        joined = client.at_coordinator(name, lambda node_id: client.send(joining, node_id))
+        assert joined.active_tasks == tasks(0, 1, 2)
+
+    listed = json.loads(run("groups", "list", "--json").out)["groups"]
+    [mine] = [each for each in listed if each["group"] == name]
+    assert (mine["type"], mine["state"], mine["protocol_type"]) == ("streams", "Stable", "streams")
+    assert [row[1:3] for row in rows(run("groups", "describe", name).out)[1:]] == [
+        [f"{name}-narrow", "0"],
+        [f"{name}-narrow", "1"],
+        *([f"{name}-wide", str(partition)] for partition in range(3)),
+    ]
+    assert rows(run("groups", "describe", name, "--state").out)[1][-2:] == ["Stable", "1"]
+    assert [name, "Stable"] in rows(run("groups", "list", "--state").out)
+    refused = run("groups", "reset-offsets", name, "--topic", f"{name}-wide", "--to-latest", "--execute")
+    assert "can only be reset if the group" in refused.err
+    assert "could not be deleted" in run("groups", "delete", name).err
 
 
 @pytest.mark.parametrize(

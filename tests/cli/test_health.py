@@ -75,6 +75,7 @@ async def test_a_broker_whose_disk_refuses_records_is_degraded_until_there_is_ro
                     "text": f"/data takes no more records: 0 of {1 << 40} bytes are usable",
                 }
             ],
+            "checked": "metadata",
         }
         assert result.status == 3
 

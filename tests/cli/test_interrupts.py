@@ -26,8 +26,8 @@ Start = Callable[..., "subprocess.Popen[bytes]"]
 numbers = count()
 #: Runs `pykafka-broker` with auto-commits due soon.
 EAGER = (
-    "import sys; from pykafka_broker.cli import consume, main; "
-    "consume.COMMIT_INTERVAL_S = 0.3; main(sys.argv[1:])"
+    "import sys; from pykafka_broker.cli import main; from pykafka_broker.cli.consume import places; "
+    "places.COMMIT_INTERVAL_S = 0.3; main(sys.argv[1:])"
 )
 
 

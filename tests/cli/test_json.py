@@ -30,7 +30,8 @@ METADATA = Path(__file__).parent / "apache" / "__cluster_metadata-0"
 #: What is run to see the JSON of each command; `{folder}` is an empty one, `{maven}` a repository with the
 #: connector of Spark, `{checkpoint}` one of a query that reads `kept`, `{logs}` a copy of `APACHE` for the
 #: command that keeps others out of its log directory, `{controller}` the configuration of a formatted
-#: controller, `{plan}` a plan that moves nothing. Each may be run in any order, and beside the others.
+#: controller, `{plan}` a plan that moves nothing, `{password}` a file with a password. Each may be run in any
+#: order, and beside the others.
 EXAMPLES: dict[str, str] = {
     "format": "format --data-dir {folder}/d",
     "topics create": "topics create made kept --if-not-exists",
@@ -42,6 +43,11 @@ EXAMPLES: dict[str, str] = {
     "groups describe": "groups describe readers",
     "groups delete": "groups delete leavers",
     "groups reset-offsets": "groups reset-offsets readers --all-topics --to-earliest",
+    "share-groups list": "share-groups list",
+    "share-groups describe": "share-groups describe sharers",
+    "share-groups delete": "share-groups delete share-leavers",
+    "share-groups reset-offsets": "share-groups reset-offsets sharers --all-topics --to-earliest",
+    "share-groups delete-offsets": "share-groups delete-offsets forgetters --topic kept",
     "produce": "produce kept a b",
     "consume": "consume kept --until 1",
     "configs describe": "configs describe --topic kept --all",
@@ -49,6 +55,13 @@ EXAMPLES: dict[str, str] = {
     "quotas describe": "quotas describe",
     "quotas set": "quotas set --user kept request_percentage=90",
     "quotas remove": "quotas remove --user kept producer_byte_rate",
+    "acls list": "acls list",
+    "acls add": "acls add --allow-principal User:kept --operation read --topic kept",
+    "acls remove": "acls remove --topic kept --dry-run",
+    "users list": "users list",
+    "users set": "users set kept --password-file {password}",
+    "users delete": "users delete leaver",
+    "certs": "certs {folder}/certs",
     "features describe": "features describe",
     "features upgrade": "features upgrade transaction.version=2",
     "features downgrade": "features downgrade transaction.version=1 --dry-run",
@@ -79,9 +92,13 @@ EXAMPLES: dict[str, str] = {
 }
 
 #: What needs several nodes; test_local_cluster.py, test_reassign.py and test_brokers.py run them.
-NEED_NODES = {f"cluster {verb}" for verb in ("start", "stop", "restart", "kill", "pause", "resume", "nodes")}
+OF_CLUSTER = ("start", "stop", "restart", "add-node", "kill", "pause", "resume", "nodes")
+NEED_NODES = {f"cluster {verb}" for verb in OF_CLUSTER}
 NEED_NODES |= {"brokers unregister"}
 NEED_NODES |= {f"reassign {verb}" for verb in ("plan", "run", "list", "cancel")}
+
+#: What needs a listener that asks who somebody is; test_tokens.py runs them.
+NEED_USERS = {f"tokens {verb}" for verb in ("create", "renew", "expire", "describe")}
 
 #: What needs a session of Spark; tests/spark runs them.
 NEED_SPARK = {"spark archive", "spark audit", "spark compact", "spark dead-letters", "spark replay"}
@@ -116,16 +133,24 @@ def filled(broker: str) -> None:
         "produce kept first --header h=x",
         "consume kept --group readers --until end",
         "consume kept --group leavers --until end",
+        *(
+            f"share-groups reset-offsets {group} --topic kept --to-earliest --execute"
+            for group in ("sharers", "share-leavers", "forgetters")
+        ),
         "quotas set --user kept request_percentage=90",
+        "acls add --allow-principal User:kept --topic kept",
     ):
         assert run_command(*command.split(), "--bootstrap-server", broker).status == 0
+    for user in ("kept", "leaver"):
+        words = ("users", "set", user, "--password-file", "-", "--bootstrap-server", broker)
+        assert run_command(*words, stdin=b"secret").status == 0
 
 
 def test_every_command_has_the_option_and_an_example() -> None:
     assert {name.split()[0] for name in ALL} == set(COMMANDS)
     for name in ALL:
         assert json_option_of(name).opts == ["--json"]
-    assert set(EXAMPLES) | {"start"} | NEED_NODES | NEED_SPARK == set(ALL)
+    assert set(EXAMPLES) | {"start"} | NEED_NODES | NEED_USERS | NEED_SPARK == set(ALL)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -134,6 +159,7 @@ def test_the_json_of_every_command_has_the_declared_fields(run: Run, tmp_path: P
     checkpoint = make_checkpoint(tmp_path / "checkpoint", [{("kept", 0): 1}])
     plan = tmp_path / "plan.json"
     plan.write_text('{"version":1,"partitions":[{"topic":"kept","partition":0,"replicas":[1]}]}')
+    (tmp_path / "password").write_text("secret")
     logs = shutil.copytree(APACHE, tmp_path / "logs" / APACHE.name)
     places = {
         "folder": tmp_path,
@@ -141,6 +167,7 @@ def test_the_json_of_every_command_has_the_declared_fields(run: Run, tmp_path: P
         "checkpoint": checkpoint,
         "logs": logs,
         "plan": plan,
+        "password": tmp_path / "password",
         "controller": formatted_controller(tmp_path / "controller"),
     }
     result = run(*EXAMPLES[name].format(**places).split(), "--json")
@@ -169,6 +196,8 @@ def test_tables_fit_the_terminal(run: Run, terminal: Callable[[int], None], widt
     for command in (
         *("topics list", "topics describe", "groups list", "groups describe", "groups describe --members"),
         *("groups describe --state", EXAMPLES["groups reset-offsets"], "configs describe --topic kept --all"),
+        *("share-groups list", "share-groups describe", "share-groups describe --state"),
+        EXAMPLES["share-groups reset-offsets"],
         "configs describe --broker 1 --all --documentation",
         f"log verify --all {APACHE}",
         f"log stats {APACHE}",

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
+from pykafka_broker.cli.local_cluster.in_sync import Replica, not_in_sync
 from pykafka_broker.cli.local_cluster.processes import states_of
 from pykafka_broker.local_cluster.folder import ClusterFolder
 from pykafka_broker.local_cluster.layout import Layout
+from pykafka_broker.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 from tests.cli.conftest import Result, run_command
 
 
@@ -26,6 +31,32 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     cluster = ClusterFolder(path)
     if nodes := cluster.node_ids():
         run_command("cluster", "kill", *map(str, nodes), "-d", str(path))
+
+
+def is_free(port: int) -> bool:
+    with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+        return True
+    return False
+
+
+def test_a_port_that_is_taken_is_told_before_a_node_is_made(folder: Path) -> None:
+    port = next(port for port in range(47_000, 60_000) if is_free(port))
+    with socket.create_server(("127.0.0.1", port)):
+        started = run_command("cluster", "start", "-p", str(port), "-n", "1", "-d", str(folder))
+    assert started.status == 1
+    assert re.fullmatch(
+        rf"Error: Port {port} is taken by this very process \(\d+\): start with --port \d+\n", started.err
+    )
+    assert not folder.exists()
+
+
+def test_nodes_keep_their_ports(folder: Path) -> None:
+    ClusterFolder(folder).create(Layout(combined=1), 0, {})
+    port = ClusterFolder(folder).ports(1)[1]
+    with socket.create_server(("127.0.0.1", port)):
+        started = run_command("cluster", "start", "-p", "7777", "-d", str(folder))
+    assert started.status == 1
+    assert started.err.startswith(f"Error: Port {port} of node 1 is taken by this very process (")
 
 
 def states(result: Result) -> dict[int, str]:
@@ -63,6 +94,72 @@ def test_nodes_are_killed_frozen_restarted_and_stopped_by_their_folder(folder: P
 
     assert states(cluster("stop")) == {1: "stopped", 2: "stopped", 3: "stopped"}
     assert states(cluster("stop")) == {1: "stopped", 2: "stopped", 3: "stopped"}
+
+
+def test_a_restart_of_all_waits_for_each_to_be_in_sync_again(folder: Path) -> None:
+    def cluster(*words: str) -> Result:
+        return run_command("cluster", *words, "-d", str(folder))
+
+    # A fetch has one batch at a time: the throttle counts what has been fetched.
+    keys = ("default.replication.factor=3", "min.insync.replicas=2", "replica.fetch.max.bytes=1")
+    overrides = [word for key in keys for word in ("-o", key)]
+    assert cluster("start", "-p", "0", "--detach", *overrides).status == 0
+    bootstrap = ClusterFolder(folder).bootstrap_servers()
+
+    def run(*words: str, stdin: bytes = b"") -> Result:
+        result = run_command(*words, "-b", bootstrap, stdin=stdin)
+        assert result.status == 0, result.err
+        return result
+
+    run("topics", "create", "orders", "-p", "4")
+    run("produce", "orders", "-p", "0", "one")
+    restarted = cluster("restart")
+    assert (restarted.status, restarted.err) == (0, "")
+    assert "\tUnderReplicated: 0\t" in run("cluster", "status").out
+
+    # A replica that may copy a byte a second is not in sync soon.
+    run("configs", "alter", "--topic", "orders", "--set", "follower.replication.throttled.replicas=*")
+    run("configs", "alter", "--broker", "2", "--set", "follower.replication.throttled.rate=1")
+    assert cluster("kill", "2").status == 0
+    for value in ("two", "three", "four"):
+        run("produce", "orders", "-p", "0", value)
+    slow = cluster("restart", "2", "--timeout", "12")
+    assert (slow.status, slow.err) == (0, "Node 2 is up, but not in sync again within 12 s: orders-0\n")
+    assert cluster("restart", "1").err == "", "what was not in sync before is not waited for"
+
+
+def test_a_restart_waits_where_brokers_ask_for_a_login_if_it_has_one(folder: Path) -> None:
+    jaas = (
+        "org.apache.kafka.common.security.plain.PlainLoginModule required "
+        'username="node" password="node-secret" user_node="node-secret";'
+    )
+    keys = (
+        "listener.security.protocol.map=PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "sasl.enabled.mechanisms=PLAIN",
+        "sasl.mechanism.inter.broker.protocol=PLAIN",
+        f"listener.name.plaintext.plain.sasl.jaas.config={jaas}",
+    )
+    overrides = [word for key in keys for word in ("-o", key)]
+    started = run_command("cluster", "start", "-n", "1", "-p", "0", "--detach", *overrides, "-d", str(folder))
+    assert started.status == 0, started.err
+    restarted = run_command("cluster", "restart", "-d", str(folder))
+    assert restarted.status == 0
+    text = "No node waits for the replicas of the one before: no broker tells which are in sync: "
+    assert restarted.err.startswith(text)
+    assert restarted.err.count("\n") == 1
+    logged_in = run_command("cluster", "restart", "-d", str(folder), "--user", "node:node-secret")
+    assert (logged_in.status, logged_in.err) == (0, "")
+
+
+def test_the_replicas_that_are_not_in_sync_are_those_of_brokers_that_run() -> None:
+    def partition(index: int, replicas: list[int], in_sync: list[int]) -> MetadataResponsePartition:
+        return MetadataResponsePartition(
+            error_code=0, partition_index=index, leader_id=1, replica_nodes=replicas, isr_nodes=in_sync
+        )
+
+    partitions = [partition(0, [1, 2, 3], [1]), partition(1, [1, 2], [1, 2])]
+    topic = MetadataResponseTopic(error_code=0, name="orders", partitions=partitions)
+    assert not_in_sync([topic], [1, 2]) == {Replica("orders-0", 2)}
 
 
 def test_ctrl_c_stops_all_nodes_in_good_order(folder: Path) -> None:
@@ -109,3 +206,53 @@ def test_another_folder_another_shape_and_another_node_are_refused(folder: Path)
     assert "both --brokers and --controllers" in refused("start", "--brokers", "2")
     (folder / "cluster.properties").unlink()
     assert "is not empty, and holds no cluster" in refused("start")
+
+
+def test_a_node_that_lost_its_disk_is_another_voter_when_it_comes_back(folder: Path) -> None:
+    def cluster(*words: str) -> Result:
+        return run_command("cluster", *words, "-d", str(folder), "--json")
+
+    started = cluster("start", "-p", "0", "--detach", "-o", "controller.quorum.fetch.timeout.ms=1000")
+    bootstrap = ",".join(node["address"] for node in json.loads(started.out)["nodes"])
+
+    def voters() -> dict[int, str]:
+        described = json.loads(run_command("quorum", "describe", "-b", bootstrap, "--json").out)
+        return {
+            replica["node_id"]: replica["directory_id"]
+            for replica in described["replicas"]
+            if replica["status"] != "Observer"
+        }
+
+    before = voters()
+    cluster("kill", "2")
+    shutil.rmtree(folder / "node-2" / "data")
+    again = cluster("start", "--detach")
+    assert states(again) == {1: "up", 2: "up", 3: "up"}
+    assert "Node 2 has lost its directory: it begins with an empty one\n" in again.err
+    while set(now := voters()) != {1, 2, 3} or now[2] == before[2]:
+        pass  # it joins again
+    assert (now[1], now[3]) == (before[1], before[3])
+
+    cluster("kill", "1", "2")
+    shutil.rmtree(folder / "node-1" / "data")
+    shutil.rmtree(folder / "node-2" / "data")
+    assert (
+        "The directories of nodes 1, 2 are empty, and the metadata is lost with them" in cluster("start").err
+    )
+
+
+def test_a_node_more_serves_and_votes(folder: Path) -> None:
+    def cluster(*words: str) -> Result:
+        return run_command("cluster", *words, "-d", str(folder), "--json")
+
+    timeout = "controller.quorum.fetch.timeout.ms=1000"
+    assert states(cluster("start", "-n", "1", "-p", "0", "--detach", "-o", timeout)) == {1: "up"}
+    assert states(cluster("add-node")) == {1: "up", 2: "up"}
+    bootstrap = ClusterFolder(folder).bootstrap_servers()
+    made = run_command("topics", "create", "orders", "--replication-factor", "2", "-b", bootstrap)
+    assert made.status == 0, made.err
+    while "\tVoters: 1,2\t" not in run_command("cluster", "status", "-b", bootstrap).out:
+        pass  # it joins
+    assert states(cluster("stop")) == {1: "stopped", 2: "stopped"}
+    assert states(cluster("add-node")) == {1: "stopped", 2: "stopped", 3: "stopped"}
+    assert states(cluster("start", "--detach")) == {1: "up", 2: "up", 3: "up"}

@@ -36,6 +36,17 @@ def test_help_imports_no_command() -> None:
     assert subprocess.run([sys.executable, "-c", script], check=False, capture_output=True).returncode == 0
 
 
+def test_a_start_without_sasl_imports_none_of_its_settings(tmp_path: Path) -> None:
+    script = (
+        "import sys; from pykafka_broker import Broker, load_config\n"
+        f"with Broker(load_config(data_dir={str(tmp_path)!r}, listen='127.0.0.1:0')): pass\n"
+        "late = ('pykafka_broker.config.sasl_listeners', 'pykafka_broker.broker.security', 'urllib.parse')\n"
+        "sys.exit(', '.join(name for name in late if name in sys.modules) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_explains_itself(name: str) -> None:
     result = run_command(name, "--help")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pykafka_broker.testing.apache.nodes import Nodes
+from pykafka_broker.testing.apache.nodes import Node, Nodes
 from tests.cli.conftest import Result, run_command
 
 
@@ -35,6 +35,17 @@ def ask(words: str) -> Result:
     return result
 
 
+def create(nodes: Nodes, words: str) -> None:
+    """Create a topic, and wait until every node has heard of it: any of them may be asked next."""
+    ask(f"topics create {words}")
+    topic = words.split()[0]
+
+    def is_known(node: Node) -> bool:
+        return run_command("topics", "describe", topic, "--bootstrap-server", node.address).status == 0
+
+    nodes.comes(lambda: all(map(is_known, nodes)), "the topic is not known everywhere")
+
+
 def replicas_of(topic: str) -> dict[int, list[int]]:
     [described] = json.loads(ask(f"topics describe {topic} --json").out)["topics"]
     return {partition["partition"]: partition["replicas"] for partition in described["partitions"]}
@@ -46,8 +57,10 @@ def configs_of(resource: str) -> dict[str, str]:
 
 
 @pytest.mark.usefixtures("run")
-def test_a_broker_is_emptied_by_a_plan_and_the_plan_before_brings_everything_back(tmp_path: Path) -> None:
-    ask("topics create orders --partitions 4 --replication-factor 2")
+def test_a_broker_is_emptied_by_a_plan_and_the_plan_before_brings_everything_back(
+    nodes: Nodes, tmp_path: Path
+) -> None:
+    create(nodes, "orders --partitions 4 --replication-factor 2")
     ask("produce orders a b c d")
     before = replicas_of("orders")
     file = tmp_path / "plan.json"
@@ -73,7 +86,7 @@ def test_a_broker_is_emptied_by_a_plan_and_the_plan_before_brings_everything_bac
 
 @pytest.mark.usefixtures("run")
 def test_a_throttle_is_set_for_the_moves_and_taken_off_after_them(nodes: Nodes, tmp_path: Path) -> None:
-    ask("topics create slow --partitions 1 --replication-factor 1")
+    create(nodes, "slow --partitions 1 --replication-factor 1")
     [[held]] = replicas_of("slow").values()
     other = next(node.node_id for node in nodes if node.node_id != held)
     file = tmp_path / "plan.json"
@@ -95,11 +108,33 @@ def test_a_throttle_is_set_for_the_moves_and_taken_off_after_them(nodes: Nodes, 
     assert nothing == "None of the specified partition reassignments are active.\n"
 
 
+@pytest.mark.usefixtures("run")
+def test_records_move_under_a_throttle_to_the_end_and_the_throttle_goes_with_the_move(
+    nodes: Nodes, tmp_path: Path
+) -> None:
+    create(nodes, "full --partitions 1 --replication-factor 1")
+    values = [f"{number}-{'x' * 1000}" for number in range(300)]
+    ask("produce full " + " ".join(values))
+    [[held]] = replicas_of("full").values()
+    other = next(node.node_id for node in nodes if node.node_id != held)
+    file = tmp_path / "plan.json"
+    plan = {"version": 1, "partitions": [{"topic": "full", "partition": 0, "replicas": [other]}]}
+    file.write_text(json.dumps(plan))
+    moved = ask(f"reassign run {file} --throttle 100000 --wait")
+    assert moved.out == "Reassignment of partitions full-0 is completed.\n"
+    assert replicas_of("full") == {0: [other]}
+    copied = nodes[other].data_dir / "full-0" / f"{0:020d}.log"
+    assert copied.stat().st_size > len("".join(values))
+    throttled = [f"--broker {node.node_id}" for node in nodes] + ["--topic full"]
+    nodes.comes(lambda: not any(map(configs_of, throttled)), "the throttle is not taken off")
+    assert ask("consume full --until end").out.split() == values
+
+
 def test_a_move_that_is_under_way_is_listed_and_called_off(
     nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYKAFKA_BROKER_BOOTSTRAP_SERVER", nodes[nodes.leader()].address)
-    ask("topics create stays --partitions 1 --replication-factor 1")
+    create(nodes, "stays --partitions 1 --replication-factor 1")
     [[held]] = replicas_of("stays").values()
     frozen = next(node for node in nodes if node.node_id not in (held, nodes.leader()))
     file = tmp_path / "plan.json"
@@ -109,6 +144,8 @@ def test_a_move_that_is_under_way_is_listed_and_called_off(
     try:
         [started] = json.loads(ask(f"reassign run {file} --json").out)["partitions"]
         [listed] = json.loads(ask("reassign list --json").out)["partitions"]
+        described = ask("topics describe stays").out.splitlines()
+        lacking = ask("topics describe stays --under-replicated-partitions").out
         another = run_command("reassign", "run", str(file))
         [state] = json.loads(ask(f"reassign status {file} --preserve-throttles --json").out)["partitions"]
         cancelled = ask(f"reassign cancel {file} --preserve-throttles --json")
@@ -120,6 +157,11 @@ def test_a_move_that_is_under_way_is_listed_and_called_off(
     assert started == {**place, "state": "started", "replicas": [frozen.node_id]}
     moving = {"adding_replicas": [frozen.node_id], "removing_replicas": [held]}
     assert listed == {**place, "replicas": both, **moving}
+    assert "\tReplicationFactor: 1\t" in described[0]
+    assert (
+        f"\tIsr: {held}\tAdding Replicas: {frozen.node_id}\tRemoving Replicas: {held}\tElr: " in described[1]
+    )
+    assert lacking == "", "a replica that is still to come is not missing"
     assert another.err == (
         "Error: Cannot execute because there is an existing partition assignment. "
         "Use --additional to override this.\n"
@@ -130,13 +172,13 @@ def test_a_move_that_is_under_way_is_listed_and_called_off(
 
 
 @pytest.mark.usefixtures("run")
-def test_a_plan_that_does_not_fit_the_cluster_is_refused(tmp_path: Path) -> None:
+def test_a_plan_that_does_not_fit_the_cluster_is_refused(nodes: Nodes, tmp_path: Path) -> None:
     file = tmp_path / "plan.json"
+    create(nodes, "fits")
     for partition, replicas, why in (
         (0, [1, 9], "Error: Unknown broker id 9.\n"),
         (7, [1, 2], "Error: Partition fits-7 does not exist.\n"),
     ):
-        run_command("topics", "create", "fits", "--if-not-exists")
         file.write_text(
             json.dumps({"partitions": [{"topic": "fits", "partition": partition, "replicas": replicas}]})
         )
@@ -146,7 +188,7 @@ def test_a_plan_that_does_not_fit_the_cluster_is_refused(tmp_path: Path) -> None
 
 @pytest.mark.usefixtures("run")
 def test_leaders_come_back_to_the_preferred_replicas(nodes: Nodes) -> None:
-    ask("topics create led --partitions 3 --replication-factor 3")
+    create(nodes, "led --partitions 3 --replication-factor 3")
     leader_id = nodes.leader()
     restarted = next(node for node in nodes if node.node_id != leader_id)
     restarted.restart()
@@ -154,11 +196,16 @@ def test_leaders_come_back_to_the_preferred_replicas(nodes: Nodes) -> None:
         pass
 
     elected = json.loads(ask("elections preferred led --json").out)["partitions"]
-    [described] = json.loads(ask("topics describe led --json").out)["topics"]
 
+    def preferred_lead() -> bool:
+        """Whether the broker that is asked has heard of the election."""
+        [described] = json.loads(ask("topics describe led --json").out)["topics"]
+        return all(partition["leader"] == partition["replicas"][0] for partition in described["partitions"])
+
+    nodes.comes(preferred_lead, "the preferred replicas do not lead")
+    [described] = json.loads(ask("topics describe led --json").out)["topics"]
     moved = [one["partition"] for one in elected if one["elected"]]
     assert moved == [p["partition"] for p in described["partitions"] if p["replicas"][0] == restarted.node_id]
-    assert all(partition["leader"] == partition["replicas"][0] for partition in described["partitions"])
     again = ask("elections preferred led:0 led:1 led:2").out
     assert again == "Valid replica already elected for partitions led-0, led-1, led-2\n"
     unclean = ask("elections unclean led:0").out

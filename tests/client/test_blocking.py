@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -147,6 +147,54 @@ def test_a_broker_of_the_cluster_is_reached_at_its_own_address(serve: Serve) -> 
 def test_attempts_end_with_the_last_one() -> None:
     client = Client("127.0.0.1:1", timeout_s=0.15)
     assert list(client.attempts()) == [False, True]
+
+
+def failing_at_first(*errors: Exception) -> Callable[[], str]:
+    """A call that raises these errors, and then succeeds."""
+    left = list(errors)
+
+    def once() -> str:
+        if left:
+            raise left.pop(0)
+        return "done"
+
+    return once
+
+
+def test_a_call_is_repeated_while_its_errors_are_temporary() -> None:
+    client = Client("127.0.0.1:1", timeout_s=30)
+    client.brokers.add(1, parse_address("127.0.0.1:1"))
+    moved = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    gone = KafkaError(ErrorCode.BROKER_NOT_AVAILABLE)
+    assert client.retrying(failing_at_first(moved, ConnectionError("refused"), gone)) == "done"
+    with pytest.raises(KafkaError, match="larger"):
+        client.retrying(failing_at_first(KafkaError(ErrorCode.MESSAGE_TOO_LARGE, "larger")))
+
+
+def test_a_cluster_that_never_answered_is_given_up_at_once() -> None:
+    client = Client("127.0.0.1:1", timeout_s=30)
+    with pytest.raises(ConnectionError, match="Cannot connect to"):
+        client.retrying(lambda: client.metadata([]))
+
+
+def test_other_brokers_are_asked_when_the_bootstrap_servers_have_stopped(serve: Serve) -> None:
+    def broker(name: str) -> str:
+        def answer(api_key: int, version: int, correlation_id: int) -> bytes:
+            if api_key == API_VERSIONS:
+                return response_frame(correlation_id, encode(versions((3, 0, 5), (18, 0, 4)), version))
+            response = answer_of(other)
+            response.cluster_id = name
+            return response_frame(correlation_id, encode(response, version))
+
+        return serve(answer)
+
+    other = ""
+    other = broker("other")
+    with Client(broker("bootstrap")) as client:
+        assert client.metadata([]).cluster_id == "bootstrap"
+        client.connection().close()
+        client.bootstrap_servers = [parse_address("127.0.0.1:1")]
+        assert client.metadata([]).cluster_id == "other"
 
 
 # -- the bytes below

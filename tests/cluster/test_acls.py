@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka_broker.authorization.index import Acl
+from pykafka_broker.cluster import acls as acls_module
 from pykafka_broker.cluster.acls import matching_acls
 from pykafka_broker.cluster.events import (
     AclFilter,
@@ -18,7 +19,7 @@ from pykafka_broker.cluster.events import (
     DeleteAclsResult,
     EventError,
 )
-from pykafka_broker.cluster.image import ClusterImage, acl_of, replay
+from pykafka_broker.cluster.image import ClusterImage, acl_of, pattern_of, replay
 from pykafka_broker.cluster.snapshot import snapshot_records
 from pykafka_broker.cluster.state import ControllerState
 from pykafka_broker.cluster.topics import MAX_RECORDS_PER_OPERATION
@@ -161,12 +162,13 @@ def test_each_filter_of_a_deletion_tells_what_it_found_and_each_acl_is_deleted_o
         ),
     )
 
-    assert results == (
-        DeleteAclsResult((ALICE_READS, BOB_IS_DENIED)),
-        DeleteAclsResult((ALICE_READS, A_GROUP)),
-        DeleteAclsResult(),
-    )
-    assert records == tuple(m.RemoveAccessControlEntryRecord(id=uuid(number)) for number in (1, 2, 3))
+    assert [set(result.acls) for result in results] == [
+        {ALICE_READS, BOB_IS_DENIED},
+        {ALICE_READS, A_GROUP},
+        set(),
+    ]
+    assert {record.id for record in records} == {uuid(number) for number in (1, 2, 3)}
+    assert len(records) == 3
     assert state.image.acls == {}
 
 
@@ -220,7 +222,34 @@ def test_a_filter_of_a_deletion_with_unknown_numbers_is_refused_and_the_others_d
     ],
 )
 def test_a_filter_finds_acls(wanted: dict[str, Any], acls: tuple[Acl, ...]) -> None:
-    assert found(**wanted) == list(acls)
+    assert sorted(found(**wanted)) == sorted(acls)
+
+
+@pytest.mark.parametrize("pattern_type", [PatternType.LITERAL, PatternType.ANY, PatternType.MATCH])
+def test_a_filter_with_a_name_looks_at_the_acls_about_it_alone(
+    pattern_type: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at = []
+    is_meant = acls_module._is_meant
+
+    def counting(acl: m.AccessControlEntryRecord, wanted: AclFilter) -> bool:
+        looked_at.append(acl.resource_name)
+        return is_meant(acl, wanted)
+
+    monkeypatch.setattr(acls_module, "_is_meant", counting)
+    others = [ALICE_READS._replace(name=f"other-{number}") for number in range(9000)]
+    image = a_cluster_with_acls(*others, *ACLS).image
+    assert set(matching_acls(image, ANY._replace(name="orders", pattern_type=pattern_type))) >= {ALICE_READS}
+    assert len(looked_at) <= len(ACLS)
+
+
+def test_a_long_name_is_found_too() -> None:
+    long = ALICE_READS._replace(name="x" * 30_000, resource_type=AclResourceType.TRANSACTIONAL_ID)
+    prefix = long._replace(name="xx", pattern_type=PatternType.PREFIXED)
+    image = a_cluster_with_acls(*ACLS, long, prefix).image
+    assert list(matching_acls(image, ANY._replace(name=long.name))) == [long]
+    wanted = ANY._replace(name=long.name, pattern_type=PatternType.MATCH, resource_type=long.resource_type)
+    assert set(matching_acls(image, wanted)) == {long, prefix}
 
 
 def test_acls_come_back_from_a_snapshot() -> None:
@@ -264,3 +293,8 @@ def test_acls_are_known_by_their_ids_whatever_a_log_says(
         image = replay(image, [record], offset=image.offset + 1, epoch=1)
 
     assert all(acl_of(image.acls[acl_id]) == acl for acl, acl_id in image.acl_ids.items())
+    of_patterns = [
+        (each, record) for each, acls in image.acls_of_patterns.items() for record in acls.values()
+    ]
+    assert all(pattern_of(acl_of(record)) == each for each, record in of_patterns)
+    assert {record.id: record for _, record in of_patterns} == image.acls

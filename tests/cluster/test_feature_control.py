@@ -21,7 +21,11 @@ from pykafka_broker.protocol.messages.records import metadata as m
 from tests.cluster.deciding import a_cluster, an_empty_cluster, decide, register
 
 PREFIX = "The update failed for all features since the following feature had an error: "
-KNOWS_SHARES = {**NODE_FEATURES, "share.version": FeatureRange(0, 1)}
+
+
+def without_shares(**settings):
+    """A cluster in which all nodes support share groups, and they are switched off."""
+    return at(an_empty_cluster(supported_features=NODE_FEATURES, **settings), ("share.version", 0))
 
 
 def update(state, *updates, validate_only=False, refusal=None):
@@ -38,7 +42,7 @@ def test_a_new_cluster_starts_with_the_levels_it_serves_metadata_version_first()
 
 
 def test_a_level_that_all_nodes_support_is_finalized_and_taken_back():
-    state = register(an_empty_cluster(supported_features=KNOWS_SHARES), 1, features=KNOWS_SHARES)
+    state = register(without_shares(), 1, features=NODE_FEATURES)
 
     state, records, answer = update(state, ("share.version", 1))
     assert (records, answer) == ((m.FeatureLevelRecord(name="share.version", feature_level=1),), None)
@@ -49,7 +53,7 @@ def test_a_level_that_all_nodes_support_is_finalized_and_taken_back():
 
 
 def test_validate_only_changes_nothing():
-    state = an_empty_cluster(supported_features=KNOWS_SHARES)
+    state = without_shares()
     assert update(state, ("share.version", 1), validate_only=True) == (state, (), None)
 
 
@@ -111,20 +115,21 @@ def test_validate_only_changes_nothing():
     ],
 )
 def test_an_update_that_cannot_be_is_refused_with_the_reason(change, message):
-    state = an_empty_cluster(supported_features=KNOWS_SHARES)
+    state = without_shares()
     refusal = EventError(ErrorCode.INVALID_UPDATE_VERSION, PREFIX + message)
     assert update(state, change) == (state, (), refusal)
 
 
 def test_one_node_that_is_too_old_holds_the_cluster_back():
-    state = register(an_empty_cluster(supported_features=KNOWS_SHARES), 2)
+    older = {**NODE_FEATURES, "share.version": FeatureRange(0, 0)}
+    state = register(without_shares(), 2, features=older)
     _, records, answer = update(state, ("share.version", 1))
     assert (records, answer.message) == (
         (),
         f"{PREFIX}Invalid update version 1 for feature share.version. "
         "Broker 2 does not support this feature.",
     )
-    state = an_empty_cluster(supported_features=KNOWS_SHARES, voters=(1, 2))
+    state = without_shares(voters=(1, 2))
     _, _, answer = update(state, ("share.version", 1))
     assert answer.message.endswith("controller 2 has not registered, and may not support this feature")
 
@@ -143,18 +148,13 @@ def test_switching_on_eligible_leader_replicas_gives_the_cluster_one_min_insync_
 
 
 def test_a_level_that_is_merely_kept_can_be_lowered_and_not_raised():
-    records = [
-        m.FeatureLevelRecord(name="metadata.version", feature_level=30),
-        m.FeatureLevelRecord(name="share.version", feature_level=1),
-    ]
-    state = an_empty_cluster()
-    kept = ControllerState(replay(state.image, records, offset=1, epoch=1), state.rules)
-    assert kept.image.features["share.version"] == 1
+    kept = at(an_empty_cluster(), ("share.version", 2))
+    assert kept.image.features["share.version"] == 2
 
     lowered, _, answer = update(kept, ("share.version", 0, UpgradeType.SAFE_DOWNGRADE))
     assert (answer, "share.version" in lowered.image.features) == (None, False)
 
-    _, records, answer = update(lowered, ("share.version", 1))
+    _, records, answer = update(lowered, ("share.version", 2))
     assert (records, answer.error) == ((), ErrorCode.INVALID_UPDATE_VERSION)
 
 

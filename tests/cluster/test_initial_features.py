@@ -37,6 +37,13 @@ def test_a_release_gives_every_feature_its_level() -> None:
     }
 
 
+@pytest.mark.parametrize(("release", "level"), [("4.1", 0), ("4.2-IV0", 1), ("4.2", 1), ("4.3", 1)])
+def test_share_groups_come_with_the_first_release_that_has_them_for_production(
+    release: str, level: int
+) -> None:
+    assert initial_levels(release, {}, is_quorum_dynamic=True)["share.version"] == level
+
+
 def test_what_is_asked_for_beats_the_release_even_if_it_is_only_kept() -> None:
     asked = parse_features(["group.version=0", "share.version=1", "transaction.version=1"])
 
@@ -45,7 +52,7 @@ def test_what_is_asked_for_beats_the_release_even_if_it_is_only_kept() -> None:
         "eligible.leader.replicas.version": 1,
         "group.version": 0,
         "share.version": 1,
-        "streams.version": 0,
+        "streams.version": 1,
         "transaction.version": 1,
     }
 

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
+import pytest
+
 from pykafka_broker.config import BrokerConfig, DynamicConfig, log_config_for
 from pykafka_broker.config.describe import ConfigSource, describe_broker, describe_topic
-from pykafka_broker.config.rules import BROKER_RESOURCE, TOPIC_RESOURCE, TableRules
+from pykafka_broker.config.rules import (
+    BROKER_RESOURCE,
+    TOPIC_RESOURCE,
+    TableRules,
+    validate_broker_configs,
+)
 from pykafka_broker.config.sources import load_config
 from pykafka_broker.log.config import LogConfig
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 
 def started_with(*overrides: str) -> DynamicConfig:
@@ -128,3 +138,108 @@ def test_the_controller_learns_which_keys_hold_lists_and_where_appending_starts(
     assert rules.static("min.insync.replicas") == "2"
     assert rules.static("num.partitions") == "1"
     assert rules.static("default.replication.factor") == "1"
+
+
+FOREIGN = "x.y"
+NOT_FOUND = "INVALID_REQUEST: Invalid value x.y for configuration {}: Class x.y could not be found."
+NOT_FOUND_LATER = (
+    "INVALID_REQUEST: Invalid value org.apache.kafka.common.config.ConfigException: Invalid value x.y for "
+    "configuration {}: Class x.y could not be found. for configuration Invalid dynamic configuration"
+)
+SECURED = (
+    "listeners=SASL_PLAINTEXT://127.0.0.1:9092,INSIDE://127.0.0.1:9094",
+    "listener.security.protocol.map=SASL_PLAINTEXT:SASL_PLAINTEXT,INSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "inter.broker.listener.name=INSIDE",
+    "sasl.enabled.mechanisms=PLAIN",
+    "listener.name.sasl_plaintext.plain.sasl.jaas.config="
+    "org.apache.kafka.common.security.plain.PlainLoginModule required;",
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "refusal"),
+    [
+        ({"principal.builder.class": FOREIGN}, NOT_FOUND.format("principal.builder.class")),
+        (
+            {"listener.name.sasl_plaintext.principal.builder.class": FOREIGN},
+            NOT_FOUND.format("principal.builder.class"),
+        ),
+        (
+            {"listener.name.sasl_plaintext.client.quota.callback.class": FOREIGN},
+            NOT_FOUND_LATER.format("client.quota.callback.class"),
+        ),
+        (
+            {"listener.name.sasl_plaintext.plain.sasl.server.callback.handler.class": FOREIGN},
+            NOT_FOUND_LATER.format("sasl.server.callback.handler.class"),
+        ),
+        (
+            {"principal.builder.class": "org.apache.kafka.Other"},
+            "INVALID_REQUEST: principal.builder.class is set, but this broker does not support it",
+        ),
+        (
+            {"config.providers": "vault", "config.providers.vault.class": FOREIGN},
+            "INVALID_REQUEST: Invalid value x.y for configuration config.providers.vault.class: "
+            "Could not load config provider class or one of its dependencies",
+        ),
+    ],
+)
+def test_what_would_end_a_start_is_no_dynamic_change(changes: dict[str, str], refusal: str) -> None:
+    configs = started_with(*SECURED)
+    with pytest.raises(KafkaError, match=re.escape(refusal)):
+        validate_broker_configs(str(configs.static.node_id), changes, configs)
+
+
+def test_a_class_that_does_the_same_is_a_dynamic_change() -> None:
+    own = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
+    configs = started_with(*SECURED)
+    changes = {"principal.builder.class": own, "listener.name.sasl_plaintext.principal.builder.class": own}
+    validate_broker_configs(str(configs.static.node_id), changes, configs)
+
+
+def test_a_foreign_class_that_apache_kafka_has_recorded_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    configs = started_with(*SECURED)
+    configs.update({"principal.builder.class": FOREIGN}, {})
+    assert configs.cluster_overrides == {}
+    assert "Class x.y could not be found." in caplog.text
+
+
+COMBINED = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.quorum.voters": "1@127.0.0.1:3",
+    "controller.listener.names": "CONTROLLER",
+    "listeners": "OUTSIDE://127.0.0.1:2,INSIDE://127.0.0.1:1,CONTROLLER://127.0.0.1:3",
+    "inter.broker.listener.name": "INSIDE",
+    "listener.security.protocol.map": "OUTSIDE:PLAINTEXT,INSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT",
+}
+
+
+@pytest.mark.parametrize(
+    ("listeners", "refusal"),
+    [
+        (
+            "OUTSIDE://127.0.0.1:2,INSIDE://127.0.0.1:1",
+            "controller.listener.names must contain at least one value appearing in the 'listeners' "
+            "configuration when running the KRaft controller role",
+        ),
+        (
+            "OUTSIDE://127.0.0.1:2,CONTROLLER://127.0.0.1:3",
+            "inter.broker.listener.name must be a listener name defined in advertised.listeners. "
+            "The valid options based on currently configured listeners are OUTSIDE",
+        ),
+    ],
+)
+def test_listeners_without_which_the_node_could_not_go_on_stay(listeners: str, refusal: str) -> None:
+    configs = DynamicConfig(BrokerConfig(COMBINED))
+    with pytest.raises(KafkaError) as refused:
+        validate_broker_configs("1", {"listeners": listeners}, configs)
+    assert (refused.value.code, refused.value.message) == (ErrorCode.INVALID_REQUEST, refusal)
+
+
+def test_a_listener_keeps_its_security_protocol() -> None:
+    configs = DynamicConfig(BrokerConfig(COMBINED))
+    others = "OUTSIDE:SSL,INSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT"
+    with pytest.raises(KafkaError) as refused:
+        validate_broker_configs("1", {"listener.security.protocol.map": others}, configs)
+    told = "Security protocol cannot be updated for existing listener ListenerName(OUTSIDE)"
+    assert (refused.value.code, refused.value.message) == (ErrorCode.INVALID_REQUEST, told)

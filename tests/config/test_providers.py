@@ -105,3 +105,9 @@ def test_a_configuration_has_the_values(secrets: Path) -> None:
     name = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
     assert config.values[name] == f'{login} user_alice="s3cret";'
     assert "s3cret" not in repr(config.values)
+
+
+def test_the_keys_of_providers_are_known_and_those_of_others_are_not(secrets: Path) -> None:
+    """Every start with a provider had warned of them."""
+    named = {**providers(file_allowed_paths=str(secrets)), "config.providers.vault.class": "my.Provider"}
+    assert load_config(overrides=named).unknown == ["config.providers.vault.class"]

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 
 from pykafka_broker.config import reference
+from pykafka_broker.config.authorizer import AUTHORIZER_KEYS
 from pykafka_broker.config.broker import BROKER, DYNAMIC_ONLY_KEYS
 from pykafka_broker.config.client_metrics import CLIENT_METRICS
 from pykafka_broker.config.group import GROUP
@@ -26,8 +27,9 @@ def test_the_page_is_what_the_generator_prints() -> None:
 
 def test_every_key_of_every_kind_stands_on_the_page_once() -> None:
     listed = Counter(row[0].strip("`") for row in rows() if re.fullmatch(r"`[a-z0-9.]+`", row[0]))
+    authorizer = {key.name for key in AUTHORIZER_KEYS}
     dynamic_only = {key.name for key in DYNAMIC_ONLY_KEYS}
-    tables = [*BROKER, *dynamic_only, *TOPIC, *GROUP, *CLIENT_METRICS, *STANDALONE]
+    tables = [*BROKER, *dynamic_only, *TOPIC, *GROUP, *CLIENT_METRICS, *STANDALONE, *authorizer]
     assert listed == Counter(tables)
 
 

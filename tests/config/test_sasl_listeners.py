@@ -6,10 +6,11 @@ import pytest
 
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.config.keys import ConfigError
-from pykafka_broker.config.sasl_listeners import node_user, sasl_settings
+from pykafka_broker.config.sasl_listeners import NodeUser, node_login, sasl_settings
 from pykafka_broker.config.sources import load_config
 
 LOGIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="s3cret";'
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
 JAAS = "listener.name.clients.plain.sasl.jaas.config"
 SETTINGS = {
     "listeners": "CLIENTS://127.0.0.1:9092,INSIDE://127.0.0.1:9094",
@@ -57,6 +58,10 @@ def test_the_nearest_value_counts() -> None:
         ({"sasl_enabled_mechanisms": "PLAIN,MINE"}, "SASL mechanism MINE, which is not served. "),
         ({"listener_name_clients_sasl_enabled_mechanisms": ""}, "no SASL mechanisms are enabled"),
         ({"listener_name_clients_plain_sasl_jaas_config": None}, f"has no login .*: set {JAAS}"),
+        (
+            {"listener_name_clients_plain_sasl_jaas_config": None, "sasl_jaas_config": LOGIN},
+            r"has no login .* \(sasl\.jaas\.config without this prefix is ignored\)",
+        ),
         ({"listener_name_clients_plain_sasl_jaas_config": "x"}, f"{JAAS}: Login module control flag"),
         ({"listener_name_clients_plain_sasl_jaas_config": LOGIN * 2}, "contains 2 login modules"),
         (
@@ -65,7 +70,7 @@ def test_the_nearest_value_counts() -> None:
         ),
         (
             {"listener_name_clients_plain_sasl_server_callback_handler_class": "com.example.Handler"},
-            "callback.handler.class is set, but this broker does not support it",
+            "callback.handler.class names code for Java, which this broker cannot run",
         ),
     ],
 )
@@ -73,6 +78,38 @@ def test_what_cannot_be_served_is_refused_at_the_start(changes: dict[str, str | 
     with pytest.raises(ConfigError, match=refusal) as raised:
         config(**changes)
     assert "s3cret" not in str(raised.value)
+
+
+SECURITY = "org.apache.kafka.common.security"
+PLAIN_HANDLER = f"{SECURITY}.plain.internals.PlainServerCallbackHandler"
+LOGIN_HANDLER = f"{SECURITY}.authenticator.AbstractLogin$DefaultLoginCallbackHandler"
+
+
+def test_classes_that_are_apache_kafkas_own_may_be_named() -> None:
+    named = config(
+        sasl_enabled_mechanisms="PLAIN,SCRAM-SHA-512",
+        listener_name_clients_plain_sasl_server_callback_handler_class=PLAIN_HANDLER,
+        listener_name_clients_plain_sasl_login_callback_handler_class=LOGIN_HANDLER,
+        listener_name_clients_plain_sasl_login_class=f"{SECURITY}.authenticator.DefaultLogin",
+        sasl_client_callback_handler_class=f"{SECURITY}.authenticator.SaslClientCallbackHandler",
+        principal_builder_class=f"{SECURITY}.authenticator.DefaultKafkaPrincipalBuilder",
+        **{
+            "listener_name_clients_scram-sha-512_sasl_jaas_config": SCRAM,
+            "listener_name_clients_scram-sha-512_sasl_login_callback_handler_class": LOGIN_HANDLER,
+        },
+    )
+    assert list(sasl_settings(named, "CLIENTS").mechanisms) == ["PLAIN", "SCRAM-SHA-512"]
+
+
+def test_a_handler_of_one_mechanism_is_none_of_another() -> None:
+    with pytest.raises(ConfigError, match=r"callback\.handler\.class names code for Java"):
+        config(
+            sasl_enabled_mechanisms="SCRAM-SHA-512",
+            **{
+                "listener_name_clients_scram-sha-512_sasl_jaas_config": SCRAM,
+                "listener_name_clients_scram-sha-512_sasl_server_callback_handler_class": PLAIN_HANDLER,
+            },
+        )
 
 
 NODE = LOGIN.replace("user_", 'username="node" password="s3cret" user_')
@@ -89,7 +126,7 @@ QUORUM: dict[str, str | None] = {
 
 
 def test_the_login_of_a_listener_names_the_user_of_the_node() -> None:
-    assert node_user(config(**QUORUM), "CLIENTS", "PLAIN") == ("node", "s3cret")
+    assert node_login(config(**QUORUM), "CLIENTS", "PLAIN") == NodeUser("node", "s3cret")
 
 
 @pytest.mark.parametrize(

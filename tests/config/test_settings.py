@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from pykafka_broker.config import BrokerConfig, ConfigError
+from pykafka_broker.config.authorizer import AuthorizerSettings
 from pykafka_broker.config.keys import ConfigType, Password, parse, render
 from pykafka_broker.config.sources import load_config
 
@@ -52,10 +51,8 @@ def test_keys_without_effect_here_are_named_unless_they_say_what_is_so_anyway() 
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
         ("remote.log.storage.system.enable", "true"),
         ("create.topic.policy.class.name", "com.example.Policy"),
-        ("delegation.token.secret.key", "s"),
     ],
 )
 def test_what_an_operator_would_rely_on_is_refused_rather_than_ignored(key: str, value: str) -> None:
@@ -63,44 +60,30 @@ def test_what_an_operator_would_rely_on_is_refused_rather_than_ignored(key: str,
         load_config(overrides=[f"{key}={value}"])
 
 
-SSL = "SSL://127.0.0.1:9092"
+STANDARD = "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+
+
+def test_the_authorizer_reads_keys_of_its_own() -> None:
+    config = load_config(
+        overrides=[STANDARD, "super.users=User:root; User:CN=x,O=y;", "allow.everyone.if.no.acl.found= TRUE "]
+    )
+    assert config.authorizer == AuthorizerSettings(frozenset({"User:root", "User:CN=x,O=y"}), True)
+    assert config.unknown == []
+    assert load_config(overrides=[STANDARD]).authorizer == AuthorizerSettings(frozenset(), False)
+    assert load_config(overrides=["super.users=User:root"]).authorizer is None
+    assert load_config(overrides=["super.users=User:root"]).unknown == ["super.users"]
 
 
 @pytest.mark.parametrize(
-    ("settings", "listener", "protocol"),
+    ("overrides", "text"),
     [
-        ({"listeners": SSL, "inter.broker.listener.name": "SSL"}, "SSL", "SSL"),
-        ({"listeners": SSL}, "SSL", "SSL"),
-        ({"listeners": "sasl_ssl://127.0.0.1:9092"}, "SASL_SSL", "SASL_SSL"),
-        ({"listeners": f"PLAINTEXT://127.0.0.1:9192,{SSL}"}, "SSL", "SSL"),
-        ({"listeners": f"{SSL},CONTROLLER://127.0.0.1:9093"}, "SSL", "SSL"),
-        ({"listeners": SSL, "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT"}, "SSL", "SSL"),
-        ({"listeners": "A://:9092", "listener.security.protocol.map": "a:SASL_SSL"}, "A", "SASL_SSL"),
-        ({"advertised.listeners": "SSL://broker.example:9092"}, "SSL", "SSL"),
+        (["authorizer.class.name=kafka.security.authorizer.AclAuthorizer"], "has only org.apache.kafka"),
+        ([STANDARD, "super.users=User:root;alice"], "principalType:principalName but got alice"),
     ],
 )
-def test_whatever_asks_for_tls_hears_first_that_it_is_not_served(
-    settings: dict[str, str], listener: str, protocol: str
-) -> None:
-    with pytest.raises(ConfigError) as refusal:
-        load_config(overrides=[f"{key}={value}" for key, value in settings.items()])
-    assert str(refusal.value) == (
-        f"Listener {listener} asks for {protocol}: TLS is not served yet. Without it what clients send "
-        "and read could be seen on the way, so the broker does not start."
-    )
-
-
-def test_a_file_and_the_environment_that_ask_for_tls_hear_it_as_well(tmp_path: Path) -> None:
-    file = tmp_path / "server.properties"
-    file.write_text(
-        "process.roles=broker,controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
-        "controller.quorum.bootstrap.servers=localhost:9093\n"
-        f"listeners={SSL},CONTROLLER://localhost:9093\n"
-    )
-    with pytest.raises(ConfigError, match="TLS is not served yet"):
-        load_config(file=str(file))
-    with pytest.raises(ConfigError, match="TLS is not served yet"):
-        load_config(environ={"KAFKA_LISTENERS": SSL})
+def test_an_authorizer_that_would_decide_otherwise_is_refused(overrides: list[str], text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
+        load_config(overrides=overrides)
 
 
 @pytest.mark.parametrize("roles", ["controller", "broker,controller"])
@@ -184,3 +167,8 @@ def test_only_plain_digits_make_a_whole_number(text: str) -> None:
 def test_only_numbers_make_a_double(text: str) -> None:
     with pytest.raises(ConfigError, match="Not a number of type DOUBLE"):
         parse("x", text, ConfigType.DOUBLE)
+
+
+def test_an_empty_identification_algorithm_makes_a_difference() -> None:
+    """A start had warned that it makes none, although nodes then compare no names."""
+    assert load_config(overrides=["ssl.endpoint.identification.algorithm="]).unheeded == []

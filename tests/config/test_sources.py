@@ -210,6 +210,11 @@ def test_variables_for_the_launcher_are_not_keys() -> None:
     assert read_environment(environ) == {}
 
 
+def test_a_jaas_file_is_not_read_and_a_warning_says_where_logins_go(caplog: pytest.LogCaptureFixture) -> None:
+    assert read_environment({"KAFKA_OPTS": "-Djava.security.auth.login.config=/etc/kafka/jaas.conf"}) == {}
+    assert "KAFKA_OPTS names a JAAS file, which is not read" in caplog.text
+
+
 def test_listeners_follow_from_advertised_ones_as_in_the_container_image() -> None:
     config = load_config(environ={"KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://kafka.example:9092"})
     assert [str(e) for e in config.listeners] == ["PLAINTEXT://0.0.0.0:9092"]
@@ -253,6 +258,12 @@ def test_the_data_dir_replaces_what_the_file_says(file: str) -> None:
 def test_an_override_without_key_and_value_is_refused(entry: str) -> None:
     with pytest.raises(ConfigError, match="write key=value"):
         load_config(overrides=[entry])
+
+
+def test_what_is_behind_the_key_of_a_malformed_override_is_not_shown() -> None:
+    with pytest.raises(ConfigError) as refused:
+        load_config(overrides=["ssl.keystore.password hunter2"])
+    assert str(refused.value) == "'ssl.keystore.password …' is not an override: write key=value"
 
 
 def test_a_given_cluster_id_beats_the_environment() -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
 from pykafka_broker.coordination.groups.service import GroupService
+from pykafka_broker.coordination.groups.share_work import ShareWorker
 from pykafka_broker.coordinator.group import deletion, forgetting
 from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.events import (
     DescribedGroup,
+    Event,
     FetchResult,
     JoinResult,
     LeaveResult,
@@ -22,6 +24,19 @@ from pykafka_broker.coordinator.group.events import (
     TopicCommit,
     TopicPartitions,
 )
+from pykafka_broker.coordinator.group.record import encode_record
+from pykafka_broker.coordinator.group.share.events import (
+    DeleteShareOffsets,
+    DescribeShareOffsets,
+    ShareGroupHeartbeat,
+    ShareGroupHeartbeatResult,
+    ShareOffset,
+)
+from pykafka_broker.coordinator.group.share.records import epoch_record, states_record
+from pykafka_broker.coordinator.group.share.state import NamedPartitions, StatePartitions
+from pykafka_broker.coordinator.group.topics import NO_TOPICS, TopicInfo, Topics
+from pykafka_broker.coordinator.share.events import Refusal, StateResult
+from pykafka_broker.coordinator.share.state import SharePartition
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import (
@@ -35,10 +50,12 @@ from pykafka_broker.protocol.records.compression import Codec
 from pykafka_broker.testing.clock import VirtualClock, settle
 from tests.support.group_requests import GroupRequests
 from tests.support.groups import subscription
+from tests.support.share_states import ShareStatesInMemory
 
 Result = TypeVar("Result")
 
 PARTITIONS = 4
+T, U = b"t" * 16, b"u" * 16
 #: The first members of a group join at once.
 WITHOUT_DELAY = GroupCoordinatorConfig(group_initial_rebalance_delay_ms=0)
 
@@ -64,12 +81,19 @@ class Offsets:
         self.ends = dict.fromkeys(self.logs, 0)
         self.batch_limit = 1 << 20
         self.uuids = 0
+        #: Topics that no member may describe.
+        self.hidden: set[str] = set()
+        self.share_states = ShareStatesInMemory()
+        #: Where partitions end.
+        self.log_ends: dict[tuple[str, int], int] = {}
         self.service = GroupService(
             config,
             self,
             WallTimers(self.clock),
             new_uuid=self.new_uuid,
             run_blocking=run_at_once,
+            describable=lambda principal, host, topics: [t for t in topics if t not in self.hidden],
+            share_worker=ShareWorker(self.share_states, self.end_offsets, self.clock.now_ms),
         )
         self.shards = self.service.shards
         self.shards.set_partition_count(partitions)
@@ -97,12 +121,25 @@ class Offsets:
         self.uuids += 1
         return str(self.uuids)
 
+    async def end_offsets(
+        self, partitions: Iterable[tuple[str, int]]
+    ) -> dict[tuple[str, int], tuple[ErrorCode, int]]:
+        return {
+            place: (ErrorCode.NONE, self.log_ends[place])
+            if place in self.log_ends
+            else (ErrorCode.LEADER_NOT_AVAILABLE, -1)
+            for place in partitions
+        }
+
     async def load(self, partition: int, batches: Iterable[bytes] | AsyncIterator[bytes]) -> None:
         await self.shards.load(partition, batches, leader_epoch=0)
 
     async def load_all(self) -> None:
         for partition, log in self.logs.items():
             await self.load(partition, list(log))
+
+    async def ask(self, group_id: str, event_with: Callable[[int], Event]) -> Any:
+        return await self.service.answer(group_id, event_with, refused=lambda error: error.code)
 
     async def commit(self, offset: int, group_id: str = "g") -> ErrorCode:
         one = TopicCommit("t", (PartitionCommit(0, offset),))
@@ -162,6 +199,97 @@ async def test_during_the_load_everything_waits_but_heartbeats_are_answered_well
     go_on.set()
     await loading
     assert (await offsets.fetch()).error is ErrorCode.NONE
+
+
+async def with_share_group() -> Offsets:
+    """A share group without members that Apache Kafka has left: with states for partitions 0 and 1 of t."""
+    offsets = Offsets()
+    offsets.service.set_topics(
+        Topics({"t": TopicInfo("t", T, 2), "u": TopicInfo("u", U, 2)}, 1),
+        frozenset({"t", "u"}),
+        has_new_topics=True,
+    )
+    states = StatePartitions(initialized={T: NamedPartitions("t", (0, 1))})
+    records = [epoch_record("g", 4, 0), states_record("g", states, NO_TOPICS)]
+    partition = offsets.service.partition_for("g")
+    await offsets.load_all()
+    await offsets.load(partition, [build_batch([(0, *encode_record(record), ()) for record in records])])
+    offsets.share_states.start_offsets = {key(0): 5, key(1): 7}
+    return offsets
+
+
+def key(partition: int) -> SharePartition:
+    return SharePartition("g", T, partition)
+
+
+async def test_a_share_group_that_apache_kafka_left_goes_with_its_states() -> None:
+    offsets = await with_share_group()
+    assert await offsets.requests.list() == (ErrorCode.NONE, [ListedGroup("g", "share", "Empty", "share")])
+    assert await offsets.requests.delete("g") is ErrorCode.NONE
+    assert offsets.share_states.start_offsets == {}
+    assert await offsets.requests.list() == (ErrorCode.NONE, [])
+
+
+async def test_a_share_group_stays_while_its_states_cannot_be_deleted() -> None:
+    offsets = await with_share_group()
+    offsets.share_states.refused = {key(1): Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE, "none")}
+    assert await offsets.requests.delete("g") is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert offsets.share_states.start_offsets == {key(1): 7}
+    offsets.share_states.refused = {}
+    assert await offsets.requests.delete("g") is ErrorCode.NONE
+    assert offsets.share_states.start_offsets == {}
+
+
+async def test_a_member_gets_partitions_when_they_have_states() -> None:
+    offsets = await with_share_group()
+
+    async def beat(epoch: int, *topics: str) -> ShareGroupHeartbeatResult:
+        return await offsets.ask(
+            "g",
+            lambda token: ShareGroupHeartbeat(
+                token, offsets.service.now_ms(), "g", "m", epoch, "client", "/host", None, topics or None
+            ),
+        )
+
+    joined = await beat(0, "u")
+    assert joined.assignment == ()
+    await settle()
+    assert offsets.share_states.start_offsets == {
+        key(0): 5,
+        key(1): 7,
+        SharePartition("g", U, 0): -1,
+        SharePartition("g", U, 1): -1,
+    }
+    assert offsets.share_states.state_epochs[SharePartition("g", U, 0)] == joined.member_epoch
+    await offsets.clock.pass_time(1_000)
+    assert (await beat(joined.member_epoch)).assignment == ((U, (0, 1)),)
+
+
+async def test_where_a_share_group_starts_reading_is_described_with_its_lag() -> None:
+    offsets = await with_share_group()
+    offsets.log_ends = {("t", 0): 105}
+    offsets.share_states.refused = {SharePartition("g", U, 1): Refusal(ErrorCode.INVALID_REQUEST, "no")}
+    not_led = ErrorCode.LEADER_NOT_AVAILABLE
+    asked = (("t", (0, 1)), ("u", (0, 1, 0)))
+    described = await offsets.ask("g", lambda token: DescribeShareOffsets(token, "g", asked))
+    assert {name: told for name, _, told in described.topics} == {
+        "t": (ShareOffset(0, 5, 0, 100), ShareOffset(1, 0, 0, -1, not_led, not_led.message)),
+        "u": (ShareOffset(0), ShareOffset(1)),
+    }
+
+
+async def test_who_waits_for_states_to_be_deleted_is_told_when_the_log_is_gone() -> None:
+    offsets = await with_share_group()
+
+    async def lose_the_log(each: SharePartition) -> StateResult:
+        offsets.disk_error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+        return StateResult()
+
+    offsets.share_states.delete = lose_the_log  # type: ignore[method-assign]
+    answer = await offsets.ask(
+        "g", lambda token: DeleteShareOffsets(token, offsets.service.now_ms(), "g", ("t",))
+    )
+    assert answer is ErrorCode.NOT_COORDINATOR
 
 
 async def check_every_api_says(

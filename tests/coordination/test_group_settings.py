@@ -14,7 +14,12 @@ from pykafka_broker.cluster.image import (
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.coordination.groups.cluster_topics import ClusterTopics, changed_topics
 from pykafka_broker.coordination.groups.settings import coordinator_config
-from pykafka_broker.coordinator.group.config import ConsumerGroupSettings, MigrationPolicy
+from pykafka_broker.coordinator.group.config import (
+    ConsumerGroupSettings,
+    MigrationPolicy,
+    ShareGroupSettings,
+    StreamsGroupSettings,
+)
 from pykafka_broker.coordinator.group.topics import TopicInfo
 from pykafka_broker.testing.home import Home
 
@@ -56,6 +61,68 @@ def test_a_group_has_the_brokers_settings_or_its_own_within_the_brokers_bounds()
     assert told.consumer_settings("bold") == ConsumerGroupSettings(60_000, 5_000, 0)
     assert told.consumer_group_migration_policy is MigrationPolicy.UPGRADE
     assert told.consumer_group_assignors == ("range",)
+
+
+def test_a_share_group_has_the_brokers_settings_or_its_own_within_the_brokers_bounds() -> None:
+    image = ClusterImage(
+        configs={
+            (ResourceType.GROUP, "quick"): {"share.heartbeat.interval.ms": "6000"},
+            (ResourceType.GROUP, "bold"): {
+                "share.session.timeout.ms": "1000000",
+                "share.assignment.interval.ms": "7",
+            },
+        }
+    )
+
+    told = coordinator_config(
+        config(
+            group__share__session__timeout__ms="50000",
+            group__share__max__size="7",
+            group__share__assignors="org.apache.kafka.coordinator.group.assignor.SimpleAssignor",
+            group__share__initialize__retry__interval__ms="9",
+        ),
+        image,
+    )
+
+    assert told.share_settings("any") == ShareGroupSettings(50_000, 5_000, 1_000)
+    assert told.share_settings("quick") == ShareGroupSettings(50_000, 6_000, 1_000)
+    assert told.share_settings("bold") == ShareGroupSettings(60_000, 5_000, 7)
+    assert (told.share_group_max_size, told.share_group_assignors) == (7, ("simple",))
+    assert told.share_group_initialize_retry_interval_ms == 9
+
+
+def test_a_streams_group_has_the_brokers_settings_or_its_own_within_the_brokers_bounds() -> None:
+    image = ClusterImage(
+        configs={
+            (ResourceType.GROUP, "quick"): {
+                "streams.heartbeat.interval.ms": "6000",
+                "streams.initial.rebalance.delay.ms": "0",
+                "streams.num.standby.replicas": "1",
+            },
+            (ResourceType.GROUP, "bold"): {
+                "streams.session.timeout.ms": "1000000",
+                "streams.heartbeat.interval.ms": "1",
+                "streams.num.standby.replicas": "9",
+                "streams.assignment.interval.ms": "100000",
+                "streams.initial.rebalance.delay.ms": "900000",
+            },
+        }
+    )
+
+    told = coordinator_config(
+        config(
+            group__streams__session__timeout__ms="50000",
+            group__streams__max__size="7",
+            group__streams__num__standby__replicas="2",
+            group__streams__initial__rebalance__delay__ms="9",
+            group__streams__assignment__interval__ms="5",
+        ),
+        image,
+    )
+
+    assert told.streams_settings("any") == StreamsGroupSettings(50_000, 5_000, 2, 9, 5, 7)
+    assert told.streams_settings("quick") == StreamsGroupSettings(50_000, 6_000, 1, 0, 5, 7)
+    assert told.streams_settings("bold") == StreamsGroupSettings(60_000, 5_000, 2, 900_000, 15_000, 7)
 
 
 def topic(name: str, *replicas: tuple[int, ...], topic_id: bytes = T) -> TopicImage:
@@ -104,15 +171,9 @@ async def test_a_running_broker_names_what_makes_no_difference_to_it(
 ) -> None:
     caplog.set_level("INFO", "kafka.server.KafkaConfig")
     async with Home().running() as user:
-        for group in ("one", "other"):
-            assert (
-                await user.try_to_alter(ResourceType.GROUP, group, share_isolation_level="read_committed")
-                == 0
-            )
+        for bytes_cached in ("600000", "700000"):
+            changed = {"share_coordinator_cached_buffer_max_bytes": bytes_cached}
+            assert await user.try_to_alter(ResourceType.BROKER, "", **changed) == 0
 
-    assert (
-        caplog.messages.count(
-            "These configuration keys of groups make no difference to this broker: share.isolation.level"
-        )
-        == 1
-    )
+    text = "These configuration keys of brokers make no difference to this broker: "
+    assert caplog.messages.count(f"{text}share.coordinator.cached.buffer.max.bytes") == 1

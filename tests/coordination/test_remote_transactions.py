@@ -5,7 +5,7 @@ transactions they coordinate.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
@@ -21,35 +21,13 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.messages import add_partitions_to_txn as adding
 from pykafka_broker.protocol.messages import write_txn_markers as marking
 from pykafka_broker.testing.clock import settle
+from tests.support.other_brokers import Others
 
 OK = ErrorCode.NONE
 T = [TopicPartition("t", index) for index in range(5)]
 U0 = TopicPartition("u", 0)
 COMMIT = Marker(7, 3, True, 11, 2)
 ABORT = Marker(8, 0, False, 12, 0)
-
-
-class Others:
-    """The other brokers, alive unless they are named in `dead`; `answer` makes their answers."""
-
-    def __init__(self, answer: Callable[[Any], Any]) -> None:
-        self.answer = answer
-        self.dead: set[int] = set()
-        self.asked: list[tuple[int, Any, int]] = []
-        #: Cleared while answers are to wait.
-        self.free = asyncio.Event()
-        self.free.set()
-
-    def is_reachable(self, broker_id: int) -> bool:
-        return broker_id >= 0 and broker_id not in self.dead
-
-    async def ask(self, broker_id: int, request: Any, *, lowest_version: int = 0) -> Any:
-        self.asked.append((broker_id, request, lowest_version))
-        await self.free.wait()
-        answer = self.answer(request)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
 
 
 # ---- markers ----

@@ -46,8 +46,8 @@ def test_every_record_is_written_as_apache_wrote_it() -> None:
     assert types == {1, 2, 3, 5, 6, 7, 8}
 
 
-def test_records_of_share_and_streams_groups_are_skipped() -> None:
-    assert decode_record(b"\0\x0b" + b"\0\1g", b"\0\0" + bytes(13)) is None
+def test_records_of_types_that_are_not_known_are_skipped() -> None:
+    assert decode_record(b"\0\x7f" + b"\0\1g", b"\0\0" + bytes(13)) is None
 
 
 def test_apaches_log_leads_to_the_state_apache_had() -> None:

@@ -31,6 +31,34 @@ def test_an_address_that_leads_nowhere_makes_clients_wait(kind: Kind) -> None:
     assert "advertised.listeners=PLAINTEXT://10.0.0.5:9092" in finding.remedy
 
 
+DOWN = {Kind.REFUSED, Kind.TIMED_OUT, Kind.UNREACHABLE, Kind.CLOSES, Kind.SILENT}
+
+
+@pytest.mark.parametrize("kind", [kind for kind in Kind if kind is not Kind.KAFKA])
+def test_beside_a_broker_that_answers_no_other_is_told_to_advertise_its_address(kind: Kind) -> None:
+    cluster = Cluster("cluster-a", 1, {1: ("10.0.0.4", 9092), 2: BOOTSTRAP})
+    finding, other = judge(BOOTSTRAP, cluster, {1: Advertised(Answer(kind)), 2: HERE})
+    assert (finding.level, other.level) == (Level.PROBLEM, Level.OK)
+    assert "10.0.0.5" not in finding.remedy
+    assert ("Is it running?" in finding.remedy) == (kind in DOWN)
+    assert finding.message.startswith("Broker 1 does not answer at 10.0.0.4:9092, ") == (kind in DOWN)
+    assert ("advertised.listeners=PLAINTEXT://HOST:PORT" in finding.remedy) == (kind not in DOWN)
+
+
+def test_where_no_broker_answers_as_advertised_none_is_taken_for_dead() -> None:
+    refused = Advertised(Answer(Kind.REFUSED))
+    cluster = Cluster("cluster-a", 1, {1: ("localhost", 9092), 2: ("localhost", 9093)})
+    for finding in judge(BOOTSTRAP, cluster, {1: refused, 2: refused}):
+        assert "advertised.listeners=PLAINTEXT://HOST:PORT" in finding.remedy
+
+
+def test_several_brokers_on_one_host_are_told_ports_of_their_own() -> None:
+    cluster = Cluster("cluster-a", 1, {1: ("localhost", 9092), 2: ("localhost", 9093)})
+    first, second = judge(BOOTSTRAP, cluster, {1: HERE, 2: HERE})
+    assert "PLAINTEXT://10.0.0.5:9092" in first.remedy
+    assert "PLAINTEXT://10.0.0.5:9093" in second.remedy
+
+
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "::1"])
 def test_a_broker_that_advertises_this_machine_to_others_is_a_warning(host: str) -> None:
     finding = judged((host, 9092), HERE)

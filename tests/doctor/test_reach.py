@@ -39,9 +39,11 @@ def serving(serve: Callable[[socket.socket], None]) -> Iterator[Address]:
 
         thread = threading.Thread(target=run)
         thread.start()
-        yield server.getsockname()
-        server.shutdown(socket.SHUT_RDWR)
-        thread.join()
+        try:
+            yield server.getsockname()
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join()
 
 
 def until_closed(connection: socket.socket) -> None:
@@ -190,3 +192,28 @@ def test_a_broker_without_an_answer_to_metadata_is_a_problem() -> None:
     finding = about_listener(("127.0.0.1", 9094), [METADATA], ConnectionError("did not answer in time"))
     assert finding is not None
     assert finding.message == "127.0.0.1:9094 does not give its metadata: did not answer in time."
+
+
+def test_a_server_that_wants_a_certificate_of_the_client_is_recognised() -> None:
+    authority = trustme.CA()
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.verify_mode = ssl.CERT_REQUIRED
+    authority.configure_trust(server)
+    authority.issue_cert("127.0.0.1").configure_cert(server)
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    authority.configure_trust(client)
+
+    def shake_hands(connection: socket.socket) -> None:
+        with server.wrap_socket(connection, server_side=True) as secured:
+            until_closed(secured)
+
+    with serving(shake_hands) as address:
+        assert probe(address, PATIENCE_S, lambda: client) == Answer(
+            Kind.NO_AGREEMENT, "tlsv13 alert certificate required"
+        )
+
+
+def test_what_does_not_speak_tls_is_told_what_it_speaks() -> None:
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    with serving(lambda connection: connection.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")) as address:
+        assert probe(address, PATIENCE_S, lambda: client) == Answer(Kind.OTHER, "SSH-2.0-OpenSSH_9.2")

@@ -30,6 +30,12 @@ def test_healthy_topics_are_counted() -> None:
     assert judge([]) == [ok("topics", "", "There are no topics yet.")]
 
 
+def test_without_a_quorum_nothing_is_said_of_leaders() -> None:
+    (finding,) = judge([topic(HEALTHY, Partition(1, NO_LEADER, (2, 3), ()))], has_quorum=False)
+    assert finding.level is Level.SKIPPED
+    assert "1 topic with 2 partitions" in finding.message
+
+
 def test_a_missing_topic_makes_clients_wait_where_it_is_not_created_on_first_use() -> None:
     finding = judge_missing("ordres", ["orders", "clicks"], is_created_on_first_use=False)
     assert finding.level is Level.PROBLEM

@@ -48,8 +48,13 @@ ALWAYS_SAID = (
     r"\[BrokerLifecycleManager id=1\] .*",
     r"\[NodeToControllerChannelManager .*",
     r"\[QuorumController id=1\] Performing controller activation\..*",
+    # On a busy machine.
+    r"Exceptionally slow controller event .*EventPerformanceMonitor",
     # A controller that registers itself between its election and its first record; it tries again.
     r"Unexpected error .*\(apiKey=CONTROLLER_REGISTRATION,.*NotControllerException",
+    # A broker that registers itself once more while it tells its directories; it tries again.
+    r"\(apiKey=ASSIGN_REPLICAS_TO_DIRS,.*StaleBrokerEpochException",
+    r"AssignmentsManager.* STALE_BROKER_EPOCH\. Retrying",
 )
 
 

@@ -31,8 +31,6 @@ from tests.exchange.filling import (
 )
 from tests.exchange.node import Node, Software
 
-NOT_SERVED = "The cluster has features that this version does not serve: "
-
 
 @pytest.fixture
 def node(kafka_jars: Path, tmp_path: Path) -> Iterator[Node]:
@@ -47,11 +45,6 @@ def assert_same(found: Contents, expected: Contents) -> None:
     assert found.topics.keys() == expected.topics.keys()
     for name, topic in expected.topics.items():
         assert found.topics[name] == topic, name
-
-
-def complaints_of_ours(node: Node) -> list[str]:
-    """What our broker complains of, without its note on features that it keeps for Apache Kafka."""
-    return [line for line in node.complaints() if NOT_SERVED not in line]
 
 
 def metadata_snapshots(node: Node) -> set[str]:
@@ -94,9 +87,7 @@ def test_a_folder_of_apache_kafka_opens_here_with_everything_in_it_and_goes_back
         transact(node.address)
         create_topics(node.address, *(f"later-{number}" for number in range(25)))
         written = contents(node.address)
-    assert complaints_of_ours(node) == []
-    [told] = [line for line in node.complaints() if NOT_SERVED in line]
-    assert "share.version at level 1" in told
+    assert node.complaints() == []
     assert metadata_snapshots(node) - snapshots
 
     node.run("apache")
@@ -133,7 +124,7 @@ def test_a_folder_of_ours_opens_in_apache_kafka_with_everything_in_it_and_comes_
         producer = Continued(node.address)
         producer.produce()
         written = contents(node.address)
-    assert complaints_of_ours(node) == []
+    assert node.complaints() == []
 
     with node.running("apache"):
         assert opened_without_recovery(node)
@@ -148,7 +139,7 @@ def test_a_folder_of_ours_opens_in_apache_kafka_with_everything_in_it_and_comes_
         assert opened_without_recovery(node)
         assert_same(contents(node.address), written)
         producer.produce()
-    assert complaints_of_ours(node) == []
+    assert node.complaints() == []
 
 
 @pytest.mark.timeout(600)
@@ -173,8 +164,7 @@ def test_a_quorum_that_stands_in_the_configuration_is_exchanged_too(
             assert_same(contents(node.address), written)
             producer.produce()
             written = contents(node.address)
-        complaints = node.complaints() if software == "apache" else complaints_of_ours(node)
-        assert complaints == []
+        assert node.complaints() == []
         now = (node.data_dir / "__cluster_metadata-0" / "quorum-state").read_text()
         assert json.loads(now) == {**json.loads(election), "leaderEpoch": json.loads(now)["leaderEpoch"]}
 
@@ -216,7 +206,7 @@ def test_the_levels_of_an_older_cluster_are_raised_here_and_hold_in_apache_kafka
         create_topics(node.address, "newer")
         producer.produce()
         written = contents(node.address)
-    assert complaints_of_ours(node) == []
+    assert node.complaints() == []
     softwares: tuple[Software, ...] = ("ours", "apache")
     for software in softwares:
         with node.running(software):
@@ -224,8 +214,7 @@ def test_the_levels_of_an_older_cluster_are_raised_here_and_hold_in_apache_kafka
             assert_same(contents(node.address), written)
             producer.produce()
             written = contents(node.address)
-        complaints = node.complaints() if software == "apache" else complaints_of_ours(node)
-        assert complaints == []
+        assert node.complaints() == []
 
 
 @pytest.mark.timeout(600)

@@ -3,12 +3,16 @@
 Each node keeps its folder and its server.properties; one of them at a time stops in good order and starts as
 the other kind, once all replicas are in sync. Idempotent producers write with acks=all, a transactional one
 commits and aborts, and groups of both kinds read, from the first node to the last.
+
+Nodes are controllers and brokers in one; or each is one of the two, and a broker and a controller are killed
+on the way, instead of stopped in good order.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,6 +26,8 @@ from tests.torture.history import anomalies
 from tests.torture.transfers import Transfers, create_transfers, read_transfers, transfer_anomalies
 
 NODES = (1, 2, 3)
+#: Where they are not the same nodes.
+BROKERS = (11, 12, 13)
 RECORDS_BETWEEN = 300
 PROPERTIES = {
     "offsets.topic.replication.factor": "3",
@@ -36,6 +42,8 @@ def await_in_sync(nodes: Nodes) -> None:
 
     def is_whole() -> bool:
         for node in nodes:
+            if not node.is_broker:
+                continue
             admin = AdminClient({"bootstrap.servers": node.address, **QUIET})
             found = admin.list_topics(TOPIC, timeout=PATIENCE_S).topics[TOPIC].partitions
             if any(len(partition.isrs) < len(NODES) for partition in found.values()):
@@ -43,26 +51,59 @@ def await_in_sync(nodes: Nodes) -> None:
         return True
 
     nodes.comes(is_whole, "the replicas do not come into sync")
+    voters = sum(node.is_controller for node in nodes)
     nodes.quorum(
-        lambda found: all(voter.log_end_offset >= found.high_watermark > 0 for voter in found.current_voters)
+        lambda found: (
+            len(found.current_voters) == voters
+            and all(voter.log_end_offset >= found.high_watermark > 0 for voter in found.current_voters)
+        )
     )
 
 
-def change(nodes: Nodes, node_id: int, software: Software, load: Load) -> float:
+def change(nodes: Nodes, node_id: int, software: Software, load: Load, *, killed: bool = False) -> float:
     """Replace one node under load; the seconds that it was away."""
     await_in_sync(nodes)
     load.wait_for(RECORDS_BETWEEN)
     begun = time.monotonic()
-    nodes[node_id].stop()
+    if killed:
+        nodes[node_id].kill()
+    else:
+        nodes[node_id].stop()
     nodes[node_id].software = software
     nodes[node_id].start()
     return time.monotonic() - begun
 
 
+def changes_nothing(
+    nodes: Nodes, roll: Callable[[Load], list[float]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Run clients while nodes are replaced, and check what they have written and read."""
+    addresses = ",".join(node.address for node in nodes if node.is_broker)
+    create_ledger(addresses, PARTITIONS, 3, **TOPIC_CONFIG)
+    create_transfers(addresses, 3)
+    await_in_sync(nodes)
+    with GroupReaders(addresses) as readers:
+        with Load(addresses, PARTITIONS, in_flight=1) as load, Transfers(addresses, 1) as transfers:
+            away = roll(load)
+            await_in_sync(nodes)
+            load.wait_for(RECORDS_BETWEEN)
+        missed = readers.missed([place for place, _ in load.history.acknowledged], PATIENCE_S)
+    read_at_the_end(addresses, load.history)
+    found = read_transfers(addresses)
+    outcomes = Counter(transfers.outcomes.values())
+    seconds = ", ".join(f"{each:.1f}" for each in away)
+    tell(capsys, f"away for {seconds} s, {load.acknowledged} acknowledged, transactions: {dict(outcomes)}")
+    assert anomalies(load.history) == {}
+    assert transfer_anomalies(transfers.outcomes, found) == {}
+    assert missed == {}
+    assert outcomes["committed"] > 0
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
+@pytest.mark.usefixtures("kafka_jars")
 def test_a_cluster_changes_its_software_node_by_node_and_back(
-    kafka_jars: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     nodes = Nodes(
         tmp_path,
@@ -71,26 +112,34 @@ def test_a_cluster_changes_its_software_node_by_node_and_back(
         roles="broker,controller",
         properties=PROPERTIES,
     )
-    with nodes:
-        addresses = ",".join(node.address for node in nodes)
-        create_ledger(addresses, PARTITIONS, 3, **TOPIC_CONFIG)
-        create_transfers(addresses, 3)
+
+    def roll(load: Load) -> list[float]:
+        away = [change(nodes, node_id, "ours", load) for node_id in NODES]
         await_in_sync(nodes)
-        with GroupReaders(addresses) as readers:
-            with Load(addresses, PARTITIONS, in_flight=1) as load, Transfers(addresses, 1) as transfers:
-                away = [change(nodes, node_id, "ours", load) for node_id in NODES]
-                await_in_sync(nodes)
-                load.wait_for(RECORDS_BETWEEN)
-                away += [change(nodes, node_id, "apache", load) for node_id in NODES]
-                await_in_sync(nodes)
-                load.wait_for(RECORDS_BETWEEN)
-            missed = readers.missed([place for place, _ in load.history.acknowledged], PATIENCE_S)
-        read_at_the_end(addresses, load.history)
-        found = read_transfers(addresses)
-    outcomes = Counter(transfers.outcomes.values())
-    seconds = ", ".join(f"{each:.1f}" for each in away)
-    tell(capsys, f"away for {seconds} s, {load.acknowledged} acknowledged, transactions: {dict(outcomes)}")
-    assert anomalies(load.history) == {}
-    assert transfer_anomalies(transfers.outcomes, found) == {}
-    assert missed == {}
-    assert outcomes["committed"] > 0
+        load.wait_for(RECORDS_BETWEEN)
+        return away + [change(nodes, node_id, "apache", load) for node_id in NODES]
+
+    with nodes:
+        changes_nothing(nodes, roll, capsys)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.usefixtures("kafka_jars")
+def test_separate_controllers_and_brokers_change_their_software_and_one_of_each_is_killed_for_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nodes = Nodes(tmp_path, dict.fromkeys(NODES, "apache"), dynamic=True, properties=PROPERTIES)
+    with nodes:
+        for broker_id in BROKERS:
+            nodes.add(broker_id, "apache", roles="broker")
+        nodes.start(*BROKERS)
+        killed = {NODES[1], BROKERS[1]}
+        changes_nothing(
+            nodes,
+            lambda load: [
+                change(nodes, node_id, "ours", load, killed=node_id in killed)
+                for node_id in (*NODES, *BROKERS)
+            ],
+            capsys,
+        )

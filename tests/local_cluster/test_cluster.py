@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import socket
 import threading
 from collections.abc import Iterator
@@ -11,13 +12,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiokafka import AIOKafkaProducer
+from confluent_kafka import KafkaError, Producer
+from confluent_kafka.admin import AdminClient
 
-from pykafka_broker import Cluster
+from pykafka_broker import Cluster, Security
 from pykafka_broker.config.keys import ConfigError
 from pykafka_broker.local_cluster.folder import NoSuchNodeError
 from pykafka_broker.log.disk.directories import LogDirError
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from pykafka_broker.protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumRequestPartitionData,
+    DescribeQuorumRequestTopicData,
+)
 from pykafka_broker.testing.clock import settle
 from pykafka_broker.testing.user import User
 from tests.support.pages import blocks
@@ -44,6 +53,16 @@ async def produce(cluster: Cluster, topic: str, *values: bytes) -> None:
 async def values(cluster: Cluster, topic: str) -> list[bytes | None]:
     async with await User.connect(cluster.address(await cluster.leader(topic))) as user:
         return await user.values(topic)
+
+
+async def voters(cluster: Cluster, node_id: int) -> dict[int, bytes]:
+    """The voters of the quorum, each with the id of its directory."""
+    partition = DescribeQuorumRequestPartitionData(partition_index=0)
+    topic = DescribeQuorumRequestTopicData(topic_name="__cluster_metadata", partitions=[partition])
+    async with await User.connect(cluster.address(node_id)) as user:
+        answer = await user.send(DescribeQuorumRequest(topics=[topic]), 2)
+    found = answer.topics[0].partitions[0].current_voters
+    return {voter.replica_id: voter.replica_directory_id for voter in found}
 
 
 def threads() -> set[str]:
@@ -113,6 +132,18 @@ async def test_a_node_that_comes_back_is_in_sync_again() -> None:
         await cluster.wait_until_in_sync("orders")
 
 
+async def test_a_restart_of_all_leaves_everything_in_sync() -> None:
+    async with Cluster(nodes=3, overrides=REPLICATED) as cluster:
+        await create(cluster, "orders", partitions=6)
+        await produce(cluster, "orders", b"one")
+        await cluster.restart()
+        await cluster.wait_until_in_sync(timeout_s=0.01)
+        await cluster.kill(2)
+        await cluster.restart(1)  # it waits for no node that does not run
+        await cluster.restart(2)
+        await cluster.wait_until_in_sync(timeout_s=0.01)
+
+
 async def test_the_active_controller_may_stop_and_start_again() -> None:
     async with Cluster(nodes=3) as cluster:
         before = await cluster.controller()
@@ -142,6 +173,34 @@ async def test_the_data_is_there_for_the_next_cluster(tmp_path: Path) -> None:
         assert await values(cluster, "orders") == [b"one"]
     with pytest.raises(LogDirError, match="holds a cluster of 2 nodes, not of 3 nodes"):
         await Cluster(nodes=3, data_dir=tmp_path / "cluster").start()
+
+
+async def test_a_controller_that_lost_its_disk_does_not_outvote_the_one_that_remembers(
+    tmp_path: Path,
+) -> None:
+    """Before, it came back as the voter that it was, with nothing in its log: it and node 3, which was down
+    when the topic was made, elected each other, and the topic was gone.
+    """
+    # It asks to join after three of these time-outs.
+    keys = {"controller.quorum.fetch.timeout.ms": 1000}
+    async with Cluster(nodes=3, data_dir=tmp_path, overrides=keys) as cluster:
+        await cluster.kill(3)
+        await create(cluster, "orders")
+        before = await voters(cluster, 1)
+        await cluster.kill(1, 2)
+        shutil.rmtree(tmp_path / "node-2" / "data")
+        with pytest.raises(TimeoutError, match=r"Not up within 3 s: 2, 3"):
+            await cluster.start(2, 3, timeout_s=3)
+        await cluster.start(1, 2, 3)
+        async with await User.connect(cluster.address(3)) as user:
+            assert await user.try_to_create_topic("orders") == ErrorCode.TOPIC_ALREADY_EXISTS
+        while set(now := await voters(cluster, 3)) != {1, 2, 3} or now[2] == before[2]:
+            pass  # it joins again
+        # What is decided now is decided behind that.
+        await create(cluster, "payments")
+        await cluster.kill(1)
+        assert await cluster.controller() in (2, 3)
+        await create(cluster, "refunds", node_id=2)
 
 
 async def test_clusters_run_side_by_side() -> None:
@@ -274,3 +333,43 @@ def test_a_blocking_cluster_can_be_stopped_in_the_middle() -> None:
         cluster.stop()
         with pytest.raises(RuntimeError, match="has been stopped"):
             cluster.start(1)
+
+
+def delivered(producer: Producer, topic: str) -> KafkaError | None:
+    """What became of one record."""
+    outcomes: list[KafkaError | None] = []
+    producer.produce(topic, b"value", on_delivery=lambda error, _: outcomes.append(error))
+    assert producer.flush(60) == 0
+    [outcome] = outcomes
+    return outcome
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_users_and_acls_count_on_all_nodes_and_for_nodes_that_come_back(tls: bool) -> None:
+    users = {"alice": "alice-secret", "bob": "bob-secret"}
+    may = {"alice": ["all topic orders"]}
+    security = Security(users, acls=may, super_users=["bob"], tls=tls)
+    with Cluster(nodes=3, overrides=REPLICATED, security=security) as cluster:
+        settings = cluster.client_settings("alice")
+        assert settings.security_protocol == ("SASL_SSL" if tls else "SASL_PLAINTEXT")
+        producer = Producer(settings.confluent)
+        assert delivered(producer, "orders") is None
+        before = cluster.leader("orders")
+        cluster.kill(before)
+        assert delivered(producer, "orders") is None
+        cluster.start(before)
+        cluster.wait_until_in_sync("orders")
+        refused = delivered(producer, "others")
+        assert refused is not None
+        assert refused.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+        for node_id in cluster.node_ids:
+            admin = AdminClient({**settings.confluent, "bootstrap.servers": cluster.address(node_id)})
+            assert set(admin.list_topics(timeout=60).topics) == {"orders"}
+
+
+async def test_controllers_apart_from_brokers_are_told_of_users_too() -> None:
+    async with Cluster(brokers=1, controllers=1, security=Security({"alice": "secret"})) as cluster:
+        settings = cluster.client_settings("alice")
+        async with AIOKafkaProducer(**settings.python) as producer:
+            assert (await producer.send_and_wait("events", b"hello")).offset == 0
+        assert settings.bootstrap_servers == cluster.bootstrap_servers

@@ -102,6 +102,19 @@ async def test_a_listener_may_have_a_limit_of_its_own() -> None:
         assert second.peer.answers(await second.receive())
 
 
+async def test_a_connection_that_is_broken_off_before_its_task_has_begun_is_closed() -> None:
+    async with listening() as listeners:
+        listener, acceptor = listeners.listeners[LOCAL.name], listeners.acceptor
+        listener.pause()
+        with socket.create_connection(listener.address, timeout=60) as client:
+            [listening_socket] = listener.sockets
+            acceptor.accept(listener, listening_socket)
+            assert acceptor.opening == 1
+            await asyncio.gather(*acceptor.break_off_handshakes(), return_exceptions=True)
+            assert client.recv(1) == b""
+            assert (acceptor.opening, listener.connections) == (0, 0)
+
+
 async def test_above_the_creation_rate_connections_wait_their_turn() -> None:
     async with (
         listening(limits=ListenerLimits(max_connection_creation_rate=50)) as listeners,

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from pykafka_broker.apis import APIS
+from pykafka_broker.client.frames import request_frame
 from pykafka_broker.network.authentication import Identifiable, Identity
 from pykafka_broker.network.dispatch import Dispatch
+from pykafka_broker.network.sasl import Sasl
+from pykafka_broker.network.shared import Shared
 from pykafka_broker.network.transports import TransportPeer
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatResponse
 from pykafka_broker.protocol.messages.list_groups import ListGroupsResponse
-from tests.support.serving import HEARTBEAT, LIST_GROUPS, Served, apis
+from pykafka_broker.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from pykafka_broker.sasl.exchange import OfferedMechanism
+from pykafka_broker.testing.clock import VirtualClock
+from tests.support.serving import HEARTBEAT, LIST_GROUPS, Served, apis, frame
 
 
 class StepByStep:
@@ -66,6 +75,35 @@ async def test_a_peer_that_asks_for_more_than_its_identity_allows_loses_its_conn
 
     assert client.answered() == []
     assert client.transport.closing
+
+
+class Broken:
+    """A mechanism with a fault of ours."""
+
+    account = None
+
+    def respond(self, token: bytes) -> bytes:
+        raise ZeroDivisionError
+
+
+async def test_a_fault_while_a_bare_token_is_read_costs_its_connection_and_is_told_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = VirtualClock()
+    shared = Shared(clock)
+    offer = {"BROKEN": OfferedMechanism(Broken)}
+    sasl = Sasl(offer, shared.clock, shared.faults, max_receive_bytes=1_000, failure_delay_ms=100)
+    dispatch: Dispatch[Any] = Dispatch(APIS)
+    for _ in range(3):
+        client = Served(clock, shared=shared, dispatch=dispatch, authentication=sasl)
+        client.transport.feed(request_frame(SaslHandshakeRequest(mechanism="BROKEN"), 0))
+        answered = len(client.transport.written)
+        client.transport.feed(frame(b"a token"))
+        client.clock.advance(100)
+        assert (len(client.transport.written), client.transport.closing) == (answered, True)
+
+    assert shared.counters.handler_failures == 3
+    assert [record.exc_info is not None for record in caplog.records] == [True]
 
 
 async def test_a_peer_is_told_of_all_that_its_listener_serves_before_it_may_use_it() -> None:

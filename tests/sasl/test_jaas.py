@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pykafka_broker.sasl.jaas import parse_jaas
+from pykafka_broker.sasl.jaas import parse_jaas, quoted
 
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
@@ -20,6 +22,11 @@ def test_an_entry_of_apaches_documentation() -> None:
     assert (entry.class_name, entry.control_flag) == (PLAIN_MODULE, "required")
     assert entry.options["username"] == "admin"
     assert entry.passwords == {"admin": "admin-secret", "alice": "a=b;c"}
+
+
+@given(st.text())
+def test_a_quoted_value_is_read_as_it_was(value: str) -> None:
+    assert options(f"password={quoted(value)} next=1") == {"password": value, "next": "1"}
 
 
 def test_several_entries() -> None:

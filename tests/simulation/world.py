@@ -19,6 +19,8 @@ class World:
         self.now_ms = 0
         self.transcript = transcript
         self.events = 0
+        #: Called when all is done that was due at a moment, before time goes on.
+        self.after_moment: Callable[[], None] = _nothing
         self._queue: list[tuple[int, int, Callable[[], object]]] = []
         self._made = 0
         #: What is due at this moment, behind all of `_queue` that is.
@@ -53,6 +55,8 @@ class World:
             if soon and not (queue and queue[0][0] <= self.now_ms):
                 action = soon.popleft()
             else:
+                if queue[0][0] > self.now_ms:
+                    self.after_moment()
                 self.now_ms, _, action = heappop(queue)
             self.events += 1
             action()
@@ -60,3 +64,7 @@ class World:
                 return True
         self.now_ms = max(self.now_ms, end_ms)
         return is_done()
+
+
+def _nothing() -> None:
+    """Nothing looks at the world."""

@@ -15,7 +15,7 @@ import shutil
 import signal
 import subprocess
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +38,11 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 #: What needs no Spark.
 PURE = HERE / "pure"
+
+#: Tests are short: compiling well costs more than it saves.
+QUICKLY_COMPILED = "-XX:TieredStopAtLevel=1"
+#: Where the JVM says why it crashed, below the folder of the session.
+CRASH_REPORT = "hs_err.log"
 
 #: What every test here may rely on, whichever broker serves it.
 PROPERTIES = {
@@ -172,8 +177,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.sql.streaming.pollingDelay": "10ms",
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
-            # Tests are short: compiling well costs more than it saves.
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+            "spark.driver.extraJavaOptions": f"{QUICKLY_COMPILED} -XX:ErrorFile={scratch / CRASH_REPORT}",
         },
     )
     # Spark's own handler would outlive it, and meet the tests that follow.
@@ -182,6 +186,32 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     yield session
     session.stop()
     end_jvm(SparkContext)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test that fails because its JVM has ended shows how that ended."""
+    report = yield
+    if report.failed and HERE in item.path.parents and (told := how_the_jvm_ended(item)):
+        report.sections.append(("Spark's JVM", told))
+    return report
+
+
+def how_the_jvm_ended(item: pytest.Item) -> str | None:
+    """The status of the JVM of this process's session, as of `subprocess` (-9: killed, perhaps for want of
+    memory; 0: it lost this process's end of a pipe), and the head of its report where it crashed. None while
+    it runs.
+    """
+    from pyspark import SparkContext
+
+    try:
+        status = SparkContext._gateway.proc.wait(1) if SparkContext._gateway else None
+    except subprocess.TimeoutExpired:
+        return None
+    if status is None:
+        return None
+    reports = item.config._tmp_path_factory.getbasetemp().glob(f"spark*/{CRASH_REPORT}")
+    return "\n".join([f"it ended with status {status}", *(path.read_text()[:4_000] for path in reports)])
 
 
 def end_jvm(context: type[SparkContext]) -> None:

@@ -6,16 +6,21 @@ import ssl
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 import trustme
 
 from pykafka_broker.client.addresses import Address, parse_address
+from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.metadata import error_of
 from pykafka_broker.doctor.findings import Finding, Level
+from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.spark.doctor import Question, examine
 from pykafka_broker.spark.executors import reach
 from pykafka_broker.spark.reading import explain, read_once
@@ -112,6 +117,7 @@ spark.stop()
 """
 
 
+@pytest.mark.slow
 def test_a_session_without_the_connector_or_what_it_needs_is_explained() -> None:
     [connector] = connector_jars().glob("spark-sql-kafka-*.jar")
     done = subprocess.run(
@@ -174,6 +180,9 @@ def test_authorisation_and_credentials_are_explained(
         )
         admin.create_acls([for_another])
         admin.close()
+        with Client(broker.address) as client:
+            while error_of(client.metadata(["secret"]).topics[0]) != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                time.sleep(0.01)
         found = list(examine(Question(broker.address, timeout_s=10.0, topics=["secret"]), spark))
         assert [(f.check, f.message) for f in found if f.level is Level.PROBLEM] == [
             ("topics", "The brokers do not let this user see topic 'secret' (TOPIC_AUTHORIZATION_FAILED)."),

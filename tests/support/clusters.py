@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from ssl import SSLContext
 
 from pykafka_broker.machine.clock import SystemClock
 from pykafka_broker.testing.home import DATA, Home
@@ -54,7 +55,7 @@ class Cluster(Quorum):
         return list(self.ports)
 
     @asynccontextmanager
-    async def user_of(self, node_id: int) -> AsyncIterator[User]:
+    async def user_of(self, node_id: int, tls: SSLContext | None = None) -> AsyncIterator[User]:
         """A client of the broker of one node."""
-        async with await User.connect(self.broker(node_id).bootstrap_servers) as user:
+        async with await User.connect(self.broker(node_id).bootstrap_servers, tls=tls) as user:
             yield user

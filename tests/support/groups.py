@@ -7,7 +7,7 @@ timers, collects answers and records. Records pass through their bytes, as they 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from pykafka_broker.coordinator.group import events
 from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Phase, Protocol
@@ -74,7 +74,7 @@ class GroupWorld:
         self.last_records: tuple[Entry, ...] = ()
         self._tokens = 0
         #: Work that the shell was asked to do and has not done.
-        self.work: list[ResolveRegexes] = []
+        self.work: list[Any] = []
         self._metadata_version = 0
 
     # ---- driving ----
@@ -95,7 +95,6 @@ class GroupWorld:
                 case CancelTimer(key):
                     self.timers.pop(key, None)
                 case Start(work):
-                    assert isinstance(work, ResolveRegexes)
                     self.work.append(work)
 
     def token(self) -> int:
@@ -117,9 +116,9 @@ class GroupWorld:
         self.now_ms = max(self.now_ms, self.timers.pop(key))
         self.submit(events.TimerFired(key, self.now_ms))
 
-    def reload(self) -> GroupWorld:
+    def reload(self) -> Self:
         """Another broker takes over: only the log is left."""
-        other = GroupWorld(self.config, replay(self.log))
+        other = type(self)(self.config, replay(self.log))
         other.now_ms = self.now_ms
         other.log = list(self.log)
         other._tokens = self._tokens
@@ -318,6 +317,7 @@ class GroupWorld:
         """Do what the shell would: match the expressions it was asked to against the topics."""
         work, self.work = self.work, []
         for each in work:
+            assert isinstance(each, ResolveRegexes)
             resolved = matching_topics(each.regexes, self.state.topics.names())
             self.submit(
                 events.RegexesResolved(

@@ -6,6 +6,8 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -33,7 +35,7 @@ def test_the_process_that_listens_on_a_port_is_found(bound: str, wanted: str) ->
         assert process.stdout is not None
         port = int(process.stdout.readline())
         assert listening_on(wanted, port) == process.pid
-        assert described(process.pid).startswith(f"process {process.pid} ({sys.executable} -c ")
+        assert described(process.pid) == f"process {process.pid} ({sys.executable})"
         process.communicate()
 
 
@@ -44,16 +46,46 @@ def test_a_port_at_another_address_is_another_port() -> None:
         assert listening_on("127.0.0.2", other.getsockname()[1]) == os.getpid()
 
 
+@linux_only
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (["-m", "pykafka_broker", "start", "--config=a"], ["-m", "pykafka_broker", "start", "--config", "a"]),
+        (
+            ["/bin/pykafka-broker", "start", "-o", "--config", "-d", "x"],
+            ["/bin/pykafka-broker", "start", "-d", "x"],
+        ),
+        (["-Dpassword=secret", "kafka.Kafka", "server.properties"], ["kafka.Kafka", "server.properties"]),
+        (["--password", "secret"], []),
+        (["x" * 200], []),
+    ],
+    ids=lambda words: " ".join(words)[:60],
+)
+def test_of_the_arguments_those_of_a_broker_that_hold_no_secret_are_shown(
+    arguments: list[str], shown: list[str]
+) -> None:
+    with sleeping(arguments) as process:
+        assert described(process.pid) == f"process {process.pid} ({' '.join([sys.executable, *shown])})"
+
+
+@linux_only
 def test_a_long_command_is_cut_in_its_middle() -> None:
-    arguments = [sys.executable, "-c", LISTENER, "127.0.0.1", *["x" * 50] * 5, "server.properties"]
-    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with sleeping(["kafka.Kafka", "x" * 200 + "/server.properties"]) as process:
+        shown = described(process.pid)
+    assert shown.startswith(f"process {process.pid} ({sys.executable}"[:50])
+    assert shown.endswith("/server.properties)")
+    assert len(shown) <= SHOWN_COMMAND + len(f"process {process.pid} ( ... )")
+
+
+@contextmanager
+def sleeping(arguments: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A process with these arguments."""
+    command = [sys.executable, "-c", LISTENER, "127.0.0.1", *arguments]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        shown = described(process.pid)
+        yield process
         process.communicate()
-    assert shown.startswith(f"process {process.pid} ({sys.executable}")
-    assert shown.endswith(" server.properties)")
-    assert len(shown) <= SHOWN_COMMAND + len(f"process {process.pid} ( ... )")
 
 
 def test_what_is_not_known_is_not_said() -> None:

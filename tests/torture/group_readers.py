@@ -7,10 +7,11 @@ import time
 from collections.abc import Collection
 from contextlib import suppress
 
-from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import KafkaException
 
 from tests.torture.clients import QUIET, TOPIC
 from tests.torture.history import Place
+from tests.torture.users import ANYBODY, Users
 
 KINDS = ("classic", "consumer")
 MEMBERS = 2
@@ -19,8 +20,9 @@ MEMBERS = 2
 class GroupReaders:
     """A group of each kind; `seen` are the places that its members have read."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, users: Users = ANYBODY) -> None:
         self._address = address
+        self._users = users
         self.seen: dict[str, set[Place]] = {kind: set() for kind in KINDS}
         self._stop = threading.Event()
         self._errors: list[BaseException] = []
@@ -57,7 +59,8 @@ class GroupReaders:
 
     def _read(self, kind: str) -> None:
         settings = {"session.timeout.ms": 10_000} if kind == "classic" else {}
-        consumer = Consumer(
+        consumer = self._users.consumer(
+            "member",
             {
                 "bootstrap.servers": self._address,
                 "group.id": f"readers-{kind}",
@@ -67,7 +70,7 @@ class GroupReaders:
                 "fetch.wait.max.ms": 50,
                 **settings,
                 **QUIET,
-            }
+            },
         )
         consumer.subscribe([TOPIC])
         while not self._stop.is_set():

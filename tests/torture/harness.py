@@ -92,7 +92,7 @@ class Result(NamedTuple):
         reads = sum(len(reads) for reads in self.history.polls.values())
         return (
             f"{self.kills} kills ({len(self.died_at)} at named crash points), "
-            f"{len(self.history.acknowledged)} acknowledged, {records} in the log, {reads} polled, "
+            f"{self.history.acknowledged_count} acknowledged, {records} in the log, {reads} polled, "
             f"{len(self.history.commits)} commits, slowest start {self.slowest_start_s:.2f} s"
         )
 

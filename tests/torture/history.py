@@ -26,9 +26,13 @@ class Value(NamedTuple):
         return b"%d:%d:%s" % (*self, b"x" * padding)
 
     @classmethod
-    def parse(cls, data: bytes) -> Value:
-        producer, number, _ = data.split(b":", 2)
-        return cls(int(producer), int(number))
+    def parse(cls, data: bytes | None) -> Value:
+        """The value in a record; what no producer wrote, such as a null, is one that was never sent."""
+        try:
+            producer, number, _ = (data or b"").split(b":", 2)
+            return cls(int(producer), int(number))
+        except ValueError:
+            return cls(-1, 0)
 
 
 @dataclass
@@ -39,6 +43,9 @@ class History:
     #: How many numbers each producer has handed out.
     sent: dict[int, int] = field(default_factory=dict)
     acknowledged: list[tuple[Place, Value]] = field(default_factory=list)
+    #: Acknowledged too, but the producer was not told where: the answer was lost, and that of a later batch
+    #: implies that this one is in the log.
+    acknowledged_somewhere: list[Value] = field(default_factory=list)
     #: Sends that ended with an error, although there was time enough.
     refused: list[str] = field(default_factory=list)
     #: Each consumer's reads in their order.
@@ -50,6 +57,32 @@ class History:
     unsafe_reads: list[Place] = field(default_factory=list)
     #: What a read from an offset in the middle began with.
     seeks: list[tuple[Place, int]] = field(default_factory=list)
+
+    def acknowledge(self, partition: int, offset: int | None, value: Value) -> None:
+        if offset is None:
+            self.acknowledged_somewhere.append(value)
+        else:
+            self.acknowledged.append((Place(partition, offset), value))
+
+    @property
+    def acknowledged_count(self) -> int:
+        return len(self.acknowledged) + len(self.acknowledged_somewhere)
+
+    @property
+    def acknowledged_values(self) -> list[Value]:
+        return [value for _, value in self.acknowledged] + self.acknowledged_somewhere
+
+    @property
+    def acknowledged_places(self) -> set[Place]:
+        """Once `final` is known, which says where the values are whose places producers were not told."""
+        somewhere = set(self.acknowledged_somewhere)
+        found = {
+            Place(partition, offset)
+            for partition, records in self.final.items()
+            for offset, value in records
+            if value in somewhere
+        }
+        return found | {place for place, _ in self.acknowledged}
 
 
 def anomalies(history: History) -> dict[str, list[str]]:
@@ -65,6 +98,12 @@ def anomalies(history: History) -> dict[str, list[str]]:
     for place, value in history.acknowledged:
         if final.get(place) != value:
             found["lost"].append(f"{value} acknowledged at {place}, there is {final.get(place)}")
+    in_the_log = set(final.values())
+    found["lost"] += [
+        f"{value} acknowledged, and nowhere in the log"
+        for value in history.acknowledged_somewhere
+        if value not in in_the_log
+    ]
     places: dict[Value, set[Place]] = defaultdict(set)
     for place, value in final.items():
         places[value].add(place)

@@ -29,7 +29,10 @@ MUTANTS: dict[str, Mutant] = {}
 
 def plant(name: str) -> None:
     """Plant the bug of this name in this process."""
-    MUTANTS[name].plant() if name in MUTANTS else RESOURCE_BUGS[name]()
+    if name in MUTANTS:
+        MUTANTS[name].plant()
+    else:
+        {**RESOURCE_BUGS, **REPLICATION_BUGS}[name]()
 
 
 def patch(owner: object, name: str, bug: Callable[..., Any]) -> None:
@@ -229,3 +232,46 @@ RESOURCE_BUGS = {
         share_the_threads_of_all_disks,
     )
 }
+
+
+# --- bugs of replication: `test_replication_bugs.py` -------------------------------------------------
+
+
+def acknowledge_before_followers_have_it() -> None:
+    """acks=all is answered as acks=1 is."""
+    from pykafka_broker.replication.partition import Partition
+
+    patch(Partition, "_acknowledged_offset", lambda self, required_acks: self._local_offset())
+
+
+def commit_without_followers() -> None:
+    """The high watermark is the leader's own end, and consumers read to there."""
+    import pykafka_broker.replication.partition as partitions
+
+    patch(partitions, "high_watermark", lambda leadership, log, local_offset, now_ms: local_offset)
+
+
+def truncate_by_offset() -> None:
+    """A follower goes on where its log ends, in any epoch: only what is beyond the leader's end goes."""
+    import pykafka_broker.replication.core.following as rules
+    from pykafka_broker.machine.step import Step
+
+    original = rules.at_log_end
+
+    def at_log_end(following: Any, log: Any) -> Any:
+        return original(following, log)._replace(last_fetched_epoch=rules.UNDEFINED_EPOCH)
+
+    def follow(leader_epoch: int, log: Any) -> Any:
+        return Step(at_log_end(rules.Following(leader_epoch, 0, rules.UNDEFINED_EPOCH), log))
+
+    patch(rules, "at_log_end", at_log_end)
+    patch(rules, "follow", follow)
+
+
+#: Each with what it must lead to.
+REPLICATION_BUGS_AND_SIGNS = {
+    acknowledge_before_followers_have_it: "lost",
+    commit_without_followers: "vanished",
+    truncate_by_offset: "replicas",
+}
+REPLICATION_BUGS = {bug.__name__: bug for bug in REPLICATION_BUGS_AND_SIGNS}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tests.torture.clients import TOPIC
 from tests.torture.history import Place
+from tests.torture.users import ANYBODY, Users
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,10 +32,11 @@ class SparkQuery:
     started again, and this one is not.
     """
 
-    def __init__(self, address: str, folder: Path) -> None:
+    def __init__(self, address: str, folder: Path, users: Users = ANYBODY) -> None:
         self.seen: Counter[Place] = Counter()
         self._address = address
         self._folder = folder
+        self._login = {f"kafka.{key}": value for key, value in users.of_java("spark").items()}
 
     def __enter__(self) -> SparkQuery:
         from pykafka_broker.spark import kafka_session
@@ -51,6 +53,7 @@ class SparkQuery:
         rows = (
             self._session.readStream.format("kafka")
             .option("kafka.bootstrap.servers", self._address)
+            .options(**self._login)
             .option("subscribe", TOPIC)
             .option("startingOffsets", "earliest")
             .load()

@@ -4,20 +4,22 @@ copy, and once.
 
 from __future__ import annotations
 
+import io
 import subprocess
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import NewTopic
 
 from pykafka_broker.testing.apache.tools import command
 from tests.torture.clients import PATIENCE_S, QUIET, TOPIC
 from tests.torture.history import Value
+from tests.torture.users import ANYBODY, Users
 
 COPY = "ledger-copy"
 PARTITIONS = 2
@@ -28,15 +30,22 @@ BYTES = "org.apache.kafka.common.serialization.Serdes$ByteArraySerde"
 class StreamsApplication:
     """Runs in a `with` statement, once the ledger is there.
 
-    With `exactly_once_v2` the copies of 100 ms and the offsets of what was copied are one transaction.
+    With `exactly_once_v2` the copies of 100 ms and the offsets of what was copied are one transaction. The
+    protocol of its group is "classic" or "streams" (KIP-1071).
     """
 
-    def __init__(self, address: str, folder: Path, replicas: int) -> None:
+    def __init__(
+        self, address: str, folder: Path, replicas: int, users: Users = ANYBODY, protocol: str = "streams"
+    ) -> None:
         self._address = address
+        #: The last of its log: why it has failed, if it has.
+        self._said = deque[bytes](maxlen=40)
+        self._users = users
         self._replicas = replicas
         self._settings = {
             "application.id": "copyists",
             "bootstrap.servers": address,
+            "group.protocol": protocol,
             "processing.guarantee": "exactly_once_v2",
             "num.stream.threads": "2",
             "commit.interval.ms": "100",
@@ -44,20 +53,24 @@ class StreamsApplication:
             "default.key.serde": BYTES,
             "default.value.serde": BYTES,
             "state.dir": str(folder / "streams"),
+            **users.of_java("copyist"),
         }
 
     def __enter__(self) -> StreamsApplication:
         from py4j.java_gateway import GatewayParameters, JavaGateway
 
-        admin = AdminClient({"bootstrap.servers": self._address, **QUIET})
+        admin = self._users.admin("clerk", {"bootstrap.servers": self._address, **QUIET})
         admin.create_topics([NewTopic(COPY, PARTITIONS, self._replicas)])[COPY].result(PATIENCE_S)
         gateway = command("py4j.GatewayServer", "--die-on-broken-pipe", "0", jvm_options=JVM_OPTIONS)
         self._process = subprocess.Popen(
             gateway, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
-        assert self._process.stdout is not None
-        port = int(self._process.stdout.readline())
-        threading.Thread(target=self._process.stdout.read, daemon=True).start()
+        stdout = self._process.stdout
+        assert isinstance(stdout, io.BufferedReader)
+        port = int(stdout.readline())
+        # Its log has no line ends.
+        said = iter(lambda: stdout.read1(), b"")
+        threading.Thread(target=self._said.extend, args=(said,), daemon=True).start()
         self._gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
         jvm: Any = self._gateway.jvm
         settings = jvm.java.util.Properties()
@@ -83,14 +96,15 @@ class StreamsApplication:
     def wrong(self, acknowledged: Collection[Value], patience_s: float) -> dict[str, object]:
         """What is not in the copy after so long without new records, what is there twice, and its end."""
         missing, copied = set(acknowledged), Counter[Value]()
-        consumer = Consumer(
+        consumer = self._users.consumer(
+            "auditor",
             {
                 "bootstrap.servers": self._address,
                 "group.id": "checkers",
                 "isolation.level": "read_committed",
                 "enable.auto.commit": False,
                 **QUIET,
-            }
+            },
         )
         consumer.assign([TopicPartition(COPY, partition, 0) for partition in range(PARTITIONS)])
         deadline = time.monotonic() + patience_s
@@ -108,7 +122,7 @@ class StreamsApplication:
         consumer.close()
         found = copy_anomalies(acknowledged, copied)
         if self._state not in ("RUNNING", "REBALANCING"):
-            found["state"] = self._state
+            found["state"] = self._state, b"".join(self._said).decode(errors="replace")
         return found
 
 

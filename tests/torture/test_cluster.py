@@ -15,8 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from pykafka_broker.protocol.errors import ErrorCode
 from tests.torture.clients import Load
 from tests.torture.history import Value
+from tests.torture.security import Security
+from tests.torture.stranger import ATTEMPTS, Stranger, wrong_answers
 from tests.torture.streams_application import copy_anomalies
 from tests.torture.tortured_cluster import (
     MARKS,
@@ -25,6 +28,7 @@ from tests.torture.tortured_cluster import (
     SEED,
     Fault,
     TorturedCluster,
+    share_of,
     torture,
 )
 from tests.torture.transfers import transfer_anomalies
@@ -109,6 +113,28 @@ class FaultyNodes(TorturedCluster):
         load.wait_for(RECORDS_A_ROUND)
 
 
+class SecuredNodes(FaultyNodes):
+    """What is done to nodes that ask who comes."""
+
+    NEW_SECRETS = "new certificates and passwords"
+    security: Security
+
+    def __init__(self, folder: Path, dice: random.Random) -> None:
+        super().__init__(folder, dice, security=Security(folder, NODES))
+
+    @property
+    def faults(self) -> Mapping[str, Fault]:
+        return {**share_of(super().faults, 1), self.NEW_SECRETS: self.change_secrets}
+
+    def change_secrets(self, load: Load) -> None:
+        """Who is connected goes on; who connects to the leader when it is back comes with what is new."""
+        self.security.replace_certificates(self.nodes)
+        load.wait_for(RECORDS_A_ROUND)
+        self.security.change_passwords(self.nodes)
+        load.wait_for(RECORDS_A_ROUND)
+        self.kill(load, self.leader())
+
+
 class TestFaultsOfNodes:
     pytestmark = MARKS
 
@@ -116,7 +142,16 @@ class TestFaultsOfNodes:
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         cluster = FaultyNodes(tmp_path, random.Random(SEED))
-        assert torture(cluster, cluster.faults, capsys) == {}
+        assert torture(cluster, share_of(cluster.faults, 0), capsys) == {}
+
+    def test_a_secured_cluster_loses_nothing_either_and_a_stranger_gets_nothing(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        cluster = SecuredNodes(tmp_path, random.Random(SEED))
+        addresses = {node.node_id: node.address for node in cluster.nodes}
+        with Stranger(cluster.security, addresses) as stranger:
+            assert torture(cluster, cluster.faults, capsys, first=cluster.NEW_SECRETS) == {}
+        assert wrong_answers(NODES, stranger.answers) == {}
 
 
 def test_whole_transactions_are_right() -> None:
@@ -142,4 +177,17 @@ def test_a_copy_holds_each_acknowledged_record_once_and_perhaps_others() -> None
     assert copy_anomalies([first, second], Counter([second, second])) == {
         "missed": [first],
         "twice": [second],
+    }
+
+
+def test_a_stranger_who_is_refused_everything_everywhere_is_right() -> None:
+    refused = ((node_id, attempt.__name__, code) for node_id in NODES for attempt, code in ATTEMPTS.items())
+    assert wrong_answers(NODES, refused) == {}
+
+
+def test_what_a_stranger_gets_and_what_was_never_refused_is_named() -> None:
+    refused = [(1, attempt.__name__, code) for attempt, code in ATTEMPTS.items()]
+    assert wrong_answers([1], [*refused[1:], (1, "write", ErrorCode.NONE)]) == {
+        "answered": [(1, "write", ErrorCode.NONE)],
+        "never refused": [(1, "write", ErrorCode.TOPIC_AUTHORIZATION_FAILED)],
     }

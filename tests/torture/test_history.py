@@ -32,6 +32,10 @@ def lost(history: History) -> None:
     history.final[1][1:] = []
 
 
+def lost_somewhere(history: History) -> None:
+    history.acknowledge(1, None, Value(1, 3))
+
+
 def duplicated(history: History) -> None:
     history.final[1].append((3, Value(0, 3)))
 
@@ -92,6 +96,7 @@ def refused(history: History) -> None:
     "change, name",
     [
         (lost, "lost"),
+        (lost_somewhere, "lost"),
         (duplicated, "duplicated"),
         (phantom, "phantom"),
         (reordered, "reordered"),
@@ -115,3 +120,18 @@ def test_a_wrong_history_is_called_by_its_name(change: Callable[[History], None]
 
 def test_a_right_history_has_no_anomaly() -> None:
     assert anomalies(right()) == {}
+
+
+def test_a_value_that_was_acknowledged_without_its_offset_is_looked_for_in_the_whole_log() -> None:
+    history = right()
+    history.acknowledge(1, None, Value(0, 3))
+    assert anomalies(history) == {}
+    assert history.acknowledged_places == {Place(p, o) for p in history.final for o in range(3)}
+    assert Value(0, 3) in history.acknowledged_values
+
+
+@pytest.mark.parametrize("data", [None, b"", b"0:1", b"a:b:c"])
+def test_a_value_that_no_producer_wrote_is_a_phantom(data: bytes | None) -> None:
+    history = right()
+    history.final[0].append((3, Value.parse(data)))
+    assert "phantom" in anomalies(history)

@@ -95,9 +95,9 @@ FullDisk = tuple[TorturedBroker, Plan, Callable[[], None]]
 @pytest.fixture(params=VOLUMES)
 def full_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[FullDisk]:
     """A broker on a small volume, and how to make room there."""
-    folder = tmp_path / "volume"
-    folder.mkdir()
     is_mounted = request.param == "tmpfs"
+    # Not below pytest's own folder: a volume that a killed run left mounted there could not be removed.
+    folder = Path(tempfile.mkdtemp(prefix="pykafka-broker-volume-"))
     if is_mounted:
         size = f"size={VOLUME_KIB}k"
         subprocess.run(["mount", "-t", "tmpfs", "-o", size, "none", str(folder)], check=True)
@@ -112,6 +112,7 @@ def full_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[FullDi
         broker.kill()
         if is_mounted:
             subprocess.run(["umount", str(folder)], check=True)
+        shutil.rmtree(folder)
 
 
 def test_a_full_disk_refuses_producers_serves_consumers_and_heals_by_itself(full_disk: FullDisk) -> None:

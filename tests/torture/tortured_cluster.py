@@ -1,9 +1,10 @@
 """Three combined nodes under load, to which something happens again and again; in the end all is counted.
 
 Idempotent producers write with acks=all, a transactional one commits and aborts, groups of both kinds read,
-and where there are many faults so do a query of Spark and an application of Kafka Streams. In the end no
-acknowledged record is lost, none is there twice, and all stand in their order; each transaction is whole or
-not there; each group and the query have read every record, and the application has copied each of them once.
+and so do a query of Spark and an application of Kafka Streams. In the end no acknowledged record is lost,
+none is there twice, and all stand in their order; each transaction is whole or not there; each group and the
+query have read every record, and the application has copied each of them once. Then the nodes are killed, and
+all replicas of a partition are the same.
 """
 
 from __future__ import annotations
@@ -19,26 +20,26 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient
 
 from pykafka_broker.log.disk.checkpoints import decode_meta_properties
 from pykafka_broker.testing.apache.nodes import Node, Nodes
+from tests.torture import replicas
 from tests.torture.clients import PATIENCE_S, QUIET, TOPIC, Load, create_ledger, read_at_the_end
 from tests.torture.files import Plan
 from tests.torture.group_readers import GroupReaders
 from tests.torture.harness import PARTITIONS, TOPIC_CONFIG, tell
 from tests.torture.history import anomalies
 from tests.torture.network import Network
+from tests.torture.security import Security
 from tests.torture.spark_query import SparkQuery
 from tests.torture.streams_application import StreamsApplication
-from tests.torture.transfers import Transfers, create_transfers, read_transfers, transfer_anomalies
+from tests.torture.transfers import BALANCES, Transfers, create_transfers, read_transfers, transfer_anomalies
+from tests.torture.users import ANYBODY, Users
 
-#: `make torture ROUNDS=N` has N/10 faults; TORTURE_SEED gives others.
-ROUNDS = max(1, int(os.environ.get("TORTURE_ROUNDS", "0")) // 10)
+#: `make torture ROUNDS=N` has N/10 faults, each kind at least once; TORTURE_SEED gives another order.
+ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "0")) // 10
 SEED = int(os.environ.get("TORTURE_SEED", "1"))
 NODES = (1, 2, 3)
-#: From so many faults on, a query of Spark and an application of Kafka Streams read beside the others.
-WITH_APPLICATIONS = 10
 RECORDS_A_ROUND = 300
 PROPERTIES = {
     "offsets.topic.replication.factor": "3",
@@ -48,12 +49,14 @@ PROPERTIES = {
     "controller.quorum.auto.join.enable": "true",
     # Silence is found out early, so that a round is short.
     "replica.lag.time.max.ms": "3000",
+    "log.cleaner.backoff.ms": "1000",
+    **replicas.PROPERTIES,
 }
 
 #: Of tests that run a tortured cluster.
 MARKS = [
     pytest.mark.skipif("TORTURE_ROUNDS" not in os.environ, reason="make torture runs it"),
-    pytest.mark.timeout(600 + 120 * ROUNDS),
+    pytest.mark.timeout(600 + 120 * max(ROUNDS, 15)),
     # PySpark leaves the sockets and pipes of its JVM to the garbage collector.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
@@ -67,13 +70,15 @@ class TorturedNode(Node):
 
     #: What goes before its command, so that it runs elsewhere than here.
     inside: Sequence[str] = ()
+    #: The bug that is planted into its process (`mutants.py`).
+    mutant = ""
 
     @property
     def full(self) -> Path:
         return self.folder / "full"
 
     def command(self) -> list[str]:
-        plan = json.dumps(Plan(space_bytes=20_000, space_file=str(self.full)).to_dict())
+        plan = json.dumps(Plan(space_bytes=20_000, space_file=str(self.full), mutant=self.mutant).to_dict())
         start = ["start", "--config", str(self.properties_file)]
         return [*self.inside, sys.executable, "-m", "tests.torture.launcher", plan, *start]
 
@@ -92,9 +97,17 @@ class TorturedCluster:
 
     node_class: type[TorturedNode] = TorturedNode
 
-    def __init__(self, folder: Path, dice: random.Random, network: Network | None = None) -> None:
-        """With a network, each node is on a host of it."""
+    def __init__(
+        self,
+        folder: Path,
+        dice: random.Random,
+        network: Network | None = None,
+        security: Security | None = None,
+    ) -> None:
+        """With a network, each node is on a host of it; with security, it asks who comes."""
         self.folder = folder
+        self.security = security
+        self.users: Users = security.users if security else ANYBODY
         self.dice = dice
         self.nodes = Nodes(
             folder,
@@ -108,6 +121,9 @@ class TorturedCluster:
         if network:
             for node_id in NODES:
                 self.node(node_id).inside = network.inside(node_id)
+        if security:
+            for node in self.nodes:
+                security.secure(node)
         self.addresses = ",".join(node.address for node in self.nodes)
         #: What is told in the end beside the faults.
         self.notes: Counter[str] = Counter()
@@ -130,20 +146,17 @@ class TorturedCluster:
         return self.dice.choice([node_id for node_id in NODES if node_id != self.leader()])
 
     def _ledger(self):
-        admin = AdminClient({"bootstrap.servers": self.addresses, **QUIET})
+        admin = self.users.admin("clerk", {"bootstrap.servers": self.addresses, **QUIET})
         return admin.list_topics(TOPIC, timeout=PATIENCE_S).topics[TOPIC].partitions
 
     def heal(self) -> None:
         """Return when all nodes serve, all vote, and all replicas are in sync."""
         for node_id in NODES:
-            node = self.node(node_id)
-            node.full.unlink(missing_ok=True)
-            if node.has_died:
-                node.process = None
-            if not node.is_running:
-                node.start()
+            self.node(node_id).full.unlink(missing_ok=True)
 
         def is_whole() -> bool:
+            # One that could not write its metadata may take its time to end.
+            self._start_the_dead()
             found = self._ledger()
             return len(found) == PARTITIONS and all(len(p.isrs) == len(NODES) for p in found.values())
 
@@ -157,12 +170,36 @@ class TorturedCluster:
             )
         )
 
+    def _start_the_dead(self) -> None:
+        for node_id in NODES:
+            node = self.node(node_id)
+            if node.has_died:
+                node.process = None
+            if not node.is_running:
+                node.start()
+
+
+def share_of(faults: Mapping[str, Fault], number: int) -> Mapping[str, Fault]:
+    """The faults of one of two clusters, number 0 or 1: all, or half of them where there are few rounds."""
+    if len(faults) <= 2 * ROUNDS:
+        return faults
+    return dict(list(faults.items())[number::2])
+
 
 def torture(
-    cluster: TorturedCluster, faults: Mapping[str, Fault], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Have so many faults happen as asked for, each as often as the others, and count what is there then."""
+    cluster: TorturedCluster,
+    faults: Mapping[str, Fault],
+    capsys: pytest.CaptureFixture[str],
+    *,
+    first: str | None = None,
+) -> dict[str, object]:
+    """Have so many faults happen as asked for, each as often as the others and at least once, and count what
+    is there then.
+
+    One of them may come `first`. What is wrong in the end is returned.
+    """
     done: Counter[str] = Counter()
+    users = cluster.users
     begun = time.monotonic()
 
     def say(what: str) -> None:
@@ -170,22 +207,28 @@ def torture(
         print(f"{time.monotonic() - begun:.1f} s: {what}")
 
     with cluster.nodes:
-        create_ledger(cluster.addresses, PARTITIONS, 3, **TOPIC_CONFIG)
-        create_transfers(cluster.addresses, 3)
+        if cluster.security:
+            cluster.security.grant(cluster.nodes)
+        create_ledger(cluster.addresses, PARTITIONS, 3, users, **TOPIC_CONFIG)
+        create_transfers(cluster.addresses, 3, users)
         cluster.heal()
-        readers = GroupReaders(cluster.addresses)
+        readers = GroupReaders(cluster.addresses, users)
         with ExitStack() as stack:
             stack.enter_context(readers)
-            query = streams = None
-            if ROUNDS >= WITH_APPLICATIONS:
-                query = stack.enter_context(SparkQuery(cluster.addresses, cluster.folder))
-                streams = stack.enter_context(StreamsApplication(cluster.addresses, cluster.folder, 3))
+            query = stack.enter_context(SparkQuery(cluster.addresses, cluster.folder, users))
+            # Both protocols of its groups are tortured.
+            protocol = "classic" if cluster.security else "streams"
+            application = StreamsApplication(cluster.addresses, cluster.folder, 3, users, protocol)
+            streams = stack.enter_context(application)
             with (
-                Load(cluster.addresses, PARTITIONS, in_flight=1) as load,
-                Transfers(cluster.addresses, SEED) as transfers,
+                Load(cluster.addresses, PARTITIONS, in_flight=1, users=users) as load,
+                Transfers(cluster.addresses, SEED, users) as transfers,
             ):
-                left: list[str] = []
-                for _ in range(ROUNDS):
+                left = cluster.dice.sample(list(faults), len(faults))
+                if first:
+                    left.remove(first)
+                    left.append(first)
+                for _ in range(max(ROUNDS, len(faults))):
                     left = left or cluster.dice.sample(list(faults), len(faults))
                     name = left.pop()
                     say(name)
@@ -194,13 +237,13 @@ def torture(
                     cluster.heal()
                     done[name] += 1
                 load.wait_for(RECORDS_A_ROUND)
-            acknowledged = [place for place, _ in load.history.acknowledged]
+            read_at_the_end(cluster.addresses, load.history, users=users)
+            acknowledged = load.history.acknowledged_places
             missed = readers.missed(acknowledged, 60)
-            missed_by_spark = query.wrong(acknowledged, 60) if query else {}
-            copied = [value for _, value in load.history.acknowledged]
-            miscopied = streams.wrong(copied, 120) if streams else {}
-        read_at_the_end(cluster.addresses, load.history)
-        found = read_transfers(cluster.addresses)
+            missed_by_spark = query.wrong(acknowledged, 60)
+            miscopied = streams.wrong(load.history.acknowledged_values, 120)
+        found = read_transfers(cluster.addresses, users=users)
+        differing = replicas.replica_differences(cluster.nodes, compacted=[BALANCES])
     outcomes = Counter(transfers.outcomes.values())
     tell(
         capsys,
@@ -213,6 +256,7 @@ def torture(
         "not read by groups": missed,
         "not read by Spark as it should": missed_by_spark,
         "not copied by Streams as it should": miscopied,
+        "replicas": differing,
         "committed transactions": {} if outcomes["committed"] else "none",
     }
     return {name: details for name, details in wrong.items() if details}

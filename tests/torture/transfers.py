@@ -3,6 +3,8 @@
 Each transaction writes its number once into each partition of a topic. One whose commit was acknowledged is
 there, once in each partition; one that was aborted is not; of one whose outcome its producer has not learned
 all is there or nothing.
+
+The number is also the new balance of one of a few owners in a topic that is compacted.
 """
 
 from __future__ import annotations
@@ -15,19 +17,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import NewTopic
 
 from tests.torture.clients import PATIENCE_S, QUIET
+from tests.torture.users import ANYBODY, Users
 
 TRANSFERS = "transfers"
 ACCOUNTS = 2
+BALANCES = "balances"
+OWNERS = 10
+#: Cleaned while it is written.
+COMPACT = {
+    "cleanup.policy": "compact",
+    "internal.segment.bytes": "5000",
+    "min.cleanable.dirty.ratio": "0.01",
+}
 Outcome = Literal["committed", "aborted", "unknown"]
 
 
-def create_transfers(address: str, replicas: int) -> None:
-    admin = AdminClient({"bootstrap.servers": address, **QUIET})
-    admin.create_topics([NewTopic(TRANSFERS, ACCOUNTS, replicas)])[TRANSFERS].result(PATIENCE_S)
+def create_transfers(address: str, replicas: int, users: Users = ANYBODY) -> None:
+    admin = users.admin("clerk", {"bootstrap.servers": address, **QUIET})
+    asked = [NewTopic(TRANSFERS, ACCOUNTS, replicas), NewTopic(BALANCES, 1, replicas, config=COMPACT)]
+    for created in admin.create_topics(asked).values():
+        created.result(PATIENCE_S)
 
 
 @dataclass
@@ -36,6 +49,7 @@ class Transfers:
 
     address: str
     seed: int = 1
+    users: Users = ANYBODY
     outcomes: dict[int, Outcome] = field(default_factory=dict)
     #: After which a producer cannot go on, by name.
     fatal: Counter[str] = field(default_factory=Counter)
@@ -77,14 +91,15 @@ class Transfers:
             self._errors.append(error)
 
     def _new_producer(self) -> Producer:
-        producer = Producer(
+        producer = self.users.producer(
+            "teller",
             {
                 "bootstrap.servers": self.address,
                 "transactional.id": "teller",
                 "transaction.timeout.ms": 20_000,
                 "linger.ms": 1,
                 **QUIET,
-            }
+            },
         )
         producer.init_transactions(PATIENCE_S)
         return producer
@@ -94,6 +109,7 @@ class Transfers:
         producer.begin_transaction()
         for account in range(ACCOUNTS):
             producer.produce(TRANSFERS, b"%d" % number, partition=account)
+        producer.produce(BALANCES, b"%d" % number, b"owner-%d" % (number % OWNERS), partition=0)
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -110,9 +126,10 @@ class Transfers:
                     raise
 
 
-def read_transfers(address: str, silence_s: float = 60) -> dict[int, list[int]]:
+def read_transfers(address: str, silence_s: float = 60, users: Users = ANYBODY) -> dict[int, list[int]]:
     """The numbers in each partition, without those of aborted transactions."""
-    consumer = Consumer(
+    consumer = users.consumer(
+        "auditor",
         {
             "bootstrap.servers": address,
             "group.id": "auditors",
@@ -121,7 +138,7 @@ def read_transfers(address: str, silence_s: float = 60) -> dict[int, list[int]]:
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
             **QUIET,
-        }
+        },
     )
     consumer.assign([TopicPartition(TRANSFERS, account, 0) for account in range(ACCOUNTS)])
     found: dict[int, list[int]] = {account: [] for account in range(ACCOUNTS)}

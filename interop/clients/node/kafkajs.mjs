@@ -5,7 +5,7 @@ import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import kafkajs from 'kafkajs'
 import snappy from 'kafkajs-snappy'
 import lz4 from 'lz4-napi'
-import { Inbox, Refused, bootstrap, bytes, countedFrom, serve, text } from './protocol.mjs'
+import { Inbox, Refused, bootstrap, bytes, countedFrom, login, serve, text, tls } from './protocol.mjs'
 
 const { CompressionCodecs, CompressionTypes, ConfigResourceTypes, Kafka, logLevel } = kafkajs
 
@@ -28,8 +28,17 @@ const CODECS = {
 }
 const ACKS = { all: -1, 1: 1, 0: 0 }
 
+const sasl = login?.mechanism && {
+  mechanism: login.mechanism.toLowerCase(),
+  username: login.user,
+  password: login.password,
+  oauthBearerProvider: async () => ({ value: login.bearer_token })
+}
+
 const kafka = new Kafka({
   clientId: 'kafkajs',
+  ...(login && { ssl: tls }),
+  ...(sasl && { sasl }),
   brokers: bootstrap.split(','),
   logLevel: logLevel.NOTHING,
   retry: { initialRetryTime: 100, retries: 8 }

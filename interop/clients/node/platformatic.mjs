@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto'
 import { Admin, Consumer, Producer } from '@platformatic/kafka'
-import { Inbox, Refused, bootstrap, bytes, countedFrom, serve, text } from './protocol.mjs'
+import { Inbox, Refused, bootstrap, bytes, countedFrom, login, serve, text, tls } from './protocol.mjs'
 
 const ACKS = { all: -1, 1: 1, 0: 0 }
 const TOPIC = 2
@@ -13,8 +13,17 @@ const LATEST = -1n
 const READ_UNCOMMITTED = 0
 const READ_COMMITTED = 1
 
+const sasl = login?.mechanism && {
+  mechanism: login.mechanism, username: login.user, password: login.password, token: login.bearer_token
+}
 const connection = {
-  clientId: 'platformatic', bootstrapBrokers: bootstrap.split(','), retries: 20, retryDelay: 200, metadataMaxAge: 100
+  clientId: 'platformatic',
+  bootstrapBrokers: bootstrap.split(','),
+  retries: 20,
+  retryDelay: 200,
+  metadataMaxAge: 100,
+  ...(login && { tls }),
+  ...(sasl && { sasl })
 }
 // It retries much that is an answer, such as "unknown topic".
 const admin = new Admin({ ...connection, retries: 3 })

@@ -5,6 +5,15 @@ import { createInterface } from 'node:readline'
 
 export const bootstrap = process.argv[2]
 
+/** How a secured listener is reached (`Login.for_driver`); undefined where it is not secured. */
+export const login = process.argv[3] && JSON.parse(process.argv[3])
+
+/** The settings of TLS in the words of Node.js. */
+export const tls = login && {
+  ca: [readFileSync(login.ca)],
+  ...(login.certificate && { cert: readFileSync(login.certificate), key: readFileSync(login.certificate) })
+}
+
 /** The broker answered with an error code. */
 export class Refused extends Error {
   constructor (code, text = '') {

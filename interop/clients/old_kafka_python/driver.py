@@ -20,15 +20,45 @@ from kafka.admin import ConfigResource, ConfigResourceType, NewPartitions, NewTo
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.errors import BrokerResponseError, KafkaError, OffsetOutOfRangeError
+from kafka.oauth.abstract import AbstractTokenProvider
 from kafka.structs import OffsetAndMetadata
 
 BOOTSTRAP = sys.argv[1]
+LOGIN: dict[str, Any] = json.loads(sys.argv[2]) if len(sys.argv) > 2 else {}
 ACKS = {"all": "all", "1": 1, "0": 0}
 ASSIGNORS = {
     "range": RangePartitionAssignor,
     "roundrobin": RoundRobinPartitionAssignor,
 }
 DEFAULT_CONFIG = 5
+
+
+class BearerToken(AbstractTokenProvider):  # type: ignore[misc]
+    def token(self) -> str:
+        return str(LOGIN["bearer_token"])
+
+
+def connection() -> dict[str, Any]:
+    """What every client of this one has."""
+    settings: dict[str, Any] = {"bootstrap_servers": BOOTSTRAP}
+    if not LOGIN:
+        return settings
+    mechanism = LOGIN["mechanism"]
+    settings |= {"security_protocol": "SASL_SSL" if mechanism else "SSL", "ssl_cafile": LOGIN["ca"]}
+    if LOGIN["certificate"]:
+        settings |= {"ssl_certfile": LOGIN["certificate"], "ssl_keyfile": LOGIN["certificate"]}
+    if mechanism == "OAUTHBEARER":
+        settings |= {"sasl_mechanism": mechanism, "sasl_oauth_token_provider": BearerToken()}
+    elif mechanism:
+        settings |= {
+            "sasl_mechanism": mechanism,
+            "sasl_plain_username": LOGIN["user"],
+            "sasl_plain_password": LOGIN["password"],
+        }
+    return settings
+
+
+CONNECTION = connection()
 
 
 def data(text: str | None) -> bytes | None:
@@ -52,7 +82,7 @@ def to_json(message: Any) -> dict[str, Any]:
 
 def produce(topic: str, records: list[dict[str, Any]], codec: str, acks: str, **_: object) -> list[int]:
     producer = KafkaProducer(
-        bootstrap_servers=BOOTSTRAP,
+        **CONNECTION,
         acks=ACKS[acks],
         compression_type=None if codec == "none" else codec,
         linger_ms=5,
@@ -79,7 +109,7 @@ def produce(topic: str, records: list[dict[str, Any]], codec: str, acks: str, **
 @contextmanager
 def assigned(topic: str, partitions: list[int], **settings: Any) -> Iterator[KafkaConsumer]:
     consumer = KafkaConsumer(
-        bootstrap_servers=BOOTSTRAP, enable_auto_commit=False, **{"auto_offset_reset": "none", **settings}
+        **CONNECTION, enable_auto_commit=False, **{"auto_offset_reset": "none", **settings}
     )
     try:
         consumer.assign([TopicPartition(topic, partition) for partition in partitions])
@@ -152,7 +182,7 @@ def open_member(
 ) -> None:
     members[member] = KafkaConsumer(
         topic,
-        bootstrap_servers=BOOTSTRAP,
+        **CONNECTION,
         group_id=group,
         session_timeout_ms=session_timeout_ms,
         heartbeat_interval_ms=500,
@@ -186,7 +216,7 @@ def refuse(code: int, words: str) -> None:
         raise Refused(code, words)
 
 
-admin = KafkaAdminClient(bootstrap_servers=BOOTSTRAP)
+admin = KafkaAdminClient(**CONNECTION)
 
 
 def cluster() -> dict[str, Any]:

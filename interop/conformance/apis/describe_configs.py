@@ -156,12 +156,12 @@ def what_is_set_for_all_brokers(talk: Talk) -> None:
     keys = ("log.cleaner.threads",)
     talk.ask(
         describe(resource(BROKER, "1", *keys), synonyms=True),
-        until=lambda answer: answer.results[0].configs[0].value == "2",
+        until=lambda answer: [each.value for each in answer.results[0].configs] == ["2"],
     )
     alter(talk, BROKER, "", {"log.cleaner.threads": None})
     talk.ask(
         describe(resource(BROKER, "1", *keys), synonyms=True),
-        until=lambda answer: answer.results[0].configs[0].value == "1",
+        until=lambda answer: [each.value for each in answer.results[0].configs] == ["1"],
     )
 
 

@@ -8,16 +8,12 @@ from typing import Any
 from interop.conformance.batches import batch
 from interop.conformance.conversation import conversation
 from interop.conformance.talk import ANY, E, Talk, Topic
+from interop.conformance.topics import without_start
 from interop.conformance.transactions import (
     EXPIRING,
     LAST_END_VERSION_OF_OLD_CLIENTS,
     LAST_PRODUCE_VERSION_OF_OLD_CLIENTS,
     Producer,
-)
-from pykafka_broker.protocol.messages.delete_records import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
 )
 from pykafka_broker.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from pykafka_broker.protocol.messages.init_producer_id import InitProducerIdRequest
@@ -95,9 +91,7 @@ def a_producer_whose_sequence_began_again(talk: Talk) -> None:
 def a_producer_whose_records_were_deleted(talk: Talk) -> None:
     topic, producer_id = talk.topic(), new_producer(talk)
     write(talk, topic, producer_id, 0)
-    asked = DeleteRecordsPartition(partition_index=0, offset=1)
-    topics = [DeleteRecordsTopic(name=topic.name, partitions=[asked])]
-    talk.do(DeleteRecordsRequest(topics=topics, timeout_ms=10_000))
+    without_start(talk, topic, 1)
     talk.ask(asking(of(topic, 0)))
 
 

@@ -80,7 +80,7 @@ def a_request_without_topics(talk: Talk) -> None:
 def all_partitions_when_none_needs_an_election(talk: Talk) -> None:
     talk.topic(partitions=2)
     asked = ElectLeadersRequest(topic_partitions=None)
-    talk.ask(asked, in_any_order={"replica_election_results": "topic"})
+    talk.ask(asked, in_any_order={"replica_election_results": "topic", "partition_result": "partition_id"})
 
 
 @conversation("1+")

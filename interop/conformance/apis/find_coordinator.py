@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from interop.conformance.conversation import LATEST, conversation
 from interop.conformance.groups import a_group
-from interop.conformance.talk import E, Talk
+from interop.conformance.shares import ShareGroup
+from interop.conformance.talk import ANY, E, Talk
 from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorRequest
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
+#: Which topic it is makes no difference here.
+TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
 def finding(talk: Talk, *keys: str, key_type: int = GROUP) -> FindCoordinatorRequest:
@@ -69,3 +72,20 @@ def a_share_coordinator_is_unknown_before_version_6(talk: Talk) -> None:
 @conversation(LATEST)
 def a_malformed_share_key_is_refused(talk: Talk) -> None:
     talk.ask(finding(talk, "no-colons", key_type=SHARE), E.INVALID_REQUEST)
+
+
+@conversation("6+")
+def share_partitions_have_coordinators_whatever_their_topic(talk: Talk) -> None:
+    ShareGroup(talk)
+    keys = [f"{talk.name('group')}:{TOPIC_ID}:{partition}" for partition in ("0", "7", "+7", "-1", "007")]
+    keys += [f"with:colons:{TOPIC_ID}:0", f"{keys[0]}::"]
+    talk.ask(finding(talk, *keys, key_type=SHARE))
+
+
+@conversation("6+")
+def words_that_name_no_share_partition(talk: Talk) -> None:
+    ShareGroup(talk)
+    right = f"{talk.name('group')}:{TOPIC_ID}:0"
+    for wrong in ("", "a:b", f":{TOPIC_ID}:0", f" :{TOPIC_ID}:0", "g:short:0", f"{right}x"):
+        talk.ask(finding(talk, wrong, right, key_type=SHARE), E.INVALID_REQUEST)
+    talk.ask(finding(talk, f"g:{TOPIC_ID}:2147483648", f"g:{TOPIC_ID[:-1]}:0", key_type=SHARE), ANY)

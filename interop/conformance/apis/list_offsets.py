@@ -5,12 +5,8 @@ from __future__ import annotations
 from interop.conformance.batches import MADE_MS, batch, changed
 from interop.conformance.conversation import ENDS, LATEST, conversation
 from interop.conformance.talk import E, Talk, Topic
+from interop.conformance.topics import without_start
 from interop.conformance.transactions import Producer
-from pykafka_broker.protocol.messages.delete_records import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
 from pykafka_broker.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -52,13 +48,6 @@ def written(talk: Talk, label: str = "topic", *, partitions: int = 1) -> Topic:
     for number in range(3):
         talk.produce(topic, b"a", b"b", timestamp_ms=MADE_MS + number * 10_000)
     return topic
-
-
-def without_start(talk: Talk, topic: Topic, before: int) -> None:
-    """Delete the records before an offset."""
-    asked = DeleteRecordsPartition(partition_index=0, offset=before)
-    topics = [DeleteRecordsTopic(name=topic.name, partitions=[asked])]
-    talk.do(DeleteRecordsRequest(topics=topics, timeout_ms=10_000))
 
 
 # ---- positions ----

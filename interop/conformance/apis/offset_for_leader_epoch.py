@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from interop.conformance.conversation import conversation
 from interop.conformance.talk import E, Talk, Topic
-from pykafka_broker.protocol.messages.delete_records import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
+from interop.conformance.topics import without_start
 from pykafka_broker.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
@@ -33,12 +29,6 @@ def written(talk: Talk) -> Topic:
     topic = talk.topic()
     talk.produce(topic, b"a", b"b", b"c")
     return topic
-
-
-def without_start(talk: Talk, topic: Topic, before: int) -> None:
-    asked = DeleteRecordsPartition(partition_index=0, offset=before)
-    topics = [DeleteRecordsTopic(name=topic.name, partitions=[asked])]
-    talk.do(DeleteRecordsRequest(topics=topics, timeout_ms=10_000))
 
 
 @conversation

@@ -12,36 +12,44 @@ from pykafka_broker.apis.alter_client_quotas import alter_client_quotas
 from pykafka_broker.apis.alter_configs import alter_configs
 from pykafka_broker.apis.alter_partition_reassignments import alter_partition_reassignments
 from pykafka_broker.apis.alter_replica_log_dirs import alter_replica_log_dirs
+from pykafka_broker.apis.alter_share_group_offsets import alter_share_group_offsets
 from pykafka_broker.apis.alter_user_scram_credentials import alter_user_scram_credentials
 from pykafka_broker.apis.api import Api
 from pykafka_broker.apis.api_versions import api_versions
 from pykafka_broker.apis.consumer_group_describe import consumer_group_describe
 from pykafka_broker.apis.consumer_group_heartbeat import consumer_group_heartbeat
 from pykafka_broker.apis.create_acls import create_acls
+from pykafka_broker.apis.create_delegation_token import create_delegation_token
 from pykafka_broker.apis.create_partitions import create_partitions
 from pykafka_broker.apis.create_topics import create_topics
 from pykafka_broker.apis.delete_acls import delete_acls
 from pykafka_broker.apis.delete_groups import delete_groups
 from pykafka_broker.apis.delete_records import delete_records
+from pykafka_broker.apis.delete_share_group_offsets import delete_share_group_offsets
+from pykafka_broker.apis.delete_share_group_state import delete_share_group_state
 from pykafka_broker.apis.delete_topics import delete_topics
 from pykafka_broker.apis.describe_acls import describe_acls
 from pykafka_broker.apis.describe_client_quotas import describe_client_quotas
 from pykafka_broker.apis.describe_cluster import describe_cluster
 from pykafka_broker.apis.describe_configs import describe_configs
+from pykafka_broker.apis.describe_delegation_token import describe_delegation_token
 from pykafka_broker.apis.describe_groups import describe_groups
 from pykafka_broker.apis.describe_log_dirs import describe_log_dirs
 from pykafka_broker.apis.describe_producers import describe_producers
 from pykafka_broker.apis.describe_quorum import describe_quorum
+from pykafka_broker.apis.describe_share_group_offsets import describe_share_group_offsets
 from pykafka_broker.apis.describe_topic_partitions import describe_topic_partitions
 from pykafka_broker.apis.describe_transactions import describe_transactions
 from pykafka_broker.apis.describe_user_scram_credentials import describe_user_scram_credentials
 from pykafka_broker.apis.elect_leaders import elect_leaders
 from pykafka_broker.apis.end_txn import end_txn
+from pykafka_broker.apis.expire_delegation_token import expire_delegation_token
 from pykafka_broker.apis.fetch import fetch
 from pykafka_broker.apis.find_coordinator import find_coordinator
 from pykafka_broker.apis.heartbeat import heartbeat
 from pykafka_broker.apis.incremental_alter_configs import incremental_alter_configs
 from pykafka_broker.apis.init_producer_id import init_producer_id
+from pykafka_broker.apis.initialize_share_group_state import initialize_share_group_state
 from pykafka_broker.apis.join_group import join_group
 from pykafka_broker.apis.leave_group import leave_group
 from pykafka_broker.apis.list_config_resources import list_config_resources
@@ -56,13 +64,23 @@ from pykafka_broker.apis.offset_fetch import offset_fetch
 from pykafka_broker.apis.offset_for_leader_epoch import offset_for_leader_epoch
 from pykafka_broker.apis.ports.node import NodePorts
 from pykafka_broker.apis.produce import produce
+from pykafka_broker.apis.read_share_group_state import read_share_group_state
+from pykafka_broker.apis.read_share_group_state_summary import read_share_group_state_summary
 from pykafka_broker.apis.remove_raft_voter import remove_raft_voter
+from pykafka_broker.apis.renew_delegation_token import renew_delegation_token
 from pykafka_broker.apis.sasl_authenticate import sasl_authenticate
 from pykafka_broker.apis.sasl_handshake import sasl_handshake
+from pykafka_broker.apis.share_acknowledge import share_acknowledge
+from pykafka_broker.apis.share_fetch import share_fetch
+from pykafka_broker.apis.share_group_describe import share_group_describe
+from pykafka_broker.apis.share_group_heartbeat import share_group_heartbeat
+from pykafka_broker.apis.streams_group_describe import streams_group_describe
+from pykafka_broker.apis.streams_group_heartbeat import streams_group_heartbeat
 from pykafka_broker.apis.sync_group import sync_group
 from pykafka_broker.apis.txn_offset_commit import txn_offset_commit
 from pykafka_broker.apis.unregister_broker import unregister_broker
 from pykafka_broker.apis.update_features import update_features
+from pykafka_broker.apis.write_share_group_state import write_share_group_state
 from pykafka_broker.apis.write_txn_markers import write_txn_markers
 
 APIS: tuple[Api[NodePorts], ...] = (
@@ -100,6 +118,10 @@ APIS: tuple[Api[NodePorts], ...] = (
     describe_log_dirs,
     sasl_authenticate,
     create_partitions,
+    create_delegation_token,
+    renew_delegation_token,
+    expire_delegation_token,
+    describe_delegation_token,
     delete_groups,
     elect_leaders,
     incremental_alter_configs,
@@ -121,6 +143,20 @@ APIS: tuple[Api[NodePorts], ...] = (
     consumer_group_describe,
     list_config_resources,
     describe_topic_partitions,
+    share_group_heartbeat,
+    share_group_describe,
+    share_fetch,
+    share_acknowledge,
     add_raft_voter,
     remove_raft_voter,
+    initialize_share_group_state,
+    read_share_group_state,
+    write_share_group_state,
+    delete_share_group_state,
+    read_share_group_state_summary,
+    streams_group_heartbeat,
+    streams_group_describe,
+    describe_share_group_offsets,
+    alter_share_group_offsets,
+    delete_share_group_offsets,
 )

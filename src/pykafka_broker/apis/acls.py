@@ -31,8 +31,7 @@ class WireFilter(Protocol):
 
 
 def filter_of(wire: WireFilter) -> AclFilter:
-    """The filter. Raises ProtocolError if one of its numbers is 0."""
-    refuse_unknown(wire.resource_type_filter, wire.pattern_type_filter, wire.operation, wire.permission_type)
+    """The filter that a request describes."""
     return AclFilter(
         wire.resource_type_filter,
         wire.resource_name_filter,
@@ -42,6 +41,11 @@ def filter_of(wire: WireFilter) -> AclFilter:
         wire.operation,
         wire.permission_type,
     )
+
+
+def refuse_unknown_filter(wire: WireFilter) -> None:
+    """Raise ProtocolError if one of its numbers is 0."""
+    refuse_unknown(wire.resource_type_filter, wire.pattern_type_filter, wire.operation, wire.permission_type)
 
 
 def refuse_unknown(*numbers: int) -> None:

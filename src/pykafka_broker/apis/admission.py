@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Coroutine, Generator
 from types import coroutine
 from typing import Any, cast
 
-from pykafka_broker.apis.api import Api, Handler, Later
+from pykafka_broker.apis.api import Api, Check, Handler, Later
 from pykafka_broker.apis.context import Context
 from pykafka_broker.apis.fetch_replica import replica_id_of
 from pykafka_broker.apis.forwarding import forwarded
@@ -42,6 +42,8 @@ def admitted(
     Without `mutes` a client over its quota is told so, and its connection goes on: it is that of the broker
     which has passed the request on, and which mutes its client.
 
+    A request that may not be is refused first of all, as if it could not be read.
+
     A refused request raises KafkaError in its handler's place, so that `error_response` answers it; an API
     without one has its connection closed.
 
@@ -62,7 +64,15 @@ def admitted(
         handle = forwarded(api, handle)
     if quotas is not UNLIMITED and api.quota is not Quota.EXEMPT:
         handle = _within_quota(handle, api.quota, quotas, mutes=mutes)
-    return handle
+    return handle if api.check is None else _checked(handle, api.check)
+
+
+def _checked(handle: Handler[Any], check: Check) -> Handler[Any]:
+    def handle_if_readable(request: Any, ctx: Context[Any]) -> Any:
+        check(request)
+        return handle(request, ctx)
+
+    return handle_if_readable
 
 
 def _authorized(handle: Handler[Any], needs: list[Need], authorizer: Authorizer) -> Handler[Any]:

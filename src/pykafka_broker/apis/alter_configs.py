@@ -76,7 +76,8 @@ def _denied(
     is altered anyway.
     """
     given = Counter((each.resource_type, each.resource_name) for each in request.resources)
-    once = [key for key, times in given.items() if times == 1]
+    # The loggers of a broker are no resource that this API knows.
+    once = [key for key, times in given.items() if times == 1 and key[0] != ResourceType.BROKER_LOGGER]
     refusals = {key: refusal_of_configs(ctx, AclOperation.ALTER_CONFIGS, *key) for key in once}
     return {key: AlterConfigsResult(*key, error, error.message) for key, error in refusals.items() if error}
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsRequest,
@@ -23,10 +24,28 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
 
+def failed(request: AlterReplicaLogDirsRequest, error: KafkaError) -> AlterReplicaLogDirsResponse:
+    """The answer where none could be made."""
+    return AlterReplicaLogDirsResponse(
+        results=[
+            AlterReplicaLogDirTopicResult(
+                topic_name=topic.name,
+                partitions=[
+                    AlterReplicaLogDirPartitionResult(partition_index=index, error_code=int(error.code))
+                    for index in topic.partitions
+                ],
+            )
+            for log_dir in request.dirs
+            for topic in log_dir.topics
+        ]
+    )
+
+
 @handles(
     AlterReplicaLogDirsRequest,
     versions="1-2",
     needs=[on_cluster(AclOperation.ALTER)],
+    error_response=failed,
 )
 async def alter_replica_log_dirs(
     request: AlterReplicaLogDirsRequest, ctx: RequestContext

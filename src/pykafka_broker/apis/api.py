@@ -72,6 +72,8 @@ PortsOfHandler = TypeVar("PortsOfHandler", contravariant=True)
 
 #: A handler, with the ports that it asks of its node.
 Handler = Callable[[Any, Context[Ports]], Any]
+#: Raises ProtocolError for a request that no client may send.
+Check = Callable[[Any], None]
 #: Makes the answer that says why a request could not be served at all.
 ErrorResponse = Callable[[Any, "KafkaError"], Any]
 
@@ -81,12 +83,13 @@ class Api(Generic[PortsOfHandler]):
 
     `advertised_min_version` differs only for Produce, whose versions 0-2 are listed but refused because a
     librdkafka release needs to see them (KAFKA-18659). `needs` is the authorization that a request needs,
-    `quota` the quota it counts to. `forwarded` requests of clients are answered by the active controller,
-    wherever it is.
+    `quota` the quota it counts to. `check` is asked before them. `forwarded` requests of clients are answered
+    by the active controller, wherever it is.
     """
 
     __slots__ = (
         "advertised_min_version",
+        "check",
         "error_response",
         "forwarded",
         "handle",
@@ -125,6 +128,7 @@ class Api(Generic[PortsOfHandler]):
         self.quota = quota
         self.error_response = error_response
         self.forwarded = forwarded
+        self.check: Check | None = None
 
     def __repr__(self) -> str:
         return f"Api({self.name}, versions={self.min_version}-{self.max_version})"
@@ -159,5 +163,17 @@ def handles(
             error_response=error_response,
             forwarded=forwarded,
         )
+
+    return wrap
+
+
+def checked(check: Check) -> Callable[[Api[Ports]], Api[Ports]]:
+    """Let `check` raise ProtocolError for what Apache Kafka refuses while it reads a request of this API,
+    before it looks at who sent it.
+    """
+
+    def wrap(api: Api[Ports]) -> Api[Ports]:
+        api.check = check
+        return api
 
     return wrap

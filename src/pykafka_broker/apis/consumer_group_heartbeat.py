@@ -11,6 +11,7 @@ import base64
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.authorization import denied_topics
 from pykafka_broker.apis.consumer_groups import serves_consumer_groups
 from pykafka_broker.apis.needs import on_group, on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
@@ -36,7 +37,7 @@ def failed(_request: ConsumerGroupHeartbeatRequest, error: KafkaError) -> Consum
 @handles(
     ConsumerGroupHeartbeatRequest,
     versions="0-1",
-    needs=[on_group(AclOperation.READ), on_topics(AclOperation.DESCRIBE)],
+    needs=[on_group(AclOperation.READ), on_topics(AclOperation.DESCRIBE).asked_by_handler()],
     error_response=failed,
 )
 async def consumer_group_heartbeat(
@@ -49,6 +50,9 @@ async def consumer_group_heartbeat(
         )
     groups = ctx.node.groups
     names, owned = request.subscribed_topic_names, request.topic_partitions
+    # Topics that an expression matches and the member may not see are left out when it is resolved.
+    if denied_topics(ctx, AclOperation.DESCRIBE, names or ()):
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     result = await groups.answer(
         request.group_id,
         lambda token: events.ConsumerGroupHeartbeat(
@@ -59,7 +63,8 @@ async def consumer_group_heartbeat(
             member_id=request.member_id,
             member_epoch=request.member_epoch,
             client_id=ctx.client_id or "",
-            client_host=ctx.connection.client_host,
+            client_host=ctx.client_host,
+            principal=ctx.principal,
             # Making one takes a seventh of a heartbeat's time, and only a member that joins may need it.
             uuid="" if request.member_id else _in_base64(groups.new_uuid()),
             instance_id=request.instance_id,

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 Ports = TypeVar("Ports", covariant=True)
 
+#: The principal of a peer that has not shown who it is.
+ANONYMOUS = "User:ANONYMOUS"
+
 
 class Context(Generic[Ports]):
     """One request's surroundings.
@@ -40,7 +43,7 @@ class Context(Generic[Ports]):
         version: int,
         correlation_id: int,
         client_id: str | None,
-        principal: str = "User:ANONYMOUS",
+        principal: str = ANONYMOUS,
     ) -> None:
         self.node = node
         self.connection = connection
@@ -49,6 +52,36 @@ class Context(Generic[Ports]):
         self.correlation_id = correlation_id
         self.client_id = client_id
         self.principal = principal
+
+    @property
+    def client_host(self) -> str:
+        """The client's address as Kafka shows it in group descriptions: "/127.0.0.1"."""
+        return self.connection.client_host
+
+
+class ForwardedContext(Context[Ports]):
+    """The context of a request that a broker has passed on: `client_host` is that of the broker's client."""
+
+    __slots__ = ("_client_host",)
+
+    def __init__(
+        self,
+        node: Ports,
+        connection: ClientConnection,
+        api_key: int,
+        version: int,
+        correlation_id: int,
+        client_id: str | None,
+        principal: str,
+        client_host: str,
+    ) -> None:
+        super().__init__(node, connection, api_key, version, correlation_id, client_id, principal)
+        self._client_host = client_host
+
+    @property
+    def client_host(self) -> str:
+        """The address from which the client spoke to the broker."""
+        return self._client_host
 
 
 RequestContext = Context[NodePorts]

@@ -20,6 +20,7 @@ from pykafka_broker.apis.broker_heartbeat import broker_heartbeat
 from pykafka_broker.apis.broker_registration import broker_registration
 from pykafka_broker.apis.controller_registration import controller_registration
 from pykafka_broker.apis.create_acls import create_acls
+from pykafka_broker.apis.create_delegation_token import create_delegation_token_on_controller
 from pykafka_broker.apis.create_partitions import create_partitions
 from pykafka_broker.apis.create_topics import create_topics
 from pykafka_broker.apis.delete_acls import delete_acls
@@ -31,12 +32,14 @@ from pykafka_broker.apis.describe_quorum import describe_quorum
 from pykafka_broker.apis.elect_leaders import elect_leaders
 from pykafka_broker.apis.end_quorum_epoch import end_quorum_epoch
 from pykafka_broker.apis.envelope import envelope
+from pykafka_broker.apis.expire_delegation_token import expire_delegation_token_on_controller
 from pykafka_broker.apis.fetch_from_controller import fetch_from_controller
 from pykafka_broker.apis.fetch_snapshot import fetch_snapshot
 from pykafka_broker.apis.incremental_alter_configs import incremental_alter_configs_on_controller
 from pykafka_broker.apis.list_partition_reassignments import list_partition_reassignments
 from pykafka_broker.apis.ports.controller import ControllerPorts
 from pykafka_broker.apis.remove_raft_voter import remove_raft_voter
+from pykafka_broker.apis.renew_delegation_token import renew_delegation_token_on_controller
 from pykafka_broker.apis.sasl_authenticate import sasl_authenticate
 from pykafka_broker.apis.sasl_handshake import sasl_handshake
 from pykafka_broker.apis.unregister_broker import unregister_broker
@@ -52,6 +55,9 @@ FORWARDED: tuple[Api[ControllerPorts], ...] = (
     delete_acls,
     alter_configs_on_controller,
     create_partitions,
+    create_delegation_token_on_controller,
+    renew_delegation_token_on_controller,
+    expire_delegation_token_on_controller,
     elect_leaders,
     incremental_alter_configs_on_controller,
     alter_partition_reassignments,
@@ -78,6 +84,9 @@ CONTROLLER_APIS: tuple[Api[ControllerPorts], ...] = (
     alter_configs_on_controller,
     sasl_authenticate,
     create_partitions,
+    create_delegation_token_on_controller,
+    renew_delegation_token_on_controller,
+    expire_delegation_token_on_controller,
     elect_leaders,
     incremental_alter_configs_on_controller,
     alter_partition_reassignments,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.acls import need_an_authorizer, refuse_unknown
-from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.api import checked, handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import CLUSTER_NAME, AclOperation, AclResourceType
 from pykafka_broker.authorization.index import Acl
@@ -31,6 +31,13 @@ def failed(request: CreateAclsRequest, error: KafkaError) -> CreateAclsResponse:
     return _answer([AclResult(error.code, error.explanation)] * len(request.creations))
 
 
+def refuse_unknown_numbers(request: CreateAclsRequest) -> None:
+    """Raise ProtocolError if a number of an ACL is 0."""
+    for each in request.creations:
+        refuse_unknown(each.resource_type, each.resource_pattern_type, each.operation, each.permission_type)
+
+
+@checked(refuse_unknown_numbers)
 @handles(
     CreateAclsRequest,
     versions="1-3",
@@ -40,8 +47,6 @@ def failed(request: CreateAclsRequest, error: KafkaError) -> CreateAclsResponse:
 )
 async def create_acls(request: CreateAclsRequest, ctx: AdministrationContext) -> CreateAclsResponse:
     """Each ACL is created or refused on its own; what only a filter may say refuses all of them."""
-    for each in request.creations:
-        refuse_unknown(each.resource_type, each.resource_pattern_type, each.operation, each.permission_type)
     need_an_authorizer(ctx, "No Authorizer is configured.")
     if any(map(_is_a_filter, request.creations)):
         # Apache Kafka fails here without a word of its own.

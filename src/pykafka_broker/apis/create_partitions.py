@@ -80,7 +80,8 @@ async def create_partitions(
     answered += tuple(CreatePartitionsResult(topic.name, over) for topic in counted.refused)
     answered += tuple(CreatePartitionsResult(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for name in kept)
     twice = walked((name for name, times in given.items() if times > 1), string_hash)
-    order = dict.fromkeys((*twice, *walked(given, string_hash)))
+    refused = (name for name in given if name in kept)
+    order = dict.fromkeys((*twice, *refused, *walked(given, string_hash)))
     place = {name: number for number, name in enumerate(order)}
     results = sorted(answered, key=lambda result: place[result.name])
     return CreatePartitionsResponse(

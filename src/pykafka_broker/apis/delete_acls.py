@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pykafka_broker.apis.acls import filter_of, need_an_authorizer
-from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.acls import filter_of, need_an_authorizer, refuse_unknown_filter
+from pykafka_broker.apis.api import checked, handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.authorization.index import Acl
@@ -31,6 +31,13 @@ def failed(request: DeleteAclsRequest, error: KafkaError) -> DeleteAclsResponse:
     return DeleteAclsResponse(filter_results=[_filter_result(result) for _ in request.filters])
 
 
+def refuse_unknown_numbers(request: DeleteAclsRequest) -> None:
+    """Raise ProtocolError if a number of a filter is 0."""
+    for each in request.filters:
+        refuse_unknown_filter(each)
+
+
+@checked(refuse_unknown_numbers)
 @handles(
     DeleteAclsRequest,
     versions="1-3",

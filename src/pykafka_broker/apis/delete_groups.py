@@ -14,7 +14,7 @@ from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.coordination.groups import refusals
 from pykafka_broker.coordination.shards import let_others_run
 from pykafka_broker.coordinator.group import events
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -25,10 +25,20 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
 
+def failed(request: DeleteGroupsRequest, error: KafkaError) -> DeleteGroupsResponse:
+    """The answer where none could be made."""
+    return DeleteGroupsResponse(
+        results=[
+            DeletableGroupResult(group_id=name, error_code=int(error.code)) for name in request.groups_names
+        ]
+    )
+
+
 @handles(
     DeleteGroupsRequest,
     versions="0-2",
     needs=[on_groups(AclOperation.DELETE).asked_by_handler()],
+    error_response=failed,
 )
 async def delete_groups(request: DeleteGroupsRequest, ctx: RequestContext) -> DeleteGroupsResponse:
     """Delete each group named, once; last stand those that the client may not delete."""

@@ -33,10 +33,31 @@ if TYPE_CHECKING:
 INVALID_LOW_WATERMARK = -1
 
 
+def failed(request: DeleteRecordsRequest, error: KafkaError) -> DeleteRecordsResponse:
+    """The answer where none could be made."""
+    return DeleteRecordsResponse(
+        topics=[
+            DeleteRecordsTopicResult(
+                name=topic.name,
+                partitions=[
+                    DeleteRecordsPartitionResult(
+                        partition_index=partition.partition_index,
+                        low_watermark=-1,
+                        error_code=int(error.code),
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
 @handles(
     DeleteRecordsRequest,
     versions="0-2",
     needs=[on_topics(AclOperation.DELETE).asked_by_handler()],
+    error_response=failed,
 )
 def delete_records(request: DeleteRecordsRequest, ctx: RequestContext) -> Any:
     """Delete the records below each partition's offset; of a partition named twice the last offset counts.

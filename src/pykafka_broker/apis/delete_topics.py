@@ -109,7 +109,9 @@ def _denied(wanted: list[Wanted], ctx: AdministrationContext) -> dict[Wanted, Wa
         if times == 1 and (known is not None or (name is not None and not any(topic_id))):
             named[topic] = known.name if known is not None else str(name)
     hidden = denied_topics(ctx, AclOperation.DESCRIBE, named.values())
-    kept = hidden | denied_topics(ctx, AclOperation.DELETE, named.values())
+    topics = ctx.node.metadata.image.topics
+    deletable = [name for name in named.values() if name not in hidden and name in topics]
+    kept = hidden | denied_topics(ctx, AclOperation.DELETE, deletable)
     return {
         (asked_name, topic_id): (None if asked_name is None and name in hidden else name, topic_id)
         for (asked_name, topic_id), name in named.items()

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pykafka_broker.apis.acls import filter_of, need_an_authorizer
-from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.acls import filter_of, need_an_authorizer, refuse_unknown_filter
+from pykafka_broker.apis.api import checked, handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.cluster.acls import matching_acls
@@ -29,6 +29,7 @@ def failed(_request: DescribeAclsRequest, error: KafkaError) -> DescribeAclsResp
     return DescribeAclsResponse(error_code=int(error.code), error_message=error.explanation, resources=[])
 
 
+@checked(refuse_unknown_filter)
 @handles(
     DescribeAclsRequest,
     versions="1-3",

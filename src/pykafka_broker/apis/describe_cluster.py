@@ -28,10 +28,21 @@ BROKERS, CONTROLLERS = 1, 2
 ENDPOINT_TYPES = {BROKERS: "BROKER", CONTROLLERS: "CONTROLLER"}
 
 
+def _refused(request: DescribeClusterRequest, error: KafkaError) -> DescribeClusterResponse:
+    return DescribeClusterResponse(
+        throttle_time_ms=0,
+        error_code=int(error.code),
+        error_message=error.message,
+        cluster_id="",
+        brokers=[],
+    )
+
+
 @handles(
     DescribeClusterRequest,
     versions="0-2",
     needs=[partly_on_cluster(AclOperation.DESCRIBE).asked_by_handler()],
+    error_response=_refused,
 )
 def describe_cluster(request: DescribeClusterRequest, ctx: RequestContext) -> DescribeClusterResponse:
     """The brokers a client of this listener can reach; fenced ones only when asked for."""
@@ -57,16 +68,6 @@ def describe_cluster(request: DescribeClusterRequest, ctx: RequestContext) -> De
         controller_id=ctx.node.metadata.random_alive_broker_id(),
         brokers=brokers,
         cluster_authorized_operations=cluster_operations(ctx) if asked else OPERATIONS_NOT_ASKED,
-    )
-
-
-def _refused(request: DescribeClusterRequest, error: KafkaError) -> DescribeClusterResponse:
-    return DescribeClusterResponse(
-        throttle_time_ms=0,
-        error_code=int(error.code),
-        error_message=error.message,
-        cluster_id="",
-        brokers=[],
     )
 
 

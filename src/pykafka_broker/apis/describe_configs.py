@@ -40,6 +40,11 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import AdministrationContext
 
 
+def failed(request: DescribeConfigsRequest, error: KafkaError) -> DescribeConfigsResponse:
+    """The answer where none could be made."""
+    return DescribeConfigsResponse(results=[_refused(resource, error.code) for resource in request.resources])
+
+
 @handles(
     DescribeConfigsRequest,
     versions="1-4",
@@ -48,6 +53,7 @@ if TYPE_CHECKING:
         on_topics(AclOperation.DESCRIBE_CONFIGS).asked_by_handler(),
         on_groups(AclOperation.DESCRIBE_CONFIGS).asked_by_handler(),
     ],
+    error_response=failed,
 )
 def describe_configs(request: DescribeConfigsRequest, ctx: AdministrationContext) -> DescribeConfigsResponse:
     """Describe each resource; one resource's failure does not touch the others. Last stand those whose
@@ -77,17 +83,21 @@ def describe_configs(request: DescribeConfigsRequest, ctx: AdministrationContext
             )
         )
     results += [
-        DescribeConfigsResult(
-            error_code=int(refusal),
-            error_message=refusal.message,
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
-            configs=[],
-        )
+        _refused(resource, refusal)
         for resource, refusal in zip(request.resources, refusals, strict=True)
         if refusal is not ErrorCode.NONE
     ]
     return DescribeConfigsResponse(results=results)
+
+
+def _refused(resource: DescribeConfigsResource, error: ErrorCode) -> DescribeConfigsResult:
+    return DescribeConfigsResult(
+        error_code=int(error),
+        error_message=error.message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=[],
+    )
 
 
 def _entries(resource: DescribeConfigsResource, ctx: AdministrationContext) -> Iterable[ConfigEntry]:

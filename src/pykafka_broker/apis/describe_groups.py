@@ -14,7 +14,7 @@ from pykafka_broker.apis.needs import on_groups
 from pykafka_broker.apis.ports.authorizer import OPERATIONS_NOT_ASKED, AclOperation, AclResourceType
 from pykafka_broker.coordination.groups import refusals
 from pykafka_broker.coordinator.group import events
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
@@ -26,15 +26,22 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
 
+def failed(request: DescribeGroupsRequest, error: KafkaError) -> DescribeGroupsResponse:
+    """The answer where none could be made."""
+    return DescribeGroupsResponse(groups=[_refused(group_id, error.code) for group_id in request.groups])
+
+
 @handles(
     DescribeGroupsRequest,
     versions="0-6",
     needs=[on_groups(AclOperation.DESCRIBE).asked_by_handler()],
+    error_response=failed,
 )
 async def describe_groups(request: DescribeGroupsRequest, ctx: RequestContext) -> DescribeGroupsResponse:
     """Describe each group named; in front of them stand those that the client may not describe."""
     hidden = denied_groups(ctx, AclOperation.DESCRIBE, request.groups)
-    answers = [_refused(group_id) for group_id in request.groups if group_id in hidden]
+    denied = ErrorCode.GROUP_AUTHORIZATION_FAILED
+    answers = [_refused(group_id, denied) for group_id in request.groups if group_id in hidden]
     for group_id in request.groups:
         if group_id in hidden:
             continue
@@ -67,9 +74,9 @@ async def describe_groups(request: DescribeGroupsRequest, ctx: RequestContext) -
     return DescribeGroupsResponse(groups=answers)
 
 
-def _refused(group_id: str) -> DescribedGroup:
+def _refused(group_id: str, error: ErrorCode) -> DescribedGroup:
     return DescribedGroup(
-        error_code=int(ErrorCode.GROUP_AUTHORIZATION_FAILED),
+        error_code=int(error),
         group_id=group_id,
         group_state="",
         protocol_type="",

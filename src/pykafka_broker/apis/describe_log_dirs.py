@@ -18,7 +18,7 @@ from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.log.disk.checkpoints import PartitionKey
 from pykafka_broker.log.disk.directories import LogDir
 from pykafka_broker.log.partition.partition_log import PartitionLog
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -34,10 +34,16 @@ UNKNOWN_BYTES = -1
 UNKNOWN_LAG = -1
 
 
+def failed(_request: DescribeLogDirsRequest, error: KafkaError) -> DescribeLogDirsResponse:
+    """The answer where none could be made."""
+    return DescribeLogDirsResponse(error_code=int(error.code), results=[])
+
+
 @handles(
     DescribeLogDirsRequest,
     versions="1-5",
     needs=[on_cluster(AclOperation.DESCRIBE)],
+    error_response=failed,
 )
 async def describe_log_dirs(request: DescribeLogDirsRequest, ctx: RequestContext) -> DescribeLogDirsResponse:
     """All partitions, or those named; directories are always all listed."""

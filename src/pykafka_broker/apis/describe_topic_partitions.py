@@ -16,7 +16,7 @@ from pykafka_broker.apis.needs import on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.topology import NO_TOPIC_ID, LeaderViews, topic_operations
 from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS, why_invalid_name
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -30,10 +30,23 @@ if TYPE_CHECKING:
     from pykafka_broker.cluster.image import PartitionRegistration, TopicImage
 
 
+def failed(request: DescribeTopicPartitionsRequest, error: KafkaError) -> DescribeTopicPartitionsResponse:
+    """The answer where none could be made."""
+    return DescribeTopicPartitionsResponse(
+        topics=[
+            DescribeTopicPartitionsResponseTopic(
+                error_code=int(error.code), name=topic.name, topic_id=NO_TOPIC_ID, partitions=[]
+            )
+            for topic in request.topics
+        ]
+    )
+
+
 @handles(
     DescribeTopicPartitionsRequest,
     versions="0",
     needs=[on_topics(AclOperation.DESCRIBE).asked_by_handler()],
+    error_response=failed,
 )
 def describe_topic_partitions(
     request: DescribeTopicPartitionsRequest, ctx: RequestContext

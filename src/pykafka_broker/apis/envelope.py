@@ -4,20 +4,25 @@ v0 is the only version. The embedded request and its answer have headers of thei
 the API's own handler, for the principal that the broker names; an error of the envelope itself is told
 outside, and so is that the controller is not active. What the client's connection was is not known here:
 throttling is left to the broker. `forwarding.py` is the other side.
+
+A controller that has just started may be elected before it has read which of its ACLs are committed. To
+brokers it is not active until then, so they ask again. Apache Kafka's clients get UNKNOWN_SERVER_ERROR from
+such a controller.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from inspect import iscoroutine
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.admission import admitted
 from pykafka_broker.apis.api import Api, handles
-from pykafka_broker.apis.context import Context
+from pykafka_broker.apis.context import Context, ForwardedContext
 from pykafka_broker.apis.forwarding import PRINCIPAL_VERSION, is_refused
 from pykafka_broker.apis.needs import on_cluster
-from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.apis.ports.authorizer import AclOperation, AclsNotLoaded
 from pykafka_broker.apis.ports.controller import ControllerPorts
 from pykafka_broker.protocol.compile import decode, encode
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
@@ -29,6 +34,7 @@ from pykafka_broker.protocol.messages.headers import (
     request_header_version,
     response_header_version,
 )
+from pykafka_broker.system.host_text import java_address
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import ControllerContext
@@ -38,7 +44,8 @@ ADDRESS_BYTES = (4, 16)
 
 
 def _refused(request: EnvelopeRequest, error: KafkaError) -> EnvelopeResponse:
-    return EnvelopeResponse(error_code=int(error.code))
+    code = ErrorCode.NOT_CONTROLLER if isinstance(error, AclsNotLoaded) else error.code
+    return EnvelopeResponse(error_code=int(code))
 
 
 def envelope(forwarded: Iterable[Api[ControllerPorts]]) -> Api[ControllerPorts]:
@@ -59,7 +66,7 @@ def envelope(forwarded: Iterable[Api[ControllerPorts]]) -> Api[ControllerPorts]:
         if ctx.node.quorum.leader_id != ctx.node.metadata.node_id:
             raise KafkaError(ErrorCode.NOT_CONTROLLER)
         version = header.request_api_version
-        inner = Context(
+        inner = ForwardedContext(
             ctx.node,
             ctx.connection,
             header.request_api_key,
@@ -67,6 +74,7 @@ def envelope(forwarded: Iterable[Api[ControllerPorts]]) -> Api[ControllerPorts]:
             header.correlation_id,
             header.client_id,
             principal,
+            f"/{java_address(str(ip_address(request.client_host_address)))}",
         )
         answer = await _answer(api, embedded, inner)
         if is_refused(answer):
@@ -85,6 +93,8 @@ async def _answer(api: Api[ControllerPorts], request: object, ctx: Context[Contr
     except ProtocolError as error:
         # The client's fault: the broker that has passed it on keeps its connection.
         raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
+    except AclsNotLoaded:
+        raise
     except KafkaError as error:
         if api.error_response is None:
             raise

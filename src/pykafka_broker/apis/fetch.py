@@ -23,29 +23,36 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.fetch_answer import refused_whole, response
+from pykafka_broker.apis.authorization import may_on_cluster
+from pykafka_broker.apis.fetch_answer import refused_whole, response, unknown
 from pykafka_broker.apis.fetch_plan import plan_fetch
 from pykafka_broker.apis.fetch_replica import replica_id_of
 from pykafka_broker.apis.fetch_waiting import park, park_quietly, read_from_disks, until_ms_of
-from pykafka_broker.apis.needs import on_cluster, on_topics
+from pykafka_broker.apis.needs import on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.ports.quotas import Quota
-from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.protocol.messages.fetch import FetchRequest
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.fetch import FetchRequest, FetchResponse
 from pykafka_broker.replication.core.access import READ_COMMITTED, READ_UNCOMMITTED
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
 
+def failed(request: FetchRequest, error: KafkaError) -> FetchResponse:
+    """The answer where none could be made."""
+    return refused_whole(request, error.code)
+
+
 @handles(
     FetchRequest,
     versions="4-18",
     needs=[
-        on_cluster(AclOperation.CLUSTER_ACTION, lambda request: replica_id_of(request) >= 0),
+        partly_on_cluster(AclOperation.CLUSTER_ACTION).asked_by_handler(),
         on_topics(AclOperation.READ).asked_by_handler(),
     ],
     quota=Quota.FETCH,
+    error_response=failed,
 )
 def fetch(request: FetchRequest, ctx: RequestContext) -> Any:
     """Answer at once when possible, else as a coroutine that parks."""
@@ -56,10 +63,14 @@ def fetch(request: FetchRequest, ctx: RequestContext) -> Any:
         return None if topic is None else topic.name
 
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
-        return refused_whole(request, ErrorCode.UNKNOWN_SERVER_ERROR, ctx)
+        return refused_whole(request, ErrorCode.UNKNOWN_SERVER_ERROR)
     context = ctx.node.fetching.sessions.begin(request, ctx.version, ctx.node.clock.now_ms(), name_of)
     if context.error is not ErrorCode.NONE:
         return response(request, context, [], ctx)
+    if replica_id_of(request) >= 0 and not may_on_cluster(ctx, AclOperation.CLUSTER_ACTION):
+        denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        answers = [(wanted, unknown(wanted, denied)) for wanted in context.wanted.values()]
+        return response(request, context, answers, ctx)
     if context.quiet is not None:
         if context.quiet.is_quiet(ctx.node.clock.monotonic_ms()) and request.max_wait_ms > 0:
             return park_quietly(request, context, context.quiet, ctx)

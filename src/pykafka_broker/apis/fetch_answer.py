@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.fetch_replica import replica_id_of
-from pykafka_broker.apis.fetch_sessions import TOPIC_ID_VERSION
 from pykafka_broker.apis.leader_hints import LeaderHints
 from pykafka_broker.apis.ports.quotas import Quota
 from pykafka_broker.protocol.compile import encoded_size
@@ -59,10 +58,12 @@ def broker_epoch_of(request: FetchRequest) -> int:
     return -1 if request.replica_state is None else request.replica_state.replica_epoch
 
 
-def refused_whole(request: FetchRequest, error: ErrorCode, ctx: RequestContext) -> FetchResponse:
-    """The answer when the request itself is at fault."""
+def refused_whole(request: FetchRequest, error: ErrorCode) -> FetchResponse:
+    """The answer where no partition is at fault: the error is that of the request and, where topics are named
+    rather than identified (up to v12), of each partition too.
+    """
     topics = []
-    if ctx.version < TOPIC_ID_VERSION:
+    if not any(any(topic.topic_id) for topic in request.topics):
         topics = [
             FetchableTopicResponse(
                 topic=topic.topic,

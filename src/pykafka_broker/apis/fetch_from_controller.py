@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.fetch_answer import refused_whole
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.protocol.buffers import Buffer
@@ -28,7 +29,7 @@ ENDPOINTS_VERSION = 17
 
 
 def _refused(request: FetchRequest, error: KafkaError) -> FetchResponse:
-    return FetchResponse(error_code=int(error.code), responses=[])
+    return refused_whole(request, error.code)
 
 
 @handles(

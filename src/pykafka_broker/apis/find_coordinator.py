@@ -1,4 +1,4 @@
-"""FindCoordinator (API key 10): which broker coordinates a group or a transactional id.
+"""FindCoordinator (API key 10): which broker coordinates a group, a transactional id or a share partition.
 
 v1 key types, v3 flexible, v4 batched (KIP-699: an array instead of the flat fields), v5 transaction errors
 (KIP-890), v6 share groups. The coordinator is the leader of the id's partition, on whichever broker, by its
@@ -8,8 +8,9 @@ The coordinators' topics are created when the first coordinator of their kind is
 answers COORDINATOR_NOT_AVAILABLE meanwhile; here the answer waits for the topic, which takes some
 milliseconds, or two seconds at most where no controller can create it.
 
-Share groups have no coordinator on this node: INVALID_REQUEST, as for unknown types, which stops Java clients
-at once; librdkafka asks until its own timeout.
+Share coordinators are looked for by brokers, from v6 on, with the key "group:topic id:partition". What is no
+such key, and unknown types, get INVALID_REQUEST, which stops Java clients at once; librdkafka asks until its
+own timeout.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from collections.abc import Set
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.authorization import denied_groups, denied_transactional_ids
-from pykafka_broker.apis.needs import on_groups, on_transactional_ids
+from pykafka_broker.apis.authorization import denied_groups, denied_transactional_ids, may_on_cluster
+from pykafka_broker.apis.needs import on_groups, on_transactional_ids, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.cluster.image import NO_LEADER
-from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
+from pykafka_broker.coordination.share.keys import share_partition
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.find_coordinator import (
     Coordinator,
@@ -32,9 +34,26 @@ from pykafka_broker.protocol.messages.find_coordinator import (
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.apis.ports.node import NodePorts
 
-GROUP, TRANSACTION = 0, 1
+GROUP, TRANSACTION, SHARE = 0, 1, 2
+SHARE_VERSION = 6
 BATCHED_VERSION = 4
+
+
+def failed(request: FindCoordinatorRequest, error: KafkaError) -> FindCoordinatorResponse:
+    """The answer where none could be made."""
+    code, message = int(error.code), error.message
+    return FindCoordinatorResponse(
+        error_code=code,
+        error_message=message,
+        node_id=-1,
+        port=-1,
+        coordinators=[
+            Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code, error_message=message)
+            for key in request.coordinator_keys
+        ],
+    )
 
 
 @handles(
@@ -43,12 +62,21 @@ BATCHED_VERSION = 4
     needs=[
         on_groups(AclOperation.DESCRIBE).asked_by_handler(),
         on_transactional_ids(AclOperation.DESCRIBE).asked_by_handler(),
+        partly_on_cluster(AclOperation.CLUSTER_ACTION).asked_by_handler(),
     ],
+    error_response=failed,
 )
 async def find_coordinator(request: FindCoordinatorRequest, ctx: RequestContext) -> FindCoordinatorResponse:
     """Look up each key; one key's failure does not touch the others."""
     is_batched = ctx.version >= BATCHED_VERSION
     keys = request.coordinator_keys if is_batched else [request.key]
+    if (
+        request.key_type == SHARE
+        and ctx.version >= SHARE_VERSION
+        and keys
+        and not may_on_cluster(ctx, AclOperation.CLUSTER_ACTION)
+    ):
+        return failed(request, KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     hidden, refusal = _hidden(request.key_type, keys, ctx)
     try:
         topic = await _topic(request.key_type, ctx) if len(hidden) < len(set(keys)) else ""
@@ -72,21 +100,30 @@ async def find_coordinator(request: FindCoordinatorRequest, ctx: RequestContext)
 
 
 def _hidden(key_type: int, keys: list[str], ctx: RequestContext) -> tuple[Set[str], KafkaError]:
-    """The keys that the client may not describe, and what it is told about them."""
+    """The keys that the client may not describe, or that are none, and what it is told about them."""
     if key_type == GROUP:
         error = KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
         return denied_groups(ctx, AclOperation.DESCRIBE, keys), error
     error = KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if key_type == TRANSACTION:
         return denied_transactional_ids(ctx, AclOperation.DESCRIBE, keys), error
+    if key_type == SHARE:
+        return {key for key in keys if not _is_share_partition(key)}, KafkaError(ErrorCode.INVALID_REQUEST)
     return frozenset(), error
+
+
+def _is_share_partition(key: str) -> bool:
+    try:
+        share_partition(key)
+    except ValueError:
+        return False
+    return True
 
 
 def _coordinator(topic: str, key: str, ctx: RequestContext) -> Coordinator:
     node = ctx.node
     try:
-        coordinators = node.groups if topic == OFFSETS_TOPIC else node.transactions
-        registration = node.metadata.image.partition(topic, coordinators.partition_for(key))
+        registration = node.metadata.image.partition(topic, _partition_for(topic, key, node))
     except KafkaError as error:
         return _unknown(key, error)
     leader = NO_LEADER if registration is None else registration.leader
@@ -96,6 +133,19 @@ def _coordinator(topic: str, key: str, ctx: RequestContext) -> Coordinator:
         return _unknown(key, KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE))
     host, port = address
     return Coordinator(key=key, node_id=leader, host=host, port=port, error_code=0, error_message="")
+
+
+def _partition_for(topic: str, key: str, node: NodePorts) -> int:
+    """The partition of a coordinator's topic that a key belongs to.
+
+    Raises:
+        KafkaError: NOT_COORDINATOR while there is no topic.
+    """
+    if topic == OFFSETS_TOPIC:
+        return node.groups.partition_for(key)
+    if topic == TRANSACTIONS_TOPIC:
+        return node.transactions.partition_for(key)
+    return node.shares.partition_for(share_partition(key))
 
 
 def _unknown(key: str, error: KafkaError) -> Coordinator:
@@ -117,6 +167,9 @@ async def _topic(key_type: int, ctx: RequestContext) -> str:
     elif key_type == TRANSACTION:
         if await creation.ensure_transactions_topic():
             return TRANSACTIONS_TOPIC
+    elif key_type == SHARE and ctx.version >= SHARE_VERSION:
+        if await creation.ensure_share_state_topic():
+            return SHARE_STATE_TOPIC
     else:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)

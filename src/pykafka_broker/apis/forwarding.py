@@ -110,7 +110,10 @@ def _envelope(request: Any, ctx: RequestContext) -> EnvelopeRequest:
         client_id=ctx.client_id,
     )
     kind, _, name = ctx.principal.partition(":")
-    principal = DefaultPrincipalData(type=kind, name=name, token_authenticated=False)
+    sasl = ctx.connection.sasl
+    principal = DefaultPrincipalData(
+        type=kind, name=name, token_authenticated=sasl is not None and sasl.by_token
+    )
     head = encode(header, request_header_version(ctx.api_key, ctx.version))
     return EnvelopeRequest(
         request_data=encode(request, ctx.version, head),

@@ -13,16 +13,23 @@ from pykafka_broker.apis.needs import on_group
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.coordination.groups import refusals
 from pykafka_broker.coordinator.group import events
+from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
 
+def failed(_request: HeartbeatRequest, error: KafkaError) -> HeartbeatResponse:
+    """The answer where none could be made."""
+    return HeartbeatResponse(error_code=int(error.code))
+
+
 @handles(
     HeartbeatRequest,
     versions="0-4",
     needs=[on_group(AclOperation.READ)],
+    error_response=failed,
 )
 async def heartbeat(request: HeartbeatRequest, ctx: RequestContext) -> HeartbeatResponse:
     """Extend the member's session."""

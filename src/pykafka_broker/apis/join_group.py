@@ -10,11 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.needs import on_group
+from pykafka_broker.apis.authorization import denied_groups
+from pykafka_broker.apis.needs import on_groups
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.coordination.groups import refusals
 from pykafka_broker.coordinator.group import events
 from pykafka_broker.coordinator.group.classic.state import Protocol
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupResponse,
@@ -28,13 +30,23 @@ FIRST_VERSION_WITH_REBALANCE_TIMEOUT = 1
 FIRST_VERSION_WITH_NULL_PROTOCOL = 7
 
 
+def failed(_request: JoinGroupRequest, error: KafkaError) -> JoinGroupResponse:
+    """The answer where none could be made."""
+    return JoinGroupResponse(
+        error_code=int(error.code), generation_id=-1, protocol_name="", leader="", member_id="", members=[]
+    )
+
+
 @handles(
     JoinGroupRequest,
     versions="0-9",
-    needs=[on_group(AclOperation.READ)],
+    needs=[on_groups(AclOperation.READ).asked_by_handler()],
+    error_response=failed,
 )
 async def join_group(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse:
     """The coordinator answers when the group is complete; only the leader learns of the other members."""
+    if denied_groups(ctx, AclOperation.READ, (request.group_id,)):
+        return _response(events.JoinResult(ErrorCode.GROUP_AUTHORIZATION_FAILED, ""), ctx)
     groups = ctx.node.groups
     rebalance_timeout_ms = request.rebalance_timeout_ms
     if ctx.version < FIRST_VERSION_WITH_REBALANCE_TIMEOUT:
@@ -49,7 +61,8 @@ async def join_group(request: JoinGroupRequest, ctx: RequestContext) -> JoinGrou
             group_id=request.group_id,
             member_id=request.member_id,
             client_id=ctx.client_id or "",
-            client_host=ctx.connection.client_host,
+            client_host=ctx.client_host,
+            principal=ctx.principal,
             uuid=groups.new_uuid(),
             session_timeout_ms=request.session_timeout_ms,
             rebalance_timeout_ms=rebalance_timeout_ms,
@@ -59,6 +72,10 @@ async def join_group(request: JoinGroupRequest, ctx: RequestContext) -> JoinGrou
         ),
         refused=refusals.join if request.group_id else refusals.without_group_id(refusals.join),
     )
+    return _response(result, ctx)
+
+
+def _response(result: events.JoinResult, ctx: RequestContext) -> JoinGroupResponse:
     protocol_name = result.protocol_name
     if protocol_name is None and ctx.version < FIRST_VERSION_WITH_NULL_PROTOCOL:
         protocol_name = ""

@@ -1,6 +1,7 @@
 """The leader of a partition that this node does not lead, named with the refusal (KIP-951).
 
-Shared by Produce and Fetch, whose messages declare the same two structs each for itself.
+Shared by Produce, Fetch, ShareFetch and ShareAcknowledge, whose messages declare the same two structs each
+for itself.
 """
 
 from __future__ import annotations
@@ -23,6 +24,12 @@ class Refused(Protocol[Leader]):
     current_leader: Leader | None
 
 
+class RefusedOfShares(Protocol[Leader]):
+    """The same, where no leader is one without an id."""
+
+    current_leader: Leader
+
+
 class LeaderHints(NamedTuple, Generic[Leader, Endpoint]):
     """`LeaderIdAndEpoch` and `NodeEndpoint` of one message."""
 
@@ -30,7 +37,9 @@ class LeaderHints(NamedTuple, Generic[Leader, Endpoint]):
     endpoint: Callable[..., Endpoint]
 
     def add(
-        self, refused: Iterable[tuple[str | None, int, Refused[Leader]]], ctx: RequestContext
+        self,
+        refused: Iterable[tuple[str | None, int, Refused[Leader] | RefusedOfShares[Leader]]],
+        ctx: RequestContext,
     ) -> list[Endpoint]:
         """Name the leader in each answer, by topic and partition; return the endpoints of these leaders.
 

@@ -13,6 +13,7 @@ from pykafka_broker.apis.needs import on_group
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.coordination.groups import refusals
 from pykafka_broker.coordinator.group import events
+from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,
@@ -25,10 +26,16 @@ if TYPE_CHECKING:
 BATCHED_VERSION = 3
 
 
+def failed(_request: LeaveGroupRequest, error: KafkaError) -> LeaveGroupResponse:
+    """The answer where none could be made."""
+    return LeaveGroupResponse(error_code=int(error.code))
+
+
 @handles(
     LeaveGroupRequest,
     versions="0-5",
     needs=[on_group(AclOperation.READ)],
+    error_response=failed,
 )
 async def leave_group(request: LeaveGroupRequest, ctx: RequestContext) -> LeaveGroupResponse:
     """Remove the members named; one unknown member does not keep the others."""

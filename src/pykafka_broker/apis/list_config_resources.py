@@ -13,7 +13,7 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.cluster.image import ResourceType
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.list_config_resources import (
     ConfigResource,
     ListConfigResourcesRequest,
@@ -32,10 +32,16 @@ LISTED = (
 )
 
 
+def failed(_request: ListConfigResourcesRequest, error: KafkaError) -> ListConfigResourcesResponse:
+    """The answer where none could be made."""
+    return ListConfigResourcesResponse(error_code=int(error.code), config_resources=[])
+
+
 @handles(
     ListConfigResourcesRequest,
     versions="0-1",
     needs=[on_cluster(AclOperation.DESCRIBE_CONFIGS)],
+    error_response=failed,
 )
 def list_config_resources(
     request: ListConfigResourcesRequest, ctx: RequestContext

@@ -13,10 +13,16 @@ from pykafka_broker.apis.authorization import denied_groups, may_on_cluster
 from pykafka_broker.apis.needs import on_groups, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.coordinator.group import events
+from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
+
+
+def failed(_request: ListGroupsRequest, error: KafkaError) -> ListGroupsResponse:
+    """The answer where none could be made."""
+    return ListGroupsResponse(error_code=int(error.code), groups=[])
 
 
 @handles(
@@ -26,6 +32,7 @@ if TYPE_CHECKING:
         partly_on_cluster(AclOperation.DESCRIBE).asked_by_handler()
         | on_groups(AclOperation.DESCRIBE).asked_by_handler()
     ],
+    error_response=failed,
 )
 async def list_groups(request: ListGroupsRequest, ctx: RequestContext) -> ListGroupsResponse:
     """List the groups that pass both filters; an empty filter lets all through. A client that may describe

@@ -90,10 +90,29 @@ class _Search(NamedTuple):
     run: Callable[[], FoundOffset | None]
 
 
+def failed(request: ListOffsetsRequest, error: KafkaError) -> ListOffsetsResponse:
+    """The answer where none could be made."""
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    ListOffsetsPartitionResponse(
+                        partition_index=partition.partition_index, error_code=int(error.code)
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
 @handles(
     ListOffsetsRequest,
     versions="1-11",
     needs=[on_topics(AclOperation.DESCRIBE).asked_by_handler()],
+    error_response=failed,
 )
 def list_offsets(request: ListOffsetsRequest, ctx: RequestContext) -> Any:
     """Answer from memory where possible; a search in the log goes to a worker thread. Last stand the topics

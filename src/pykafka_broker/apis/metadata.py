@@ -27,7 +27,7 @@ from pykafka_broker.apis.topology import (
     topic_operations,
 )
 from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS, why_invalid_name
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.metadata import (
     MetadataRequest,
     MetadataResponse,
@@ -43,6 +43,22 @@ if TYPE_CHECKING:
 TOPIC_ID_LOOKUP_VERSION = 12
 
 
+def failed(request: MetadataRequest, error: KafkaError) -> MetadataResponse:
+    """The answer where none could be made, and where the request itself is at fault: without brokers."""
+    code = int(error.code)
+    return MetadataResponse(
+        throttle_time_ms=0,
+        brokers=[],
+        topics=[
+            MetadataResponseTopic(
+                error_code=code, name=topic.name or "", topic_id=topic.topic_id, partitions=[]
+            )
+            for topic in request.topics or ()
+        ],
+        error_code=code,
+    )
+
+
 @handles(
     MetadataRequest,
     versions="0-13",
@@ -51,6 +67,7 @@ TOPIC_ID_LOOKUP_VERSION = 12
         on_topics(AclOperation.CREATE).asked_by_handler()
         | partly_on_cluster(AclOperation.CREATE).asked_by_handler(),
     ],
+    error_response=failed,
 )
 def metadata(request: MetadataRequest, ctx: RequestContext) -> Any:
     """Answer at once, or as a coroutine when topics have to be created first."""
@@ -64,7 +81,9 @@ def metadata(request: MetadataRequest, ctx: RequestContext) -> Any:
     if (by_id and ctx.version < TOPIC_ID_LOOKUP_VERSION) or (
         not by_id and any(topic.name is None for topic in asked)
     ):
-        return _invalid(request)
+        # A topic is neither named nor identified, or is by an id at v10 or v11, which may not use those that
+        # they carry: the whole request is refused.
+        return failed(request, KafkaError(ErrorCode.INVALID_REQUEST))
     if by_id:
         # One id makes it a look-up by id: topics that are only named beside it are not answered. Unknown ids
         # come first, as in Kafka; names that are unknown come last.
@@ -212,24 +231,4 @@ def _response(
         topics=[*topics, *refused],
         cluster_authorized_operations=cluster_operations(ctx) if asked else OPERATIONS_NOT_ASKED,
         error_code=0,
-    )
-
-
-def _invalid(request: MetadataRequest) -> MetadataResponse:
-    """Topics that are neither named nor identified, or ids at v10 and v11, which carry them but may not use
-    them: the whole request is refused, brokers and all.
-    """
-    return MetadataResponse(
-        throttle_time_ms=0,
-        brokers=[],
-        topics=[
-            MetadataResponseTopic(
-                error_code=int(ErrorCode.INVALID_REQUEST),
-                name=topic.name or "",
-                topic_id=topic.topic_id,
-                partitions=[],
-            )
-            for topic in request.topics or ()
-        ],
-        error_code=int(ErrorCode.INVALID_REQUEST),
     )

@@ -6,9 +6,8 @@ Kafka's table is in KafkaApis and ControllerApis. A need is checked in one of tw
   refused if one of the names is. `admission.py` does that for every API; no handler is edited.
 * Without `names`, by the handler, because the answer has an error for each topic, group or resource, or
   leaves out those that the client must not see. Where it goes through them the handler asks
-  (`authorization.py`), and the API declares that with `asked_by_handler()`. Not every handler does so yet, as
-  `AllowAll` lets everything pass. `admission.py` refuses to serve an API behind another authorizer as
-  long as its handler does not ask about one of its needs, so that no check can be forgotten.
+  (`authorization.py`), and the API declares that with `asked_by_handler()`. `admission.py` refuses to serve
+  an API whose handler does not, so that no check can be forgotten.
 """
 
 from __future__ import annotations
@@ -49,10 +48,12 @@ class Need(NamedTuple):
     instead: Need | None = None
     #: The handler asks the authorizer about each resource; only for needs without `names`.
     is_asked: bool = False
+    #: The operation has to be allowed on any one name; `names` says only whether this request needs it.
+    is_somewhere: bool = False
 
     def __str__(self) -> str:
         is_one_of_several = self.names is None and self.resource_type is not AclResourceType.CLUSTER
-        each = "each " if is_one_of_several else ""
+        each = "any " if self.is_somewhere else "each " if is_one_of_several else ""
         return f"{self.operation.name} on {each}{self.resource_type.name}"
 
     def __or__(self, instead: Need) -> Need:
@@ -71,15 +72,27 @@ class Need(NamedTuple):
             yield from self.instead.unchecked()
 
     def refusal(self, request: Any, requester: Requester, authorizer: Authorizer) -> ErrorCode:
-        """The error with which the whole request is refused, NONE if it is not."""
-        if self.names is None or all(
-            authorizer.allows(requester, self.operation, self.resource_type, name)
-            for name in self.names(request)
-        ):
+        """The error with which the whole request is refused, NONE if it is not.
+
+        The refusal of a need with an alternative is its own, whatever the alternative is about.
+        """
+        if self._is_met(request, requester, authorizer):
             return ErrorCode.NONE
-        if self.instead is not None:
-            return self.instead.refusal(request, requester, authorizer)
+        if self.instead is not None and not self.instead.refusal(request, requester, authorizer):
+            return ErrorCode.NONE
         return REFUSALS[self.resource_type]
+
+    def _is_met(self, request: Any, requester: Requester, authorizer: Authorizer) -> bool:
+        if self.names is None:
+            return True
+        names = self.names(request)
+        if self.is_somewhere:
+            return not names or authorizer.allows_somewhere(requester, self.operation, self.resource_type)
+        is_attempt = self.instead is None
+        return all(
+            authorizer.allows(requester, self.operation, self.resource_type, name, is_attempt=is_attempt)
+            for name in names
+        )
 
 
 def on_cluster(operation: AclOperation, when: Callable[[Any], bool] = lambda request: True) -> Need:
@@ -107,6 +120,11 @@ def partly_on_cluster(operation: AclOperation) -> Need:
     return Need(operation, AclResourceType.CLUSTER)
 
 
+def on_any_topic(operation: AclOperation) -> Need:
+    """An operation on whichever topic: it is enough that the client may carry it out on one (KIP-679)."""
+    return Need(operation, AclResourceType.TOPIC, lambda request: ("any",), is_somewhere=True)
+
+
 def on_topics(operation: AclOperation) -> Need:
     """An operation on each topic; the handler asks."""
     return Need(operation, AclResourceType.TOPIC)
@@ -115,6 +133,16 @@ def on_topics(operation: AclOperation) -> Need:
 def on_groups(operation: AclOperation) -> Need:
     """An operation on each group; the handler asks."""
     return Need(operation, AclResourceType.GROUP)
+
+
+def on_users(operation: AclOperation) -> Need:
+    """An operation on each principal; the handler asks."""
+    return Need(operation, AclResourceType.USER)
+
+
+def on_delegation_tokens(operation: AclOperation) -> Need:
+    """An operation on each delegation token; the handler asks."""
+    return Need(operation, AclResourceType.DELEGATION_TOKEN)
 
 
 def on_transactional_ids(operation: AclOperation) -> Need:

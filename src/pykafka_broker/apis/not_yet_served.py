@@ -6,26 +6,5 @@ Beside `APIS`, so that each API of Kafka is in one of the two lists. Kafka 4.3 i
 from __future__ import annotations
 
 NOT_YET_SERVED = {
-    "share groups": (
-        "ShareGroupHeartbeat",
-        "ShareGroupDescribe",
-        "ShareFetch",
-        "ShareAcknowledge",
-        "InitializeShareGroupState",
-        "ReadShareGroupState",
-        "WriteShareGroupState",
-        "DeleteShareGroupState",
-        "ReadShareGroupStateSummary",
-        "DescribeShareGroupOffsets",
-        "AlterShareGroupOffsets",
-        "DeleteShareGroupOffsets",
-    ),
-    "streams groups": ("StreamsGroupHeartbeat", "StreamsGroupDescribe"),
-    "security": (
-        "CreateDelegationToken",
-        "RenewDelegationToken",
-        "ExpireDelegationToken",
-        "DescribeDelegationToken",
-    ),
     "client telemetry": ("GetTelemetrySubscriptions", "PushTelemetry"),
 }

@@ -18,7 +18,7 @@ from pykafka_broker.coordination.groups import refusals
 from pykafka_broker.coordinator.group import events
 from pykafka_broker.coordinator.group.events import CommitResult, PartitionCommit, TopicCommit
 from pykafka_broker.machine.shard import Prompt
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
@@ -36,10 +36,30 @@ Refused = dict[tuple[str, bytes], OffsetCommitResponseTopic]
 _NO_PARTITIONS: Mapping[int, object] = MappingProxyType({})
 
 
+def failed(request: OffsetCommitRequest, error: KafkaError) -> OffsetCommitResponse:
+    """The answer where none could be made."""
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    OffsetCommitResponsePartition(
+                        partition_index=partition.partition_index, error_code=int(error.code)
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
 @handles(
     OffsetCommitRequest,
     versions="2-10",
     needs=[on_group(AclOperation.READ), on_topics(AclOperation.READ).asked_by_handler()],
+    error_response=failed,
 )
 def offset_commit(request: OffsetCommitRequest, ctx: RequestContext) -> Any:
     """Offsets of topics that the client may not read, and of unknown partitions, are refused one by one; the
@@ -47,7 +67,8 @@ def offset_commit(request: OffsetCommitRequest, ctx: RequestContext) -> Any:
     """
     refused: Refused = {}
     commits = []
-    hidden = denied_topics(ctx, AclOperation.READ, (_name_of(topic, ctx) for topic in request.topics))
+    named = filter(None, (_name_of(topic, ctx) for topic in request.topics))
+    hidden = denied_topics(ctx, AclOperation.READ, named)
     for topic in request.topics:
         if hidden and _name_of(topic, ctx) in hidden:
             for partition in topic.partitions:

@@ -14,7 +14,7 @@ from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.coordination.groups import refusals
 from pykafka_broker.coordinator.group import events
 from pykafka_broker.coordinator.group.events import TopicPartitions
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,
@@ -26,10 +26,16 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
 
+def failed(_request: OffsetDeleteRequest, error: KafkaError) -> OffsetDeleteResponse:
+    """The answer where none could be made."""
+    return OffsetDeleteResponse(error_code=int(error.code), topics=[])
+
+
 @handles(
     OffsetDeleteRequest,
     versions="0",
     needs=[on_group(AclOperation.DELETE), on_topics(AclOperation.READ).asked_by_handler()],
+    error_response=failed,
 )
 async def offset_delete(request: OffsetDeleteRequest, ctx: RequestContext) -> OffsetDeleteResponse:
     """Topics that the client may not read, and unknown partitions, are refused one by one; the coordinator

@@ -18,7 +18,7 @@ from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.coordination.groups import refusals
 from pykafka_broker.coordinator.group import events
 from pykafka_broker.coordinator.group.events import FetchedOffset, FetchResult, TopicPartitions
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -41,6 +41,24 @@ TOP_LEVEL_ERROR_VERSION = 2
 NOTHING_COMMITTED = -1
 
 
+def failed(request: OffsetFetchRequest, error: KafkaError) -> OffsetFetchResponse:
+    """The answer where none could be made: for each group; before v8 for the request, and for each partition,
+    as v1 has no other place.
+    """
+    code = int(error.code)
+    if request.groups:
+        groups = [
+            OffsetFetchResponseGroup(group_id=group.group_id, topics=[], error_code=code)
+            for group in request.groups
+        ]
+        return OffsetFetchResponse(groups=groups)
+    asked = [
+        (topic.name, [FetchedOffset(index, error=error.code) for index in topic.partition_indexes])
+        for topic in request.topics or ()
+    ]
+    return OffsetFetchResponse(error_code=code, topics=_old_topics(asked))
+
+
 @handles(
     OffsetFetchRequest,
     versions="1-10",
@@ -48,6 +66,7 @@ NOTHING_COMMITTED = -1
         on_groups(AclOperation.DESCRIBE).asked_by_handler(),
         on_topics(AclOperation.DESCRIBE).asked_by_handler(),
     ],
+    error_response=failed,
 )
 async def offset_fetch(request: OffsetFetchRequest, ctx: RequestContext) -> OffsetFetchResponse:
     """One answer for each group asked, each with its own error."""
@@ -203,22 +222,24 @@ async def _one_group(request: OffsetFetchRequest, ctx: RequestContext) -> Offset
                 for topic in asked or ()
                 if topic.topic in hidden
             ]
-    return OffsetFetchResponse(
-        error_code=int(result.error),
-        topics=[
-            OffsetFetchResponseTopic(
-                name=name,
-                partitions=[
-                    OffsetFetchResponsePartition(
-                        partition_index=found.partition,
-                        committed_offset=found.offset,
-                        committed_leader_epoch=found.leader_epoch,
-                        metadata=found.metadata,
-                        error_code=int(found.error),
-                    )
-                    for found in offsets
-                ],
-            )
-            for name, offsets in topics
-        ],
-    )
+    return OffsetFetchResponse(error_code=int(result.error), topics=_old_topics(topics))
+
+
+def _old_topics(topics: list[tuple[str, list[FetchedOffset]]]) -> list[OffsetFetchResponseTopic]:
+    """Topics as they are answered before v8."""
+    return [
+        OffsetFetchResponseTopic(
+            name=name,
+            partitions=[
+                OffsetFetchResponsePartition(
+                    partition_index=found.partition,
+                    committed_offset=found.offset,
+                    committed_leader_epoch=found.leader_epoch,
+                    metadata=found.metadata,
+                    error_code=int(found.error),
+                )
+                for found in offsets
+            ],
+        )
+        for name, offsets in topics
+    ]

@@ -29,6 +29,22 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
 
+def failed(request: OffsetForLeaderEpochRequest, error: KafkaError) -> OffsetForLeaderEpochResponse:
+    """The answer where none could be made."""
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[
+                    EpochEndOffset(error_code=int(error.code), partition=partition.partition)
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
 @handles(
     OffsetForLeaderEpochRequest,
     versions="2-4",
@@ -36,6 +52,7 @@ if TYPE_CHECKING:
         partly_on_cluster(AclOperation.CLUSTER_ACTION).asked_by_handler()
         | on_topics(AclOperation.DESCRIBE).asked_by_handler()
     ],
+    error_response=failed,
 )
 def offset_for_leader_epoch(
     request: OffsetForLeaderEpochRequest, ctx: RequestContext

@@ -23,11 +23,11 @@ from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import Later, handles
-from pykafka_broker.apis.authorization import denied_topics
-from pykafka_broker.apis.needs import on_topics, on_transactional_id
+from pykafka_broker.apis.authorization import denied_topics, denied_transactional_ids
+from pykafka_broker.apis.needs import on_topics, on_transactional_ids
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, AclOperation
 from pykafka_broker.apis.ports.quotas import Quota
-from pykafka_broker.apis.produce_answer import answer_to, name_of, refused_whole
+from pykafka_broker.apis.produce_answer import answer_to, failed, name_of, refused_whole
 from pykafka_broker.apis.produce_partition import Pending, produce_to, refused
 from pykafka_broker.apis.produce_transactions import has_transactional_batch, transactional_batches
 from pykafka_broker.apis.verification import (
@@ -54,9 +54,13 @@ if TYPE_CHECKING:
 @handles(
     ProduceRequest,
     versions="3-13",
-    needs=[on_transactional_id(AclOperation.WRITE), on_topics(AclOperation.WRITE).asked_by_handler()],
+    needs=[
+        on_transactional_ids(AclOperation.WRITE).asked_by_handler(),
+        on_topics(AclOperation.WRITE).asked_by_handler(),
+    ],
     quota=Quota.PRODUCE,
     advertised_min_version=0,
+    error_response=failed,
 )
 def produce(request: ProduceRequest, ctx: RequestContext) -> Any:
     """Append each partition's batch; one partition's failure does not touch the others."""
@@ -66,7 +70,8 @@ def produce(request: ProduceRequest, ctx: RequestContext) -> Any:
         if not has_transactional_batch(request):
             nothing = Verification(refusals=denied) if denied else NOTHING_TO_VERIFY
             return _appended(topics, request, ctx, nothing)
-        if request.transactional_id is None:
+        transactional_id = request.transactional_id
+        if transactional_id is None or denied_transactional_ids(ctx, AclOperation.WRITE, (transactional_id,)):
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         batches = transactional_batches(topics, ctx)
         started = start_verification((batch for batch in batches if batch[0] not in denied), ctx)
@@ -79,7 +84,7 @@ def produce(request: ProduceRequest, ctx: RequestContext) -> Any:
         for data in topic.partition_data:
             # The receive buffer is used for other requests while the coordinator is asked.
             data.records = data.records and bytearray(data.records)
-    return _verified(topics, request, request.transactional_id, started, ctx)
+    return _verified(topics, request, transactional_id, started, ctx)
 
 
 def _denied(topics: list[TopicProduceData], ctx: RequestContext) -> Mapping[TopicPartition, Refusal]:

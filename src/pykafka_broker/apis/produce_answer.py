@@ -13,6 +13,7 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.produce import (
     LeaderIdAndEpoch,
     NodeEndpoint,
+    PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
@@ -91,6 +92,25 @@ def refused_whole(
     if request.acks == 0:
         return _close_on_error(answers, ctx)
     return ProduceResponse(responses=answers)
+
+
+def failed(request: ProduceRequest, error: KafkaError) -> Any:
+    """The answer where none could be made; some of the batches may be in their logs. CLOSE with acks=0."""
+    if request.acks == 0:
+        return CLOSE
+    return ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[
+                    PartitionProduceResponse(index=data.index, error_code=int(error.code), base_offset=-1)
+                    for data in topic.partition_data
+                ],
+            )
+            for topic in request.topic_data
+        ]
+    )
 
 
 async def _committed(response: ProduceResponse, pending: Pending, ctx: RequestContext) -> ProduceResponse:

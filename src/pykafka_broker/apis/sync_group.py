@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.needs import on_group
+from pykafka_broker.apis.authorization import denied_groups
+from pykafka_broker.apis.needs import on_groups
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.coordination.groups import refusals
 from pykafka_broker.coordinator.group import events
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 if TYPE_CHECKING:
@@ -21,15 +22,23 @@ if TYPE_CHECKING:
 FIRST_VERSION_WITH_PROTOCOL = 5
 
 
+def failed(_request: SyncGroupRequest, error: KafkaError) -> SyncGroupResponse:
+    """The answer where none could be made."""
+    return SyncGroupResponse(error_code=int(error.code), assignment=b"")
+
+
 @handles(
     SyncGroupRequest,
     versions="0-5",
-    needs=[on_group(AclOperation.READ)],
+    needs=[on_groups(AclOperation.READ).asked_by_handler()],
+    error_response=failed,
 )
 async def sync_group(request: SyncGroupRequest, ctx: RequestContext) -> SyncGroupResponse:
     """Followers wait until the leader has assigned."""
     if ctx.version >= FIRST_VERSION_WITH_PROTOCOL and None in (request.protocol_type, request.protocol_name):
         return _response(events.SyncResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+    if denied_groups(ctx, AclOperation.READ, (request.group_id,)):
+        raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     groups = ctx.node.groups
     assignments = tuple((given.member_id, bytes(given.assignment)) for given in request.assignments)
     result = await groups.answer(

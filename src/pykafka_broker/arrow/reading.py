@@ -20,6 +20,7 @@ from pykafka_broker.arrow.stored_batches import StoredBatch
 from pykafka_broker.arrow.topic import TopicReader
 from pykafka_broker.arrow.values import Format, opened
 from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.connection import CLIENT, Identity
 from pykafka_broker.log.disk.files import OsFileSystem
 
 IsolationLevel = Literal["read_uncommitted", "read_committed"]
@@ -32,7 +33,7 @@ AS_BYTES: Mapping[str, Format] = MappingProxyType({})
 
 def read_topic(
     topic: str,
-    bootstrap_servers: str,
+    bootstrap_servers: str | Mapping[str, str],
     *,
     columns: Iterable[str] = KAFKA_COLUMNS,
     ranges: Ranges = EVERYTHING,
@@ -48,8 +49,11 @@ def read_topic(
     With `follow` the reader goes on with records that are still to come, and ends only where `ranges` says;
     `close` ends it.
 
+    A cluster with TLS or users takes the properties of Kafka's clients in the place of the addresses:
+    `bootstrap.servers`, `security.protocol`, `sasl.*` and `ssl.*`.
+
     Raises:
-        ValueError: there is no such column, place or isolation level.
+        ValueError: there is no such column, place, isolation level or security.
         KafkaError: there is no such topic, partition or offset; while reading: a batch is damaged, or its
             offset was deleted before it was read.
         ConnectionError: no broker answers, or one is away for longer than `limits.timeout_s`.
@@ -57,7 +61,8 @@ def read_topic(
     schema = schema_of(columns)
     level = isolation_number(isolation_level)
     assembly = Assembly(topic, schema, limits, opened(decode, topic, schema))
-    client = Client(bootstrap_servers, limits.timeout_s)
+    address, identity = _reached(bootstrap_servers)
+    client = Client(address, limits.timeout_s, identity=identity)
     try:
         reader = TopicReader(client, topic, level, limits)
         partitions = chosen_partitions(topic, ranges, reader.partitions)
@@ -75,6 +80,17 @@ def read_topic(
     # Begun here, so that the connections are closed also where nothing is ever read.
     next(stored)
     return _reader(assembly, stored)
+
+
+def _reached(cluster: str | Mapping[str, str]) -> tuple[str, Identity]:
+    """The addresses of a cluster, and who asks it."""
+    if isinstance(cluster, str):
+        return cluster, CLIENT
+    from pykafka_broker.client.security import security_of
+
+    if "bootstrap.servers" not in cluster:
+        raise ValueError("bootstrap.servers is missing among the properties of the cluster")
+    return cluster["bootstrap.servers"], CLIENT._replace(security=security_of(cluster))
 
 
 def read_folder(

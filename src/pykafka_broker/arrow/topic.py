@@ -89,16 +89,10 @@ class TopicReader:
         Raises:
             KafkaError: a partition cannot be read.
         """
-        for is_last in self._client.attempts():
-            try:
-                return self._look_up(times)
-            except KafkaError as error:
-                if is_last or error.code not in PASSING:
-                    raise
-            self._find_leaders()
-        raise AssertionError("attempts end with a last one")
+        return self._client.retrying(lambda: self._look_up(times), PASSING)
 
     def _look_up(self, times: Mapping[int, int]) -> dict[int, int]:
+        self._find_leaders()
         found: dict[int, int] = {}
         for leader in sorted({self._leaders[partition] for partition in times}):
             asked = [

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from pykafka_broker.broker.foundation import Foundation, lay
 from pykafka_broker.broker.node import Node, start_node
-from pykafka_broker.config import BrokerConfig
+from pykafka_broker.config import BrokerConfig, ConfigError
 from pykafka_broker.config.unheeded import name_static
 from pykafka_broker.log.disk.files import FileSystem, OsFileSystem
 from pykafka_broker.machine.clock import Clock, SystemClock
@@ -26,6 +26,8 @@ from pykafka_broker.protocol.errors import KafkaError
 
 if TYPE_CHECKING:
     from pykafka_broker.broker.broker_thread import BrokerThread
+    from pykafka_broker.broker.client_settings import ClientSettings
+    from pykafka_broker.broker.security import Security
 
 NOT_STARTED = (
     "this broker has not been started: `async with broker`, `with broker` and `await broker.start()` start it"
@@ -33,15 +35,27 @@ NOT_STARTED = (
 
 
 class Broker:
-    """One Kafka broker with its controller. It starts once and stops once."""
+    """One Kafka broker with its controller. It starts once and stops once.
+
+    `security` is for one that is a cluster by itself, as `load_config` makes it without a file.
+
+    Raises:
+        ConfigError: the configuration is of a node of a cluster, and `security` is given.
+    """
 
     def __init__(
-        self, config: BrokerConfig, *, clock: Clock | None = None, files: FileSystem | None = None
+        self,
+        config: BrokerConfig,
+        *,
+        security: Security | None = None,
+        clock: Clock | None = None,
+        files: FileSystem | None = None,
     ) -> None:
         if not isinstance(config, BrokerConfig):
             raise TypeError(f"Broker takes what load_config() returns, not {type(config).__name__}")
         self.node_id = config.node_id
-        self._config = config
+        self._security = security
+        self._config = config if security is None else _secured(config, security)
         self._clock: Clock = SystemClock() if clock is None else clock
         self._files: FileSystem = OsFileSystem() if files is None else files
         #: The foundation of all parts, made first in a start.
@@ -74,6 +88,20 @@ class Broker:
         """
         return self.node.served_listeners.bootstrap_servers
 
+    def client_settings(self, user: str | None = None) -> ClientSettings:
+        """How clients of one of the users of `security` connect, in the words of each kind of client.
+
+        Without users there is none to name. What the configuration itself asks of clients is not known here.
+
+        Raises:
+            ValueError: there is no such user.
+            RuntimeError: the broker has not been started.
+        """
+        # It imports all of SASL; a broker without SASL starts sooner.
+        from pykafka_broker.broker.security import Security
+
+        return (self._security or Security()).client_settings(self.bootstrap_servers, user)
+
     async def failed(self) -> None:
         """Return never; raise when the broker cannot go on: metadata, or all data, cannot be written.
 
@@ -94,6 +122,7 @@ class Broker:
         Raises:
             LogDirError, StorageFormatError: the data directories cannot be used; the text says what to do.
             OSError: an address cannot be listened on.
+            KafkaError: the users or ACLs of `security` cannot be entered.
         """
         if self._foundation is not None or self._stopped is not None:
             raise RuntimeError("a broker starts once: make another one")
@@ -101,6 +130,9 @@ class Broker:
         name_static(self._config)
         try:
             self._node = await start_node(foundation, self._undo)
+            if self._security is not None:
+                await self._security.write(self._node.administration)
+                await self._node.metadata.caught_up()
         except BaseException as error:
             await self.stop()
             if isinstance(error, KafkaError):
@@ -166,3 +198,14 @@ class Broker:
         if self._thread is None:
             raise RuntimeError(NOT_STARTED)
         self._thread.stop()
+
+
+def _secured(config: BrokerConfig, security: Security) -> BrokerConfig:
+    if not config.standalone:
+        raise ConfigError(
+            "security is for a broker that is a cluster by itself: secure others in their configuration, or "
+            "use Cluster"
+        )
+    told = (*config.listeners, *config.advertised_listeners)
+    names = (*(listener.name for listener in config.listeners), *config.controller_listener_names)
+    return config.with_static(security.keys(names, [listener.host for listener in told if listener.host]))

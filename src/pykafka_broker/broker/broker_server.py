@@ -18,6 +18,7 @@ from pykafka_broker.apis.ports.fetching import Fetching
 from pykafka_broker.apis.ports.node import NodePorts
 from pykafka_broker.broker.cold_reads import ColdReads
 from pykafka_broker.broker.config_changes import ConfigChanges
+from pykafka_broker.broker.describable_topics import describable_topics
 from pykafka_broker.broker.foundation import Foundation
 from pykafka_broker.broker.isr_changes import QueuedIsrChanges
 from pykafka_broker.broker.lifecycle import BrokerLifecycle, LifePorts, life_settings
@@ -32,6 +33,8 @@ from pykafka_broker.broker.other_brokers import other_brokers
 from pykafka_broker.broker.periodic_work import PeriodicWork
 from pykafka_broker.broker.producer_ids import ProducerIds
 from pykafka_broker.broker.replica_fetching import replica_fetchers, replication_rate
+from pykafka_broker.broker.share_groups import ShareGroups
+from pykafka_broker.broker.share_states import PersistedStates
 from pykafka_broker.broker.shared_server import STOP_GRACE_MS, SharedServer
 from pykafka_broker.broker.start_reserve import StartReserve
 from pykafka_broker.cluster.image import ClusterImage, ResourceType
@@ -63,6 +66,7 @@ class BrokerServer(NamedTuple):
 
     replicas: ReplicaManager
     coordinators: Coordinators
+    shares: ShareGroups
     lifecycle: BrokerLifecycle
     log_dir_moves: LogDirMoves
     purgatory: Purgatory
@@ -133,14 +137,19 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
             cold_reads=cold_reads,
             producer_ids=producer_ids,
             others=other_brokers(f, metadata, undo),
+            describable_topics=partial(describable_topics, shared.authorizer),
         ),
         creation,
     )
-    replicas.subscribe(coordinators)
+    shares = ShareGroups(f.config, PersistedStates(coordinators.persister), cold_reads, f.clock)
+    for followers in (shares.partitions, coordinators):
+        replicas.subscribe(followers)
     fetching = _fetching(f.config, awaited)
     await shared.served_listeners.listen(BROKER_LISTENER)
     f.configs.subscribe(
-        ConfigChanges(fetching, coordinators, replicas, lifecycle, shared.served_listeners, fetchers).apply
+        ConfigChanges(
+            fetching, coordinators, shares, replicas, lifecycle, shared.served_listeners, fetchers
+        ).apply
     )
     shut_down = partial(lifecycle.shut_down, is_controlled=f.config["controlled.shutdown.enable"])
     undo.push_async_callback(shut_down)
@@ -155,7 +164,8 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
     undo.push_async_callback(coordinators.close)
     if (preparation := replicas.prepare(metadata.image)) is not None:
         await preparation
-    follower = MetadataFollower(shared.config_follower, replicas, creation, coordinators, lifecycle)
+    undo.push_async_callback(shares.partitions.close)
+    follower = MetadataFollower(shared.config_follower, replicas, creation, coordinators, shares, lifecycle)
     follower.published(ClusterImage(), metadata.image)
     metadata.prepare_with(replicas.prepare)
     metadata.subscribe(follower.published)
@@ -177,7 +187,12 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
         forwarding=NoForwarding()
         if connections is None
         else ForwardingConnection(shared.quorum.role, connections.forwarding),
-        topic_creation=TopicsOnDemand(creation, coordinators.offsets_topic, coordinators.transactions_topic),
+        topic_creation=TopicsOnDemand(
+            creation,
+            coordinators.offsets_topic,
+            coordinators.transactions_topic,
+            coordinators.share_state_topic,
+        ),
         partitions=replicas,
         logs=logs,
         log_dir_moves=log_dir_moves,
@@ -185,6 +200,9 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
         transactions=coordinators.transactions,
         participation=coordinators.participation,
         markers=coordinators.markers,
+        shares=coordinators.shares,
+        share_partitions=shares.partitions,
+        share_sessions=shares.sessions,
         producer_ids=producer_ids,
         fetching=fetching,
         purgatory=purgatory,
@@ -193,7 +211,7 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
         authorizer=shared.authorizer,
         quotas=shared.quotas,
     )
-    undo.push_async_callback(_hang_up, listeners, purgatory, coordinators)
+    undo.push_async_callback(_hang_up, listeners, purgatory, coordinators, shares)
     listeners.start(BROKER_LISTENER)
     periodic_work = PeriodicWork(
         f.clock, TICK_MS, partial(_work_on_logs, f, replicas, lifecycle, shared.reserve, logs)
@@ -206,6 +224,7 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
     return BrokerServer(
         replicas=replicas,
         coordinators=coordinators,
+        shares=shares,
         lifecycle=lifecycle,
         log_dir_moves=log_dir_moves,
         purgatory=purgatory,
@@ -262,10 +281,13 @@ def _is_placed_here(node_id: int, image: ClusterImage, log: PartitionLog) -> boo
     return registration is not None and node_id in registration.replicas
 
 
-async def _hang_up(listeners: Listeners, purgatory: Purgatory, coordinators: Coordinators) -> None:
+async def _hang_up(
+    listeners: Listeners, purgatory: Purgatory, coordinators: Coordinators, shares: ShareGroups
+) -> None:
     """Let no more clients in, answer the requests that wait, and close the connections of clients."""
     listeners.stop_accepting(BROKER_LISTENER)
     purgatory.close()
+    await shares.partitions.close()
     coordinators.refuse()
     await listeners.hang_up(BROKER_LISTENER, STOP_GRACE_MS)
 

@@ -1,5 +1,5 @@
-"""Gives a changed configuration to the parts that keep values of it: fetches, coordinators, partitions, the
-broker's registration, the listeners and the fetchers. The logs get theirs in `node_logs.py`.
+"""Gives a changed configuration to the parts that keep values of it: fetches, coordinators, share groups,
+partitions, the broker's registration, the listeners and the fetchers. The logs get theirs in `node_logs.py`.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 from pykafka_broker.apis.ports.fetching import Fetching
 from pykafka_broker.broker.lifecycle import BrokerLifecycle
 from pykafka_broker.broker.served_listeners import ServedListeners
+from pykafka_broker.broker.share_groups import ShareGroups
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.coordination.coordinators import Coordinators
 from pykafka_broker.replication.replica_fetchers import ReplicaFetchers
@@ -20,6 +21,7 @@ class ConfigChanges:
         self,
         fetching: Fetching,
         coordinators: Coordinators,
+        shares: ShareGroups,
         replicas: ReplicaManager,
         lifecycle: BrokerLifecycle,
         listeners: ServedListeners,
@@ -27,6 +29,7 @@ class ConfigChanges:
     ) -> None:
         self._fetching = fetching
         self._coordinators = coordinators
+        self._shares = shares
         self._replicas = replicas
         self._lifecycle = lifecycle
         self._listeners = listeners
@@ -37,6 +40,7 @@ class ConfigChanges:
         self._fetching.max_bytes = new["fetch.max.bytes"]
         self._fetching.sessions.max_entries = new["max.incremental.fetch.session.cache.slots"]
         self._coordinators.reconfigure(new)
+        self._shares.reconfigure(new)
         self._replicas.reconfigure()
         self._replicas.throttle(new["leader.replication.throttled.rate"])
         self._lifecycle.recordon(new.cordoned_log_dirs)

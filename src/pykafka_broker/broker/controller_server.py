@@ -1,9 +1,11 @@
 """The controller of a node (Kafka's ControllerServer): listeners on which brokers and other controllers reach
 it, and its registration.
 
-The listeners serve before the quorum has a leader, for voters elect it over them. They are stopped after this
-node's broker has shut down: other brokers say over them that they have learned who leads instead. A node
-without a quorum in its configuration has no such listeners: its controller is asked in the process alone.
+The listeners serve before the quorum has a leader, for voters elect it over them, and before ACLs are read,
+for those are in its log; where there is an authorizer, `early.start.listeners` may leave some out. They are
+stopped after this node's broker has shut down: other brokers say over them that they have learned who leads
+instead. A node without a quorum in its configuration has no such listeners: its controller is asked in the
+process alone.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from pykafka_broker.controller.role import ControllerRole
 
 
 def serve_controllers(shared: SharedServer, role: ControllerRole, controller: LocalControllerChannel) -> None:
-    """Accept connections of brokers and of other controllers."""
+    """Accept connections of brokers and of other controllers, where that need not wait for ACLs."""
     f = shared.foundation
     shared.ports.controller = ControllerPorts(
         configs=f.configs,
@@ -31,12 +33,16 @@ def serve_controllers(shared: SharedServer, role: ControllerRole, controller: Lo
         authorizer=shared.authorizer,
         quotas=shared.quotas,
     )
-    shared.listeners.start(CONTROLLER_LISTENER)
+    may_be_early = None if f.config.authorizer is None else f.config.early_start_listeners
+    shared.listeners.start(CONTROLLER_LISTENER, may_be_early)
 
 
 def register_controller(shared: SharedServer, undo: AsyncExitStack) -> None:
-    """Tell the cluster how this node's controller is reached, from now on."""
+    """Accept connections everywhere, and tell the cluster how this node's controller is reached, from now on.
+    The ACLs are read.
+    """
     served, f = shared.served_listeners, shared.foundation
+    shared.listeners.start(CONTROLLER_LISTENER)
     if served.has_controllers:
         registrar = ControllerRegistrar(
             shared.quorum.controller,

@@ -1,12 +1,13 @@
 """Following the metadata: each published image reaches every part of the node that acts on it, in one order.
 
 Configuration first, because the others read it; then replicas, which make and drop logs and take up their
-roles; then the coordinators, for whom topics and partition counts have changed.
+roles; then the coordinators, for whom topics and partition counts have changed, and share groups.
 """
 
 from __future__ import annotations
 
 from pykafka_broker.broker.lifecycle import BrokerLifecycle
+from pykafka_broker.broker.share_groups import ShareGroups
 from pykafka_broker.cluster.image import ClusterImage, ResourceType
 from pykafka_broker.config import DynamicConfig
 from pykafka_broker.config.unheeded import UnheededConfigs
@@ -41,12 +42,14 @@ class MetadataFollower:
         replicas: ReplicaManager,
         creation: TopicCreation,
         coordinators: Coordinators,
+        shares: ShareGroups,
         lifecycle: BrokerLifecycle,
     ) -> None:
         self._configs = configs
         self._replicas = replicas
         self._creation = creation
         self._coordinators = coordinators
+        self._shares = shares
         self._lifecycle = lifecycle
 
     def published(self, old: ClusterImage, new: ClusterImage) -> None:
@@ -55,6 +58,7 @@ class MetadataFollower:
         self._replicas.apply(new)
         self._creation.on_image(old, new)
         self._coordinators.on_image(old, new)
+        self._shares.on_image(old, new)
         if new.brokers is not old.brokers or new.features is not old.features:
             self._lifecycle.published(new)
         if new.topics is not old.topics and old.offset >= 0:

@@ -6,8 +6,7 @@
 with the ports of its own handlers; those of brokers are started last. Many nodes can run in one process and
 event loop; nothing here is global.
 
-Where the next parts go: an authorizer in `shared_server.py`, a metrics page and a web console in
-`listener_kinds.py`.
+Where the next parts go: a metrics page and a web console in `listener_kinds.py`.
 """
 
 from __future__ import annotations
@@ -78,6 +77,9 @@ class Node:
         """Break all connections off and fall silent. The stop that follows leaves no mark of a clean one."""
         self._shared.closing.is_clean = False
         self.listeners.break_off()
+        if self._broker is not None:
+            # What members had acquired is not given back: nobody would have written that.
+            await self._broker.shares.partitions.close()
         await self.fall_silent()
 
 

@@ -13,6 +13,7 @@ from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.controller.role import ControllerRole
 from pykafka_broker.coordination.coordinator_topic import CoordinatorTopic
 from pykafka_broker.coordination.topic_creation import TopicCreation
+from pykafka_broker.coordinator.group.streams.topology.declared import InternalTopic
 from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.metadata.controller_channel import LedHere
 from pykafka_broker.metadata.replica import MetadataReplica
@@ -132,15 +133,24 @@ class TopicsOnDemand:
     """Topics that clients ask for, and those of the coordinators."""
 
     def __init__(
-        self, creation: TopicCreation, offsets: CoordinatorTopic, transactions: CoordinatorTopic
+        self,
+        creation: TopicCreation,
+        offsets: CoordinatorTopic,
+        transactions: CoordinatorTopic,
+        share_state: CoordinatorTopic,
     ) -> None:
         self._offsets = offsets
         self._transactions = transactions
+        self._share_state = share_state
         self._creation = creation
 
     def create_missing(self, names: Iterable[str]) -> Awaitable[None]:
         """Create missing topics with the broker's defaults."""
         return self._creation.create_missing(names)
+
+    def create_for_streams(self, topics: Iterable[InternalTopic], *, errors_for_ms: int) -> Mapping[str, str]:
+        """Begin to create missing topics that an application needs."""
+        return self._creation.create_for_streams(topics, errors_for_ms=errors_for_ms)
 
     def ensure_offsets_topic(self) -> Awaitable[bool]:
         """Create `__consumer_offsets` if it is missing; True when it is served."""
@@ -149,3 +159,7 @@ class TopicsOnDemand:
     def ensure_transactions_topic(self) -> Awaitable[bool]:
         """The same for `__transaction_state`."""
         return self._transactions.ensure()
+
+    def ensure_share_state_topic(self) -> Awaitable[bool]:
+        """The same for `__share_group_state`."""
+        return self._share_state.ensure()

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pykafka_broker.broker.foundation import Foundation
-from pykafka_broker.broker.logins import inter_broker_login
+from pykafka_broker.broker.links import security_with_brokers
 from pykafka_broker.client.addresses import Address
 from pykafka_broker.coordination.ports import OtherBrokers
 from pykafka_broker.machine.clock import Clock
@@ -19,19 +19,23 @@ from pykafka_broker.replication.broker_connections import (
 )
 
 if TYPE_CHECKING:
-    from pykafka_broker.client.authentication import Login
+    from pykafka_broker.client.connection import Security
 
 
 def other_brokers(f: Foundation, metadata: MetadataPublisher, undo: AsyncExitStack) -> OtherBrokers:
     """Connections that are opened when there is something to ask."""
-    return OtherBrokers(markers=_connections(f, metadata, undo), questions=_connections(f, metadata, undo))
+    return OtherBrokers(
+        markers=_connections(f, metadata, undo),
+        questions=_connections(f, metadata, undo),
+        share_states=_connections(f, metadata, undo),
+    )
 
 
 def _connections(f: Foundation, metadata: MetadataPublisher, undo: AsyncExitStack) -> BrokerConnections:
     config = f.config
     connections = BrokerConnections(
         metadata,
-        partial(_connect, f.node_id, inter_broker_login(config), f.clock),
+        partial(_connect, f.node_id, security_with_brokers(lambda: f.config), f.clock),
         f.clock,
         ConnectionSettings(
             config.inter_broker_listener_name,
@@ -46,11 +50,11 @@ def _connections(f: Foundation, metadata: MetadataPublisher, undo: AsyncExitStac
 
 
 async def _connect(
-    node_id: int, login: Login | None, clock: Clock, address: Address, timeout_ms: int
+    node_id: int, security: Security | None, clock: Clock, address: Address, timeout_ms: int
 ) -> BrokerConnection:
     # A broker without others needs no client.
     from pykafka_broker.client.aio import connect
     from pykafka_broker.client.connection import Identity
 
-    identity = Identity(str(node_id), kind="node", login=login)
+    identity = Identity(str(node_id), kind="node", security=security)
     return await connect(address, identity=identity, clock=clock, timeout_ms=timeout_ms)

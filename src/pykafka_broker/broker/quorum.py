@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pykafka_broker.broker.foundation import Foundation
-from pykafka_broker.broker.logins import controller_login
+from pykafka_broker.broker.links import security_with_controllers
 from pykafka_broker.broker.raft_settings import peer_settings, raft_settings
 from pykafka_broker.broker.storage import (
     UNREADABLE_METADATA,
@@ -19,7 +19,8 @@ from pykafka_broker.broker.storage import (
     unusable_metadata,
 )
 from pykafka_broker.cluster.image import ResourceType
-from pykafka_broker.cluster.state import ControllerRules
+from pykafka_broker.cluster.state import ControllerRules, TokenRules
+from pykafka_broker.config import BrokerConfig
 from pykafka_broker.config.rules import TableRules, validate_broker_configs
 from pykafka_broker.controller.bootstrap import read_bootstrap_records
 from pykafka_broker.controller.local_channel import LocalControllerChannel
@@ -147,7 +148,7 @@ def _remote_controller(
         session_timeout_ms=config["broker.session.timeout.ms"],
         attempt_timeout_ms=config["controller.socket.timeout.ms"],
         connect_timeout_ms=config["socket.connection.setup.timeout.ms"],
-        login=controller_login(config),
+        security=security_with_controllers(lambda: foundation.config),
     )
     connections = LeaderConnections.to(
         replica.host,
@@ -174,13 +175,26 @@ def _controller_rules(foundation: Foundation, cluster_id: str) -> ControllerRule
             else None
         ),
         unclean_election_interval_ms=config["unclean.leader.election.interval.ms"],
+        tokens=_token_rules(config),
+    )
+
+
+def _token_rules(config: BrokerConfig) -> TokenRules | None:
+    secret_key: str | None = config.values["delegation.token.secret.key"]
+    if not secret_key:
+        return None
+    return TokenRules(
+        secret_key.encode(),
+        max_lifetime_ms=config["delegation.token.max.lifetime.ms"],
+        expiry_time_ms=config["delegation.token.expiry.time.ms"],
+        expiry_check_interval_ms=config["delegation.token.expiry.check.interval.ms"],
     )
 
 
 def _peers(foundation: Foundation, cluster_id: str) -> Peers:
     from pykafka_broker.metadata.quorum_peers import QuorumPeers  # a node that is alone needs no client
 
-    return QuorumPeers(peer_settings(foundation.config, cluster_id), foundation.clock)
+    return QuorumPeers(peer_settings(lambda: foundation.config, cluster_id), foundation.clock)
 
 
 def chance() -> float:

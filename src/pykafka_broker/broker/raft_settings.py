@@ -7,9 +7,10 @@ and those that come while the disk syncs share the next sync (`raft/driver.py`);
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pykafka_broker.broker.logins import controller_login
+from pykafka_broker.broker.links import security_with_controllers
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.config.keys import parse_bootstrap_servers
 from pykafka_broker.raft.core.quorum import Address
@@ -47,14 +48,15 @@ def _bootstrap(config: BrokerConfig) -> tuple[Address, ...]:
     return servers or tuple((voter.host, voter.port) for voter in config.voters)
 
 
-def peer_settings(config: BrokerConfig, cluster_id: str) -> PeerSettings:
-    """The settings of the connections to the other replicas."""
+def peer_settings(current: Callable[[], BrokerConfig], cluster_id: str) -> PeerSettings:
+    """The settings of the connections to the other replicas; `current` is the configuration in force."""
     from pykafka_broker.metadata.quorum_peers import PeerSettings  # a node that is alone needs no client
 
+    config = current()
     return PeerSettings(
         config.node_id,
         Quorum(cluster_id, config.controller_listener_names[0]),
         fetch_max_bytes=config["controller.quorum.fetch.max.bytes"],
         request_timeout_ms=config["controller.quorum.request.timeout.ms"],
-        login=controller_login(config),
+        security=security_with_controllers(current),
     )

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pykafka_broker.broker.disk_threads import DiskThreads
 from pykafka_broker.broker.foundation import Foundation
-from pykafka_broker.broker.logins import inter_broker_login
+from pykafka_broker.broker.links import security_with_brokers
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.partition.partition_log import PartitionLog
@@ -31,7 +31,7 @@ def replica_fetchers(
 ) -> ReplicaFetchers:
     """Fetchers that begin as the metadata names leaders."""
     config = f.config
-    login = inter_broker_login(config)
+    security = security_with_brokers(lambda: f.config)
 
     async def connect(leader_id: int, fetcher_id: int) -> BrokerConnection:
         address = address_of(metadata.image.brokers.get(leader_id), config.inter_broker_listener_name)
@@ -41,7 +41,7 @@ def replica_fetchers(
         from pykafka_broker.client.aio import connect
         from pykafka_broker.client.connection import Identity
 
-        identity = Identity(f"broker-{f.node_id}-fetcher-{fetcher_id}", kind="node", login=login)
+        identity = Identity(f"broker-{f.node_id}-fetcher-{fetcher_id}", kind="node", security=security)
         timeout_ms = config["socket.connection.setup.timeout.ms"]
         return await connect(address, identity=identity, clock=f.clock, timeout_ms=timeout_ms)
 

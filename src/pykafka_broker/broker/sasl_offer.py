@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from secrets import randbits
 
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.cluster.scram_credentials import credential_in
 from pykafka_broker.config import BrokerConfig
+from pykafka_broker.config.oauth_listeners import OAuthSettings
 from pykafka_broker.config.sasl_listeners import LOGIN_MODULES, MechanismSettings, sasl_settings
+from pykafka_broker.machine.clock import Clock
 from pykafka_broker.network.sasl import Sasl
 from pykafka_broker.network.shared import Shared
 from pykafka_broker.protocol.java_hash import string_hash, walked
 from pykafka_broker.sasl.account import Account
+from pykafka_broker.sasl.delegation_tokens import token_credential, token_hmac
 from pykafka_broker.sasl.exchange import OfferedMechanism
+from pykafka_broker.sasl.oauth_bearer import BearerToken, OAuthBearerServer, Validate
 from pykafka_broker.sasl.plain import PLAIN, PlainServer
-from pykafka_broker.sasl.scram_keys import RANDOM_BITS, SCRAM_MECHANISMS, ScramMechanism, random_text
+from pykafka_broker.sasl.scram_keys import (
+    RANDOM_BITS,
+    SCRAM_MECHANISMS,
+    ScramCredential,
+    ScramMechanism,
+    random_text,
+)
 from pykafka_broker.sasl.scram_server import ScramEntry, ScramServer
+from pykafka_broker.sasl.signed_tokens import UnknownKeyError, signed_token
+from pykafka_broker.sasl.unsecured_tokens import UnsecuredRules, unsecured_token
+
+#: Delegation tokens whose credentials are kept: to make one takes as long as hundreds of requests.
+MOST_TOKEN_CREDENTIALS = 1_000
 
 
 def sasl_of_listener(
@@ -32,8 +47,9 @@ def sasl_of_listener(
     """
     settings = sasl_settings(config, listener)
     names = walked(settings.mechanisms, string_hash, sized=True)
+    find_token = _finding_tokens(config.values["delegation.token.secret.key"])
     return Sasl(
-        {name: _offered(name, settings.mechanisms[name], image) for name in names},
+        {name: _offered(name, settings.mechanisms[name], image, find_token, shared.clock) for name in names},
         shared.clock,
         shared.faults,
         max_receive_bytes=settings.max_receive_bytes,
@@ -41,22 +57,81 @@ def sasl_of_listener(
     )
 
 
-def _offered(name: str, settings: MechanismSettings, image: Callable[[], ClusterImage]) -> OfferedMechanism:
+#: The entry of a token in the metadata, by its id; None: there is none.
+FindToken = Callable[[ClusterImage, ScramMechanism, str], "ScramEntry | None"]
+
+
+def _offered(
+    name: str,
+    settings: MechanismSettings,
+    image: Callable[[], ClusterImage],
+    find_token: FindToken,
+    clock: Clock,
+) -> OfferedMechanism:
     scram = SCRAM_MECHANISMS.get(name)
     if scram is not None:
-        return OfferedMechanism(partial(_scram_server, scram, image), settings.max_reauth_ms)
+        return OfferedMechanism(partial(_scram_server, scram, image, find_token), settings.max_reauth_ms)
+    if settings.oauth is not None:
+        validate = _validating(settings.oauth, clock)
+        return OfferedMechanism(partial(OAuthBearerServer, validate), settings.max_reauth_ms)
     login = settings.login
     # Apache Kafka looks for users in the login module of this mechanism alone.
     passwords = login.passwords if login.class_name == LOGIN_MODULES[PLAIN] else {}
     return OfferedMechanism(partial(PlainServer, passwords), settings.max_reauth_ms)
 
 
-def _scram_server(mechanism: ScramMechanism, image: Callable[[], ClusterImage]) -> ScramServer:
+def _validating(settings: OAuthSettings, clock: Clock) -> Validate:
+    """Checks bearer tokens of now."""
+    if isinstance(settings, UnsecuredRules):
+        return lambda token: unsecured_token(token, settings, clock.now_ms())
+    # Only signed tokens need threads and a client of HTTP.
+    from pykafka_broker.broker.key_sets import FetchedKeys, keys_of_file
+
+    rules = settings.rules
+    if settings.keys.file is not None:
+        keys = keys_of_file(settings.keys)
+        return lambda token: signed_token(token, keys, rules, clock.now_ms())
+    fetched = FetchedKeys(settings.keys, clock)
+
+    def validate(token: str) -> BearerToken:
+        try:
+            return signed_token(token, fetched.keys, rules, clock.now_ms())
+        except UnknownKeyError as error:
+            fetched.miss(error.kid)
+            raise
+
+    return validate
+
+
+def _finding_tokens(secret_key: str | None) -> FindToken:
+    """Finds delegation tokens; none without the key that makes their passwords."""
+
+    @lru_cache(maxsize=MOST_TOKEN_CREDENTIALS)
+    def credential(mechanism: ScramMechanism, token_id: str) -> ScramCredential:
+        salt = random_text(randbits(RANDOM_BITS)).encode()
+        return token_credential(mechanism, token_hmac((secret_key or "").encode(), token_id), salt)
+
+    def find(image: ClusterImage, mechanism: ScramMechanism, token_id: str) -> ScramEntry | None:
+        token = image.delegation_tokens.get(token_id)
+        if token is None or not secret_key:
+            return None
+        owner = token.owner.partition(":")[2]
+        account = Account(owner, expires_ms=token.expiration_timestamp, by_token=True)
+        return ScramEntry(credential(mechanism, token_id), account)
+
+    return find
+
+
+def _scram_server(
+    mechanism: ScramMechanism, image: Callable[[], ClusterImage], find_token: FindToken
+) -> ScramServer:
     """The server's side of one exchange, with the credentials of now."""
     metadata = image()
 
     def find(name: str, by_token: bool) -> ScramEntry | None:
-        credential = None if by_token else credential_in(metadata, name, mechanism)
+        if by_token:
+            return find_token(metadata, mechanism, name)
+        credential = credential_in(metadata, name, mechanism)
         return None if credential is None else ScramEntry(credential, Account(name))
 
     return ScramServer(mechanism, find, random_text(randbits(RANDOM_BITS)))

@@ -4,9 +4,6 @@ The place for a further protocol. A node makes the table once, and calls a row f
 make parts for that listener alone: SSL has an `ssl.SSLContext` of its `ssl.*` keys, SASL the mechanisms
 that `sasl.enabled.mechanisms` allows there. Credentials lie in the metadata, which is read after listeners
 have taken their addresses: a row that reads them is given a closure over it.
-
-Left for later on purpose: SSL and SASL_SSL. `config/listeners.py` refuses listeners that ask for them
-(`SERVED_SECURITY_PROTOCOLS`).
 """
 
 from __future__ import annotations
@@ -18,7 +15,7 @@ from pykafka_broker.config import BrokerConfig
 from pykafka_broker.network.authentication import Anonymous, Authentication
 from pykafka_broker.network.endpoint import ListenerEndpoint
 from pykafka_broker.network.shared import Shared
-from pykafka_broker.network.transports import Plaintext, Transport
+from pykafka_broker.network.transports import Plaintext, Tls, Transport
 from pykafka_broker.system.named_tuple import NamedTuple
 
 
@@ -46,9 +43,31 @@ def security_protocols(
 
         return ListenerSecurity(Plaintext(), sasl_of_listener(config(), endpoint.name, shared, image))
 
+    def sasl_ssl(endpoint: ListenerEndpoint) -> ListenerSecurity:
+        return sasl_plaintext(endpoint)._replace(transport=tls(endpoint))
+
+    def ssl(endpoint: ListenerEndpoint) -> ListenerSecurity:
+        from pykafka_broker.config.tls_listeners import principal_mapping
+        from pykafka_broker.network.certificates import ByCertificate
+
+        return ListenerSecurity(
+            tls(endpoint), ByCertificate(principal_mapping(config(), endpoint.name), shared.faults)
+        )
+
+    def tls(endpoint: ListenerEndpoint) -> Transport:
+        from pykafka_broker.broker.tls_offer import ListenerContext
+        from pykafka_broker.tls.contexts import server_context
+        from pykafka_broker.tls.trial import node_context
+
+        connects_nodes = endpoint.name == config().inter_broker_listener_name and not config().standalone
+        make = node_context if connects_nodes else server_context
+        return Tls(ListenerContext(config, endpoint.name, endpoint.security_protocol, make))
+
     return {
         "PLAINTEXT": lambda endpoint: ListenerSecurity(Plaintext(), Anonymous()),
         "SASL_PLAINTEXT": sasl_plaintext,
+        "SASL_SSL": sasl_ssl,
+        "SSL": ssl,
     }
 
 

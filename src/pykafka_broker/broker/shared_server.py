@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import CONTROLLER_LISTENER
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, Authorizer
@@ -49,6 +50,9 @@ from pykafka_broker.raft.format import is_formatted
 from pykafka_broker.raft.storage import RaftStorage
 from pykafka_broker.system.event_loop import raise_open_file_limit
 from pykafka_broker.system.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from pykafka_broker.broker.acl_authorizer import StandardAuthorizer
 
 logger = logging.getLogger("kafka.server.SharedServer")
 
@@ -125,7 +129,8 @@ async def build_shared(f: Foundation, undo: AsyncExitStack) -> SharedServer:
     logs: LogManager = build_logs(f, lambda log_dir: failures.failed(logs.dirs, log_dir))
     f.configs.subscribe(lambda _, new: reconfigure_logs(logs, new))
     listeners = await _unbound_listeners(f, logs, undo)
-    authorizer, quotas = ALLOW_ALL, client_quotas(f.config, f.clock)
+    acls, quotas = _acl_authorizer(f), client_quotas(f.config, f.clock)
+    authorizer = ALLOW_ALL if acls is None else acls
     ports = HandlerPorts()
     kinds = listener_kinds(
         listeners.shared,
@@ -153,6 +158,8 @@ async def build_shared(f: Foundation, undo: AsyncExitStack) -> SharedServer:
         for name, endpoint in served_listeners.registered(CONTROLLER_LISTENER).items()
     }
     quorum = build_quorum(f, storage, logs, cluster_id, own_endpoints)
+    if acls is not None:
+        quorum.publisher.subscribe(acls.published)
     quota_follower = QuotaFollower(quotas, listeners.acceptor.address_rates)
     quorum.publisher.subscribe(quota_follower.published)
     undo.callback(quota_follower.stop)
@@ -189,6 +196,16 @@ async def start_replica(shared: SharedServer, undo: AsyncExitStack) -> None:
     except UNREADABLE_METADATA as error:
         raise unusable_metadata(shared.foundation.config, error) from error
     shared.config_follower.apply(shared.image)
+
+
+def _acl_authorizer(f: Foundation) -> StandardAuthorizer | None:
+    """The authorizer that reads ACLs, if one is configured; most nodes do not pay for its modules."""
+    settings = f.config.authorizer
+    if settings is None:
+        return None
+    from pykafka_broker.broker.acl_authorizer import StandardAuthorizer
+
+    return StandardAuthorizer(settings, f.clock.now_ms)
 
 
 async def _unbound_listeners(f: Foundation, logs: LogManager, undo: AsyncExitStack) -> Listeners:

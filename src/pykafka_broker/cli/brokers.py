@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -19,6 +20,8 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The key of the API, and its first version that tells of fenced brokers.
 DESCRIBE_CLUSTER, FENCED_SINCE = 60, 2
+#: How often, and after what pause, a broker that is up is looked at before that is believed.
+LOOKS, LOOK_S = 5, 0.2
 
 
 class BrokerStatus(NamedTuple):
@@ -84,19 +87,36 @@ def disks(broker_ids: Sequence[int], cluster: Cluster, output: Output) -> None:
 
 @brokers.command("unregister")
 @click.argument("broker_id", type=int, metavar="ID")
+@click.option("--yes", is_flag=True, help="Also a broker that is up.")
 @cluster_options
 @json_option(Unregistered)
-def unregister(broker_id: int, cluster: Cluster, output: Output) -> None:
+def unregister(broker_id: int, yes: bool, cluster: Cluster, output: Output) -> None:
     """Have the cluster forget a broker that has stopped and will not come back.
 
-    Its replicas stay assigned to it: move them away first, with `reassign plan`.
+    Its replicas stay assigned to it: move them away first, with `reassign plan`. A broker that is up is not
+    forgotten without --yes.
     """
     from pykafka_broker.protocol.messages.unregister_broker import UnregisterBrokerRequest
 
     with cluster.connect() as client:
+        if not yes and _stays_up(client, broker_id):
+            raise click.ClickException(
+                f"Broker {broker_id} is up: stop it first, or say --yes. One that was killed counts as up "
+                "until its session ends (broker.session.timeout.ms)"
+            )
         answer = client.send(UnregisterBrokerRequest(broker_id=broker_id))
     check(answer.error_code, answer.error_message)
     output.show(Unregistered(broker_id), [f"Broker {broker_id} is no longer registered."])
+
+
+def _stays_up(client: Client, broker_id: int) -> bool:
+    """Whether a broker is up, and not one whose stop the broker that is asked has yet to hear of."""
+    for _ in range(LOOKS):
+        _, found = broker_statuses(client, ())
+        if not any(broker.broker_id == broker_id and broker.state == "up" for broker in found):
+            return False
+        time.sleep(LOOK_S)
+    return True
 
 
 # -- what brokers are there --------------------------------------------------------------------------------

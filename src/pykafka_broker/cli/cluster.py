@@ -14,9 +14,11 @@ import click
 from pykafka_broker import __version__
 from pykafka_broker.cli.options import Seconds, gathered
 from pykafka_broker.cli.progress import waiting_for
+from pykafka_broker.cli.security import client_properties, identity_with, security_options
 from pykafka_broker.client.addresses import parse_addresses
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.connection import SOFTWARE_NAME, Identity
+from pykafka_broker.client.connection import SOFTWARE_NAME, Identity, Security
+from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.system.named_tuple import NamedTuple
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -30,32 +32,99 @@ class Cluster(NamedTuple):
 
     bootstrap_server: str
     timeout_s: float
+    command_config: str | None = None
+    login: str | None = None
+    ca: str | None = None
+
+    def __repr__(self) -> str:
+        """Without the login, which may have a password."""
+        return f"Cluster({self.bootstrap_server!r})"
+
+    @property
+    def identity(self) -> Identity:
+        """The identity of a client, secured as the options say.
+
+        Raises:
+            click.ClickException: the security that they ask for cannot be had.
+        """
+        return identity_with(COMMAND, self.command_config, self.login, self.ca)
+
+    def client_properties(self) -> dict[str, str]:
+        """The same security in the keys of Kafka's clients, for Spark's connector.
+
+        Raises:
+            KafkaError, OSError: a broker is asked which mechanisms it offers, and does not answer.
+            click.ClickException: the security that the options ask for cannot be had.
+        """
+        security = self.identity.security
+        login = None if security is None else security.login
+        if login is not None:
+            with self.connect() as client:
+                client.metadata([])
+        mechanism = None if login is None else login.mechanism
+        return client_properties(mechanism, self.command_config, self.login, self.ca)
 
     def connect(self) -> Client:
         """A client of the cluster.
 
         Raises:
             ValueError: the bootstrap servers are no addresses.
+            click.ClickException: the security that the options ask for cannot be had.
         """
-        return Client(self.bootstrap_server, self.timeout_s, identity=COMMAND, notices=_Notices())
+        return self.connect_to(self.bootstrap_server, self.timeout_s)
+
+    def connect_to(self, address: str, timeout_s: float) -> Client:
+        """The same, for brokers at another address."""
+        return connected(address, timeout_s, self.identity.security)
 
 
-def connected(address: str, timeout_s: float) -> Client:
+def connected(address: str, timeout_s: float, security: Security | None = None) -> Client:
     """A client of a command for the brokers at an address."""
-    return Cluster(address, timeout_s).connect()
+    identity = COMMAND._replace(security=security)
+    return Client(address, timeout_s, identity=identity, notices=_Notices(identity))
 
 
 class _Notices:
+    def __init__(self, identity: Identity) -> None:
+        login, tls = identity.security or (None, None)
+        missing = [*(() if login else ("--user",)), *(() if tls else ("--ca",))]
+        #: The options that were not given, although the broker may ask for them.
+        self._missing = " and ".join(missing)
+        self._login = login
+
     def waiting_for(self, peer: str) -> AbstractContextManager[None]:
         return waiting_for(peer)
 
     def doubts(self, peer: str, error: Exception) -> None:
         error.add_note(f"`pykafka-broker doctor {peer}` may tell why")
 
+    def not_let_in(self, peer: str, error: KafkaError) -> None:
+        # Here and not above: `health` does without it.
+        from pykafka_broker.client.authentication import Login
+
+        if isinstance(self._login, Login) and self._login.alternatives:
+            error.add_note(
+                f"{self._login.mechanism} was used; where the user has a password for "
+                f"{' or '.join(self._login.alternatives)}, say so with sasl.mechanism in --command-config"
+            )
+
+    def refused(self, peer: str, error: ConnectionError) -> None:
+        if self._missing:
+            error.add_note(f"a broker with SASL or TLS needs {self._missing}, or --command-config")
+
 
 def cluster_options(command: Command) -> Command:
     """Give a command the options that say which cluster it talks to, as one `cluster`."""
-    command = gathered(Cluster, "cluster")(command)
+    return _cluster_options(command, "--user")
+
+
+def cluster_options_beside_users(command: Command) -> Command:
+    """The same, for a command whose `--user` is a user that it is about."""
+    return _cluster_options(command, "--login")
+
+
+def _cluster_options(command: Command, login_flag: str) -> Command:
+    command = security_options(gathered(Cluster, "cluster")(command), login_flag)
     command = click.option(
         "--timeout",
         "timeout_s",

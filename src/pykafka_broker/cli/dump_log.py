@@ -1,8 +1,9 @@
 """`dump-log`: show the content of a log's files, as kafka-dump-log.sh prints it.
 
 Differences on purpose: files are plain arguments, and a folder stands for all files in it; `--json` prints
-an object a line; the exit status is 1 when something is wrong with a file; and the first record of a
-segment is not reported as if it followed offset -1.
+an object a line; the exit status is 1 when something is wrong with a file; the first record of a segment is
+not reported as if it followed offset -1; and secrets in the metadata log (redaction.py) are shown with
+`--show-secrets` alone.
 """
 
 from __future__ import annotations
@@ -16,8 +17,17 @@ import click
 
 from pykafka_broker.cli import progress
 from pykafka_broker.cli.log_files import BATCH, UNKNOWN_FILE, Options, Problem, dump_file
+from pykafka_broker.cli.options import gathered
 from pykafka_broker.cli.output import Form, Output, json_option
-from pykafka_broker.cli.record_json import DECODERS
+from pykafka_broker.cli.record_json import DECODERS, Decoder, decode_metadata, redacted_metadata
+from pykafka_broker.system.named_tuple import NamedTuple
+
+
+class Decoding(NamedTuple):
+    """How records are decoded: by the decoder of this name, with or without secrets."""
+
+    decoder: str | None
+    show_secrets: bool
 
 
 def decoder_options(command: Any) -> Any:
@@ -42,6 +52,10 @@ def decoder_options(command: Any) -> Any:
 @click.option("--max-bytes", type=click.IntRange(min=0), help="Stop after this many bytes of a log.")
 @click.option("--verify-index-only", is_flag=True, help="Check indexes without printing them.")
 @decoder_options
+@click.option(
+    "--show-secrets", is_flag=True, help="Keys of users and values of secrets in the metadata log too."
+)
+@gathered(Decoding, "decoding")
 @json_option(None, streams=True)
 def dump_log(
     paths: tuple[str, ...],
@@ -50,7 +64,7 @@ def dump_log(
     skip_record_metadata: bool,
     max_bytes: int | None,
     verify_index_only: bool,
-    decoder: str | None,
+    decoding: Decoding,
     output: Output,
 ) -> int:
     """Show what is in log segments, indexes and snapshots.
@@ -58,10 +72,11 @@ def dump_log(
     FILE is a .log, .index, .timeindex, .txnindex, .snapshot or .checkpoint file, or a folder of them.
     """
     options = Options(
-        records=records or data or decoder is not None,
-        data=data or decoder is not None,
+        records=records or data or decoding.decoder is not None,
+        data=data or decoding.decoder is not None,
         record_metadata=not skip_record_metadata,
-        decoder=None if decoder is None else DECODERS[decoder],
+        decoder=_decoder(decoding),
+        metadata_decoder=None if decoding.show_secrets else redacted_metadata,
         max_bytes=max_bytes,
         entries=not verify_index_only,
     )
@@ -92,6 +107,13 @@ def dump_log(
     for line in problem_lines(problems):
         output.note(line)
     return 1 if problems else 0
+
+
+def _decoder(decoding: Decoding) -> Decoder | None:
+    name, show_secrets = decoding
+    if name is None:
+        return None
+    return decode_metadata if name == "cluster-metadata" and show_secrets else DECODERS[name]
 
 
 def _log_bytes(path: str) -> int:

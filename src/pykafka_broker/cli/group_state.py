@@ -1,13 +1,16 @@
 """The state of groups, as their coordinators describe it.
 
 DescribeGroups describes the members of classic groups, ConsumerGroupDescribe those of consumer groups
-(KIP-848).
+(KIP-848), StreamsGroupDescribe those of Kafka Streams applications (KIP-1071): they are assigned tasks, which
+are shown as the partitions that their active tasks read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from pykafka_broker.cli.cells import Cell, Styled
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.connection import check
 from pykafka_broker.client.offsets import LATEST, committed_offsets, list_offsets
@@ -16,6 +19,11 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.fields import api_key_of
 from pykafka_broker.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
 from pykafka_broker.system.named_tuple import NamedTuple
+
+#: The type of share groups, in lower case.
+SHARE = "share"
+#: The styles of states on a terminal: work goes on, is interrupted, does not go on.
+STATE_STYLES = {"Stable": "green", "Empty": "dim", "Dead": "red"}
 
 
 class TopicPartition(NamedTuple):
@@ -66,6 +74,19 @@ class Group(NamedTuple):
     offsets: tuple[Position, ...] | None = None
 
 
+def state_cell(state: str) -> Cell:
+    """The state of a group in a table."""
+    return Styled(state, STATE_STYLES.get(state, "yellow")) if state else None
+
+
+def partitions_text(partitions: Iterable[TopicPartition], between: str = " ") -> str:
+    """As `clicks:3 orders:0,1`."""
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in sorted(partitions):
+        by_topic.setdefault(topic, []).append(partition)
+    return between.join(f"{topic}:{','.join(map(str, numbers))}" for topic, numbers in by_topic.items())
+
+
 def list_groups(client: Client) -> dict[str, Any]:
     """The groups that all coordinators list, by group id."""
     from pykafka_broker.protocol.messages.list_groups import ListGroupsRequest
@@ -78,14 +99,19 @@ def list_groups(client: Client) -> dict[str, Any]:
     return found
 
 
-def describe_group(client: Client, coordinator: int, name: str) -> Group:
-    """A group of either kind.
+def describe_group(client: Client, name: str) -> Group:
+    """A group of any kind that commits offsets.
 
     Raises:
         KafkaError: GROUP_ID_NOT_FOUND, or another error of the coordinator.
     """
-    if (group := _consumer_group(client, coordinator, name)) is not None:
-        return group
+    return client.at_coordinator(name, lambda node_id: _group(client, node_id, name))
+
+
+def _group(client: Client, coordinator: int, name: str) -> Group:
+    for of_kind in (_consumer_group, _streams_group):
+        if (group := of_kind(client, coordinator, name)) is not None:
+            return group
     from pykafka_broker.protocol.messages.describe_groups import DescribeGroupsRequest
 
     answer = client.send(DescribeGroupsRequest(groups=[name]), coordinator).groups[0]
@@ -96,10 +122,11 @@ def describe_group(client: Client, coordinator: int, name: str) -> Group:
         Member(m.member_id, m.client_host, m.client_id, _assigned(bytes(m.member_assignment)))
         for m in answer.members
     )
-    return Group(name, answer.group_state, answer.protocol_data, _address(client, coordinator), members)
+    return Group(name, answer.group_state, answer.protocol_data, address_of(client, coordinator), members)
 
 
-def _address(client: Client, coordinator: int) -> Coordinator:
+def address_of(client: Client, coordinator: int) -> Coordinator:
+    """A coordinator with its address."""
     return Coordinator(coordinator, *client.brokers.addresses[coordinator])
 
 
@@ -125,7 +152,43 @@ def _consumer_group(client: Client, coordinator: int, name: str) -> Group | None
         )
         for m in answer.members
     )
-    return Group(name, answer.group_state, answer.assignor_name, _address(client, coordinator), members)
+    return Group(name, answer.group_state, answer.assignor_name, address_of(client, coordinator), members)
+
+
+def _streams_group(client: Client, coordinator: int, name: str) -> Group | None:
+    """A group of a Kafka Streams application; None if it is none, or the broker does not know that kind."""
+    from pykafka_broker.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
+
+    request = StreamsGroupDescribeRequest(group_ids=[name], include_authorized_operations=False)
+    if api_key_of(request) not in client.connection(coordinator).versions:
+        return None
+    answer = client.send(request, coordinator).groups[0]
+    if answer.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
+        return None
+    check(answer.error_code, answer.error_message)
+    topics_of = {
+        part.subtopology_id: [*part.source_topics, *(topic.name for topic in part.repartition_source_topics)]
+        for part in (answer.topology.subtopologies or () if answer.topology is not None else ())
+    }
+    existing = client.metadata(sorted({topic for topics in topics_of.values() for topic in topics})).topics
+    partitions = {(topic.name, p.partition_index) for topic in existing for p in topic.partitions}
+    members = tuple(
+        Member(
+            m.member_id,
+            m.client_host,
+            m.client_id,
+            tuple(
+                TopicPartition(topic, partition)
+                for tasks in m.assignment.active_tasks
+                for topic in topics_of.get(tasks.subtopology_id, ())
+                for partition in tasks.partitions
+                # A topic with fewer partitions than another is not in all tasks of the subtopology.
+                if (topic, partition) in partitions
+            ),
+        )
+        for m in answer.members
+    )
+    return Group(name, answer.group_state, "", address_of(client, coordinator), members)
 
 
 def _assigned(assignment: bytes) -> tuple[TopicPartition, ...]:
@@ -140,9 +203,10 @@ def _assigned(assignment: bytes) -> tuple[TopicPartition, ...]:
     return tuple(TopicPartition(t.topic, p) for t in decoded.assigned_partitions for p in t.partitions)
 
 
-def positions(client: Client, coordinator: int, group: Group) -> tuple[Position, ...]:
+def positions(client: Client, group: Group) -> tuple[Position, ...]:
     """Each partition that has an offset or an owner, with its lag."""
-    committed = committed_offsets(client, coordinator, group.group)
+    name = group.group
+    committed = client.at_coordinator(name, lambda node_id: committed_offsets(client, node_id, name))
     owners = {(topic, number): member for member in group.members for topic, number in member.assignment}
     partitions = sorted({*committed, *owners})
     ends = list_offsets(client, dict.fromkeys(partitions, LATEST), missing_ok=True)

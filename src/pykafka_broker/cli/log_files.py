@@ -13,6 +13,7 @@ from typing import Any
 
 from pykafka_broker.cli.output import compact_json
 from pykafka_broker.cli.record_json import Decoder, message_json
+from pykafka_broker.log.disk.names import METADATA_TOPIC
 from pykafka_broker.log.partition.producers import NO_OFFSET, CorruptSnapshotError, read_snapshot
 from pykafka_broker.log.segment.aborted_txns import ABORTED_TXN_BYTES, read_aborted_txns
 from pykafka_broker.log.segment.index import InvalidIndexError
@@ -57,6 +58,8 @@ class Options(NamedTuple):
     data: bool = False
     record_metadata: bool = True
     decoder: Decoder | None = None
+    #: Shows the records of the metadata log where there is no decoder; None to show them as they are.
+    metadata_decoder: Decoder | None = None
     max_bytes: int | None = None
     entries: bool = True
 
@@ -112,6 +115,8 @@ def dump_log(path: str, options: Options) -> Dump:
     name = os.path.basename(path)
     data = memoryview(_read(path))
     yield _title(name)
+    if options.decoder is None and _is_of_metadata(path):
+        options = options._replace(decoder=options.metadata_decoder)
     end = 0
     previous = None
     for at, header in iter_batches(data):
@@ -137,6 +142,11 @@ def dump_log(path: str, options: Options) -> Dump:
         text = f"Found {len(data) - end} invalid bytes at the end of {name}"
         yield Item(text, {"kind": "torn", "bytes": len(data) - end})
         yield Problem(f"Torn end of {path}")
+
+
+def _is_of_metadata(path: str) -> bool:
+    folder = os.path.basename(os.path.dirname(os.path.abspath(path)))
+    return path.endswith(".checkpoint") or folder.startswith(METADATA_TOPIC)
 
 
 def _title(name: str) -> Item:

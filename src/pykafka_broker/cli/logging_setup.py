@@ -21,6 +21,8 @@ import time
 from collections.abc import Mapping
 from typing import TextIO
 
+from pykafka_broker.cli.wording import printable
+
 #: Kafka's level names; TRACE has no counterpart in Python.
 TRACE = 5
 LEVELS = {
@@ -49,11 +51,14 @@ def _level_name(record: logging.LogRecord) -> str:
 
 
 class KafkaFormatter(logging.Formatter):
-    """`[date time,ms] LEVEL message (logger)`, in local time, a traceback below."""
+    """`[date time,ms] LEVEL message (logger)`, in local time, a traceback below. A message is one line,
+    whatever names clients have given to things.
+    """
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
         moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
-        return f"[{moment},{int(record.msecs):03d}] {_level_name(record)} {record.message} ({record.name})"
+        message = printable(record.message)
+        return f"[{moment},{int(record.msecs):03d}] {_level_name(record)} {message} ({record.name})"
 
 
 class JsonFormatter(logging.Formatter):

@@ -1,9 +1,10 @@
 """`produce`: write records to a topic, from arguments or from the lines of standard input.
 
 Lines are sent as they come: those of one read make one batch per partition, so a pipe of many lines is fast
-and a person at a terminal sees each line go at once. Producers made by this command are not
-idempotent: after a broken connection a batch may or may not have been written, and the command says so and
-stops. Interrupted, it says how many records the brokers have acknowledged.
+and a person at a terminal sees each line go at once. With acks=all, the default, the producer is idempotent:
+while leaders move and brokers stop it sends a batch again, until `--timeout`, and the batch is written once.
+With other acks, a batch whose answer does not come may be written or not; the command says so and stops.
+Interrupted, it says how many records the brokers have acknowledged.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
@@ -26,7 +27,7 @@ from pykafka_broker.cli.options import INT32_MAX, gathered, pairs, progress_opti
 from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.cli.partitioner import Partitioner
 from pykafka_broker.cli.suggestions import known_topic
-from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.blocking import Client, Connection
 from pykafka_broker.client.connection import check
 from pykafka_broker.client.retries import RETRIABLE
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -36,8 +37,12 @@ from pykafka_broker.protocol.records.compression import Codec
 from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.wording import counted
 
+if TYPE_CHECKING:
+    from pykafka_broker.client.producer import Producer
+
 READ_BYTES = 256 * 1024
-ACKS = {"all": -1, "-1": -1, "1": 1, "0": 0}
+ALL_REPLICAS = -1
+ACKS = {"all": ALL_REPLICAS, "-1": ALL_REPLICAS, "1": 1, "0": 0}
 
 
 class NewRecord(NamedTuple):
@@ -69,7 +74,7 @@ class Writer:
         client: Client,
         topic: str,
         *,
-        acks: int = -1,
+        acks: int = ALL_REPLICAS,
         codec: Codec = Codec.NONE,
         headers: tuple[tuple[str, bytes | None], ...] = (),
         partition: int | None = None,
@@ -84,6 +89,7 @@ class Writer:
         self.timestamp_ms = timestamp_ms
         #: Records that are written, and that are on their way.
         self.acknowledged = self.in_flight = 0
+        self._idempotent: Producer | None = None
         self._learn_leaders()
         if partition is not None and partition not in self.leaders:
             raise KafkaError(
@@ -120,19 +126,21 @@ class Writer:
 
     def _send(self, partition: int, batch: bytes) -> int:
         """The offset of the batch's first record; -1 with acks=0."""
+        if self.acks == ALL_REPLICAS:
+            return self._producer().write((self.topic, partition), batch)
+        request = ProduceRequest(
+            acks=self.acks,
+            timeout_ms=int(self.client.timeout_s * 1000),
+            topic_data=[
+                TopicProduceData(
+                    name=self.topic,
+                    topic_id=self.topic_id,
+                    partition_data=[PartitionProduceData(index=partition, records=batch)],
+                )
+            ],
+        )
         for is_last in self.client.attempts():
-            request = ProduceRequest(
-                acks=self.acks,
-                timeout_ms=int(self.client.timeout_s * 1000),
-                topic_data=[
-                    TopicProduceData(
-                        name=self.topic,
-                        topic_id=self.topic_id,
-                        partition_data=[PartitionProduceData(index=partition, records=batch)],
-                    )
-                ],
-            )
-            response = self.client.send(request, self.leaders[partition])
+            response = self._leader(partition).send(request)
             if response is None:
                 return -1
             answer = response.responses[0].partition_responses[0]
@@ -148,6 +156,27 @@ class Writer:
                 return base_offset
             self._learn_leaders()
         raise AssertionError("attempts end with a last one")
+
+    def _producer(self) -> Producer:
+        """The producer of acks=all, with an id of its own."""
+        if self._idempotent is None:
+            from pykafka_broker.client.producer import Producer
+
+            self._idempotent = Producer(self.client, delivery_timeout_s=self.client.timeout_s)
+            self._idempotent.initialise()
+        return self._idempotent
+
+    def _leader(self, partition: int) -> Connection:
+        """A connection to the leader of a partition, on which nothing was sent yet that could be lost."""
+
+        def once() -> Connection:
+            try:
+                return self.client.connection(self.leaders[partition])
+            except OSError:
+                self._learn_leaders()
+                raise
+
+        return self.client.retrying(once)
 
 
 class LineFormat(NamedTuple):

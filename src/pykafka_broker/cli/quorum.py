@@ -17,7 +17,6 @@ from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.client.connection import check
 from pykafka_broker.system.named_tuple import NamedTuple
 
-METADATA_TOPIC = "__cluster_metadata"
 #: The titles of kafka-metadata-quorum.sh.
 TITLES = (
     "NodeId",
@@ -75,21 +74,12 @@ def quorum() -> None:
 @json_option(Quorum)
 def describe(replication: bool, cluster: Cluster, output: Output) -> None:
     """Describe who leads the metadata log and who votes."""
-    from pykafka_broker.protocol.messages.describe_quorum import (
-        DescribeQuorumRequest,
-        DescribeQuorumRequestPartitionData,
-        DescribeQuorumRequestTopicData,
-    )
+    from pykafka_broker.client.quorum import describe_quorum
 
-    partition = DescribeQuorumRequestPartitionData(partition_index=0)
-    topic = DescribeQuorumRequestTopicData(topic_name=METADATA_TOPIC, partitions=[partition])
     with cluster.connect() as client:
         cluster_id = client.metadata([]).cluster_id or ""
-        answer = client.send(DescribeQuorumRequest(topics=[topic]))
-    check(answer.error_code, answer.error_message)
-    described = answer.topics[0].partitions[0]
-    check(described.error_code, described.error_message)
-    found = _quorum(cluster_id, described, answer.nodes)
+        answer = describe_quorum(client)
+    found = _quorum(cluster_id, answer.topics[0].partitions[0], answer.nodes)
     lines = _replication(found.replicas) if replication else _status(found)
     output.show(found, lines, [_table(found)])
 

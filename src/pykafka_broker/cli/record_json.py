@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 from pykafka_broker.cli.output import compact_json
+from pykafka_broker.cli.redaction import REDACTED, secret_fields
 from pykafka_broker.protocol.compile import decode
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.fields import Field, blank, schema_of
@@ -75,26 +76,53 @@ def _json_name(name: str) -> str:
 
 
 def decode_metadata(offset: int, key: bytes | None, value: bytes | None) -> Decoded:
-    """A record of `__cluster_metadata`: no key, and a framed message as value."""
+    """A record of `__cluster_metadata`, secrets and all: no key, and a framed message as value."""
+    return _decode_metadata(offset, value, shows_secrets=True)
+
+
+def decode_redacted_metadata(offset: int, key: bytes | None, value: bytes | None) -> Decoded:
+    """The same without secrets."""
+    return _decode_metadata(offset, value, shows_secrets=False)
+
+
+def redacted_metadata(offset: int, key: bytes | None, value: bytes | None) -> Decoded:
+    """The text of a record of `__cluster_metadata` that is not decoded, unless it has secrets."""
+    try:
+        has_secrets = bool(secret_fields(_metadata_record(value)[0]))
+    except NO_RECORD:
+        has_secrets = True
+    texts = [None if data is None else data.decode(errors="replace") for data in (key, value)]
+    return texts[0], REDACTED if has_secrets else texts[1]
+
+
+def _decode_metadata(offset: int, value: bytes | None, *, shows_secrets: bool) -> Decoded:
+    try:
+        record, version = _metadata_record(value)
+    except NO_RECORD as error:
+        return None, f"Error at {offset}, skipping. {error}"
+    data = message_json(record, version)
+    if not shows_secrets:
+        data |= {_json_name(name): REDACTED for name in secret_fields(record)}
+    words = re.findall("[A-Z][a-z0-9]*", type(record).__name__)
+    shown = {"type": "_".join(word.upper() for word in words), "version": version, "data": data}
+    return None, compact_json(shown)
+
+
+#: Raised by `_metadata_record` where there is none that is known.
+NO_RECORD = (ProtocolError, IndexError, StopIteration)
+
+
+def _metadata_record(value: bytes | None) -> tuple[Any, int]:
     from pykafka_broker.cluster.records import RECORD_TYPES
 
-    try:
-        data = value or b""
-        _, at = _uvarint(data, 0)
-        api_key, at = _uvarint(data, at)
-        version, at = _uvarint(data, at)
-        record_type = next(t for t in RECORD_TYPES if schema_of(t).api_key == api_key)
-        record: Any
-        record, _ = decode(record_type, version, data, at)
-    except (ProtocolError, IndexError, StopIteration) as error:
-        return None, f"Error at {offset}, skipping. {error}"
-    words = re.findall("[A-Z][a-z0-9]*", record_type.__name__)
-    shown = {
-        "type": "_".join(word.upper() for word in words),
-        "version": version,
-        "data": message_json(record, version),
-    }
-    return None, compact_json(shown)
+    data = value or b""
+    _, at = _uvarint(data, 0)
+    api_key, at = _uvarint(data, at)
+    version, at = _uvarint(data, at)
+    record_type = next(t for t in RECORD_TYPES if schema_of(t).api_key == api_key)
+    record: Any
+    record, _ = decode(record_type, version, data, at)
+    return record, version
 
 
 def _uvarint(data: bytes, at: int) -> tuple[int, int]:
@@ -134,7 +162,7 @@ def decode_share_state(offset: int, key: bytes | None, value: bytes | None) -> D
 
 
 DECODERS: dict[str, Decoder] = {
-    "cluster-metadata": decode_metadata,
+    "cluster-metadata": decode_redacted_metadata,
     "offsets": decode_offsets,
     "transaction-log": decode_transactions,
     "share-group-state": decode_share_state,

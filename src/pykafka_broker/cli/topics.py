@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import click
@@ -16,6 +16,12 @@ from pykafka_broker.cli.suggestions import unknown_config, unknown_topic
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.connection import check
 from pykafka_broker.client.metadata import topic_error
+from pykafka_broker.client.reassignments import (
+    REASSIGNMENTS_WITHIN_S,
+    Ongoing,
+    reassignments_as_told,
+    replication_factor,
+)
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.fields import ZERO_UUID, api_key_of
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -59,18 +65,31 @@ class PartitionCount(NamedTuple):
 
 
 class Partition(NamedTuple):
-    """A partition; without a leader that is None, as are lists that the broker does not tell."""
+    """A partition; without a leader that is None, as are lists that the broker does not tell, and the
+    replicas to come and to go where no reassignment is under way.
+    """
 
     partition: int
     leader: int | None
     replicas: list[int]
     isr: list[int]
+    adding_replicas: list[int] | None
+    removing_replicas: list[int] | None
     elr: list[int] | None
     last_known_elr: list[int] | None
 
     @property
+    def replication_factor(self) -> int:
+        """Without the replicas that a reassignment adds."""
+        if self.adding_replicas is None or self.removing_replicas is None:
+            return len(self.replicas)
+        return replication_factor(
+            self.replicas, Ongoing(self.replicas, self.adding_replicas, self.removing_replicas)
+        )
+
+    @property
     def lacks_replicas(self) -> bool:
-        return len(self.isr) < len(self.replicas)
+        return len(self.isr) < self.replication_factor
 
 
 class Topic(NamedTuple):
@@ -209,6 +228,10 @@ def describe(
             found = [topic for topic in found if not topic.is_internal]
         overrides = topic_overrides(client, [topic.name for topic in found])
         alive = {broker.node_id for broker in client.metadata([]).brokers}
+    with cluster.connect_to(
+        cluster.bootstrap_server, min(cluster.timeout_s, REASSIGNMENTS_WITHIN_S)
+    ) as asked:
+        ongoing = reassignments_as_told(asked)
     selects_partitions = under_replicated_partitions or unavailable_partitions
 
     def is_chosen(partition: Partition) -> bool:
@@ -220,7 +243,7 @@ def describe(
 
     described = []
     for answer in found:
-        topic = described_topic(answer, overrides[answer.name])
+        topic = described_topic(answer, overrides[answer.name], ongoing)
         if topics_with_overrides:
             topic = topic._replace(partitions=[])
         chosen = topic._replace(partitions=[p for p in topic.partitions if is_chosen(p)])
@@ -233,8 +256,10 @@ def describe(
     )
 
 
-def described_topic(answer: Any, configs: dict[str, str | None]) -> Topic:
-    """A topic of an answer, with the configs it sets."""
+def described_topic(
+    answer: Any, configs: dict[str, str | None], ongoing: Mapping[tuple[str, int], Ongoing]
+) -> Topic:
+    """A topic of an answer, with the configs it sets, and the reassignments under way."""
     import base64
 
     partitions = [
@@ -243,17 +268,20 @@ def described_topic(answer: Any, configs: dict[str, str | None]) -> Topic:
             leader=None if p.leader_id < 0 else p.leader_id,
             replicas=list(p.replica_nodes),
             isr=list(p.isr_nodes),
+            adding_replicas=moving.adding if moving else None,
+            removing_replicas=moving.removing if moving else None,
             elr=_listed(p, "eligible_leader_replicas"),
             last_known_elr=_listed(p, "last_known_elr"),
         )
         for p in answer.partitions
+        for moving in (ongoing.get((answer.name, p.partition_index)),)
     ]
     return Topic(
         topic=answer.name,
         topic_id=base64.urlsafe_b64encode(answer.topic_id).rstrip(b"=").decode(),
         is_internal=answer.is_internal,
         partition_count=len(partitions),
-        replication_factor=_replication_factor(answer.partitions),
+        replication_factor=partitions[0].replication_factor if partitions else 0,
         configs=configs,
         partitions=partitions,
     )
@@ -279,10 +307,17 @@ def topic_lines(topic: Topic, *, with_head: bool) -> Iterator[str]:
             f"Leader: {'none' if partition.leader is None else partition.leader}",
             f"Replicas: {_joined(partition.replicas)}",
             f"Isr: {_joined(partition.isr)}",
+            *_moving(partition),
             f"Elr: {_joined(partition.elr)}",
             f"LastKnownElr: {_joined(partition.last_known_elr)}",
         ]
         yield "\t" + "\t".join(fields)
+
+
+def _moving(partition: Partition) -> Iterator[str]:
+    if partition.adding_replicas is not None:
+        yield f"Adding Replicas: {_joined(partition.adding_replicas)}"
+        yield f"Removing Replicas: {_joined(partition.removing_replicas)}"
 
 
 def topic_table(topic: Topic) -> Table:
@@ -294,6 +329,8 @@ def topic_table(topic: Topic) -> Table:
             Styled("none", "red") if partition.leader is None else partition.leader,
             _joined(partition.replicas),
             Styled(_joined(partition.isr), "yellow" if partition.lacks_replicas else ""),
+            _joined(partition.adding_replicas) if partition.adding_replicas else None,
+            _joined(partition.removing_replicas) if partition.removing_replicas else None,
             _joined(partition.elr) if partition.elr else None,
             _joined(partition.last_known_elr) if partition.last_known_elr else None,
         ]
@@ -312,6 +349,8 @@ def topic_table(topic: Topic) -> Table:
             Column("LEADER", is_number=True),
             Column("REPLICAS", drop=1),
             Column("ISR"),
+            Column("ADDING", drop=4),
+            Column("REMOVING", drop=5),
             Column("ELR", drop=2),
             Column("LAST KNOWN ELR", drop=3),
         ),

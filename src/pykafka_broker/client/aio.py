@@ -19,11 +19,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from types import TracebackType
-from typing import Any, Protocol, Self, cast
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 from pykafka_broker.client.addresses import Address
 from pykafka_broker.client.connection import CLIENT, ConnectionState, Identity
@@ -34,6 +36,11 @@ from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.fields import api_key_of
 from pykafka_broker.protocol.messages import API_NAMES
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+    from pykafka_broker.client.authentication import TokenSource
 
 #: The most bytes of one receive.
 LANDING_BYTES = 16 * 1024
@@ -120,7 +127,12 @@ class Stream(asyncio.BufferedProtocol):
         self._receiver.connection_lost(self._reason or exc)
 
 
-async def open_stream(address: Address, receiver: Receiver, timeout_ms: int = TIMEOUT_MS) -> Stream:
+async def open_stream(
+    address: Address,
+    receiver: Receiver,
+    timeout_ms: int = TIMEOUT_MS,
+    tls: Callable[[], SSLContext] | None = None,
+) -> Stream:
     """Connect to a broker. Where its name stands for several addresses, they are tried in their order.
 
     Raises:
@@ -128,6 +140,8 @@ async def open_stream(address: Address, receiver: Receiver, timeout_ms: int = TI
         OSError: there is no way to the address, or none in time.
     """
     loop = asyncio.get_running_loop()
+    # Certificates are compared with the name that was given, not with what it stands for.
+    secured: dict[str, Any] = {} if tls is None else {"ssl": tls(), "server_hostname": address.host}
     try:
         async with asyncio.timeout(timeout_ms / 1000):
             found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
@@ -135,7 +149,7 @@ async def open_stream(address: Address, receiver: Receiver, timeout_ms: int = TI
             for host in hosts:
                 try:
                     _, stream = await loop.create_connection(
-                        lambda: Stream(str(address), receiver), host, address.port
+                        lambda: Stream(str(address), receiver), host, address.port, **secured
                     )
                     return stream
                 except OSError:
@@ -187,14 +201,14 @@ class FrameStream:
         self._received = received
 
     @classmethod
-    async def open(cls, address: Address) -> Self:
-        """Connect to a broker.
+    async def open(cls, address: Address, tls: Callable[[], SSLContext] | None = None) -> Self:
+        """Connect to a broker, with TLS if a context is given.
 
         Raises:
             OSError: there is no way to the address, or none in time.
         """
         received = FrameQueue()
-        return cls(await open_stream(address, received), received)
+        return cls(await open_stream(address, received, tls=tls), received)
 
     def write(self, data: bytes) -> None:
         """Send these bytes, whatever they are, without waiting.
@@ -366,7 +380,10 @@ async def connect(
     """
     state = ConnectionState(str(address), identity)
     callers = Callers(state)
-    stream = await open_stream(address, callers, timeout_ms)
+    tls = identity.security.tls if identity.security else None
+    if identity.security is not None and (stale := identity.security.stale_tokens) is not None:
+        await _refreshed(stale)
+    stream = await open_stream(address, callers, timeout_ms, tls)
     connection = Connection(stream, state, callers, clock)
     try:
         await connection.run(state.opening(), timeout_ms=timeout_ms)
@@ -374,6 +391,32 @@ async def connect(
         await connection.close()
         raise
     return connection
+
+
+async def _refreshed(tokens: TokenSource) -> None:
+    """Refresh the tokens in a thread, which the end of the process does not wait for."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def tell(error: OSError | None) -> None:
+        if done.done():
+            return
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
+
+    def work() -> None:
+        outcome: OSError | None = None
+        try:
+            tokens.refresh()
+        except OSError as error:
+            outcome = error
+        with suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(tell, outcome)
+
+    threading.Thread(target=work, name="bearer-token", daemon=True).start()
+    await done
 
 
 def _give_up(response: asyncio.Future[Any], late: TimeoutError) -> None:

@@ -1,42 +1,98 @@
 """SASL on a connection to a broker: who this side is, shown before its first request.
 
-The mechanisms are PLAIN and SCRAM. A broker that ends sessions (`connections.max.reauth.ms`) closes the
-connection then: its user connects anew, as after any other end.
+The mechanisms are PLAIN, SCRAM and OAUTHBEARER. A broker that ends sessions (`connections.max.reauth.ms`)
+closes the connection then: its user connects anew, as after any other end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Protocol
 
-from pykafka_broker.client.conversation import Ask, Conversation
+from pykafka_broker.client.conversation import AnotherMechanismError, Ask, Conversation
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.sasl_authenticate import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
 )
 from pykafka_broker.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from pykafka_broker.sasl.oauth_bearer import OAUTHBEARER
+from pykafka_broker.sasl.oauth_bearer_client import ACKNOWLEDGED, first_message
 from pykafka_broker.sasl.plain import PLAIN, plain_token
 from pykafka_broker.sasl.refusal import RefusedError
 from pykafka_broker.sasl.scram_client import ScramClient
 from pykafka_broker.sasl.scram_keys import SCRAM_MECHANISMS
 
+STRONGEST_FIRST = (*sorted(SCRAM_MECHANISMS, reverse=True), PLAIN)
 #: The version of the handshake after which tokens are requests.
 HANDSHAKE_VERSION = 1
 #: Of SaslAuthenticate: the first with the lifetime of the session, for old brokers too.
 AUTHENTICATE_VERSION = 1
 
 
-class Login:
-    """A user of a mechanism. It holds a secret, so `repr` does not show it.
+class TokenSource(Protocol):
+    """Where the bearer tokens of a user come from."""
 
-    `new_nonce` makes random text, another for each exchange.
+    @property
+    def token(self) -> str:
+        """The newest."""
+        ...
+
+    @property
+    def extensions(self) -> Mapping[str, str]:
+        """What is sent beside it."""
+        ...
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether `refresh` is to be called before the next connection."""
+        ...
+
+    def refresh(self) -> None:
+        """Get a new token. Blocks. Raises OSError if there is none to connect with."""
+        ...
+
+
+class Login:
+    """A user of a mechanism; of the strongest that the broker offers, if None. It holds a secret, so `repr`
+    does not show it.
+
+    `new_nonce` makes random text, another for each exchange. `by_token`: the user is the id of a delegation
+    token and the password its HMAC in base64, for SCRAM. `alternatives` are the mechanisms that the broker
+    offers beside the one that was used, where none was given.
     """
 
-    __slots__ = ("_password", "mechanism", "new_nonce", "user")
+    __slots__ = (
+        "_by_token",
+        "_is_chosen",
+        "_is_given",
+        "_password",
+        "alternatives",
+        "mechanism",
+        "new_nonce",
+        "user",
+    )
 
-    def __init__(self, mechanism: str, user: str, password: str, new_nonce: Callable[[], str]) -> None:
+    #: It needs nothing that has to be fetched.
+    tokens: TokenSource | None = None
+
+    def __init__(
+        self,
+        mechanism: str | None,
+        user: str,
+        password: str,
+        new_nonce: Callable[[], str],
+        by_token: bool = False,
+    ) -> None:
         """Raises ValueError if the mechanism is none of those above."""
-        if mechanism != PLAIN and mechanism not in SCRAM_MECHANISMS:
+        self._by_token = by_token
+        self._is_given = mechanism is not None
+        #: Whether no other is to be tried.
+        self._is_chosen = self._is_given
+        self.alternatives: tuple[str, ...] = ()
+        if mechanism is None:
+            mechanism = STRONGEST_FIRST[0]
+        if mechanism not in STRONGEST_FIRST:
             raise ValueError(f"The SASL mechanism {mechanism} is none that this client knows")
         self.mechanism = mechanism
         self.user = user
@@ -50,24 +106,70 @@ class Login:
         """Show the broker who this is.
 
         Raises:
-            KafkaError: it does not offer the mechanism, or refuses the user, or is not who it should be.
+            KafkaError: it does not offer the mechanism (`AnotherMechanismError`: it offers another that will
+                be used next), or refuses the user, or is not who it should be.
         """
         handshake: SaslHandshakeResponse = (
             yield Ask(SaslHandshakeRequest(mechanism=self.mechanism), version=HANDSHAKE_VERSION)
         ).response
         if handshake.error_code:
-            offered = ", ".join(handshake.mechanisms)
-            text = f"The broker offers {offered or 'no SASL mechanism'}, and not {self.mechanism}."
-            raise KafkaError(ErrorCode(handshake.error_code), text)
+            others = [each for each in STRONGEST_FIRST if each in handshake.mechanisms]
+            if others and not self._is_chosen:
+                self.mechanism, self._is_chosen = others[0], True
+                raise AnotherMechanismError(ErrorCode(handshake.error_code))
+            raise _not_offered(handshake, self.mechanism)
+        self._is_chosen = True
+        if not self._is_given:
+            self.alternatives = tuple(
+                each for each in STRONGEST_FIRST if each in handshake.mechanisms and each != self.mechanism
+            )
         if self.mechanism == PLAIN:
             yield from _told(plain_token(self.user, self._password))
             return
-        client = ScramClient(SCRAM_MECHANISMS[self.mechanism], self.user, self._password, self.new_nonce())
+        client = ScramClient(
+            SCRAM_MECHANISMS[self.mechanism], self.user, self._password, self.new_nonce(), self._by_token
+        )
         try:
             final = client.final((yield from _told(client.first())))
             client.verify((yield from _told(final)))
         except RefusedError as error:
             raise KafkaError(ErrorCode.SASL_AUTHENTICATION_FAILED, str(error)) from None
+
+
+class TokenLogin:
+    """A user with bearer tokens (OAUTHBEARER). The shell of a connection sees to it that they are fresh."""
+
+    __slots__ = ("tokens",)
+
+    mechanism = OAUTHBEARER
+
+    def __init__(self, tokens: TokenSource) -> None:
+        self.tokens = tokens
+
+    def __repr__(self) -> str:
+        return f"TokenLogin({OAUTHBEARER})"
+
+    def authenticating(self) -> Conversation[None]:
+        """Show the broker the newest token.
+
+        Raises:
+            KafkaError: it does not offer the mechanism, or refuses the token.
+        """
+        handshake: SaslHandshakeResponse = (
+            yield Ask(SaslHandshakeRequest(mechanism=OAUTHBEARER), version=HANDSHAKE_VERSION)
+        ).response
+        if handshake.error_code:
+            raise _not_offered(handshake, OAUTHBEARER)
+        refused = yield from _told(first_message(self.tokens.token, self.tokens.extensions))
+        if refused:
+            yield from _told(ACKNOWLEDGED)
+            raise KafkaError(ErrorCode.SASL_AUTHENTICATION_FAILED, "The broker does not accept the token.")
+
+
+def _not_offered(handshake: SaslHandshakeResponse, mechanism: str) -> KafkaError:
+    offered = ", ".join(handshake.mechanisms)
+    text = f"The broker offers {offered or 'no SASL mechanism'}, and not {mechanism}."
+    return KafkaError(ErrorCode(handshake.error_code), text)
 
 
 def _told(token: bytes) -> Conversation[bytes]:

@@ -14,27 +14,42 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pykafka_broker.client.addresses import Address, parse_addresses
 from pykafka_broker.client.connection import CLIENT, ConnectionState, Identity
-from pykafka_broker.client.conversation import Ask, Conversation, Reply, Result, Step, drive
+from pykafka_broker.client.conversation import (
+    AnotherMechanismError,
+    Ask,
+    Conversation,
+    Reply,
+    Result,
+    Step,
+    drive,
+)
 from pykafka_broker.client.frames import MAX_RESPONSE_BYTES, FrameCutter
 from pykafka_broker.client.metadata import Brokers, fetch_metadata, find_broker, find_topic, leaders_of
-from pykafka_broker.client.retries import first_attempt
+from pykafka_broker.client.retries import RETRIABLE, first_attempt
 from pykafka_broker.protocol.buffers import Buffer
-from pykafka_broker.protocol.errors import ProtocolError
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.fields import api_key_of
 from pykafka_broker.protocol.frames import LENGTH, LENGTH_BYTES
 from pykafka_broker.protocol.messages import API_NAMES
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     from pykafka_broker.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
 
 TIMEOUT_S = 30.0
+
+Returned = TypeVar("Returned")
+
+#: Returns the context of TLS for a connection.
+Tls = Callable[[], "SSLContext"]
 
 _unpack_length = LENGTH.unpack_from
 
@@ -57,6 +72,16 @@ class Notices(Protocol):
         """
         ...
 
+    def not_let_in(self, peer: str, error: KafkaError) -> None:
+        """The broker refused the user. May add a note to the error."""
+        ...
+
+    def refused(self, peer: str, error: ConnectionError) -> None:
+        """The broker closed the connection at the first request: does it serve this client? May add a note
+        to the error.
+        """
+        ...
+
 
 class NoNotices:
     """Tells nothing."""
@@ -67,6 +92,12 @@ class NoNotices:
     def doubts(self, peer: str, error: Exception) -> None:
         pass
 
+    def not_let_in(self, peer: str, error: KafkaError) -> None:
+        pass
+
+    def refused(self, peer: str, error: ConnectionError) -> None:
+        pass
+
 
 SILENCE = NoNotices()
 
@@ -75,11 +106,11 @@ class ConnectTimeout(ConnectionError):
     """No connection was made in time."""
 
 
-def connect(address: Address, timeout_s: float = TIMEOUT_S) -> socket.socket:
-    """A socket for requests and responses, which are sent at once.
+def connect(address: Address, timeout_s: float = TIMEOUT_S, tls: Tls | None = None) -> socket.socket:
+    """A socket for requests and responses, which are sent at once; with TLS, after its handshake.
 
     Raises:
-        ConnectionError: there is no way to the address (`ConnectTimeout`: none in time).
+        ConnectionError: there is no way to the address (`ConnectTimeout`: none in time), or no trust.
     """
     try:
         connected = socket.create_connection(address, timeout=timeout_s)
@@ -89,7 +120,24 @@ def connect(address: Address, timeout_s: float = TIMEOUT_S) -> socket.socket:
     except UnicodeError:
         raise ConnectionError(f"Cannot connect to {address}: {address.host!r} is no host name") from None
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return connected
+    return connected if tls is None else _secured(connected, address, tls())
+
+
+def _secured(connected: socket.socket, address: Address, tls: SSLContext) -> socket.socket:
+    from ssl import SSLCertVerificationError, SSLError
+
+    try:
+        return tls.wrap_socket(connected, server_hostname=address.host)
+    except SSLCertVerificationError as error:
+        reason = f"the certificate of {address} is not trusted: {error.verify_message}"
+    except SSLError as error:
+        reason = f"{address} does not agree on TLS: {(error.reason or str(error)).replace('_', ' ').lower()}"
+    except TimeoutError:
+        reason = f"{address} did not answer the TLS handshake in time"
+    except OSError:
+        reason = f"{address} closed the connection in the TLS handshake"
+    connected.close()
+    raise ConnectionError(reason[0].upper() + reason[1:])
 
 
 class FrameSocket:
@@ -202,19 +250,34 @@ class Connection:
             KafkaError: the broker refuses.
         """
         self._notices = notices
-        self._state = ConnectionState(str(address), identity)
+        #: Whether a request of the caller was answered.
+        self._is_served = False
         try:
-            with notices.waiting_for(str(address)):
-                self._frames = FrameSocket(connect(address, timeout_s), str(address))
+            self._open(address, timeout_s, identity)
+        except AnotherMechanismError:
+            self._open(address, timeout_s, identity)
+        self._is_open = True
+
+    def _open(self, address: Address, timeout_s: float, identity: Identity) -> None:
+        self._is_open = False
+        self._state = ConnectionState(str(address), identity)
+        tls = identity.security.tls if identity.security else None
+        if identity.security is not None and (stale := identity.security.stale_tokens) is not None:
+            stale.refresh()
+        try:
+            with self._notices.waiting_for(str(address)):
+                self._frames = FrameSocket(connect(address, timeout_s, tls), str(address))
         except ConnectTimeout as error:
-            notices.doubts(str(address), error)
+            self._notices.doubts(str(address), error)
             raise
         try:
             drive(self._state.opening(), self._carry_out)
         except BaseException as error:
             self.close()
             if isinstance(error, (ConnectionError, ProtocolError)):
-                notices.doubts(str(address), error)
+                self._notices.doubts(str(address), error)
+            elif isinstance(error, KafkaError) and error.code is ErrorCode.SASL_AUTHENTICATION_FAILED:
+                self._notices.not_let_in(str(address), error)
             raise
 
     @property
@@ -274,18 +337,35 @@ class Connection:
         try:
             with self._notices.waiting_for(self._state.peer):
                 frame = self._frames.receive()
-            return self._state.receive(frame).message
+            message = self._state.receive(frame).message
+            self._is_served = self._is_open
+            return message
         except TimeoutError:
             self.close()
             name = API_NAMES[self._state.oldest_api_key]
             raise ConnectionError(f"{self._state.peer} did not answer {name} in time") from None
         except (BrokenPipeError, ConnectionResetError):
             self.close()
-            raise ConnectionError(f"{self._state.peer} closed the connection") from None
+            raise self._ended(ConnectionError(f"{self._state.peer} closed the connection")) from None
+        except ConnectionError as error:
+            self.close()
+            raise self._ended(error) from None
+        except OSError as error:
+            # In TLS 1.3 a client learns after the handshake that its certificate is refused.
+            self.close()
+            reason = getattr(error, "reason", None) or str(error)
+            words = reason.lower().replace("_", " ")
+            raise self._ended(ConnectionError(f"{self._state.peer} ended TLS: {words}")) from None
         except BaseException:
             # The answer that is still to come would be taken for that of the next request.
             self.close()
             raise
+
+    def _ended(self, error: ConnectionError) -> ConnectionError:
+        """The error of a connection that the broker has closed."""
+        if self._is_open and not self._is_served:
+            self._notices.refused(self._state.peer, error)
+        return error
 
     def fileno(self) -> int:
         """The socket's descriptor, to wait for a response with; below 0 once closed."""
@@ -338,7 +418,8 @@ class Client:
         return self.connection(node_id).send(request, version)
 
     def connection(self, node_id: int | None = None) -> Connection:
-        """The connection to a broker; the first bootstrap server that answers, without an id.
+        """The connection to a broker; without an id, to the first bootstrap server or known broker that
+        answers.
 
         A closed one, on which an exchange was cut short, is replaced.
         """
@@ -348,12 +429,13 @@ class Client:
         return known
 
     def _bootstrap(self) -> Connection:
-        for address in self.bootstrap_servers[:-1]:
+        *others, last = dict.fromkeys((*self.bootstrap_servers, *self.brokers.addresses.values()))
+        for address in others:
             try:
                 return self._open(address)
             except ConnectionError:
                 continue
-        return self._open(self.bootstrap_servers[-1])
+        return self._open(last)
 
     def _to(self, node_id: int) -> Connection:
         return self._open(self.run(find_broker(self.brokers, node_id)))
@@ -386,6 +468,10 @@ class Client:
 
         return self.run(find_coordinator(self.brokers, group, first_attempt(now_ms(), self._timeout_ms)))
 
+    def at_coordinator(self, group: str, ask: Callable[[int], Returned]) -> Returned:
+        """What `ask` returns, called with the id of the broker that coordinates a group; as `retrying`."""
+        return self.retrying(lambda: ask(self.coordinator(group)))
+
     def attempts(self) -> Iterator[bool]:
         """Try, and try again for as long as the time-out allows; True stands for the last attempt."""
         attempt = first_attempt(now_ms(), self._timeout_ms)
@@ -394,6 +480,27 @@ class Client:
             _sleep_until(attempt.next_ms)
             attempt = attempt.again(now_ms())
         yield True
+
+    def retrying(self, once: Callable[[], Returned], temporary: Container[ErrorCode] = RETRIABLE) -> Returned:
+        """The result of the first call that succeeds, while brokers stop and leaders and coordinators move.
+
+        Each call looks up anew whom it asks. Calls end with the time-out, and at once where the cluster has
+        not answered at all: then the address may be a wrong one.
+
+        Raises:
+            KafkaError, OSError: that of the last call, or an error that is not temporary.
+        """
+        for is_last in self.attempts():
+            try:
+                return once()
+            except OSError:
+                if is_last or not self.brokers.addresses:
+                    raise
+            except KafkaError as error:
+                # A broker that has just stopped may still be named as a leader, but no longer as a broker.
+                if is_last or not (error.code in temporary or error.code == ErrorCode.BROKER_NOT_AVAILABLE):
+                    raise
+        raise AssertionError("attempts end with a last one")
 
     @property
     def _timeout_ms(self) -> int:

@@ -2,9 +2,10 @@
 
 The life of a connection:
 
-    1. The shell connects. TLS, which changes the bytes and not the protocol, belongs to the shell's stream.
+    1. The shell refreshes the bearer tokens of the login if they are stale, and connects. TLS, which changes
+       the bytes and not the protocol, belongs to the shell's stream.
     2. The shell runs `opening()`. It asks for the versions that the broker serves, and authenticates with the
-       login of the identity, if that has one (`authentication.py`).
+       login of the identity's security, if that has one (`authentication.py`).
     3. `send()` turns requests into frames, `receive()` turns frames into responses. Any number of requests,
        up to `MAX_IN_FLIGHT`, may be on their way; brokers answer in the order of the requests.
 
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.client.conversation import Ask, Conversation
@@ -34,7 +35,9 @@ from pykafka_broker.protocol.messages.headers import API_VERSIONS_KEY
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
-    from pykafka_broker.client.authentication import Login
+    from ssl import SSLContext
+
+    from pykafka_broker.client.authentication import Login, TokenLogin, TokenSource
 
 SOFTWARE_NAME = "pykafka-broker"
 #: The first version in which a client tells its name; brokers that do not know it answer in version 0.
@@ -44,6 +47,27 @@ MAX_IN_FLIGHT = 1_000
 MAX_CORRELATION_ID = (1 << 31) - 1
 
 
+class Security(NamedTuple):
+    """How a side shows who it is, and makes sure of the other."""
+
+    #: The user as whom it authenticates; None where the broker asks for none.
+    login: Login | TokenLogin | None = None
+    #: Returns the TLS of the next connection; None where the broker speaks without.
+    tls: Callable[[], SSLContext] | None = None
+
+    @property
+    def stale_tokens(self) -> TokenSource | None:
+        """The tokens to refresh before the next connection; None if there is nothing to refresh."""
+        tokens = None if self.login is None else self.login.tokens
+        return tokens if tokens is not None and tokens.is_stale else None
+
+    @property
+    def protocol(self) -> str:
+        """As `security.protocol` names it."""
+        transport = "PLAINTEXT" if self.tls is None else "SSL"
+        return transport if self.login is None else f"SASL_{transport}"
+
+
 class Identity(NamedTuple):
     """The identity of a client, as it tells it to the broker."""
 
@@ -51,8 +75,8 @@ class Identity(NamedTuple):
     software_version: str = "unknown"
     #: The name of this side in errors.
     kind: str = "client"
-    #: The user as whom the client authenticates; None where the broker asks for none.
-    login: Login | None = None
+    #: None where the broker asks for no user, and speaks without TLS.
+    security: Security | None = None
 
 
 CLIENT = Identity()
@@ -117,8 +141,9 @@ class ConnectionState:
             response = (yield Ask(request, version=0)).response
         check(response.error_code)
         self.versions = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
-        if self.identity.login is not None:
-            yield from self.identity.login.authenticating()
+        security = self.identity.security
+        if security is not None and security.login is not None:
+            yield from security.login.authenticating()
 
     def newest_version(self, request: object, at_most: int | None = None) -> int:
         """The newest version of a request that both sides know, and that is not newer than `at_most`.

@@ -47,6 +47,11 @@ class Reply(NamedTuple):
 #: The errors with which a shell answers a step that it could not carry out.
 CANNOT = (OSError, KafkaError)
 
+
+class AnotherMechanismError(KafkaError):
+    """The broker does not offer the SASL mechanism that was tried first; the next connection uses another."""
+
+
 Step = Ask | Wait
 Conversation = Generator[Step, Reply, Result]
 

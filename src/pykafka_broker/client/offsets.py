@@ -13,7 +13,6 @@ from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.connection import check
 from pykafka_broker.client.metadata import topic_error
 from pykafka_broker.client.offset import TopicPartition
-from pykafka_broker.client.retries import RETRIABLE
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 #: Times that stand for places.
@@ -44,17 +43,15 @@ def list_offsets(
     Raises:
         KafkaError: a partition does not exist (unless `missing_ok`), or cannot be read now.
     """
-    for is_last in client.attempts():
+
+    def once() -> dict[TopicPartition, int]:
         found, failed = _list_offsets(client, times, isolation_level)
         for partition, code in failed.items():
-            if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and missing_ok:
-                continue
-            if is_last or code not in RETRIABLE:
+            if not (missing_ok and code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
                 raise topic_error(code, f"{partition[0]}-{partition[1]}")
-            break
-        else:
-            return found
-    raise AssertionError("attempts end with a last one")
+        return found
+
+    return client.retrying(once)
 
 
 def _list_offsets(
@@ -168,16 +165,15 @@ def commit_until_done(
     Raises:
         KafkaError: the group has members, or the coordinator refuses for another reason that stays.
     """
-    for is_last in client.attempts():
-        try:
-            commit_offsets(client, client.coordinator(group), group, offsets, metadata)
-            return
-        except KafkaError as error:
-            if error.code in HAS_MEMBERS:
-                raise KafkaError(
-                    error.code,
-                    f"Group '{group}' has members, which commit for themselves: take another group, or "
-                    "stop its consumers.",
-                ) from None
-            if is_last or error.code not in RETRIABLE:
-                raise
+    try:
+        client.at_coordinator(
+            group, lambda node_id: commit_offsets(client, node_id, group, offsets, metadata)
+        )
+    except KafkaError as error:
+        if error.code in HAS_MEMBERS:
+            raise KafkaError(
+                error.code,
+                f"Group '{group}' has members, which commit for themselves: take another group, or "
+                "stop its consumers.",
+            ) from None
+        raise

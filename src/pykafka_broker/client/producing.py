@@ -203,7 +203,8 @@ def _stored(state: ProducerState, topic: str, answer: PartitionProduceResponse) 
     if state.transactional_id is not None and code == ErrorCode.INVALID_PRODUCER_EPOCH:
         # The coordinator says whether this producer is fenced: when it aborts.
         raise TransactionLost(ErrorCode(code), answer.error_message)
-    _check(state, code, answer.error_message)
+    details = "; ".join(str(each.batch_index_error_message) for each in answer.record_errors)
+    _check(state, code, answer.error_message or details)
     raise AssertionError("a code that is not 0 is raised")
 
 

@@ -1,5 +1,8 @@
 """ACLs: which may be created, and which of them a filter finds (KIP-11, KIP-290).
 
+A filter with a name looks at the ACLs about that name alone, one with MATCH at those about its beginnings as
+well; one without a name looks at all.
+
 Each ACL of a request is created or refused on its own, and one that is there already is created without a
 record; each filter of a deletion finds and fails on its own. A request of more records than one operation may
 have is refused as a whole. The texts are those of Apache Kafka's AclControlManager.
@@ -9,15 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import IntEnum
+from itertools import chain
 
 from pykafka_broker.authorization.index import WILDCARD, Acl
 from pykafka_broker.cluster.events import AclFilter, AclResult, CreateAcls, DeleteAcls, DeleteAclsResult
-from pykafka_broker.cluster.image import ClusterImage, acl_of
+from pykafka_broker.cluster.image import AclPattern, ClusterImage, acl_of
 from pykafka_broker.cluster.state import ControllerState, Decision
 from pykafka_broker.cluster.topics import MAX_RECORDS_PER_OPERATION
 from pykafka_broker.protocol.acls import AclOperation, AclPermission, AclResourceType, PatternType
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records import metadata as m
+
+#: For a longer name it is cheaper to look at what all ACLs are about than to look up all of its beginnings.
+MAX_LOOKED_UP = 1000
 
 
 def create_acls(state: ControllerState, event: CreateAcls) -> Decision:
@@ -59,14 +66,31 @@ def delete_acls(state: ControllerState, event: DeleteAcls) -> Decision:
 
 
 def matching_acls(image: ClusterImage, wanted: AclFilter) -> Iterator[Acl]:
-    """The ACLs that the filter finds, those created first before the others; none for a number that Kafka
-    lacks.
-    """
+    """The ACLs that the filter finds, in no order; none for a number that Kafka lacks."""
     return map(acl_of, _matching_records(image, wanted))
 
 
 def _matching_records(image: ClusterImage, wanted: AclFilter) -> Iterator[m.AccessControlEntryRecord]:
-    return (record for record in image.acls.values() if _is_meant(record, wanted))
+    if wanted.name is None or len(wanted.name) > MAX_LOOKED_UP:
+        records = iter(image.acls.values())
+    else:
+        patterns = _patterns_named(image, wanted, wanted.name)
+        records = chain.from_iterable(image.acls_of_patterns[each].values() for each in patterns)
+    return (record for record in records if _is_meant(record, wanted))
+
+
+def _patterns_named(image: ClusterImage, wanted: AclFilter, name: str) -> Iterator[AclPattern]:
+    """The patterns that there are among those that a filter with this name may mean."""
+    types = AclResourceType if wanted.resource_type == AclResourceType.ANY else (wanted.resource_type,)
+    names = {PatternType.LITERAL: {name}, PatternType.PREFIXED: {name}}
+    if wanted.pattern_type == PatternType.MATCH:
+        names[PatternType.LITERAL] = {name, WILDCARD}
+        names[PatternType.PREFIXED] = {name[:length] for length in range(1, len(name) + 1)}
+    for resource_type in types:
+        for pattern_type, candidates in names.items():
+            for candidate in sorted(candidates):
+                if (resource_type, candidate, pattern_type) in image.acls_of_patterns:
+                    yield int(resource_type), candidate, int(pattern_type)
 
 
 def _is_meant(acl: m.AccessControlEntryRecord, wanted: AclFilter) -> bool:

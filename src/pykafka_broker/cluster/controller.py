@@ -3,7 +3,8 @@
 `transition` is pure. It decides on the newest state, committed or not, and its `Step` holds the state with
 the records already replayed, as if they lay at the log's end; a shell that fails to append them keeps the old
 state. Each concern has its rules in a file: topics, elections, reassignments, isr_changes, configs,
-client_quotas, scram_credentials, acls, brokers, directories, producer_ids, feature_control.
+client_quotas, scram_credentials, acls, delegation_tokens, brokers, directories, producer_ids,
+feature_control.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pykafka_broker.cluster import (
     brokers,
     client_quotas,
     configs,
+    delegation_tokens,
     directories,
     early_fencing,
     elections,
@@ -36,7 +38,11 @@ from pykafka_broker.protocol.errors import KafkaError
 def _activate(state: ControllerState, event: events.Activate) -> Decision:
     """Brokers have a whole session to find this controller, and its own elections begin with an interval."""
     sessions = brokers.activate(state, event.now_ms).sessions
-    return Decision(sessions=sessions, timers=elections.first_timers(state.rules, event.now_ms))
+    timers = (
+        *elections.first_timers(state.rules, event.now_ms),
+        *delegation_tokens.first_token_timers(state.rules, event.now_ms),
+    )
+    return Decision(sessions=sessions, timers=timers)
 
 
 #: The rule that decides on each type of event.
@@ -54,6 +60,10 @@ RULES: dict[type, Callable[[ControllerState, Any], Decision]] = {
     events.AlterClientQuotas: client_quotas.alter_client_quotas,
     events.CreateAcls: acls.create_acls,
     events.DeleteAcls: acls.delete_acls,
+    events.CreateToken: delegation_tokens.create_token,
+    events.RenewToken: delegation_tokens.renew_token,
+    events.ExpireToken: delegation_tokens.expire_token,
+    events.RemoveExpiredTokens: delegation_tokens.remove_expired_tokens,
     events.AlterScramCredentials: scram_credentials.alter_scram_credentials,
     events.RegisterBroker: brokers.register_broker,
     events.Heartbeat: brokers.heartbeat,

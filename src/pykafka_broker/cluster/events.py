@@ -247,6 +247,11 @@ class ConfigChange(NamedTuple):
     name: str
     changes: tuple[tuple[str, int, str | None], ...]
 
+    def __repr__(self) -> str:
+        """Without the values, some of which are secrets."""
+        keys = ", ".join(key for key, _, _ in self.changes)
+        return f"ConfigChange({self.resource_type}, {self.name!r}, [{keys}])"
+
 
 class IncrementalAlterConfigs(NamedTuple):
     """Change single keys, all of a resource or none. Answered with `AlterConfigsResult`s."""
@@ -262,6 +267,11 @@ class NewConfigs(NamedTuple):
     resource_type: int
     name: str
     configs: tuple[tuple[str, str | None], ...]
+
+    def __repr__(self) -> str:
+        """Without the values, some of which are secrets."""
+        keys = ", ".join(key for key, _ in self.configs)
+        return f"NewConfigs({self.resource_type}, {self.name!r}, [{keys}])"
 
 
 class AlterConfigs(NamedTuple):
@@ -401,6 +411,70 @@ class DeleteAclsResult(NamedTuple):
     acls: tuple[Acl, ...] = ()
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None
+
+
+# -- delegation tokens ------------------------------------------------------------------------------
+
+
+class CreateToken(NamedTuple):
+    """Issue a delegation token; answered with a `CreatedToken`.
+
+    Principals are as "User:alice"; renewers are (type, name). A `max_lifetime_ms` of 0 or less leaves it to
+    the rules. `token_id` is random.
+    """
+
+    token: int
+    now_ms: int
+    owner: str
+    requester: str
+    renewers: tuple[tuple[str, str], ...]
+    max_lifetime_ms: int
+    token_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedToken:
+    """A new token. Its HMAC is a password, so `repr` does not show it."""
+
+    token_id: str
+    issue_timestamp_ms: int
+    expiry_timestamp_ms: int
+    max_timestamp_ms: int
+    hmac: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RenewToken:
+    """Let the token with this HMAC live longer; answered with the time when it expires now.
+
+    A `renew_period_ms` of 0 or less leaves it to the rules.
+    """
+
+    token: int
+    now_ms: int
+    principal: str
+    hmac: bytes = field(repr=False)
+    renew_period_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExpireToken:
+    """Let the token with this HMAC expire so much later; answered with that time.
+
+    A negative `expiry_period_ms` removes it at once.
+    """
+
+    token: int
+    now_ms: int
+    principal: str
+    hmac: bytes = field(repr=False)
+    expiry_period_ms: int
+
+
+class RemoveExpiredTokens(NamedTuple):
+    """Remove the tokens that have expired."""
+
+    now_ms: int
 
 
 # -- brokers ----------------------------------------------------------------------------------------
@@ -591,6 +665,10 @@ Event = Union[
     AlterScramCredentials,
     CreateAcls,
     DeleteAcls,
+    CreateToken,
+    RenewToken,
+    ExpireToken,
+    RemoveExpiredTokens,
     RegisterBroker,
     Heartbeat,
     ExpireSessions,

@@ -26,6 +26,8 @@ DIRECTORY_IDS_SINCE = 17
 CORDONED_DIRECTORIES_SINCE = 30
 ELR_VERSION = "eligible.leader.replicas.version"
 GROUP_VERSION = "group.version"
+SHARE_VERSION = "share.version"
+STREAMS_VERSION = "streams.version"
 KRAFT_VERSION = "kraft.version"
 #: A quorum formatted here has its voters in the log; the level stands in control records, not in the image.
 KRAFT_VERSION_LEVEL = 1
@@ -35,15 +37,13 @@ SERVED_FEATURES: dict[str, int] = {
     METADATA_VERSION: LATEST_METADATA_VERSION,
     ELR_VERSION: 1,
     GROUP_VERSION: 1,
-    "share.version": 0,
-    "streams.version": 0,
+    SHARE_VERSION: 1,
+    STREAMS_VERSION: 1,
     "transaction.version": 2,
 }
 
 #: Levels that others may have finalized and that stay as they are, though their features are not served.
 KEPT_FEATURES: dict[str, int] = {
-    "share.version": 1,
-    "streams.version": 1,
     "transaction.version": 2,
 }
 

@@ -2,8 +2,9 @@
 
 Every part of a node reads the `ClusterImage`: brokers, topics, configs, features. It is never changed;
 `replay` returns a new one and copies each changed table once per call, so that adding one topic to thousands
-costs a few dictionary copies and loading a whole log costs one. Every record type of metadata.version 30
-(Kafka 4.3) is carried. ACLs, SCRAM credentials and delegation tokens are kept as the records themselves.
+costs a few dictionary copies and loading a whole log costs one. Of ACLs, which may be a hundred thousand,
+only the part around a change is copied. Every record type of metadata.version 30 (Kafka 4.3) is carried;
+ACLs, SCRAM credentials and delegation tokens are kept as the records themselves.
 
 Left out on purpose: metadata transactions (`loader.py` decides which batches an image may show), and the
 ZooKeeper migration state, which in Kafka 4 can only be "none".
@@ -14,8 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from typing import Any, Optional
+from zlib import crc32
 
 from pykafka_broker.authorization.index import Acl
+from pykafka_broker.machine.shared_map import Draft, SharedMap
 from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -49,6 +52,26 @@ class LeaderRecoveryState(IntEnum):
 
 #: Whom client quotas are set for: (type, name) sorted by type; the name None is the default of its type.
 QuotaEntity = tuple[tuple[str, Optional[str]], ...]
+#: What ACLs are about: the type of the resources, their name, and how it is meant.
+AclPattern = tuple[int, str, int]
+
+
+def _place_of_id(acl_id: bytes) -> int:
+    return crc32(acl_id)
+
+
+def _place_of_acl(acl: Acl) -> int:
+    return crc32(f"{acl.name} {acl.principal} {acl.host} {acl.operation} {acl.permission}".encode())
+
+
+def _place_of_pattern(pattern: AclPattern) -> int:
+    return crc32(pattern[1].encode())
+
+
+AclsById = SharedMap[bytes, m.AccessControlEntryRecord]
+NO_ACLS: AclsById = SharedMap(_place_of_id)
+_NO_ACL_IDS: SharedMap[Acl, bytes] = SharedMap(_place_of_acl)
+_NO_PATTERNS: SharedMap[AclPattern, AclsById] = SharedMap(_place_of_pattern)
 
 
 class CorruptMetadataError(Exception):
@@ -160,12 +183,21 @@ class ClusterImage(NamedTuple):
     features: Mapping[str, int] = {}
     next_producer_id: int = 0
     controllers: Mapping[int, ControllerRegistration] = {}
-    acls: Mapping[bytes, m.AccessControlEntryRecord] = {}
-    #: The same ACLs without their ids.
-    acl_ids: Mapping[Acl, bytes] = {}
+    acls: AclsById = NO_ACLS
+    #: The same ACLs without their ids, and by what they are about.
+    acl_ids: SharedMap[Acl, bytes] = _NO_ACL_IDS
+    acls_of_patterns: SharedMap[AclPattern, AclsById] = _NO_PATTERNS
     scram_credentials: Mapping[tuple[str, int], m.UserScramCredentialRecord] = {}
     client_quotas: Mapping[QuotaEntity, Mapping[str, float]] = {}
     delegation_tokens: Mapping[str, m.DelegationTokenRecord] = {}
+
+    def __repr__(self) -> str:
+        """Where it stands and how much it holds: all of it may be megabytes, and has secrets."""
+        counts = (
+            f"{name}={len(value) if isinstance(value, Mapping) else repr(value)}"
+            for name, value in zip(self._fields, self, strict=True)
+        )
+        return f"ClusterImage({', '.join(counts)})"
 
     def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
         """The topic that bears this id now; a deleted and recreated topic has another."""
@@ -207,7 +239,7 @@ class ImageBuilder:
     a builder can go on: a loader calls it once for thousands of batches.
     """
 
-    __slots__ = ("_image", "_offset", "_partitions", "_scalars", "_tables")
+    __slots__ = ("_drafts", "_image", "_offset", "_partitions", "_patterns", "_scalars", "_tables")
 
     def __init__(self, image: ClusterImage) -> None:
         self._image = image
@@ -216,6 +248,9 @@ class ImageBuilder:
 
     def _reset(self) -> None:
         self._tables: dict[str, dict[Any, Any]] = {}
+        self._drafts: dict[str, Draft[Any, Any]] = {}
+        #: ACLs of patterns that are to be the next ones.
+        self._patterns: dict[AclPattern, Draft[bytes, m.AccessControlEntryRecord]] = {}
         self._scalars: dict[str, Any] = {}
         #: Partition tables of this builder's own making, by topic id; they may still be written to.
         self._partitions: dict[bytes, dict[int, PartitionRegistration]] = {}
@@ -235,7 +270,14 @@ class ImageBuilder:
 
     def build(self, epoch: int) -> ClusterImage:
         """The image of everything applied so far."""
+        for pattern, acls in self._patterns.items():
+            if acls:
+                self._draft("acls_of_patterns")[pattern] = acls.finished()
+            else:
+                self._draft("acls_of_patterns").pop(pattern, None)
+        drafts = {name: draft.finished() for name, draft in self._drafts.items()}
         changes: dict[str, Any] = {"offset": self._offset, "epoch": epoch, **self._tables, **self._scalars}
+        changes |= drafts
         image = self._image._replace(**changes)
         self._image = image
         self._reset()
@@ -252,6 +294,12 @@ class ImageBuilder:
         if table is None:
             table = self._tables[name] = dict(getattr(self._image, name))
         return table
+
+    def _draft(self, name: str) -> Draft[Any, Any]:
+        draft = self._drafts.get(name)
+        if draft is None:
+            draft = self._drafts[name] = getattr(self._image, name).draft()
+        return draft
 
     def _topic(self, topic_id: bytes) -> TopicImage:
         name = self._peek("topic_names").get(topic_id)
@@ -414,22 +462,32 @@ class ImageBuilder:
     # -- security, quotas: carried, acted on elsewhere ----------------------------------------------
 
     def _put_acl(self, record: m.AccessControlEntryRecord, _offset: int) -> None:
-        replaced = self._peek("acls").get(record.id)
+        replaced = self._draft("acls").get(record.id)
         if replaced is not None:
             self._forget_acl(replaced)
-        self._table("acls")[record.id] = record
-        self._table("acl_ids")[acl_of(record)] = record.id
+        acl = acl_of(record)
+        self._draft("acls")[record.id] = record
+        self._draft("acl_ids")[acl] = record.id
+        self._acls_of(acl)[record.id] = record
 
     def _remove_acl(self, record: m.RemoveAccessControlEntryRecord, _offset: int) -> None:
-        removed = self._table("acls").pop(record.id, None)
+        removed = self._draft("acls").pop(record.id, None)
         if removed is None:
             raise CorruptMetadataError(f"no ACL has the id {record.id.hex()}")
         self._forget_acl(removed)
 
     def _forget_acl(self, record: m.AccessControlEntryRecord) -> None:
         acl = acl_of(record)
-        if self._peek("acl_ids").get(acl) == record.id:
-            del self._table("acl_ids")[acl]
+        if self._draft("acl_ids").get(acl) == record.id:
+            del self._draft("acl_ids")[acl]
+        del self._acls_of(acl)[record.id]
+
+    def _acls_of(self, acl: Acl) -> Draft[bytes, m.AccessControlEntryRecord]:
+        pattern = pattern_of(acl)
+        acls = self._patterns.get(pattern)
+        if acls is None:
+            acls = self._patterns[pattern] = self._image.acls_of_patterns.get(pattern, NO_ACLS).draft()
+        return acls
 
     def _put_scram(self, record: m.UserScramCredentialRecord, _offset: int) -> None:
         self._table("scram_credentials")[record.name, record.mechanism] = record
@@ -497,6 +555,11 @@ def acl_of(record: m.AccessControlEntryRecord) -> Acl:
         record.operation,
         record.permission_type,
     )
+
+
+def pattern_of(acl: Acl) -> AclPattern:
+    """What an ACL is about."""
+    return acl.resource_type, acl.name, acl.pattern_type
 
 
 def _endpoints(end_points: Iterable[Any]) -> dict[str, RegisteredEndpoint]:

@@ -18,6 +18,7 @@ from pykafka_broker.cluster.features import (
     LATEST_METADATA_VERSION,
     METADATA_VERSION_NAMES,
     SERVED_FEATURES,
+    SHARE_VERSION,
 )
 from pykafka_broker.cluster.image import METADATA_VERSION, MINIMUM_METADATA_VERSION
 
@@ -25,7 +26,7 @@ from pykafka_broker.cluster.image import METADATA_VERSION, MINIMUM_METADATA_VERS
 LEVEL_SINCE: dict[str, tuple[int, int]] = {
     ELR_VERSION: (26, 1),
     GROUP_VERSION: (22, 1),
-    "share.version": (28, 1),
+    SHARE_VERSION: (28, 1),
     "streams.version": (29, 1),
     "transaction.version": (24, 2),
 }

@@ -8,6 +8,7 @@ starts them afresh.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from pykafka_broker.cluster.features import KRAFT_VERSION_LEVEL, NODE_FEATURES
@@ -62,6 +63,19 @@ class AnyConfig:
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class TokenRules:
+    """How long delegation tokens live, and the key that makes their HMACs; `repr` does not show it."""
+
+    secret_key: bytes = field(repr=False)
+    #: `delegation.token.max.lifetime.ms`.
+    max_lifetime_ms: int = 604_800_000
+    #: `delegation.token.expiry.time.ms`.
+    expiry_time_ms: int = 86_400_000
+    #: `delegation.token.expiry.check.interval.ms`.
+    expiry_check_interval_ms: int = 3_600_000
+
+
 class ControllerRules(NamedTuple):
     """The facts that stay the same while this controller runs."""
 
@@ -80,6 +94,8 @@ class ControllerRules(NamedTuple):
     supported_features: Mapping[str, FeatureRange] = NODE_FEATURES
     #: 0 where the voters stand in the configuration of each node, 1 where they stand in the log.
     kraft_version: int = KRAFT_VERSION_LEVEL
+    #: None: there are no delegation tokens.
+    tokens: TokenRules | None = None
 
 
 class Absence(NamedTuple):

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Mapping
 
 from pykafka_broker.config.keys import ConfigError
-from pykafka_broker.config.settings import BrokerConfig, base_key
+from pykafka_broker.config.settings import BrokerConfig, base_key, check_class
 
 logger = logging.getLogger("kafka.server.DynamicBrokerConfig")
 
@@ -81,6 +81,7 @@ def _usable(overrides: Mapping[str, str]) -> dict[str, str]:
         try:
             if key is not None:
                 key.parse(text)
+                check_class(key, text)
         except ConfigError as error:
             logger.error("Ignored a dynamic broker config in the metadata log: %s", error)
             continue

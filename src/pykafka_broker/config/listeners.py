@@ -11,8 +11,6 @@ from pykafka_broker.system.named_tuple import NamedTuple
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 #: The key that gives each listener its security protocol.
 PROTOCOL_MAP: Final = "listener.security.protocol.map"
-#: Security protocols this broker can serve so far.
-SERVED_SECURITY_PROTOCOLS = ("PLAINTEXT", "SASL_PLAINTEXT")
 
 
 class Endpoint(NamedTuple):
@@ -43,24 +41,6 @@ def parse_map(name: str, text: str) -> dict[str, str]:
             raise ConfigError(f"Error parsing configuration property '{name}': no ':' in {entry.strip()}")
         result[key.strip()] = value.strip()
     return result
-
-
-def check_served(values: TypedValues) -> None:
-    """Refuse `listeners` that ask for TLS, by the map of security protocols or by their name.
-
-    Raises:
-        ConfigError: the first of them.
-    """
-    configured = parse_map(PROTOCOL_MAP, values[PROTOCOL_MAP])
-    protocols = {listener.upper(): protocol for listener, protocol in configured.items()}
-    for entry in values["listeners"]:
-        listener = entry.partition("://")[0].upper()
-        protocol = protocols.get(listener, listener)
-        if protocol in SECURITY_PROTOCOLS and protocol not in SERVED_SECURITY_PROTOCOLS:
-            raise ConfigError(
-                f"Listener {listener} asks for {protocol}: TLS is not served yet. Without it "
-                "what clients send and read could be seen on the way, so the broker does not start."
-            )
 
 
 def security_protocol_map(values: TypedValues, *, is_explicit: bool) -> dict[str, str]:

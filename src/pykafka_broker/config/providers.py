@@ -38,16 +38,29 @@ def resolved(configured: Mapping[str, str], environ: Mapping[str, str]) -> dict[
     Raises:
         ConfigError: a provider is none of Apache Kafka's, or cannot be asked.
     """
+    providers = _providers(configured, environ)
+    if not providers:
+        return dict(configured)
+    return {key: _VARIABLE.sub(partial(_value, key, providers), text) for key, text in configured.items()}
+
+
+def check_providers(configured: Mapping[str, str]) -> None:
+    """Refuse providers that are none of Apache Kafka's; no value is read.
+
+    Raises:
+        ConfigError: there is one.
+    """
+    _providers(configured, {})
+
+
+def _providers(configured: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, Provider]:
     names = [name for name in configured.get(PROVIDERS, "").split(",") if name]
     classes = {name: configured.get(f"{PROVIDERS}.{name}.class") for name in names}
-    providers = {
+    return {
         name: _provider(name, class_name, configured, environ)
         for name, class_name in classes.items()
         if class_name is not None
     }
-    if not providers:
-        return dict(configured)
-    return {key: _VARIABLE.sub(partial(_value, key, providers), text) for key, text in configured.items()}
 
 
 def _value(key: str, providers: Mapping[str, Provider], variable: re.Match[str]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 
+from pykafka_broker.config.authorizer import AUTHORIZER_KEYS
 from pykafka_broker.config.broker import BROKER, BROKER_KEYS, DYNAMIC_ONLY_KEYS, OWN_KEYS
 from pykafka_broker.config.client_metrics import CLIENT_METRICS_KEYS
 from pykafka_broker.config.group import ASSIGNOR_CLASSES, GROUP_KEYS
@@ -22,7 +23,6 @@ from pykafka_broker.config.keys import (
     Voters,
     render,
 )
-from pykafka_broker.config.listeners import SERVED_SECURITY_PROTOCOLS
 from pykafka_broker.config.sources import CLUSTER_ID_VARIABLES, DEFAULT_DATA_DIR, STANDALONE
 from pykafka_broker.config.topic import BROKER_SYNONYMS, TOPIC_KEYS
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -35,8 +35,8 @@ DIFFERENCES = {
     "process has ended, and the followers elect another one at once.",
     "config.providers": "those of Apache Kafka for files, folders and the environment; others are refused.",
     "broker.session.timeout.ms": "it does not hold for the broker in the process of the active controller.",
-    "listener.security.protocol.map": "a listener in use must stand for "
-    f"{' or '.join(SERVED_SECURITY_PROTOCOLS)}; any other protocol is refused.",
+    "listener.security.protocol.map": "listeners over which nodes connect to each other must stand for "
+    "PLAINTEXT or SASL_PLAINTEXT.",
     "log.dirs": f"where neither this nor `log.dir` is set, `{DEFAULT_DATA_DIR}` in the current directory.",
     "log.dir": f"unset, `{DEFAULT_DATA_DIR}` in the current directory.",
     "group.consumer.assignors": f"only {' and '.join(sorted(set(ASSIGNOR_CLASSES.values())))}; "
@@ -105,6 +105,8 @@ the cluster a new data folder shall belong to; the first that is set counts |
 | `KAFKA_LOG4J_ROOT_LOGLEVEL`, `KAFKA_LOG4J_LOGGERS` | log levels, as `INFO` and `logger=LEVEL,...` |
 | `PYKAFKA_BROKER_LOG_FORMAT` | `json` for a log of one object a line, as `start --log-format json` |
 | `PYKAFKA_BROKER_BOOTSTRAP_SERVER` | where the commands of `pykafka-broker` find a cluster |
+| `PYKAFKA_BROKER_COMMAND_CONFIG`, `PYKAFKA_BROKER_CA` | how they connect: `--command-config` and `--ca` |
+| `PYKAFKA_BROKER_USER`, `PYKAFKA_BROKER_PASSWORD` | as whom they connect: `--user` |
 
 Variables of container images that tune a JVM or say where the image keeps its own files (`KAFKA_HEAP_OPTS`,
 `KAFKA_JMX_OPTS`, `KAFKA_ENABLE_KRAFT`, `ALLOW_PLAINTEXT_LISTENER`, ...) are ignored. Those for logins and TLS
@@ -205,6 +207,14 @@ no listener.""",
         "Broker keys that Apache Kafka does not have",
         "DescribeConfigs shows those that are set.",
         OWN_KEYS,
+        OF_BROKERS,
+    ),
+    Section(
+        "Keys of the authorizer",
+        """\
+They count where `authorizer.class.name` is set, and are read at the start. DescribeConfigs shows them as keys
+that are unknown, as Apache Kafka does.""",
+        AUTHORIZER_KEYS,
         OF_BROKERS,
     ),
     Section(

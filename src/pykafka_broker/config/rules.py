@@ -14,6 +14,7 @@ from pykafka_broker.config.broker import BROKER
 from pykafka_broker.config.client_metrics import CLIENT_METRICS
 from pykafka_broker.config.group import GROUP
 from pykafka_broker.config.keys import LIST, PER_BROKER, READ_ONLY, REQUIRED, ConfigError, Key, render
+from pykafka_broker.config.providers import check_providers
 from pykafka_broker.config.resources import (
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
@@ -21,7 +22,7 @@ from pykafka_broker.config.resources import (
     TABLES,
     TOPIC_RESOURCE,
 )
-from pykafka_broker.config.settings import LISTENER_PREFIX, base_key
+from pykafka_broker.config.settings import LISTENER_PREFIX, base_key, check_class
 from pykafka_broker.config.topics import validate_topic_configs
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
@@ -230,9 +231,11 @@ def validate_broker_configs(name: str, new: Mapping[str, str], configs: DynamicC
     ):
         _refuse(reason, names)
     try:
+        check_providers(new)
         for key, text in new.items():
             if row := base_key(key):
                 row.parse(text)
+                _check_class(row, key, text)
         if not name:
             _refuse(
                 "Cannot update these configs at default cluster level, broker id must be specified",
@@ -241,8 +244,22 @@ def validate_broker_configs(name: str, new: Mapping[str, str], configs: DynamicC
         cluster, broker = (configs.cluster_overrides, new) if name else (new, configs.broker_overrides)
         config = configs.static.with_dynamic({**cluster, **broker})
         _check_cleaner_threads(config["log.cleaner.threads"], configs.current["log.cleaner.threads"])
+        config.check_change(configs.current)
     except ConfigError as error:
         raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
+
+
+def _check_class(row: Key, name: str, text: str) -> None:
+    """Kafka finds classes of keys that are not dynamic later than others, and says so in more words."""
+    try:
+        check_class(row, text)
+    except ConfigError as error:
+        if row.scope != READ_ONLY or name == row.name:
+            raise
+        raise ConfigError(
+            f"Invalid value org.apache.kafka.common.config.ConfigException: {error} for configuration "
+            "Invalid dynamic configuration"
+        ) from None
 
 
 def _check_cleaner_threads(new: int, current: int) -> None:

@@ -7,20 +7,30 @@ is read there alone, as in Apache Kafka; files of JAAS (`java.security.auth.logi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from pykafka_broker.config.keys import ConfigError
 from pykafka_broker.config.listeners import Endpoint
+from pykafka_broker.config.oauth_listeners import HANDLER, OAuthSettings, oauth_settings
 from pykafka_broker.config.typed_values import TypedValues
 from pykafka_broker.sasl.jaas import LoginModule, parse_jaas
+from pykafka_broker.sasl.oauth_bearer import OAUTHBEARER
+from pykafka_broker.sasl.oauth_login import LOGIN_HANDLER, OAuthLogin, oauth_login
 
 #: Mechanism -> the login module that Apache Kafka has for it.
 LOGIN_MODULES: Mapping[str, str] = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    OAUTHBEARER: "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
+}
+_PACKAGE = "org.apache.kafka.common.security"
+#: Key -> the handler that Apache Kafka has where none is named. Its one of SCRAM cannot be named.
+_OWN_HANDLERS: Mapping[str, str] = {
+    HANDLER: f"{_PACKAGE}.plain.internals.PlainServerCallbackHandler",
+    LOGIN_HANDLER: f"{_PACKAGE}.authenticator.AbstractLogin$DefaultLoginCallbackHandler",
 }
 _REASONS = {
     "GSSAPI": "Kerberos needs a library of the system and a key table, which this broker does not read"
@@ -34,6 +44,8 @@ class MechanismSettings:
     login: LoginModule
     #: `connections.max.reauth.ms`.
     max_reauth_ms: int
+    #: Of OAUTHBEARER; None for others.
+    oauth: OAuthSettings | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,19 +94,35 @@ def sasl_settings(values: TypedValues, listener: str) -> SaslSettings:
     )
 
 
-def node_user(values: TypedValues, listener: str, mechanism: str) -> tuple[str, str]:
-    """The user as whom a node connects to `listener` of other nodes, and its password.
+@dataclass(frozen=True, slots=True)
+class NodeUser:
+    """The user as whom a node connects to other nodes with PLAIN or SCRAM."""
+
+    name: str
+    password: str = field(repr=False)
+
+
+def node_login(values: TypedValues, listener: str, mechanism: str) -> NodeUser | OAuthLogin:
+    """How a node shows `listener` of other nodes who it is.
 
     Raises:
-        ConfigError: the login of the mechanism cannot be read, or names no user.
+        ConfigError: the login of the mechanism cannot be read, names no user, or says of no tokens.
     """
     prefix = f"listener.name.{listener.lower()}."
     options = _mechanism(values, listener, prefix, mechanism).login.options
+    if mechanism == OAUTHBEARER:
+        try:
+            return oauth_login(_values_of(values, prefix, mechanism), options)
+        except ValueError as error:
+            raise ConfigError(
+                f"Nodes connect to each other on listener {listener} with {mechanism}, and need tokens: "
+                f"{error}"
+            ) from None
     user, password = options.get("username"), options.get("password")
     if user is None or password is None:
         key = f"{prefix}{mechanism.lower()}.sasl.jaas.config"
         raise ConfigError(f"{key} needs username and password: as this user the node connects to other nodes")
-    return user, password
+    return NodeUser(user, password)
 
 
 def _mechanism(values: TypedValues, listener: str, prefix: str, mechanism: str) -> MechanismSettings:
@@ -105,13 +133,14 @@ def _mechanism(values: TypedValues, listener: str, prefix: str, mechanism: str) 
             f"{f': {reason}' if reason else ''}. sasl.enabled.mechanisms may name "
             f"{', '.join(LOGIN_MODULES)}"
         )
-    of_mechanism = f"{prefix}{mechanism.lower()}."
-    key = f"{of_mechanism}sasl.jaas.config"
+    key = f"{prefix}{mechanism.lower()}.sasl.jaas.config"
     text = values.values.get(key)
     if text is None:
+        without_prefix = _value(values, prefix, "sasl.jaas.config")
         raise ConfigError(
             f"Listener {listener} has no login for the SASL mechanism {mechanism}: set {key}, for instance "
             f"to {LOGIN_MODULES[mechanism]} required ...;"
+            + ("" if without_prefix is None else " (sasl.jaas.config without this prefix is ignored)")
         )
     try:
         entries = parse_jaas(text)
@@ -124,10 +153,28 @@ def _mechanism(values: TypedValues, listener: str, prefix: str, mechanism: str) 
     [login] = entries
     if login.class_name not in LOGIN_MODULES.values():
         raise ConfigError(f"{key} names a login module that this broker does not know")
-    max_reauth_ms = values.values.get(f"{of_mechanism}connections.max.reauth.ms")
-    if max_reauth_ms is None:
-        max_reauth_ms = _value(values, prefix, "connections.max.reauth.ms")
+
+    value = _values_of(values, prefix, mechanism)
+    max_reauth_ms = value("connections.max.reauth.ms")
+    if mechanism == OAUTHBEARER:
+        return MechanismSettings(login, max_reauth_ms, oauth_settings(value, login, listener))
+    for handler, own in _OWN_HANDLERS.items():
+        is_own = value(handler) == own and (mechanism == "PLAIN" or handler == LOGIN_HANDLER)
+        if value(handler) is not None and not is_own:
+            raise ConfigError(
+                f"Listener {listener}: {handler} names code for Java, which this broker cannot run"
+            )
     return MechanismSettings(login, max_reauth_ms)
+
+
+def _values_of(values: TypedValues, prefix: str, mechanism: str) -> Callable[[str], Any]:
+    """The value of a key for a mechanism of a listener."""
+
+    def value(name: str) -> Any:
+        own = values.values.get(f"{prefix}{mechanism.lower()}.{name}")
+        return _value(values, prefix, name) if own is None else own
+
+    return value
 
 
 def _value(values: TypedValues, prefix: str, name: str) -> Any:

@@ -12,13 +12,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pykafka_broker.config.authorizer import (
+    ALLOW_EVERYONE,
+    SUPER_USERS,
+    AuthorizerSettings,
+    authorizer_settings,
+)
 from pykafka_broker.config.broker import BROKER, BROKER_KEYS, DYNAMIC_ONLY_KEYS, OWN_KEYS, SYNONYMS
 from pykafka_broker.config.group import ASSIGNOR_CLASSES, assignor_name
-from pykafka_broker.config.keys import REFUSED, REQUIRED, UNHEEDED, ConfigError, Key, Value, parse_voters
+from pykafka_broker.config.keys import (
+    CLASS,
+    REFUSED,
+    REQUIRED,
+    UNHEEDED,
+    ConfigError,
+    Key,
+    Value,
+    parse_voters,
+)
 from pykafka_broker.config.listeners import (
     PROTOCOL_MAP,
     Endpoint,
-    check_served,
     parse_endpoints,
     parse_map,
     security_protocol_map,
@@ -32,6 +46,21 @@ _DYNAMIC_ONLY: dict[str, Key] = {key.name: key for key in DYNAMIC_ONLY_KEYS}
 #: The values of `replica.selector.class`: a replica in the rack of the consumer, or always the leader.
 RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 REPLICA_SELECTORS = (RACK_AWARE_SELECTOR, "org.apache.kafka.common.replica.LeaderSelector")
+#: Key -> classes of Java that do there what this broker does.
+_OWN_CLASSES: Mapping[str, frozenset[str]] = {
+    "sasl.login.class": frozenset(
+        {
+            "org.apache.kafka.common.security.authenticator.DefaultLogin",
+            "org.apache.kafka.common.security.oauthbearer.internals.OAuthBearerRefreshingLogin",
+        }
+    ),
+    "sasl.client.callback.handler.class": frozenset(
+        {
+            "org.apache.kafka.common.security.authenticator.SaslClientCallbackHandler",
+            "org.apache.kafka.common.security.oauthbearer.internals.OAuthBearerSaslClientCallbackHandler",
+        }
+    ),
+}
 _MIB = 1024 * 1024
 
 
@@ -84,12 +113,12 @@ class BrokerConfig(TypedValues):
         self.initial_controllers = initial_controllers
         self.assumed = frozenset(assumed)
         super().__init__(_typed(self.originals))
-        # Before Kafka's own checks, which would ask for changes that cannot help.
-        check_served(self)
         self._derive()
-        _check_refused(self.values)
+        check_refused(self.values)
         self._check_roles_and_listeners()
+        self.check_served()
         check_bounds(self)
+        authorizer_settings(self, self.originals)
 
     # -- access ----------------------------------------------------------------------------------------------
 
@@ -126,6 +155,12 @@ class BrokerConfig(TypedValues):
         return tuple(e for e in self.listeners if e.name not in self.controller_listener_names)
 
     @property
+    def early_start_listeners(self) -> frozenset[str]:
+        """`early.start.listeners`: those that open before the authorizer has read its ACLs."""
+        named = self["early.start.listeners"]
+        return frozenset(self.controller_listener_names if named is None else named)
+
+    @property
     def connections_per_ip_overrides(self) -> dict[str, int]:
         """`max.connections.per.ip.overrides`, by host as written: an address or a name."""
         return _connection_overrides(self["max.connections.per.ip.overrides"])
@@ -133,7 +168,22 @@ class BrokerConfig(TypedValues):
     @property
     def unknown(self) -> list[str]:
         """Configured keys that Kafka does not know; kept, for a plug-in may."""
-        return sorted(name for name in self.originals if base_key(name) is None)
+        known = () if self.authorizer is None else (SUPER_USERS, ALLOW_EVERYONE)
+        known_beginnings = tuple(
+            f"config.providers.{name}.{key}"
+            for name in self.values["config.providers"]
+            for key in ("class", "param.")
+        )
+        return sorted(
+            name
+            for name in self.originals
+            if base_key(name) is None and name not in known and not name.startswith(known_beginnings)
+        )
+
+    @property
+    def authorizer(self) -> AuthorizerSettings | None:
+        """What the authorizer decides without ACLs; None if there is none, and all may do everything."""
+        return authorizer_settings(self, self.originals)
 
     @property
     def unheeded(self) -> list[str]:
@@ -144,6 +194,20 @@ class BrokerConfig(TypedValues):
             if (key := base_key(name)) is not None
             and key.handling == UNHEEDED
             and self.values[name] != key.default
+        )
+
+    def with_static(self, overrides: Mapping[str, str]) -> BrokerConfig:
+        """The configuration that a start reads with these overrides above the sources of this one.
+
+        Raises:
+            ConfigError: as of the constructor.
+        """
+        return BrokerConfig(
+            {**self.originals, **overrides},
+            cluster_id=self.cluster_id,
+            standalone=self.standalone,
+            initial_controllers=self.initial_controllers,
+            assumed=self.assumed - overrides.keys(),
         )
 
     def with_dynamic(self, overrides: Mapping[str, str]) -> BrokerConfig:
@@ -209,7 +273,7 @@ class BrokerConfig(TypedValues):
     # -- checks ----------------------------------------------------------------------------------------------
 
     def _check_roles_and_listeners(self) -> None:
-        """Make Kafka's checks of a start, in its order, then refuse values that are not served yet."""
+        """Make Kafka's checks of a start, and of listeners that are changed later, in its order."""
         if self["broker.id"] != self.node_id:
             raise ConfigError("You must set `node.id` to the same value as `broker.id`.")
         if not self.standalone:
@@ -228,7 +292,6 @@ class BrokerConfig(TypedValues):
                     "advertised.listeners cannot use the nonroutable meta-address 0.0.0.0. "
                     "Use a routable IP address."
                 )
-        self._check_served()
 
     def _check_quorum(self) -> None:
         if not self.voters and not self["controller.quorum.bootstrap.servers"]:
@@ -237,6 +300,8 @@ class BrokerConfig(TypedValues):
                 "bootstrap controllers or controller.quorum.voters must contain a parseable set of "
                 "controllers."
             )
+        # `controller_listeners` are not changed dynamically.
+        of_controllers = [e for e in self.listeners if e.name in self.controller_listener_names]
         voter_ids = [voter.node_id for voter in self.voters]
         shown = f"controller.quorum.voters=Set({', '.join(map(str, voter_ids))})"
         if "controller" not in self.process_roles:
@@ -245,7 +310,7 @@ class BrokerConfig(TypedValues):
                     f"If process.roles contains just the 'broker' role, the node id {self.node_id} must not "
                     f"be included in the set of voters {shown}"
                 )
-            if self.controller_listeners:
+            if of_controllers:
                 raise ConfigError(
                     "controller.listener.names must not contain a value appearing in the 'listeners' "
                     "configuration when running KRaft with just the broker role"
@@ -256,7 +321,7 @@ class BrokerConfig(TypedValues):
                     "'controller' role."
                 )
             return
-        if "broker" not in self.process_roles and len(self.controller_listeners) != len(self.listeners):
+        if "broker" not in self.process_roles and len(of_controllers) != len(self.listeners):
             raise ConfigError(
                 "The listeners config must only contain KRaft controller listeners from "
                 "controller.listener.names when process.roles=controller"
@@ -266,12 +331,12 @@ class BrokerConfig(TypedValues):
                 f"If process.roles contains the 'controller' role, the node id {self.node_id} must be "
                 f"included in the set of voters {shown}"
             )
-        if not self.controller_listeners:
+        if not of_controllers:
             raise ConfigError(
                 "controller.listener.names must contain at least one value appearing in the 'listeners' "
                 "configuration when running the KRaft controller role"
             )
-        if len(self.controller_listeners) != len(self.controller_listener_names):
+        if len(of_controllers) != len(self.controller_listener_names):
             raise ConfigError(
                 "controller.listener.names must only contain values appearing in the 'listeners' "
                 "configuration when running the KRaft controller role"
@@ -297,8 +362,13 @@ class BrokerConfig(TypedValues):
                 f"are {','.join(names)}"
             )
 
-    def _check_served(self) -> None:
-        """Refuse values that Kafka would accept, but that this broker cannot serve yet."""
+    def check_served(self) -> None:
+        """Refuse values that Kafka would accept, but that this broker cannot serve.
+
+        Raises:
+            ConfigError: there are some.
+        """
+        self._check_tls()
         self._check_sasl()
         for name in self["group.consumer.assignors"]:
             if assignor_name(name) not in ASSIGNOR_CLASSES.values():
@@ -307,25 +377,58 @@ class BrokerConfig(TypedValues):
                     f"leave some of {', '.join(sorted(ASSIGNOR_CLASSES.values()))}"
                 )
 
-    def asks_for_sasl(self, listener: str) -> bool:
-        """Whether a listener, of this node or of others, asks for SASL."""
+    def protocol_of(self, listener: str) -> str:
+        """The security protocol of a listener, of this node or of others; empty if it has none."""
         is_explicit = PROTOCOL_MAP in self.originals
-        protocol = security_protocol_map(self, is_explicit=is_explicit).get(listener.upper(), "")
-        return protocol.startswith("SASL_")
+        return security_protocol_map(self, is_explicit=is_explicit).get(listener.upper(), "")
+
+    def check_change(self, current: BrokerConfig) -> None:
+        """Refuse to become this configuration while the broker runs with `current`: its next start would
+        fail, or a listener would be another server to its clients.
+
+        Raises:
+            ConfigError: that is so.
+        """
+        self._check_roles_and_listeners()
+        protocols = {endpoint.name: endpoint.security_protocol for endpoint in current.listeners}
+        for name, _, _, protocol in self.listeners:
+            if protocols.get(name, protocol) != protocol:
+                raise ConfigError(
+                    f"Security protocol cannot be updated for existing listener ListenerName({name})"
+                )
+        check_refused(self.values)
+        self.check_served()
+        if any(endpoint.security_protocol.endswith("SSL") for endpoint in self.listeners):
+            from pykafka_broker.config.tls_listeners import check_tls_change
+
+            between_brokers = None if self.standalone else self.inter_broker_listener_name
+            check_tls_change(current, self, self.listeners, between_brokers)
+
+    def _check_tls(self) -> None:
+        for endpoint in self.listeners:
+            if endpoint.security_protocol.endswith("SSL"):
+                from pykafka_broker.config.tls_listeners import principal_mapping, tls_settings
+
+                tls_settings(self, endpoint.name, endpoint.security_protocol)
+                principal_mapping(self, endpoint.name)
 
     def _check_sasl(self) -> None:
         between_nodes = {
             self.inter_broker_listener_name: "sasl.mechanism.inter.broker.protocol",
             **dict.fromkeys(self.controller_listener_names[:1], "sasl.mechanism.controller.protocol"),
         }
-        asking = [name for name in between_nodes if not self.standalone and self.asks_for_sasl(name)]
+        asking = [
+            name
+            for name in between_nodes
+            if not self.standalone and self.protocol_of(name).startswith("SASL_")
+        ]
         if not asking and not any(e.security_protocol.startswith("SASL_") for e in self.listeners):
             return
-        from pykafka_broker.config.sasl_listeners import check_sasl, node_user
+        from pykafka_broker.config.sasl_listeners import check_sasl, node_login
 
         check_sasl(self, self.listeners, self.inter_broker_listener_name)
         for name in asking:
-            node_user(self, name, self.values[between_nodes[name]])
+            node_login(self, name, self.values[between_nodes[name]])
 
 
 def base_key(name: str) -> Key | None:
@@ -364,15 +467,36 @@ def _typed_overrides(texts: Mapping[str, str]) -> dict[str, Any]:
     return result
 
 
-def _check_refused(values: Mapping[str, Any]) -> None:
+def check_refused(values: Mapping[str, Any]) -> None:
+    """Refuse values that ask for what this broker does not do, and that it would be unsafe to ignore.
+
+    Raises:
+        ConfigError: there is one.
+    """
     of_listeners = [name for name in values if name.startswith(LISTENER_PREFIX)]
     for name in (*BROKER, *of_listeners):
         key = base_key(name)
-        if key is not None and key.handling == REFUSED and values[name] not in (key.default, ""):
+        if key is not None and _is_refused(key, values[name]):
             raise ConfigError(
                 f"{name} is set, but this broker does not support it, and ignoring it would be unsafe "
                 f"({key.documentation.rstrip('.')}). Remove it only if you can do without it."
             )
+
+
+def check_class(key: Key, text: str) -> None:
+    """Refuse classes of others, as a broker does that cannot load them.
+
+    Raises:
+        ConfigError: in Kafka's words.
+    """
+    if key.type is CLASS and text.strip() and not text.strip().startswith("org.apache.kafka."):
+        raise ConfigError(
+            f"Invalid value {text} for configuration {key.name}: Class {text} could not be found."
+        )
+
+
+def _is_refused(key: Key, value: Any) -> bool:
+    return key.handling == REFUSED and value not in (key.default, "", *_OWN_CLASSES.get(key.name, ()))
 
 
 def check_bounds(values: TypedValues) -> None:
@@ -461,15 +585,34 @@ def _bounds(v: TypedValues) -> list[tuple[bool, str]]:
 def _group_bounds(v: Mapping[str, Any]) -> list[tuple[bool, str]]:
     """A default lies between its own bounds, and heartbeats are more frequent than time-outs."""
     checks = []
+    for what in ("delivery.count.limit", "partition.max.record.locks", "record.lock.duration.ms"):
+        name, low, high = f"group.share.{what}", f"group.share.min.{what}", f"group.share.max.{what}"
+        checks += [
+            (v[high] >= v[name], f"{high} must be greater than or equal to {name}"),
+            (v[name] >= v[low], f"{name} must be greater than or equal to {low}"),
+        ]
+    sessions, size = "group.share.max.share.sessions", "group.share.max.size"
+    checks.append((v[sessions] >= v[size], f"{sessions} must be greater than or equal to {size}"))
     for kind in ("consumer", "share", "streams"):
-        for what in ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms"):
-            name, low, high = f"group.{kind}.{what}", f"group.{kind}.min.{what}", f"group.{kind}.max.{what}"
-            checks += [
-                (v[high] >= v[low], f"{high} must be greater than or equal to {low}"),
-                (v[name] >= v[low], f"{name} must be greater than or equal to {low}"),
-                (v[name] <= v[high], f"{name} must be less than or equal to {high}"),
-            ]
-    return checks
+        group = f"group.{kind}"
+        heartbeat, session = f"{group}.heartbeat.interval.ms", f"{group}.session.timeout.ms"
+        checks += [
+            *_between(v, group, "heartbeat.interval.ms"),
+            *_between(v, group, "session.timeout.ms"),
+            (v[heartbeat] < v[session], f"{heartbeat} must be less than {session}"),
+            *_between(v, group, "assignment.interval.ms"),
+        ]
+    standbys, most = "group.streams.num.standby.replicas", "group.streams.max.standby.replicas"
+    return [*checks, (v[standbys] <= v[most], f"{standbys} must be less than or equal to {most}")]
+
+
+def _between(v: Mapping[str, Any], group: str, what: str) -> list[tuple[bool, str]]:
+    name, low, high = f"{group}.{what}", f"{group}.min.{what}", f"{group}.max.{what}"
+    return [
+        (v[high] >= v[low], f"{high} must be greater than or equal to {low}"),
+        (v[name] >= v[low], f"{name} must be greater than or equal to {low}"),
+        (v[name] <= v[high], f"{name} must be less than or equal to {high}"),
+    ]
 
 
 def _connection_overrides(text: str) -> dict[str, int]:

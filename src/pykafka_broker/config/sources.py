@@ -16,7 +16,8 @@ Environment variables are read as Kafka's container image reads them: `KAFKA_` i
 lower case, `___` becomes `-`, `__` becomes `_`, `_` becomes `.`. `KAFKA_CFG_`, of the Bitnami image, does the
 same; where both set a key to different values, `KAFKA_` counts and a warning says so. The cluster's id comes
 from CLUSTER_ID or one of Bitnami's names for it. KAFKA_ADVERTISED_HOST_NAME, of a third image, is the host to
-advertise. Unlike in those images, the environment adds to a properties file and never replaces it.
+advertise. The variables for key stores are in `image_secrets.py`. Unlike in those images, the environment
+adds to a properties file and never replaces it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import logging
 import os
 from collections.abc import Iterable, Mapping
 
+from pykafka_broker.config.image_secrets import CREDENTIALS, STORES, secrets_of_image
 from pykafka_broker.config.keys import ConfigError
 from pykafka_broker.config.properties_file import read_properties
 from pykafka_broker.config.settings import BrokerConfig
@@ -91,6 +93,10 @@ NOT_KEYS = frozenset(
         "DAEMON_GROUP",
     )
 )
+#: Variables that keys are made of in another way than by their names.
+_HANDLED = frozenset((*STORES, *CREDENTIALS))
+#: The option of Java that names a file with logins, in the variable that the image hands to Java.
+_JAAS_FILE = "java.security.auth.login.config"
 #: The variables that name the cluster id of a new data directory, strongest first.
 CLUSTER_ID_VARIABLES = ("CLUSTER_ID", "KAFKA_CLUSTER_ID", "KAFKA_KRAFT_CLUSTER_ID")
 #: Variables with nothing behind the prefix name no key.
@@ -161,11 +167,23 @@ def load_config(
 
 
 def read_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The settings among environment variables; `KAFKA_X` beats `KAFKA_CFG_X`."""
+    """The settings among environment variables; `KAFKA_X` beats `KAFKA_CFG_X`.
+
+    Raises:
+        ConfigError: a file that one of them names cannot be read.
+    """
+    if _JAAS_FILE in environ.get("KAFKA_OPTS", ""):
+        logger.warning(
+            "KAFKA_OPTS names a JAAS file, which is not read: put the login of each listener and mechanism "
+            "into listener.name.<listener>.<mechanism>.sasl.jaas.config"
+        )
     variables = [
         name
         for name in environ
-        if name.startswith("KAFKA_") and name not in NOT_KEYS and name not in _PREFIXES
+        if name.startswith("KAFKA_")
+        and name not in NOT_KEYS
+        and name not in _HANDLED
+        and name not in _PREFIXES
     ]
     aliases = {name: name.removeprefix("KAFKA_CFG_") for name in variables if name.startswith("KAFKA_CFG_")}
     settings = {key_of_variable(rest): environ[name] for name, rest in aliases.items()}
@@ -176,7 +194,7 @@ def read_environment(environ: Mapping[str, str]) -> dict[str, str]:
         if settings.get(key, environ[name]) != environ[name]:
             logger.warning("%s counts, and the other value of %s from KAFKA_CFG_ does not", name, key)
         settings[key] = environ[name]
-    return settings
+    return settings | secrets_of_image(environ)
 
 
 def _cluster_id(environ: Mapping[str, str]) -> str | None:
@@ -201,7 +219,11 @@ def parse_overrides(overrides: Overrides) -> dict[str, str]:
     for entry in (overrides,) if isinstance(overrides, str) else overrides:
         key, equals, value = entry.partition("=")
         if not equals or not key.strip():
-            raise ConfigError(f"{entry!r} is not an override: write key=value")
+            # What stands behind the key may be a secret.
+            shown, _, rest = entry.strip().partition(" ")
+            if rest:
+                shown += " …"
+            raise ConfigError(f"{shown!r} is not an override: write key=value")
         settings[key.strip()] = value.strip()
     return settings
 

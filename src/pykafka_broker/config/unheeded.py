@@ -1,7 +1,8 @@
 """Keys that make no difference to this broker: each is named in the log, once.
 
-Those of brokers may also be unknown: Kafka accepts and keeps them, for a plug-in may know them. `name_static`
-names the keys that the broker was started with, `UnheededConfigs` those that are set while it runs.
+Those of brokers may also be unknown: Kafka accepts and keeps them, for a plug-in may know them. One may make
+a difference to some listeners only. `name_static` names the keys that the broker was started with,
+`UnheededConfigs` those that are set while it runs.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from pykafka_broker.config.resources import (
     TABLES,
     TOPIC_RESOURCE,
 )
-from pykafka_broker.config.settings import BrokerConfig, base_key
+from pykafka_broker.config.settings import LISTENER_PREFIX, BrokerConfig, base_key
 
 logger = logging.getLogger("kafka.server.KafkaConfig")
+_channels_logger = logging.getLogger("kafka.common.network.ChannelBuilders")
+_CLIENT_AUTH = "ssl.client.auth"
 
 #: (resource type, name) -> key -> value, as the metadata image has it.
 Configs = Mapping[tuple[int, str], Mapping[str, str]]
@@ -42,6 +45,23 @@ def name_static(config: BrokerConfig) -> None:
         logger.info(
             "These configuration keys make no difference to this broker: %s", ", ".join(config.unheeded)
         )
+    if _is_asked_in_vain(config):
+        _channels_logger.warning(
+            "Broker configuration '%s' is applied only to SSL listeners. Listener-prefixed configuration can "
+            "be used to enable SSL client authentication for SASL_SSL listeners. In future releases, "
+            "broker-wide option without listener prefix may be applied to SASL_SSL listeners as well. All "
+            "configuration options intended for specific listeners should be listener-prefixed.",
+            _CLIENT_AUTH,
+        )
+
+
+def _is_asked_in_vain(config: BrokerConfig) -> bool:
+    """Whether certificates are asked for, and a listener with SASL does not ask for any (KIP-684)."""
+    return config.get(_CLIENT_AUTH) != "none" and any(
+        endpoint.security_protocol == "SASL_SSL"
+        and config.get(f"{LISTENER_PREFIX}{endpoint.name.lower()}.{_CLIENT_AUTH}") is None
+        for endpoint in config.listeners
+    )
 
 
 class UnheededConfigs:

@@ -12,7 +12,8 @@ Brokers elsewhere have sessions: a timer runs to the moment at which the first o
 anew by each heartbeat. Brokers that are silent are fenced one by one, as in Kafka: where each leads, the new
 leader is chosen after the one before has been fenced. Those whose connections have ended are probed, and
 fenced earlier if their processes have ended as well (`cluster/early_fencing.py`). Two more timers bring
-preferred leaders back and hold unclean elections where they are allowed (`cluster/elections.py`).
+preferred leaders back and hold unclean elections where they are allowed (`cluster/elections.py`), and one
+removes delegation tokens that have expired.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import Union, cast
 from pykafka_broker.cluster import events
 from pykafka_broker.cluster.brokers import next_session_end_ms
 from pykafka_broker.cluster.controller import transition
+from pykafka_broker.cluster.delegation_tokens import TokenTimer
 from pykafka_broker.cluster.early_fencing import Suspect, suspects
 from pykafka_broker.cluster.elections import ElectionTimer, election_event
 from pykafka_broker.cluster.image import MINIMUM_METADATA_VERSION, ClusterImage, replay
@@ -204,4 +206,6 @@ def _rules_of(log: LeaderLog, rules: ControllerRules) -> ControllerRules:
 def _timer_event(key: Hashable, now_ms: int) -> events.Event:
     if isinstance(key, ElectionTimer):
         return election_event(key, now_ms)
+    if isinstance(key, TokenTimer):
+        return events.RemoveExpiredTokens(now_ms)
     return events.ExpireSessions(now_ms)

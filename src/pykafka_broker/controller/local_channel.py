@@ -23,6 +23,7 @@ from pykafka_broker.cluster.events import (
     AlterConfigsResult,
     AlterScramCredentialsResult,
     ConfigChange,
+    CreatedToken,
     CreatePartitionsResult,
     CreateTopicResult,
     DeleteAclsResult,
@@ -48,6 +49,7 @@ from pykafka_broker.cluster.image import FeatureRange, RegisteredEndpoint
 from pykafka_broker.cluster.state import ControllerRules
 from pykafka_broker.controller.hosts import is_known_host
 from pykafka_broker.controller.role import ControllerRole, NoController
+from pykafka_broker.log.disk.checkpoints import uuid_text
 from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.metadata.controller_channel import MAX_ASSIGNMENTS, BrokerStatus
 from pykafka_broker.metadata.quorum_description import QuorumDescription
@@ -229,6 +231,37 @@ class LocalControllerChannel:
         asked = tuple(filters)
         results: tuple[DeleteAclsResult, ...] = await self._ask(lambda token: events.DeleteAcls(token, asked))
         return results
+
+    # -- delegation tokens -----------------------------------------------------------------------------
+
+    async def create_token(
+        self,
+        owner: str,
+        requester: str,
+        renewers: Iterable[tuple[str, str]],
+        max_lifetime_ms: int,
+    ) -> CreatedToken:
+        now_ms, asked, token_id = self._scheduler.now_ms(), tuple(renewers), uuid_text(random_uuid())
+        created: CreatedToken = await self._ask(
+            lambda token: events.CreateToken(
+                token, now_ms, owner, requester, asked, max_lifetime_ms, token_id
+            )
+        )
+        return created
+
+    async def renew_token(self, principal: str, hmac: bytes, renew_period_ms: int) -> int:
+        now_ms = self._scheduler.now_ms()
+        expiry_timestamp_ms: int = await self._ask(
+            lambda token: events.RenewToken(token, now_ms, principal, hmac, renew_period_ms)
+        )
+        return expiry_timestamp_ms
+
+    async def expire_token(self, principal: str, hmac: bytes, expiry_period_ms: int) -> int:
+        now_ms = self._scheduler.now_ms()
+        expiry_timestamp_ms: int = await self._ask(
+            lambda token: events.ExpireToken(token, now_ms, principal, hmac, expiry_period_ms)
+        )
+        return expiry_timestamp_ms
 
     # -- brokers ---------------------------------------------------------------------------------------
 

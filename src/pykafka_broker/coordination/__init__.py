@@ -5,17 +5,17 @@ runs a pure core of `coordinator/` over a partition's log.
     coordinator_topic   loads the partitions that this node leads, unloads those that go
     groups/             the group service, over one shard per partition of `__consumer_offsets`
     transactions/       the transaction service, over one shard per partition of `__transaction_state`
+    share/              the share service, over one shard per partition of `__share_group_state`
     shards              finds the shard of an id, and makes shards from logs
     marker_routes       brings markers to the leaders of partitions: transaction_markers writes those led here
+    end_offsets         finds out where partitions end, for the lag of share groups
     broker_queues       gathers what other brokers are asked into requests
 
-Both services have the same parts. An API handler builds the event of its request; `service.answer(id,
+All services have the same parts. An API handler builds the event of its request; `service.answer(id,
 event_with, refused=...)` routes it to the shard of the id. `service.shards` loads and unloads partitions and
 holds the work that shards have started. `refusals` has the answers where no shard takes the event, and
 `settings` takes the values a service acts on from the broker's configuration and the cluster's metadata.
 
-A share coordinator (KIP-932) would be a third package, `share/`, with the same parts over one shard per
-partition of `__share_group_state`, its core in `coordinator/share/`, and a line in `coordinators`,
-`internal_topics` and the handler of FindCoordinator. Share groups themselves, and streams groups (KIP-1071),
-are kinds of groups: `coordinator/group/kinds.py`.
+The share coordinator keeps the state of share partitions (KIP-932). Share groups themselves, and streams
+groups (KIP-1071), are kinds of groups: `coordinator/group/kinds.py`.
 """

@@ -9,15 +9,22 @@ from __future__ import annotations
 import logging
 from functools import partial
 
-from pykafka_broker.cluster.image import ClusterImage
-from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from pykafka_broker.cluster.image import NO_LEADER, ClusterImage
+from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.coordination.coordinator_topic import CoordinatorTopic
+from pykafka_broker.coordination.end_offsets import EndOffsets
 from pykafka_broker.coordination.groups.follower import GroupFollower
 from pykafka_broker.coordination.groups.service import GroupService
 from pykafka_broker.coordination.groups.settings import coordinator_config
+from pykafka_broker.coordination.groups.share_work import ShareWorker
 from pykafka_broker.coordination.marker_routes import MarkerRoutes
 from pykafka_broker.coordination.ports import CoordinatorPorts
+from pykafka_broker.coordination.share.follower import ShareFollower
+from pykafka_broker.coordination.share.persister import NOBODY, Persister, ShareMap
+from pykafka_broker.coordination.share.remote_states import RemoteStates
+from pykafka_broker.coordination.share.service import ShareService
+from pykafka_broker.coordination.share.settings import share_config
 from pykafka_broker.coordination.topic_creation import TopicCreation
 from pykafka_broker.coordination.topic_log import TopicLog
 from pykafka_broker.coordination.transaction_markers import TransactionMarkers
@@ -28,26 +35,59 @@ from pykafka_broker.coordination.transactions.remote_participation import Remote
 from pykafka_broker.coordination.transactions.service import TransactionService
 from pykafka_broker.coordination.transactions.settings import transaction_config
 from pykafka_broker.coordinator.markers import Marker
+from pykafka_broker.coordinator.share.state import SharePartition
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.records.compression import Codec
 from pykafka_broker.raft.format import random_uuid
 from pykafka_broker.replication.partition import Partition
 
 
 class Coordinators:
-    """The group coordinator and the transaction coordinator of a node."""
+    """The group coordinator, the transaction coordinator and the share coordinator of a node."""
 
     def __init__(self, node: CoordinatorPorts, creation: TopicCreation) -> None:
         config = node.configs.current
         timers = WallTimers(node.clock)
 
+        share_log = TopicLog(SHARE_STATE_TOPIC, timers.now_ms)
+        self.shares = ShareService(
+            share_config(config, 0),
+            share_log,
+            timers,
+            codec=Codec(config["share.coordinator.state.topic.compression.codec"]),
+            write_timeout_ms=config["share.coordinator.write.timeout.ms"],
+        )
+        self.share_state_topic = CoordinatorTopic(
+            share_log,
+            self.shares.shards,
+            ShareFollower(self.shares, config),
+            creation,
+            cold_reads=node.cold_reads,
+            logger=logging.getLogger("kafka.coordinator.share.ShareCoordinatorService"),
+        )
+        #: Asks the share coordinators of the cluster.
+        self.persister = Persister(
+            self.shares,
+            RemoteStates(node.others.share_states, timers.now_ms),
+            ShareMap(
+                node.node_id,
+                partial(_share_coordinator, self.shares, node),
+                partial(_partition_count, node),
+                self.share_state_topic.ensure,
+            ),
+            timers,
+        )
         offsets_log = TopicLog(OFFSETS_TOPIC, timers.now_ms)
+        end_offsets = EndOffsets(node.node_id, node.metadata, node.partitions, node.others.questions, timers)
         self.groups = GroupService(
             coordinator_config(config, ClusterImage()),
             offsets_log,
             timers,
             new_uuid=_new_uuid,
             run_blocking=node.threads.run_blocking,
+            describable=node.describable_topics,
+            share_worker=ShareWorker(self.persister, end_offsets.latest, timers.now_ms),
         )
         self.offsets_topic = CoordinatorTopic(
             offsets_log,
@@ -89,7 +129,9 @@ class Coordinators:
             cold_reads=node.cold_reads,
             logger=logging.getLogger("kafka.coordinator.transaction.TransactionStateManager"),
         )
-        self._topics = {topic.name: topic for topic in (self.offsets_topic, self.transactions_topic)}
+
+        topics = self.offsets_topic, self.transactions_topic, self.share_state_topic
+        self._topics = {topic.name: topic for topic in topics}
 
     def reconfigure(self, config: BrokerConfig) -> None:
         """Apply changed broker settings."""
@@ -100,6 +142,9 @@ class Coordinators:
         """Follow the metadata."""
         for topic in self._topics.values():
             topic.on_image(old, new)
+        share_topic = old.topics.get(SHARE_STATE_TOPIC), new.topics.get(SHARE_STATE_TOPIC)
+        if share_topic[0] is not share_topic[1] or old.brokers is not new.brokers:
+            self.persister.look_again()
 
     def lead(self, partition: Partition) -> None:
         """Load a partition that this node leads from now on, if a coordinator keeps its state there."""
@@ -153,6 +198,23 @@ def _transaction_coordinator(
     if registration is None or registration.leader == node.node_id:
         return None
     return registration.leader
+
+
+def _share_coordinator(shares: ShareService, node: CoordinatorPorts, key: SharePartition) -> int:
+    """The broker that coordinates a share partition; NOBODY while there is no topic, or no leader."""
+    try:
+        partition = shares.partition_for(key)
+    except KafkaError:
+        return NOBODY
+    registration = node.metadata.image.partition(SHARE_STATE_TOPIC, partition)
+    return NOBODY if registration is None or registration.leader == NO_LEADER else registration.leader
+
+
+def _partition_count(node: CoordinatorPorts, topic_id: bytes) -> int:
+    """The number of partitions of a topic; 0 if there is no such topic."""
+    image = node.metadata.image
+    name = image.topic_names.get(topic_id)
+    return 0 if name is None else len(image.topics[name].partitions)
 
 
 def _new_uuid() -> str:

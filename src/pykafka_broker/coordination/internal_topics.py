@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.config.typed_values import NumberKey
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -36,6 +36,16 @@ def _transaction_configs(config: BrokerConfig) -> Mapping[str, str]:
     }
 
 
+def _share_configs(config: BrokerConfig) -> Mapping[str, str]:
+    return {
+        "cleanup.policy": "delete",
+        "compression.type": "producer",
+        "min.insync.replicas": str(config["share.coordinator.state.topic.min.isr"]),
+        "retention.ms": "-1",
+        "segment.bytes": str(config["share.coordinator.state.topic.segment.bytes"]),
+    }
+
+
 CREATED_WITH = {
     OFFSETS_TOPIC: InternalTopic(
         "offsets.topic.num.partitions", "offsets.topic.replication.factor", _offsets_configs
@@ -44,5 +54,10 @@ CREATED_WITH = {
         "transaction.state.log.num.partitions",
         "transaction.state.log.replication.factor",
         _transaction_configs,
+    ),
+    SHARE_STATE_TOPIC: InternalTopic(
+        "share.coordinator.state.topic.num.partitions",
+        "share.coordinator.state.topic.replication.factor",
+        _share_configs,
     ),
 }

@@ -9,6 +9,7 @@ from pykafka_broker.cluster.events import CreateTopicResult, NewTopic
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.coordination.broker_queues import Brokers
+from pykafka_broker.coordination.groups.regexes import DescribableTopics
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.machine.clock import Clock
@@ -104,12 +105,13 @@ class ProducerIds(Protocol):
 
 
 class OtherBrokers(NamedTuple):
-    """The other brokers of the cluster, over connections for each purpose: markers wait for replicas, and
-    nothing else is to wait behind them.
+    """The other brokers of the cluster, over connections for each purpose: markers and states of share
+    partitions wait for replicas, and nothing else is to wait behind them.
     """
 
     markers: Brokers
     questions: Brokers
+    share_states: Brokers
 
 
 class CoordinatorPorts(NamedTuple):
@@ -125,3 +127,4 @@ class CoordinatorPorts(NamedTuple):
     cold_reads: ColdReads
     producer_ids: ProducerIds
     others: OtherBrokers
+    describable_topics: DescribableTopics

@@ -1,4 +1,5 @@
-"""Topics that are created on demand: auto-creation, and the internal topics of coordinators.
+"""Topics that are created on demand: auto-creation, the internal topics of coordinators, and those that Kafka
+Streams applications need.
 
 Several clients that ask for the same missing topic at once cause one creation and all wait for it. A topic
 that was just deleted is not created by the first request that names it: its client may be waiting until the
@@ -12,15 +13,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from pykafka_broker.cluster.deleted_topics import DeletedTopics
 from pykafka_broker.cluster.events import NewTopic
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.cluster.topic_names import why_invalid_name
+from pykafka_broker.coordination.creation_errors import CreationErrors
 from pykafka_broker.coordination.internal_topics import CREATED_WITH
 from pykafka_broker.coordination.ports import Configs, Controller, Metadata
+from pykafka_broker.coordinator.group.streams.topology.declared import InternalTopic
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.format import random_uuid
@@ -28,6 +31,8 @@ from pykafka_broker.system.repeated_lines import RepeatedLines
 
 logger = logging.getLogger("kafka.server.AutoTopicCreationManager")
 
+#: Of one topic or several; it returns the names of those that exist then.
+_Creation = asyncio.Task[frozenset[str]]
 #: The longest wait of a client for an internal topic. It asks again; a controller may be long in coming.
 INTERNAL_TOPIC_PATIENCE_MS = 2_000
 
@@ -42,7 +47,8 @@ class TopicCreation:
         self._clock = clock
         self._lines = RepeatedLines(logger, clock.now_ms)
         self._just_deleted = DeletedTopics()
-        self._under_way: dict[str, asyncio.Task[bool]] = {}
+        self._under_way: dict[str, _Creation] = {}
+        self._errors = CreationErrors()
 
     def on_image(self, old: ClusterImage, new: ClusterImage) -> None:
         """Note which topics are gone."""
@@ -57,7 +63,7 @@ class TopicCreation:
         """
         now_ms = self._clock.monotonic_ms()
         tasks = [
-            self._start(name)
+            self._creating(name)
             for name in dict.fromkeys(names)
             if name not in self._metadata.image.topics
             and why_invalid_name(name) is None
@@ -73,7 +79,7 @@ class TopicCreation:
         """
         if name in self._metadata.image.topics:
             return True
-        creating = self._start(name)
+        creating = self._creating(name)
         over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         end = partial(_end, over)
         creating.add_done_callback(lambda _: end())
@@ -82,31 +88,66 @@ class TopicCreation:
             await over
         finally:
             timer.cancel()
-        return creating.done() and creating.result()
+        return creating.done() and name in creating.result()
 
-    def _start(self, name: str) -> asyncio.Task[bool]:
-        task = self._under_way.get(name)
-        if task is None:
-            task = self._under_way[name] = asyncio.get_running_loop().create_task(self._run(name))
-            task.add_done_callback(lambda _: self._under_way.pop(name, None))
+    def create_for_streams(self, topics: Iterable[InternalTopic], *, errors_for_ms: int) -> Mapping[str, str]:
+        """Begin to create missing topics that an application needs, and return without waiting: the errors of
+        those that could not be created lately, by name.
+
+        A topic that could not be created is not tried again for `errors_for_ms`.
+        """
+        by_name = {topic.name: topic for topic in topics}
+        errors = self._errors.of(by_name, self._clock.monotonic_ms())
+        new = [
+            _of_application(topic)
+            for name, topic in by_name.items()
+            if name not in errors and name not in self._under_way
+        ]
+        if new:
+            self._start(new, errors_for_ms)
+        return errors
+
+    def _creating(self, name: str) -> _Creation:
+        under_way = self._under_way.get(name)
+        return self._start([self._new_topic(name)]) if under_way is None else under_way
+
+    def _start(self, new: Sequence[NewTopic], errors_for_ms: int = 0) -> _Creation:
+        """Begin to create topics together, so that no metadata has some of them only."""
+        task = asyncio.get_running_loop().create_task(self._run(new, errors_for_ms))
+        for topic in new:
+            self._under_way[topic.name] = task
+        task.add_done_callback(lambda _: self._end([topic.name for topic in new]))
         return task
 
-    async def _run(self, name: str) -> bool:
+    def _end(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._under_way.pop(name, None)
+
+    async def _run(self, new: Sequence[NewTopic], errors_for_ms: int) -> frozenset[str]:
+        """The names of those that exist now."""
         try:
-            [result] = await self._controller.create_topics(
-                [self._new_topic(name)], timeout_ms=self._configs.current["request.timeout.ms"]
+            results = await self._controller.create_topics(
+                new, timeout_ms=self._configs.current["request.timeout.ms"]
             )
         except KafkaError as error:
-            self._failed(name, str(error))
-            return False
-        if result.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-            self._failed(name, f"{result.error.name}: {result.message}")
-            return False
-        return True
+            for topic in new:
+                self._failed(topic.name, str(error), error.message, errors_for_ms)
+            return frozenset()
+        there = set()
+        for result in results:
+            if result.error in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+                there.add(result.name)
+                continue
+            message = result.message or result.error.message
+            self._failed(result.name, f"{result.error.name}: {result.message}", message, errors_for_ms)
+        return frozenset(there)
 
-    def _failed(self, name: str, why: str) -> None:
+    def _failed(self, name: str, why: str, message: str, errors_for_ms: int) -> None:
         text = f"Topic {name} could not be created: {why}"
         self._lines.log(logging.WARNING, "failed", name, text)
+        if errors_for_ms:
+            now_ms = self._clock.monotonic_ms()
+            self._errors.put(name, message, now_ms + errors_for_ms, now_ms)
 
     def _new_topic(self, name: str) -> NewTopic:
         config = self._configs.current
@@ -124,6 +165,12 @@ class TopicCreation:
             replication_factor,
             configs=tuple(internal.configs(config).items()),
         )
+
+
+def _of_application(topic: InternalTopic) -> NewTopic:
+    return NewTopic(
+        topic.name, random_uuid(), topic.partitions, topic.replication_factor, configs=topic.configs
+    )
 
 
 def _end(over: asyncio.Future[None]) -> None:

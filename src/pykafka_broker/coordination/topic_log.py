@@ -53,6 +53,23 @@ class TopicLog:
             batch, self.now_ms(), guard=guard, transaction_version=transaction_version
         )
 
+    def end_offset(self, partition: int) -> int:
+        """The offset of the next record.
+
+        Raises:
+            KafkaError: this node does not lead the partition.
+        """
+        return self._led(partition).log.state.log_end_offset
+
+    def delete_records(self, partition: int, before_offset: int) -> None:
+        """Delete the records before an offset.
+
+        Raises:
+            KafkaError: this node does not lead the partition, the offset is beyond the high watermark, or the
+                topic is only compacted.
+        """
+        self._led(partition).delete_records(before_offset)
+
     def max_batch_bytes(self, partition: int) -> int:
         """The most bytes that a batch in a partition may have.
 

@@ -1,1 +1,1 @@
-"""Group and transaction coordinators: pure cores, and the shells that run them."""
+"""Group, transaction and share coordinators: pure cores."""

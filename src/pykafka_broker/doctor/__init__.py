@@ -3,6 +3,7 @@ in sentences, each with its remedy. Judging is pure.
 
     findings.py   what a check says
     reach.py      who answers at the bootstrap address
+    quorum.py     whether a controller leads the cluster
     brokers.py    whether the advertised addresses lead to the brokers
     topics.py     missing topics, partitions without leader, open transactions
     refusals.py   a cluster that stops answering while it is asked

@@ -1,8 +1,9 @@
 """The answer at an address: of a Kafka broker, TLS, HTTP, something else, or none.
 
 `probe` gets it, `about_answer` explains it. The probe sends the first request of every Kafka client,
-ApiVersions. TLS and HTTP servers mostly answer that with an alert or a status line of their own; those that
-close the connection, or stay silent, are asked again in their own language.
+ApiVersions, to which brokers with SASL answer too; with TLS, if that is what the client uses. TLS and HTTP
+servers mostly answer that with an alert or a status line of their own; those that close the connection, or
+stay silent, are asked again in their own language.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from collections.abc import Collection
 from enum import Enum
 
 from pykafka_broker import __version__
+from pykafka_broker.client.blocking import Tls
 from pykafka_broker.client.frames import request_frame
 from pykafka_broker.doctor.findings import Finding, ok, problem
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.frames import foreign_protocol
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -40,6 +43,10 @@ class Kind(Enum):
 
     KAFKA = "kafka"
     TLS = "tls"
+    #: To a client that uses TLS:
+    PLAIN_TEXT = "plain text"
+    UNTRUSTED = "untrusted"
+    NO_AGREEMENT = "no agreement"
     HTTP = "http"
     OTHER = "other"
     CLOSES = "closes"
@@ -52,10 +59,11 @@ class Kind(Enum):
 
 #: The protocols that the first bytes of an answer may show.
 FOREIGN = {"TLS": Kind.TLS, "HTTP": Kind.HTTP}
+_NOBODY = frozenset({Kind.UNKNOWN_HOST, Kind.REFUSED, Kind.TIMED_OUT, Kind.UNREACHABLE})
 
 
 class Answer(NamedTuple):
-    """The answer at an address, with the system's words for an error or the start of a greeting."""
+    """The answer at an address, with the system's words for an error, or the start of a greeting."""
 
     kind: Kind
     detail: str = ""
@@ -63,7 +71,7 @@ class Answer(NamedTuple):
     @property
     def is_from_a_listener(self) -> bool:
         """Whether a process accepted the connection, whatever it speaks."""
-        return self.kind in (Kind.KAFKA, Kind.TLS, Kind.HTTP, Kind.OTHER, Kind.CLOSES, Kind.SILENT)
+        return self.kind not in _NOBODY
 
 
 def shown(address: Address) -> str:
@@ -82,9 +90,11 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def probe(address: Address, timeout_s: float) -> Answer:
-    """Connect, and see who answers."""
+def probe(address: Address, timeout_s: float, tls: Tls | None = None) -> Answer:
+    """Connect, and see who answers; with `tls`, to a client that uses TLS."""
     try:
+        if tls is not None:
+            return _asked_in_tls(address, timeout_s, tls)
         answer = _asked_in_kafka(address, timeout_s, min(SILENCE_S, timeout_s))
         if answer.kind in (Kind.OTHER, Kind.CLOSES, Kind.SILENT):
             answer = _asked_otherwise(address, min(SILENCE_S, timeout_s)) or answer
@@ -116,6 +126,35 @@ def _asked_in_kafka(address: Address, timeout_s: float, patience_s: float) -> An
     return _recognised(start) or Answer(Kind.SILENT if start is None else Kind.CLOSES)
 
 
+def _asked_in_tls(address: Address, timeout_s: float, tls: Tls) -> Answer:
+    """Connect, and see who answers ApiVersions in TLS; one that does not speak TLS is asked without.
+
+    Raises:
+        OSError: no connection comes about.
+    """
+    import ssl
+
+    context = tls()
+    with socket.create_connection(address, timeout_s) as connection:
+        try:
+            with context.wrap_socket(connection, server_hostname=address[0]) as secured:
+                start = _first_bytes(secured, _kafka_request())
+        except ssl.SSLCertVerificationError as error:
+            return Answer(Kind.UNTRUSTED, error.verify_message)
+        except ssl.SSLEOFError:
+            reason = "it closes the connection"
+        except ssl.SSLError as error:
+            reason = (error.reason or str(error)).replace("_", " ").lower()
+        except OSError:
+            reason = "it does not answer the handshake"
+        else:
+            return _recognised(start) or Answer(Kind.SILENT if start is None else Kind.CLOSES)
+    answer = probe(address, timeout_s)
+    if answer.kind is Kind.KAFKA:
+        return Answer(Kind.PLAIN_TEXT)
+    return Answer(Kind.NO_AGREEMENT, reason) if answer.kind is Kind.TLS else answer
+
+
 def _asked_otherwise(address: Address, patience_s: float) -> Answer | None:
     if _speaks_tls(address, patience_s):
         return Answer(Kind.TLS)
@@ -131,14 +170,20 @@ def _first_bytes(connection: socket.socket, request: bytes) -> bytes | None:
     """The first bytes that come back; none at all if the peer closes, None if it stays silent."""
     received = b""
     try:
-        connection.sendall(request)
+        try:
+            connection.sendall(request)
+        except TimeoutError:
+            raise
+        except OSError:
+            # The peer has closed the connection already, and may have said why.
+            pass
         while len(received) < _GREETING_BYTES and (data := connection.recv(_GREETING_BYTES - len(received))):
             received += data
             if _recognised(received) is not None:
                 break
     except TimeoutError:
         return received or None
-    except OSError:
+    except ConnectionError:
         # Reset by the peer: it has closed the connection without reading all of the request.
         pass
     return received
@@ -187,6 +232,18 @@ def _speaks_http(address: Address, timeout_s: float) -> bool:
 # --- what it means ----------------------------------------------------------------------------------
 
 
+#: How a broker refuses a user, and what to do.
+_LOGIN_REMEDIES = {
+    ErrorCode.SASL_AUTHENTICATION_FAILED: "Check the user and the password, and that the password is "
+    "one for this mechanism (sasl.mechanism). Where users have SCRAM "
+    "credentials, a super user sees them all:\n  pykafka-broker users list",
+    ErrorCode.UNSUPPORTED_SASL_MECHANISM: "Give the client a sasl.mechanism that the broker offers, or have "
+    "the broker offer it (sasl.enabled.mechanisms).",
+    ErrorCode.ILLEGAL_SASL_STATE: "The listener asks for no user: give the client "
+    "security.protocol=PLAINTEXT (with TLS, SSL) and no --user, or the port of a listener with SASL.",
+}
+
+
 def about_answer(address: Address, answer: Answer, listener: str = "") -> Finding:
     """Explain an answer at the bootstrap address.
 
@@ -208,7 +265,32 @@ def about_answer(address: Address, answer: Answer, listener: str = "") -> Findin
                 f"{where} speaks TLS{by}, and this client speaks plain text. A client without TLS settings "
                 "sees its connection closed, or waits.",
                 "Give the client security.protocol=SSL (or SASL_SSL) and the certificate authority, or ask "
-                "for a PLAINTEXT listener of the broker, mostly another port.",
+                "for a PLAINTEXT listener of the broker, mostly another port. This command takes --ca, or "
+                "--command-config.",
+            )
+        case Kind.PLAIN_TEXT:
+            return problem(
+                "connection",
+                where,
+                f"{where} speaks Kafka's protocol without TLS, and this client is to use TLS.",
+                "Give the client security.protocol=PLAINTEXT (or SASL_PLAINTEXT) and no authority (--ca), or "
+                "the port of a listener with TLS.",
+            )
+        case Kind.UNTRUSTED:
+            return problem(
+                "connection",
+                where,
+                f"{where} shows a certificate{by} that this client does not trust: {answer.detail}.",
+                "Give the client the authority that has signed it (--ca, ssl.truststore.location), and an "
+                "address that stands in the certificate.",
+            )
+        case Kind.NO_AGREEMENT:
+            return problem(
+                "connection",
+                where,
+                f"{where} speaks TLS{by}, and does not agree with this client: {answer.detail}.",
+                "The broker may ask for the client's certificate (ssl.client.auth=required: "
+                "ssl.keystore.location of the client), or for another version (ssl.enabled.protocols).",
             )
         case Kind.HTTP:
             return problem(
@@ -278,16 +360,18 @@ def about_answer(address: Address, answer: Answer, listener: str = "") -> Findin
             )
 
 
-def about_listener(address: Address, apis: Collection[int], refusal: Exception | None) -> Finding | None:
+def about_listener(
+    address: Address, apis: Collection[int] | None, refusal: Exception | None
+) -> Finding | None:
     """Whether clients may use the listener that answered ApiVersions; None if nothing keeps them out.
 
     Args:
         address: The address that was asked.
-        apis: The keys of the APIs that it serves.
-        refusal: How Metadata failed, None if it did not.
+        apis: The keys of the APIs that it serves; None if it refused before it was asked for them.
+        refusal: How the login or Metadata failed, None if neither did.
     """
     where = shown(address)
-    if METADATA not in apis:
+    if apis is not None and METADATA not in apis:
         return problem(
             "connection",
             where,
@@ -302,8 +386,16 @@ def about_listener(address: Address, apis: Collection[int], refusal: Exception |
             where,
             f"{where} closes the connection as soon as it is asked for metadata: it wants the client to "
             "authenticate first (SASL), or refuses it.",
-            "Give the client security.protocol=SASL_PLAINTEXT, sasl.mechanism and its credentials; the log "
-            "of the broker has the reason.",
+            "Give the client security.protocol=SASL_PLAINTEXT (with TLS, SASL_SSL), sasl.mechanism and its "
+            "credentials; the log of the broker has the reason. This command takes --user, or "
+            "--command-config.",
+        )
+    if isinstance(refusal, KafkaError) and refusal.code in _LOGIN_REMEDIES:
+        return problem(
+            "connection",
+            where,
+            f"{where} does not let this user in: {(refusal.message or refusal.code.name).rstrip('.')}.",
+            _LOGIN_REMEDIES[refusal.code],
         )
     return problem(
         "connection",

@@ -12,7 +12,7 @@ from typing import Any
 
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.offsets import EARLIEST, LATEST, list_offsets
-from pykafka_broker.doctor.findings import Finding, argument, listed, ok, problem, warning
+from pykafka_broker.doctor.findings import Finding, argument, listed, ok, problem, skipped, warning
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.wording import counted
@@ -206,8 +206,17 @@ def judge_missing(name: str, existing: Sequence[str], is_created_on_first_use: b
     )
 
 
-def judge(topics: Sequence[Topic]) -> list[Finding]:
-    """Whether all partitions can be written and read now."""
+def judge(topics: Sequence[Topic], has_quorum: bool = True) -> list[Finding]:
+    """Whether all partitions can be written and read now, which nobody knows without a quorum."""
+    partitions = counted(sum(len(topic.partitions) for topic in topics), "partition")
+    if not has_quorum:
+        return [
+            skipped(
+                "topics",
+                f"Leaders and replicas of {counted(len(topics), 'topic')} with {partitions}: those that are "
+                "known are from before the quorum was lost.",
+            )
+        ]
     findings = [
         finding for topic in topics for finding in (_about_leaders(topic), _about_replicas(topic)) if finding
     ]
@@ -215,12 +224,11 @@ def judge(topics: Sequence[Topic]) -> list[Finding]:
         return findings
     if not topics:
         return [ok("topics", "", "There are no topics yet.")]
-    partitions = sum(len(topic.partitions) for topic in topics)
     return [
         ok(
             "topics",
             "",
-            f"{counted(len(topics), 'topic')} with {counted(partitions, 'partition')}, each with a leader "
+            f"{counted(len(topics), 'topic')} with {partitions}, each with a leader "
             "and all its replicas in sync.",
         )
     ]

@@ -19,16 +19,27 @@ import asyncio
 import os
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pykafka_broker.broker.broker_thread import BrokerThread
+from pykafka_broker.broker.client_settings import ClientSettings
+from pykafka_broker.broker.security import Security
 from pykafka_broker.config.keys import ConfigError
 from pykafka_broker.config.sources import Overrides, parse_overrides
 from pykafka_broker.local_cluster.folder import ClusterFolder
 from pykafka_broker.local_cluster.held_ports import HeldPorts
-from pykafka_broker.local_cluster.layout import DEFAULT_NODES, SET_FOR_EACH_NODE, Layout, layout_of
+from pykafka_broker.local_cluster.layout import (
+    DEFAULT_NODES,
+    HOST,
+    LISTENERS,
+    SET_FOR_EACH_NODE,
+    Layout,
+    layout_of,
+)
 from pykafka_broker.local_cluster.nodes import Nodes
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 NOT_STARTED = (
     "this cluster has not been started: `async with cluster`, `with cluster` and `await cluster.start()` "
@@ -58,6 +69,7 @@ class Cluster:
     `data_dir` keeps the data, for the next `Cluster` of as many nodes or for `pykafka-broker cluster`;
     without it the data is gone at the end. Nodes of a new folder listen on `port` and up, and
     their controllers 100 higher; 0 picks free ports. `overrides` are keys of all nodes, for this run.
+    `security` is for this run, too; what nodes say to each other is secured alike.
 
     Raises:
         ValueError: there is no such cluster.
@@ -73,11 +85,14 @@ class Cluster:
         data_dir: str | os.PathLike[str] | None = None,
         port: int = 0,
         overrides: Overrides = (),
+        security: Security | None = None,
     ) -> None:
         self._asked = layout_of(nodes, brokers, controllers)
         self._data_dir = data_dir
         self._port = port
-        self._overrides = {**QUICK, **_shared(parse_overrides(overrides))}
+        self._security = security
+        secured = {} if security is None else security.keys(LISTENERS, (HOST,))
+        self._overrides = {**QUICK, **_shared(parse_overrides(overrides)), **secured}
         self._nodes: Nodes | None = None
         self._thread: BrokerThread | None = None
         #: The steps that undo the start as far as it has come.
@@ -113,6 +128,15 @@ class Cluster:
         [node_id] = self._checked([node_id])
         return self._made().addresses[node_id]
 
+    def client_settings(self, user: str | None = None) -> ClientSettings:
+        """How a client of one of the users of `security` connects; see `Broker.client_settings`.
+
+        Raises:
+            ValueError: there is no such user.
+            RuntimeError: the cluster has not been started.
+        """
+        return (self._security or Security()).client_settings(self.bootstrap_servers, user)
+
     # -- life
     # -------
 
@@ -139,6 +163,8 @@ class Cluster:
             nodes = self._nodes = Nodes(self._make(), self._overrides)
             self._undo.push_async_callback(nodes.stop_all)
             await self._start_nodes(nodes.node_ids, timeout_s)
+            if self._security is not None:
+                await self._enter(self._security, nodes, timeout_s)
         except BaseException:
             await self.stop()
             raise
@@ -189,16 +215,24 @@ class Cluster:
         await self._made().kill(self._checked(node_ids))
 
     async def restart(self, *node_ids: int, timeout_s: float = TIMEOUT_S) -> None:
-        """Stop and start nodes, one after the other; all of them if none is named. `timeout_s` is for each
-        start.
+        """Stop and start nodes, one after the other; all of them if none is named. The next one stops when
+        the replicas that were in sync are so again. `timeout_s` is for each start, and for each such wait.
 
         Raises:
             NoSuchNodeError: there is no such node.
-            TimeoutError: a node has not started in time.
+            TimeoutError: a node has not started in time, or its replicas are not in sync in time.
         """
+        nodes = self._made()
+        before = nodes.lagging()
         for node_id in self._checked(node_ids) or self.node_ids:
             await self.stop(node_id)
             await self.start(node_id, timeout_s=timeout_s)
+            late = (
+                f"Not all replicas were in sync again within {timeout_s:g} s after node {node_id} had started"
+            )
+            await nodes.waiting.until(
+                lambda: nodes.lagging() <= before or None, timeout_s, partial(str, late)
+            )
 
     async def _start_nodes(self, node_ids: Iterable[int], timeout_s: float) -> None:
         asked = list(node_ids)
@@ -208,6 +242,21 @@ class Cluster:
         except TimeoutError:
             named = ", ".join(map(str, asked))
             raise TimeoutError(f"Not up within {timeout_s:g} s: {named}") from None
+
+    async def _enter(self, security: Security, nodes: Nodes, timeout_s: float) -> None:
+        """Write the users and ACLs, and return when all nodes know them."""
+        async with asyncio.timeout(timeout_s):
+            while True:
+                controller = nodes.administration(await self.controller(timeout_s=timeout_s))
+                try:
+                    await security.write(controller)
+                except KafkaError as error:
+                    if error.code != ErrorCode.NOT_CONTROLLER:
+                        raise
+                    await asyncio.sleep(0)  # another one is elected meanwhile
+                else:
+                    break
+            await nodes.all_know()
 
     async def __aenter__(self) -> Cluster:
         await self.start()
@@ -297,6 +346,10 @@ class BlockingCluster:
     def address(self, node_id: int) -> str:
         """Where clients reach a node; see `Cluster.address`."""
         return self._cluster.address(node_id)
+
+    def client_settings(self, user: str | None = None) -> ClientSettings:
+        """How a client of one of the users connects; see `Broker.client_settings`."""
+        return self._cluster.client_settings(user)
 
     def start(self, *node_ids: int, timeout_s: float = TIMEOUT_S) -> None:
         """Start those of the named nodes that are down; see `Cluster.start`."""

@@ -4,7 +4,8 @@
 `Cluster` runs them in one process.
 
     cluster.properties          the id of the cluster and its first voters; written before any node is
-                                formatted, so that a start that was cut short goes on with the same ones
+                                formatted, so that a start that was cut short goes on with the same ones;
+                                `formatted`, once all nodes are: one that is not has lost its directory
     node-1/server.properties    as for `start --config`
     node-1/data/                its log directory
     node-1/node.log             its log, over all starts
@@ -14,19 +15,30 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pykafka_broker.local_cluster.layout import HOST, Layout, Ports, fixed_ports, properties
+from pykafka_broker.local_cluster.layout import (
+    AUTO_JOIN,
+    HOST,
+    MOST_NODES,
+    Layout,
+    Ports,
+    fixed_ports,
+    properties,
+)
 
 if TYPE_CHECKING:
     from pykafka_broker.config import BrokerConfig
 
 DEFAULT_FOLDER = "pykafka-cluster"
+#: The key in cluster.properties.
+FORMATTED = "formatted"
 
 
 class NoSuchNodeError(LookupError):
@@ -68,12 +80,9 @@ class ClusterFolder:
         data_dirs = {node_id: str(self.node(node_id) / "data") for node_id in roles}
         for node_id, keys in properties(layout, ports, data_dirs, overrides).items():
             self.node(node_id).mkdir(parents=True)
-            _write_properties(self.properties_file(node_id), keys)
+            self.properties_file(node_id).write_text(_as_properties(keys))
         # Written last, under its name at once: a folder with it is complete.
-        plan = {"cluster.id": uuid_text(_new_id()), "initial.controllers": voters}
-        unfinished = self._plan.with_suffix(".tmp")
-        _write_properties(unfinished, plan)
-        unfinished.replace(self._plan)
+        self._write_plan({"cluster.id": uuid_text(_new_id()), "initial.controllers": voters})
 
     def check_layout(self, asked: Layout) -> None:
         """Accept the nodes that are asked for.
@@ -90,22 +99,103 @@ class ClusterFolder:
                 "name another folder"
             )
 
-    def format(self) -> None:
-        """Format the nodes that are not formatted yet."""
-        from pykafka_broker.broker.storage import NewCluster, format_directories
+    def add_node(self, roles: Sequence[str] | None = None) -> int:
+        """Make a node more, as the last one with these roles is, or the last one of all: formatted for the
+        cluster that there is. It listens on the next ports that are free.
+
+        Raises:
+            LogDirError: the cluster has no node with these roles, or as many as it may have.
+            StorageFormatError, LogDirError: as `format`.
+        """
+        from pykafka_broker.log.disk.directories import LogDirError
+
+        self.format()
+        there = self.node_ids()
+        alike = [node_id for node_id in there if roles is None or set(self.roles(node_id)) == set(roles)]
+        if not alike:
+            raise LogDirError(
+                f"{self.path} holds no node that is {' and '.join(roles or ())}, and nothing else"
+            )
+        if len(there) >= MOST_NODES:
+            raise LogDirError(f"{self.path} holds {len(there)} nodes, and no more can be added")
+        node_id = there[-1] + 1
+        keys = _read_properties(self.properties_file(alike[-1]))
+        taken = {port for one in there for port in self.ports(one)}
+        listeners = []
+        for listener in keys["listeners"].split(","):
+            address, _, port = listener.rpartition(":")
+            taken.add(new := _next_port(int(port), taken))
+            listeners.append(f"{address}:{new}")
+        keys |= {
+            "node.id": str(node_id),
+            "listeners": ",".join(listeners),
+            "log.dirs": str(self.node(node_id) / "data"),
+        }
+        if "controller" in self.roles(alike[-1]):
+            keys.setdefault(AUTO_JOIN, "true")
+        self.node(node_id).mkdir()
+        self.properties_file(node_id).write_text(_as_properties(keys))
+        _format(self.config(node_id), None)
+        return node_id
+
+    def format(self, node_ids: Collection[int] | None = None) -> list[int]:
+        """Format the nodes that are not formatted yet, of these or of all; return those of them that have
+        lost their directories.
+
+        At first all nodes are formatted, controllers as the first voters. A controller that is formatted
+        again has forgotten what it acknowledged and whom it voted for. So it is another voter: it joins with
+        the id of its new directory, when those that remember have elected a leader.
+
+        Raises:
+            StorageFormatError: a directory belongs to something else.
+            LogDirError: so many controllers have lost their directories that the others elect no leader.
+        """
+        plan = _read_properties(self._plan)
+        configs = {node_id: self.config(node_id) for node_id in self.node_ids()}
+        empty = [node_id for node_id, config in configs.items() if not _is_formatted(config)]
+        # Without any directory there is nothing left to lose: the cluster begins anew.
+        is_first = len(empty) == len(configs) or not (FORMATTED in plan or _has_been_started(configs))
+        if not is_first:
+            self._check_majority(empty)
+        wanted = [node_id for node_id in configs if is_first or node_ids is None or node_id in node_ids]
+        lost = [] if is_first else [node_id for node_id in wanted if node_id in empty]
+        for node_id in lost:
+            if "controller" in self.roles(node_id):
+                self._let_join(node_id)
+        for node_id in wanted:
+            _format(configs[node_id], None if node_id in lost else plan["initial.controllers"])
+        if FORMATTED not in plan:
+            self._write_plan({**plan, FORMATTED: "true"})
+        return lost
+
+    def _check_majority(self, lost: Collection[int]) -> None:
+        """Accept that these nodes have lost their directories.
+
+        Raises:
+            LogDirError: no majority of the controllers is left.
+        """
+        from pykafka_broker.log.disk.directories import LogDirError
+
+        controllers = [node_id for node_id in self.node_ids() if "controller" in self.roles(node_id)]
+        gone = [node_id for node_id in controllers if node_id in lost]
+        if gone and 2 * len(gone) >= len(controllers):
+            raise LogDirError(
+                f"The directories of {_listed(gone)} are empty, and the metadata is lost with them: it takes "
+                f"more than half of the {len(controllers)} controllers to know what was decided. Put the "
+                "directories back, or begin a new cluster in another folder"
+            )
+
+    def _let_join(self, node_id: int) -> None:
+        """Folders of before have nodes that do not join by themselves."""
+        file = self.properties_file(node_id)
+        if AUTO_JOIN not in _read_properties(file):
+            with file.open("a") as keys:
+                keys.write(f"\n{AUTO_JOIN}=true\n")
+
+    def _write_plan(self, keys: Mapping[str, str]) -> None:
         from pykafka_broker.log.disk.files import OsFileSystem
 
-        plan = _read_properties(self._plan)
-        for node_id in self.node_ids():
-            config = self.config(node_id)
-            new = (
-                NewCluster(initial_controllers=plan["initial.controllers"])
-                if "controller" in config.process_roles
-                else NewCluster()
-            )
-            format_directories(
-                OsFileSystem(), config, now_ms=time.time_ns() // 1_000_000, ignore_formatted=True, new=new
-            )
+        OsFileSystem().replace_file(str(self._plan), _as_properties(keys).encode(), sync=True)
 
     # -- the nodes
     # ------------
@@ -194,6 +284,38 @@ def checked(node_ids: Iterable[int], there: Sequence[int]) -> list[int]:
     return asked
 
 
+def _is_formatted(config: BrokerConfig) -> bool:
+    from pykafka_broker.log.disk.files import OsFileSystem
+    from pykafka_broker.raft.format import is_formatted
+
+    return is_formatted(OsFileSystem(), config.metadata_log_dir)
+
+
+def _has_been_started(configs: Mapping[int, BrokerConfig]) -> bool:
+    """Whether one of the nodes has: a start makes its metadata log."""
+    from pykafka_broker.raft.format import METADATA_FOLDER
+
+    return any(
+        any(Path(config.metadata_log_dir, METADATA_FOLDER).glob("*.log")) for config in configs.values()
+    )
+
+
+def _format(config: BrokerConfig, first_voters: str | None) -> None:
+    """Format a node; a controller as one of the first voters, or as one that joins later."""
+    from pykafka_broker.broker.storage import NewCluster, format_directories
+    from pykafka_broker.log.disk.files import OsFileSystem
+
+    new = NewCluster()
+    if "controller" in config.process_roles:
+        new = NewCluster(initial_controllers=first_voters, no_initial_controllers=first_voters is None)
+    now_ms = time.time_ns() // 1_000_000
+    format_directories(OsFileSystem(), config, now_ms=now_ms, ignore_formatted=True, new=new)
+
+
+def _listed(node_ids: Sequence[int]) -> str:
+    return f"{'node' if len(node_ids) == 1 else 'nodes'} {', '.join(map(str, node_ids))}"
+
+
 def _new_id() -> bytes:
     """A random id that does not begin with a dash, which would be taken for an option."""
     import uuid
@@ -214,10 +336,19 @@ def _free_ports(nodes: Sequence[int]) -> dict[int, Ports]:
         return {node_id: Ports(port(), port()) for node_id in nodes}
 
 
-def _write_properties(path: Path, keys: Mapping[str, str]) -> None:
+def _next_port(after: int, taken: Collection[int]) -> int:
+    """The next port that neither a node of the cluster has nor anybody else now."""
+    for port in range(after + 1, 65_536):
+        if port not in taken:
+            with suppress(OSError), socket.create_server((HOST, port)):
+                return port
+    raise OSError(errno.EADDRINUSE, f"no port above {after} is free")
+
+
+def _as_properties(keys: Mapping[str, str]) -> str:
     import javaproperties
 
-    path.write_text("".join(f"{javaproperties.join_key_value(key, value)}\n" for key, value in keys.items()))
+    return "".join(f"{javaproperties.join_key_value(key, value)}\n" for key, value in keys.items())
 
 
 def _read_properties(path: Path) -> dict[str, str]:

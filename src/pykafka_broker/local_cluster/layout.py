@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pykafka_broker.system.named_tuple import NamedTuple
 
 HOST = "127.0.0.1"
+#: The names of the listeners of brokers and of controllers.
+LISTENERS = BROKERS, CONTROLLERS = "PLAINTEXT", "CONTROLLER"
 #: How many nodes of a kind: controllers elect by majority, and each node has its own threads, or a process.
 MOST_NODES = 100
 #: The nodes of a new cluster where nothing is said.
@@ -15,6 +17,9 @@ DEFAULT_NODES = 3
 CONTROLLER_PORTS_ABOVE = 100
 #: Keys that each node has a value of its own of.
 SET_FOR_EACH_NODE = frozenset(("process.roles", "node.id", "listeners", "log.dirs", "log.dir"))
+
+#: A controller with it joins the voters by itself, also after it has lost its directory (KIP-1186).
+AUTO_JOIN = "controller.quorum.auto.join.enable"
 
 
 class Layout(NamedTuple):
@@ -86,16 +91,17 @@ def properties(
     keys = {}
     for node_id, kinds in roles.items():
         listeners = {
-            "broker": f"PLAINTEXT://{HOST}:{ports[node_id].broker}",
-            "controller": f"CONTROLLER://{HOST}:{ports[node_id].controller}",
+            "broker": f"{BROKERS}://{HOST}:{ports[node_id].broker}",
+            "controller": f"{CONTROLLERS}://{HOST}:{ports[node_id].controller}",
         }
         keys[node_id] = {
             "process.roles": ",".join(kinds),
             "node.id": str(node_id),
             "controller.quorum.bootstrap.servers": controllers,
-            "controller.listener.names": "CONTROLLER",
+            "controller.listener.names": CONTROLLERS,
             "listeners": ",".join(listeners[kind] for kind in kinds),
             "log.dirs": data_dirs[node_id],
+            **({AUTO_JOIN: "true"} if "controller" in kinds else {}),
             "offsets.topic.replication.factor": replicas,
             "transaction.state.log.replication.factor": replicas,
             "transaction.state.log.min.isr": in_sync,

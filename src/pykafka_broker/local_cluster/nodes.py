@@ -16,6 +16,7 @@ from pykafka_broker.broker.broker import Broker
 from pykafka_broker.cluster.image import ClusterImage, PartitionRegistration
 from pykafka_broker.local_cluster.folder import ClusterFolder, checked
 from pykafka_broker.local_cluster.waiting import Waiting
+from pykafka_broker.metadata.controller_channel import ClusterAdministration
 
 IS_OVER = "this cluster has been stopped: make another one"
 #: How long a start waits for the others to find out that the node was killed.
@@ -72,7 +73,7 @@ class Nodes:
         If one cannot start, those that are starting are stopped again.
 
         Raises:
-            LogDirError, OSError: as `Broker.start`.
+            LogDirError, StorageFormatError, OSError: as `Broker.start` and `ClusterFolder.format`.
             RuntimeError: all nodes have been stopped.
         """
         try:
@@ -85,6 +86,10 @@ class Nodes:
             raise errors.exceptions[0] from None
         if self._is_over:
             raise RuntimeError(IS_OVER)
+        await self.all_know()
+
+    async def all_know(self) -> None:
+        """Return when all nodes that serve have published what one of them has published now."""
         newest = max(self._published(), default=0)
         await self.waiting.until(
             lambda: _true(offset >= newest for offset in self._published()), None, lambda: ""
@@ -127,6 +132,7 @@ class Nodes:
                 return
             if node_id in self._killed:
                 await self._fenced(node_id)
+            self._folder.format([node_id])
             broker = Broker(self._folder.config(node_id, self._overrides))
             await broker.start()
             self._killed.discard(node_id)
@@ -168,6 +174,10 @@ class Nodes:
                 return node_id
         return None
 
+    def administration(self, node_id: int) -> ClusterAdministration:
+        """What the controller of a node that serves does for clients."""
+        return self._started[node_id].node.administration
+
     def leader(self, topic: str, partition: int) -> Optional[int]:
         """The broker that leads a partition: it serves, and all nodes know that it leads."""
         known = {
@@ -187,6 +197,18 @@ class Nodes:
             for image in self._images()
             for found in _partitions(image, topic)
         )
+
+    def lagging(self) -> set[tuple[str, int, int]]:
+        """The replicas on brokers that serve that are not in sync by one of the images: topic, partition and
+        broker.
+        """
+        return {
+            (name, index, broker_id)
+            for image in self._images()
+            for name, topic in image.topics.items()
+            for index, found in topic.partitions.items()
+            for broker_id in (set(found.replicas) & self._serving) - set(found.isr)
+        }
 
     def _published(self) -> list[int]:
         return [self._started[node_id].node.metadata.published_offset for node_id in self._serving]

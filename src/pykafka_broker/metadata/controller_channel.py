@@ -26,6 +26,7 @@ from pykafka_broker.cluster.events import (
     AlterConfigsResult,
     AlterScramCredentialsResult,
     ConfigChange,
+    CreatedToken,
     CreatePartitionsResult,
     CreateTopicResult,
     DeleteAclsResult,
@@ -144,6 +145,24 @@ class ClusterAdministration(Protocol):
         self, deletions: Iterable[ScramDeletion], upsertions: Iterable[ScramUpsertion]
     ) -> tuple[AlterScramCredentialsResult, ...]:
         """Remove and set SCRAM credentials; one result for each user, in Kafka's order."""
+        ...
+
+    async def create_token(
+        self,
+        owner: str,
+        requester: str,
+        renewers: Iterable[tuple[str, str]],
+        max_lifetime_ms: int,
+    ) -> CreatedToken:
+        """Issue a delegation token; KafkaError with the reason if there is none."""
+        ...
+
+    async def renew_token(self, principal: str, hmac: bytes, renew_period_ms: int) -> int:
+        """Let a delegation token live longer; when it expires now, or KafkaError with the reason."""
+        ...
+
+    async def expire_token(self, principal: str, hmac: bytes, expiry_period_ms: int) -> int:
+        """Let a delegation token expire; when it does, or KafkaError with the reason."""
         ...
 
     async def update_features(

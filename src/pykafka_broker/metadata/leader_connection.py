@@ -30,7 +30,8 @@ from pykafka_broker.system.ordered_set import OrderedSet
 from pykafka_broker.system.repeated_lines import RepeatedLines
 
 if TYPE_CHECKING:
-    from pykafka_broker.client.authentication import Login
+    from pykafka_broker.client.connection import Security
+
 
 logger = logging.getLogger(__name__)
 
@@ -67,8 +68,7 @@ class ConnectionSettings(NamedTuple):
     patience_ms: int = 60_000
     attempt_timeout_ms: int = 30_000
     connect_timeout_ms: int = 10_000
-    #: The user as whom this node connects.
-    login: Login | None = None
+    security: Security | None = None
 
 
 class LeaderConnection:
@@ -220,7 +220,7 @@ class LeaderConnection:
         if self._connection is None or self._address != address:
             self._give_up_connection()
             settings = self._settings
-            identity = Identity(str(settings.node_id), kind="node", login=settings.login)
+            identity = Identity(str(settings.node_id), kind="node", security=settings.security)
             timeout_ms = min(settings.connect_timeout_ms, settings.attempt_timeout_ms)
             self._address = address
             self._connection = asyncio.get_running_loop().create_task(

@@ -49,7 +49,8 @@ from pykafka_broker.system.ordered_set import OrderedSet
 from pykafka_broker.system.repeated_lines import RepeatedLines
 
 if TYPE_CHECKING:
-    from pykafka_broker.client.authentication import Login
+    from pykafka_broker.client.connection import Security
+
 
 logger = logging.getLogger(__name__)
 
@@ -68,8 +69,7 @@ class PeerSettings(NamedTuple):
     quorum: Quorum
     fetch_max_bytes: int = 1 << 20
     request_timeout_ms: int = 2_000
-    #: The user as whom this node connects.
-    login: Login | None = None
+    security: Security | None = None
 
 
 class QuorumPeers:
@@ -122,7 +122,7 @@ class QuorumPeers:
         connecting = self._connections.get(address)
         if connecting is None or _has_ended(connecting):
             settings = self._settings
-            identity = Identity(f"raft-client-{settings.node_id}", kind="replica", login=settings.login)
+            identity = Identity(f"raft-client-{settings.node_id}", kind="replica", security=settings.security)
             timeout_ms = settings.request_timeout_ms
             connecting = self._connections[address] = asyncio.get_running_loop().create_task(
                 connect(address, identity=identity, clock=self._clock, timeout_ms=timeout_ms)

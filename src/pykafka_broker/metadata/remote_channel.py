@@ -46,7 +46,8 @@ from pykafka_broker.raft.wire.common import error_of
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
-    from pykafka_broker.client.authentication import Login
+    from pykafka_broker.client.connection import Security
+
 
 #: The patience of Apache Kafka's channels of these names.
 FORWARDING_PATIENCE_MS = 60_000
@@ -78,13 +79,13 @@ class NodeIdentity(NamedTuple):
 
 class RemoteSettings(NamedTuple):
     """Time-outs, each of `broker.session.timeout.ms`, `controller.socket.timeout.ms` and
-    `socket.connection.setup.timeout.ms`; and the user as whom this node connects.
+    `socket.connection.setup.timeout.ms`; and the security of the connections.
     """
 
     session_timeout_ms: int = 9_000
     attempt_timeout_ms: int = 30_000
     connect_timeout_ms: int = 10_000
-    login: Login | None = None
+    security: Security | None = None
 
 
 class LeaderConnections(NamedTuple):
@@ -115,7 +116,7 @@ class LeaderConnections(NamedTuple):
                 patience_ms,
                 min(settings.attempt_timeout_ms, patience_ms),
                 settings.connect_timeout_ms,
-                settings.login,
+                settings.security,
             )
             return LeaderConnection(leader, clock, timeouts, is_led_here=is_led_here)
 

@@ -26,6 +26,7 @@ from pykafka_broker.network.creation_rate import CreationRate
 from pykafka_broker.network.endpoint import UNLIMITED, ListenerLimits
 from pykafka_broker.network.listening import Listener
 from pykafka_broker.network.shared import Shared
+from pykafka_broker.network.transports import HandshakeFailed
 from pykafka_broker.quotas.address_rates import AddressRates
 from pykafka_broker.system.descriptors import EXHAUSTED_ERRORS, DescriptorReserve
 from pykafka_broker.system.ordered_set import OrderedSet
@@ -88,11 +89,23 @@ class Acceptor:
             return configured
         return min(configured, max(self._open_file_limit - RESERVED_FILES, self._open_file_limit // 2))
 
+    @property
+    def opening(self) -> int:
+        """Connections whose handshakes are not over."""
+        return len(self._opening)
+
     def stop(self) -> None:
         """Let no more clients in; connections that are just being made serve no request."""
         self._is_stopping = True
         for client in tuple(self._delayed):
             self._send_away(client)
+
+    def break_off_handshakes(self) -> list[asyncio.Task[None]]:
+        """Close connections that are still being made; the tasks that end with it."""
+        ending = list(self._opening)
+        for task in ending:
+            task.cancel()
+        return ending
 
     def reconfigure(self, limits: ListenerLimits) -> None:
         """Apply changed limits, also those of the listeners' endpoints, to connections to come."""
@@ -227,7 +240,7 @@ class Acceptor:
         listener.connections += 1
         task = asyncio.get_running_loop().create_task(self._open(listener, client, peer))
         self._opening.add(task)
-        task.add_done_callback(self._opening.discard)
+        task.add_done_callback(partial(self._opened, listener, client, host))
 
     def _delay(self, listener: Listener, client: socket.socket, host: str, wait_ms: int) -> None:
         """A client came faster than its address may: it waits and is closed, as by Apache Kafka.
@@ -265,13 +278,28 @@ class Acceptor:
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.limits.socket_send_buffer_bytes)
             await listener.service.transport.open(protocol, client)
         except OSError as error:
-            # Gone before it was here.
-            logger.debug("Connection from %s:%d failed: %s", *peer, error)
+            if isinstance(error, HandshakeFailed):
+                self._shared.complaints.log(
+                    logging.INFO,
+                    "handshake",
+                    peer[0],
+                    f"Connection from {peer[0]} to listener {listener.name}: the handshake failed: {error}",
+                )
+            else:
+                # Gone before it was here.
+                logger.debug("Connection from %s:%d failed: %s", *peer, error)
             client.close()
             self._forget(listener, peer[0])
             return
         if self._is_stopping or listener.is_closed:
             connection.finish()
+
+    def _opened(self, listener: Listener, client: socket.socket, host: str, task: asyncio.Task[None]) -> None:
+        """A connection is made, or not. One that was broken off is closed: its task may not have begun."""
+        self._opening.discard(task)
+        if task.cancelled():
+            client.close()
+            self._forget(listener, host)
 
     def _accept_failed(self, listener: Listener, error: OSError) -> None:
         """accept(2) failed for want of a resource: try again in a moment instead of turning in circles."""

@@ -15,14 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pykafka_broker.apis.context import ANONYMOUS as ANONYMOUS
 from pykafka_broker.network.transports import TransportPeer
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.ports.sasl import SaslConversation
     from pykafka_broker.network.dispatch import Dispatch
-
-ANONYMOUS = "User:ANONYMOUS"
 
 
 class Identity(NamedTuple):

@@ -53,6 +53,7 @@ from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.compile import Cut, assemble, buffers_length, skip_tags
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.frames import FrameReader
+from pykafka_broker.system.host_text import java_address
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.api import Api
@@ -163,7 +164,7 @@ class Connection(asyncio.BufferedProtocol):
         self.listener_name = accepted.listener_name
         self.peer_host, self.peer_port = accepted.peer
         #: The peer's address as Kafka shows it in group descriptions.
-        self.client_host = f"/{self.peer_host}"
+        self.client_host = f"/{java_address(self.peer_host)}"
         #: The peer's principal, which the next request carries; `identify` sets it with the routes.
         self.principal: str
         #: What the handlers of SASL speak to; None on a listener without SASL.

@@ -49,6 +49,12 @@ class Faults:
         what = f"The answer to {route.name} v{route.version} cannot be encoded; closing {connection!r}"
         self._of_ours(route, what, error)
 
+    def of_bare_token(self, connection: Faulty, error: Exception) -> None:
+        """A token of SASL that is no request failed to be read; the connection is closed."""
+        self._counters.handler_failures += 1
+        text = f"Failed to read a token of {connection!r}; closing it"
+        self._complaints.log(logging.ERROR, type(error).__name__, "token", text, error)
+
     def of_handler(self, route: Route, request: Any, error: Exception, connection: Faulty) -> Any:
         """A handler raised; the answer that says so, or CLOSE."""
         asked = f"{route.name} v{route.version}"

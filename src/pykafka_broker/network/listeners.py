@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 
 from pykafka_broker.apis.ports.connection import ClientConnection
@@ -99,10 +99,13 @@ class Listeners:
             if connection.listener_name == name:
                 connection.finish()
 
-    def start(self, serves: str) -> None:
-        """Accept connections on every listener of this kind; the parts that its handlers ask are there."""
+    def start(self, serves: str, names: Collection[str] | None = None) -> None:
+        """Accept connections on every listener of this kind, or on those with these names, if they do not
+        already; the parts that its handlers ask are there.
+        """
         for listener in self.listeners.values():
-            if listener.endpoint.serves == serves:
+            is_meant = listener.endpoint.serves == serves and (names is None or listener.name in names)
+            if is_meant and not listener.is_accepting:
                 listener.start()
                 logger.info("Awaiting socket connections on %s:%d (%s)", *listener.address, listener.name)
         self._sweep.start()
@@ -118,6 +121,7 @@ class Listeners:
     def break_off(self) -> None:
         """Listen no more, and break all connections off, as the end of the process would."""
         self.stop_accepting()
+        self.acceptor.break_off_handshakes()
         for connection in list(self.shared.connections):
             connection.abort()
 
@@ -130,9 +134,10 @@ class Listeners:
         await self._end([one for one in self.shared.connections if one.listener_name in names], grace_ms)
 
     async def stop(self, grace_ms: int) -> None:
-        """Do the same for all listeners, and sweep no more."""
+        """Do the same for all listeners, and sweep no more; handshakes that are not over are broken off."""
         self.stop_accepting()
         self._sweep.stop()
+        await asyncio.gather(*self.acceptor.break_off_handshakes(), return_exceptions=True)
         await self._end(list(self.shared.connections), grace_ms)
 
     async def _end(self, ending: list[OpenConnection], grace_ms: int) -> None:

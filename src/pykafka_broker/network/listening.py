@@ -100,6 +100,11 @@ class Listener:
         """Whether it listens no more, or not yet."""
         return not self.sockets
 
+    @property
+    def is_accepting(self) -> bool:
+        """Whether those who connect are let in."""
+        return self._accepting
+
     def start(self) -> None:
         """Accept connections."""
         if not self._accepting:

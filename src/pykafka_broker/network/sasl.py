@@ -110,6 +110,10 @@ class SaslOfConnection:
         self._began_again_ms: int | None = None
         connection.on_close(self._forget_expiry)
 
+    @property
+    def by_token(self) -> bool:
+        return self._session is not None and self._session.account.by_token
+
     def first(self) -> Identity:
         """The identity before any exchange."""
         return self._identity(self._stages.first)
@@ -198,7 +202,13 @@ class SaslOfConnection:
 
     def _bare_token(self, token: bytes) -> bytes | None:
         """The answer to a token without a header; None if the connection closes without one."""
-        answer = self.token(token)
+        try:
+            answer = self.token(token)
+        except ProtocolError:
+            raise
+        except Exception as error:
+            self._listener.faults.of_bare_token(self._connection, error)
+            answer = None
         if answer is not None and not answer.closes:
             return answer.token
         self._connection.close_after(self._listener.failure_delay_ms)

@@ -1,30 +1,44 @@
 """The transports of bytes between a client's socket and its connection.
 
-PLAINTEXT sends them as they are. TLS would be a second transport here: it holds the `ssl.SSLContext` of its
-listener, made of the `ssl.*` keys, and passes it to `connect_accepted_socket`; a client's certificate goes
-to `authentication.py` as a `TransportPeer`.
+PLAINTEXT sends them as they are. TLS has the event loop encrypt them: no connection is told of a peer before
+its handshake is over, and a client's certificate goes to `authentication.py` as a `TransportPeer`. Answers
+reach a transport as pieces of memory either way (`sending.py`), so nothing that is sent needs to know.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Protocol
 
 from pykafka_broker.system.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+#: A peer whose handshake takes longer is gone; a handshake is two round trips.
+HANDSHAKE_TIMEOUT_S = 10.0
+#: How long a peer has to confirm that a connection is closed.
+SHUTDOWN_TIMEOUT_S = 3.0
+
+
+class HandshakeFailed(OSError):
+    """A peer did not come to terms with this side; the message says why."""
 
 
 class TransportPeer(NamedTuple):
     """The facts that an open transport has about its peer."""
 
-    #: The client's TLS certificate as `ssl.SSLSocket.getpeercert` shows it; None if it sent none.
-    certificate: Mapping[str, object] | None
+    #: The client's TLS certificate (DER), which has been verified; None if it sent none.
+    certificate: bytes | None
 
 
 def peer_of(transport: asyncio.BaseTransport) -> TransportPeer:
     """The facts that `transport`, which is open, has about its peer."""
-    return TransportPeer(transport.get_extra_info("peercert"))
+    tls = transport.get_extra_info("ssl_object")
+    return TransportPeer(None if tls is None else tls.getpeercert(binary_form=True))
 
 
 class Transport(Protocol):
@@ -44,3 +58,30 @@ class Plaintext:
 
     async def open(self, protocol: asyncio.BaseProtocol, client: socket.socket) -> None:
         await asyncio.get_running_loop().connect_accepted_socket(lambda: protocol, client)
+
+
+class Tls:
+    """Bytes encrypted with TLS; `context` returns the context of the next connection."""
+
+    def __init__(self, context: Callable[[], SSLContext]) -> None:
+        self._context = context
+
+    async def open(self, protocol: asyncio.BaseProtocol, client: socket.socket) -> None:
+        from pykafka_broker.tls.alerts import alert_of
+
+        context = self._context()
+        # The loop has closed its own when it tells that a handshake has failed.
+        with client.dup() as spare:
+            try:
+                await asyncio.get_running_loop().connect_accepted_socket(
+                    lambda: protocol,
+                    client,
+                    ssl=context,
+                    ssl_handshake_timeout=HANDSHAKE_TIMEOUT_S,
+                    ssl_shutdown_timeout=SHUTDOWN_TIMEOUT_S,
+                )
+            except OSError as error:
+                with suppress(OSError):
+                    spare.send(alert_of(error))
+                reason = getattr(error, "reason", None) or str(error) or "the peer closed the connection"
+                raise HandshakeFailed(reason) from error

@@ -72,7 +72,8 @@ class Field:
     """One declared field. `@message` fills in the name; an array's element is a field without one."""
 
     __slots__ = (
-        *("compact", "default", "element", "entity", "kind", "name", "nullable", "struct", "tag", "versions"),
+        *("compact", "default", "element", "entity", "is_secret", "kind", "name", "nullable", "struct"),
+        *("tag", "versions"),
     )
 
     def __init__(
@@ -84,8 +85,8 @@ class Field:
         default: Any = REQUIRED,
         tag: int | None = None,
         of: type | Field | None = None,
-        compact: bool = True,
         entity: Entity | None = None,
+        is_secret: bool = False,
     ) -> None:
         self.name = ""
         #: "i8" … "f64", "boolean", "uuid", "string", "binary", "records", "struct" or "array".
@@ -103,8 +104,10 @@ class Field:
         #: The elements of an "array".
         self.element = of if isinstance(of, Field) else None
         #: False for the one string that keeps its two-byte length in flexible versions.
-        self.compact = compact
+        self.compact = True
         self.entity = entity
+        #: A value that only its owner may know: the `repr` of a message does not show it.
+        self.is_secret = is_secret
 
 
 class Schema:

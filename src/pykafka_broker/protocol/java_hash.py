@@ -84,15 +84,22 @@ def int_hash(number: int) -> int:
     return number & 0xFFFFFFFF
 
 
-def walked(keys: Iterable[Key], hash_of: Callable[[Key], int], *, sized: bool = False) -> list[Key]:
+def walked(
+    keys: Iterable[Key],
+    hash_of: Callable[[Key], int],
+    *,
+    sized: bool = False,
+    made_for: int | None = None,
+) -> list[Key]:
     """`keys` in the order in which a `HashMap` or `HashSet` is walked that they were put into one by one.
 
-    `sized` says that the set was made from a collection, with room for all of it from the start. (A bucket
-    that has become a tree, with more than eight keys of the same place, may be walked differently.)
+    `sized` says that the set was made from a collection, with room for all of it from the start; `made_for`,
+    that the table was made with at least so many buckets instead of 16. (A bucket that has become a tree,
+    with more than eight keys of the same place, may be walked differently.)
     """
     listed = list(keys)
-    capacity = INITIAL_CAPACITY
-    wanted = int(len(listed) / 0.75) + 1 if sized else 0
+    capacity = INITIAL_CAPACITY if made_for is None else 1
+    wanted = int(len(listed) / 0.75) + 1 if sized else made_for or 0
     while len(listed) > capacity * 0.75 or capacity < wanted:
         capacity *= 2
 

@@ -29,6 +29,9 @@ from pykafka_broker.protocol.fields import REQUIRED, Entity, Field, Schema, vers
 
 M = TypeVar("M")
 
+#: Stands for a secret in the `repr` of a message, as in Apache Kafka's.
+HIDDEN = "[hidden]"
+
 
 class Message:
     """The base of declared classes: built with keywords, comparable, printable. Mutable, so not hashable."""
@@ -52,12 +55,16 @@ class Message:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        values = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
-        return f"{type(self).__name__}({values})"
+        shown = (
+            f"{field.name}={HIDDEN if field.is_secret else repr(getattr(self, field.name))}"
+            for field in self.__schema__.fields
+        )
+        return f"{type(self).__name__}({', '.join(shown)})"
 
 
 # The field declarations. `versions` says which versions have the field, `nullable` in which it may be None
-# (True: in all of them), `tag` makes it a tagged field, `entity` is the kind of thing that the value names.
+# (True: in all of them), `tag` makes it a tagged field, `entity` is the kind of thing that the value names; a
+# `secret` is not shown by `repr`.
 
 
 def i8(versions: str = "", *, default: Any = REQUIRED, tag: int | None = None) -> Any:
@@ -109,17 +116,25 @@ def string(
     tag: int | None = None,
     compact: bool = True,
     entity: Entity | None = None,
+    secret: bool = False,
 ) -> Any:
     """Text; bytes that are not UTF-8 are read as U+FFFD, as Apache does."""
-    return Field(
-        "string", versions, nullable=nullable, default=default, tag=tag, compact=compact, entity=entity
+    field = Field(
+        "string", versions, nullable=nullable, default=default, tag=tag, entity=entity, is_secret=secret
     )
+    field.compact = compact
+    return field
 
 
 def binary(
-    versions: str = "", *, nullable: str | bool = False, default: Any = REQUIRED, tag: int | None = None
+    versions: str = "",
+    *,
+    nullable: str | bool = False,
+    default: Any = REQUIRED,
+    tag: int | None = None,
+    secret: bool = False,
 ) -> Any:
-    return Field("binary", versions, nullable=nullable, default=default, tag=tag)
+    return Field("binary", versions, nullable=nullable, default=default, tag=tag, is_secret=secret)
 
 
 def records(versions: str = "", *, nullable: str | bool = False, default: Any = REQUIRED) -> Any:

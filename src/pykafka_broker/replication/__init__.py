@@ -5,6 +5,10 @@
     partition.py           one partition: its log and its state in the core
     replica_manager.py     all partitions, kept as the metadata image says
     awaited_followers.py   the followers that have yet to find a new leader here
+    share_partition.py     one share partition on its leader, over the core in `share/`
+    share_partitions.py    those of all groups, made by the first fetch
+    share_writes.py        their writes to the share coordinator, in order
+    share_settings.py      what a share group has configured
     log_dir_moves.py       moves a partition from one log directory to another
     replica_fetcher.py     copies partitions from one leading broker
     replica_fetchers.py    all fetchers, as the metadata names leaders

@@ -21,6 +21,9 @@ from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.sasl.account import Account
 from pykafka_broker.sasl.refusal import RefusedError, UnreadableTokenError
 
+#: Characters of an error message: it may quote names, and before v2 an answer has room for 32,767 bytes.
+MOST_TOLD = 1_000
+
 
 class MechanismServer(Protocol):
     """A mechanism as a server runs it, for one exchange."""
@@ -172,7 +175,7 @@ class SaslExchange:
             self._next = _Next.NOTHING
             return TokenAnswer(
                 ErrorCode.SASL_AUTHENTICATION_FAILED,
-                refusal.told or self._nothing_told(),
+                (refusal.told or self._nothing_told())[:MOST_TOLD],
                 closes=True,
                 reason=str(refusal),
             )

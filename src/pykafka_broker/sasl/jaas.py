@@ -67,6 +67,12 @@ def parse_jaas(text: str) -> list[LoginModule]:
     return entries
 
 
+def quoted(value: str) -> str:
+    """The value of an option, in quotes, as `parse_jaas` and Java read it."""
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
+    return f'"{escaped}"'
+
+
 def _entry(first: _Token, tokens: Iterator[_Token]) -> LoginModule:
     if not isinstance(first, _Word) or not first.text:
         raise ValueError("Login module not specified in JAAS config")

@@ -1,8 +1,8 @@
 """SCRAM as a server runs it: two tokens, and the password is never sent.
 
 An unknown user is refused at the first token, as by Apache Kafka, a wrong password at the second, both in the
-same words and after the same delay (`connection.failed.authentication.delay.ms`). The work of the server is
-the same in both cases, for it never hashes a password.
+same words and after the same delay (`connection.failed.authentication.delay.ms`). The server never hashes a
+password: checking a proof costs it some microseconds.
 
 As in Apache Kafka the channel binding is not compared, reserved extensions are ignored, and of the extensions
 only `tokenauth=true` counts: the name is then the id of a delegation token. Source: RFC 5802; Apache Kafka's

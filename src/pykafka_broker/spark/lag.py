@@ -13,14 +13,14 @@ which query of Spark it was. While a query is idle they are committed anew, so t
 error is logged and kept in `last_error`, and does not disturb the query: the next batch tries again.
 
 On Spark Connect the listener may run in a process of the server (Spark 3.5), which then needs this package,
-and shares no variables with the program that has added it. Brokers are reached without TLS and SASL, as this
-package's client has neither.
+and shares no variables with the program that has added it.
 """
 
 from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
@@ -33,6 +33,7 @@ from pykafka_broker.client.offsets import commit_until_done, committed_offsets
 from pykafka_broker.protocol.errors import KafkaError, ProtocolError
 from pykafka_broker.spark.checkpoint.files import Offsets
 from pykafka_broker.spark.progress import described, end_offsets
+from pykafka_broker.spark.security import OPEN, secured
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
@@ -64,15 +65,23 @@ class CommitProgress(StreamingQueryListener):
     """Commits the end of each batch of a query to a group."""
 
     def __init__(
-        self, bootstrap_servers: str, group: str, query: str | None = None, refresh_s: float = REFRESH_S
+        self,
+        bootstrap_servers: str,
+        group: str,
+        query: str | None = None,
+        refresh_s: float = REFRESH_S,
+        security: Mapping[str, str] = OPEN,
     ) -> None:
         """Without a query, those of all queries of the session are committed; two that read the same topic
-        then need a listener and a group each.
+        then need a listener and a group each. `security` are properties of Kafka's clients.
 
         Raises:
             ValueError: the bootstrap servers are no addresses.
+            SparkError: there is no such security.
         """
         parse_addresses(bootstrap_servers)
+        secured(COMMITTER, security)
+        self._security = dict(security)
         self.bootstrap_servers = bootstrap_servers
         self.group = group
         self.query = query
@@ -111,7 +120,9 @@ class CommitProgress(StreamingQueryListener):
         """Commit these offsets; without any, those that the group has, so that they stay."""
         self._positions[query_id] = _Position(offsets, metadata, time.monotonic())
         try:
-            with Client(self.bootstrap_servers, TIMEOUT_S, identity=COMMITTER) as client:
+            with Client(
+                self.bootstrap_servers, TIMEOUT_S, identity=secured(COMMITTER, self._security)
+            ) as client:
                 chosen = offsets or committed_offsets(client, client.coordinator(self.group), self.group)
                 if chosen:
                     commit_until_done(client, self.group, chosen, metadata)
@@ -123,7 +134,12 @@ class CommitProgress(StreamingQueryListener):
 
 
 def commit_progress(
-    spark: SparkSession, bootstrap_servers: str, group: str, query: str | None = None
+    spark: SparkSession,
+    bootstrap_servers: str,
+    group: str,
+    query: str | None = None,
+    *,
+    security: Mapping[str, str] = OPEN,
 ) -> CommitProgress:
     """Let the batches of a query be committed to a group from now on; `spark.streams.removeListener` ends it.
 
@@ -132,10 +148,12 @@ def commit_progress(
         bootstrap_servers: The cluster that the query reads.
         group: A group of its own, without members.
         query: The name of the query (`queryName`) or its id; None: every query of the session.
+        security: Properties of Kafka's clients: `security.protocol`, `sasl.*` and `ssl.*`.
 
     Raises:
         ValueError: the bootstrap servers are no addresses.
+        SparkError: there is no such security.
     """
-    listener = CommitProgress(bootstrap_servers, group, query)
+    listener = CommitProgress(bootstrap_servers, group, query, security=security)
     spark.streams.addListener(listener)
     return listener

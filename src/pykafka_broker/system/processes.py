@@ -2,22 +2,28 @@
 
 As far as the system tells: on Linux all processes of the same user (of every user, for root), on macOS those
 that lsof(8) shows, elsewhere none.
+
+What is shown of a command may stand in a log: the program, and of a broker's arguments those in
+`SHOWN_OPTIONS`. Others may hold passwords.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
-#: Commands are shown up to this length; a JVM's class path is longer than a terminal.
+#: Commands are shown up to this length.
 SHOWN_COMMAND = 100
+#: The options of `start` whose values are shown, with their short forms.
+SHOWN_OPTIONS = {"-c": "--config", "-d": "--data-dir"}
 
 _LISTEN = "0A"
 
 
 def described(process_id: int) -> str:
-    """`process 4711 (java -Xmx1G ... kafka.Kafka server.properties)`, as much of it as is known."""
+    """`process 4711 (java kafka.Kafka server.properties)`, as much of it as is known and harmless."""
     command = "" if process_id <= 0 else _command_of(process_id)
     if process_id == os.getpid():
         return f"this very process ({process_id})"
@@ -36,12 +42,8 @@ def listening_on(address: str, port: int) -> int | None:
 
 
 def command_line(process_id: int) -> str:
-    """The command that a process runs; empty if there is no such process, or it has ended."""
-    try:
-        with open(f"/proc/{process_id}/cmdline", "rb") as file:
-            return " ".join(file.read().decode(errors="replace").rstrip("\0").split("\0"))
-    except OSError:
-        return " ".join(_output_of("ps", "-ww", "-o", "command=", "-p", str(process_id)).split())
+    """The command that a process runs, secrets and all; empty if there is no such process."""
+    return " ".join(_arguments_of(process_id))
 
 
 def is_paused(process_id: int) -> bool:
@@ -55,11 +57,50 @@ def is_paused(process_id: int) -> bool:
 
 
 def _command_of(process_id: int) -> str:
-    command = command_line(process_id)
+    command = " ".join(_harmless(_arguments_of(process_id)))
     if len(command) <= SHOWN_COMMAND:
         return command
     # The program is named in front, its configuration file at the end.
     return f"{command[: SHOWN_COMMAND // 2]} ... {command[-SHOWN_COMMAND // 2 :]}"
+
+
+def _harmless(arguments: list[str]) -> Iterable[str]:
+    """The program, and of the arguments of a broker those that can hold no secret."""
+    if not arguments:
+        return
+    program, *rest = arguments
+    # A process that gave itself a title has that alone.
+    yield program if rest else program.partition(" ")[0]
+    for at, (before, word) in enumerate(zip(arguments, rest, strict=False), start=2):
+        if word == "kafka.Kafka":
+            yield from (word, *arguments[at : at + 1])
+            return
+        if before == "-m" and word == "pykafka_broker":
+            yield "-m"
+        elif os.path.basename(word) != "pykafka-broker":
+            continue
+        yield from (word, *arguments[at : at + 1])
+        yield from _shown_options(arguments[at + 1 :])
+        return
+
+
+def _shown_options(arguments: list[str]) -> Iterable[str]:
+    words = iter(arguments)
+    for word in words:
+        option, equals, value = word.partition("=")
+        if SHOWN_OPTIONS.get(option, option) in SHOWN_OPTIONS.values():
+            yield from (option, value if equals else next(words, ""))
+        elif word in ("-o", "--override"):
+            next(words, "")
+
+
+def _arguments_of(process_id: int) -> list[str]:
+    try:
+        with open(f"/proc/{process_id}/cmdline", "rb") as file:
+            content = file.read().decode(errors="replace").rstrip("\0")
+            return content.split("\0") if content else []
+    except OSError:
+        return _output_of("ps", "-ww", "-o", "command=", "-p", str(process_id)).split()
 
 
 def _output_of(*command: str) -> str:

@@ -24,6 +24,12 @@ class RepeatedLines:
         self._written: dict[tuple[str, str], tuple[int, int]] = {}
         self._lock = threading.Lock()
 
+    def is_recent(self, kind: str, subject: str) -> bool:
+        """Whether a line of the kind was written just now, so that another would only be counted."""
+        with self._lock:
+            written_ms, _ = self._written.get((kind, subject), (None, 0))
+            return written_ms is not None and 0 <= self._now_ms() - written_ms < self._interval_ms
+
     def log(self, level: int, kind: str, subject: str, message: str, error: Exception | None = None) -> None:
         """Write `message`, and the traceback of `error`, unless a line of the kind was written just now."""
         key = (kind, subject)

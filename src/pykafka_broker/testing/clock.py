@@ -21,11 +21,19 @@ class VirtualTimer:
     """A callback that `VirtualClock` calls at its moment, unless it was cancelled."""
 
     def __init__(self, callback: Callable[[], object]) -> None:
-        self.callback = callback
-        self.cancelled = False
+        self._callback: Callable[[], object] | None = callback
+
+    @property
+    def cancelled(self) -> bool:
+        return self._callback is None
 
     def cancel(self) -> None:
-        self.cancelled = True
+        # What it would have called need not live until then.
+        self._callback = None
+
+    def run(self) -> None:
+        if self._callback is not None:
+            self._callback()
 
 
 class VirtualClock:
@@ -92,7 +100,7 @@ class VirtualClock:
             due_ms, _, timer = heapq.heappop(self._timers)
             if not timer.cancelled:
                 self._move_to(max(due_ms, self._monotonic_ms))
-                timer.callback()
+                timer.run()
                 return True
         return False
 

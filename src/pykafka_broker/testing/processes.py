@@ -24,7 +24,13 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+from pykafka_broker.client.addresses import Address
+from pykafka_broker.client.blocking import connect
+
+if TYPE_CHECKING:
+    from pykafka_broker.client.blocking import Tls
 
 #: ApiVersions v0 with correlation id 1 and no client id: every broker since 0.10 answers it.
 PING = struct.pack(">ihhih", 10, 18, 0, 1, -1)
@@ -44,21 +50,32 @@ class BrokerError(Exception):
     """The broker did not start, or ended by itself; the message holds the end of its log."""
 
 
+#: Not those of `random`, which some tests set to the same numbers again and again.
+_DICE = random.SystemRandom()
+#: Ports whose nodes may not listen yet.
+_HANDED_OUT: set[int] = set()
+MOST_HANDED_OUT = 10_000
+
+
 def free_port() -> int:
-    """A free port, below those that the system gives to outgoing connections: a client that tries to reach a
-    broker while it is stopped must not take its port.
+    """A free port that was not handed out before, below those that the system gives to outgoing connections:
+    a client that tries to reach a broker while it is stopped must not take its port.
     """
     while True:
-        port = random.randrange(10_000, FIRST_OUTGOING_PORT)
+        port = _DICE.randrange(10_000, FIRST_OUTGOING_PORT)
         with socket.socket() as listener, contextlib.suppress(OSError):
             listener.bind(("127.0.0.1", port))
-            return port
+            if len(_HANDED_OUT) == MOST_HANDED_OUT:
+                _HANDED_OUT.clear()
+            if port not in _HANDED_OUT:
+                _HANDED_OUT.add(port)
+                return port
 
 
-def answers(port: int, timeout_s: float = 5.0, host: str = "127.0.0.1") -> bool:
+def answers(port: int, timeout_s: float = 5.0, host: str = "127.0.0.1", tls: Tls | None = None) -> bool:
     """Whether a broker on this port answers a request now."""
     try:
-        with socket.create_connection((host, port), timeout_s) as connection:
+        with connect(Address(host, port), timeout_s, tls) as connection:
             connection.sendall(PING)
             return len(connection.recv(8)) > 0
     except OSError:
@@ -75,6 +92,8 @@ class BrokerProcess(ABC):
     name: str
     #: Where it listens.
     host = "127.0.0.1"
+    #: With which it is asked whether it serves; None where it listens without TLS.
+    tls: Tls | None = None
     start_timeout_s = 180.0
     stop_timeout_s = 120.0
 
@@ -132,7 +151,7 @@ class BrokerProcess(ABC):
 
     def _wait_for_answer(self, started: float) -> None:
         assert self.process is not None
-        while not answers(self.port, host=self.host):
+        while not answers(self.port, host=self.host, tls=self.tls):
             if self.process.poll() is not None:
                 raise BrokerError(f"{self.name} ended with {self.process.returncode}:\n{self.log_tail()}")
             if time.perf_counter() - started > self.start_timeout_s:

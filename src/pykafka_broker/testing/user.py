@@ -12,6 +12,7 @@ the code. `send` takes any request of `pykafka_broker.protocol.messages`; `write
 from __future__ import annotations
 
 from collections.abc import Mapping
+from ssl import SSLContext
 from typing import Any, Self
 
 from pykafka_broker.client.addresses import parse_address
@@ -52,9 +53,12 @@ class User:
         self.last_correlation_id = 0
 
     @classmethod
-    async def connect(cls, address: str, client_id: str | None = "test-client") -> Self:
-        """Connect to "host:port". Raises OSError."""
-        return cls(await FrameStream.open(parse_address(address)), client_id)
+    async def connect(
+        cls, address: str, client_id: str | None = "test-client", tls: SSLContext | None = None
+    ) -> Self:
+        """Connect to "host:port", with TLS if a context is given. Raises OSError."""
+        context = None if tls is None else lambda: tls
+        return cls(await FrameStream.open(parse_address(address), context), client_id)
 
     async def close(self) -> None:
         """Close the connection and wait until it is gone."""

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
+from pykafka_broker.cli.cluster import Cluster
 from pykafka_broker.cli.doctor import shown
 from pykafka_broker.cli.doctor.examination import CHECKS, Question, examine
 from pykafka_broker.cli.output import Form, Output
@@ -22,8 +23,10 @@ from pykafka_broker.client.offsets import commit_offsets
 from pykafka_broker.doctor.findings import Finding, Level, ok, problem
 from pykafka_broker.doctor.refusals import guarded
 from pykafka_broker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from tests.apis.streaming import beating, reading
 from tests.cli.conftest import Run, RunningBroker, run_command
 from tests.cli.test_main import free_port, unused_address
+from tests.cli.test_share_groups import Member as ShareMember
 from tests.doctor.test_reach import serving
 
 
@@ -52,7 +55,7 @@ def test_a_broker_without_fault_is_examined_in_every_respect(run: Run, broker: s
     run("topics", "create", "fine")
     result = run("doctor", broker, "--topic", "fine")
     assert result.status == 0
-    assert [line.partition(" ")[0] for line in result.out.splitlines()] == ["ok"] * 5
+    assert [line.partition(" ")[0] for line in result.out.splitlines()] == ["ok"] * 6
     assert f"{broker} speaks Kafka's protocol." in result.out
     assert "Topic 'fine' has 1 partition and 0 offsets to read." in result.out
 
@@ -88,7 +91,8 @@ def test_an_advertised_address_that_leads_nowhere_is_found(tmp_path: Path) -> No
     port = free_port()
     advertised = "advertised.listeners=PLAINTEXT://kafka-1.invalid:9092"
     with RunningBroker(tmp_path, port, [advertised]):
-        found = list(examine(Question([("127.0.0.1", port)], ("orders",), (), timeout_s=20.0, watch_s=0.1)))
+        cluster = Cluster(f"127.0.0.1:{port}", timeout_s=20.0)
+        found = list(examine(Question([("127.0.0.1", port)], cluster, ("orders",), (), watch_s=0.1)))
     (missing,) = [finding for finding in found if finding.subject == "orders"]
     assert "Topic 'orders' does not exist. The brokers create it" in missing.message, (
         "this needs metadata only"
@@ -184,6 +188,30 @@ def test_a_member_that_does_not_commit_is_found_by_a_second_look(run: Run, clien
     assert message.startswith(
         "Group 'sleepers' has not moved in watched-0 for 0.1 s, though 2 offsets wait there"
     )
+
+
+def test_groups_of_every_kind_are_looked_at(run: Run, broker: str, client: Client) -> None:
+    run("topics", "create", "read-by-all")
+    run("produce", "read-by-all", "a", "b", "c")
+    commit_offsets(client, client.coordinator("simple"), "simple", {("read-by-all", 0): 1})
+    setting = ("--topic", "read-by-all:0", "--to-offset", "1", "--execute")
+    assert run("share-groups", "reset-offsets", "sharers", *setting).status == 0
+    joining = beating("m", group="application", topology=reading("no-such-topic"))
+    assert not client.send(joining, client.coordinator("application")).error_code
+
+    found = findings(run)
+    level, message = said(found, "groups", "simple")
+    assert (level, "2 offsets wait in 1 partition" in message) == ("warning", True)
+    level, message = said(found, "groups", "sharers")
+    assert (level, "has no members: 2 records wait in 1 partition" in message) == ("warning", True)
+    level, message = said(found, "groups", "application")
+    assert (level, "is NotReady" in message) == ("problem", True)
+
+    member = ShareMember(broker, "sharers", "read-by-all").join()
+    level, message = said(findings(run, "--group", "sharers"), "groups", "sharers")
+    member.leave()
+    assert level == "problem"
+    assert "has not moved in read-by-all-0 for 0.1 s, and no fewer records wait there" in message
 
 
 def test_a_check_that_the_cluster_does_not_answer_is_a_problem_of_that_check() -> None:

@@ -149,6 +149,33 @@ def test_a_partition_without_records_needs_no_commit() -> None:
     assert judged(silent, silent, {FIRST: Offsets(7, 7, 7)}).level is Level.OK
 
 
+def of_streams(seen: Look) -> Look:
+    return seen._replace(is_of_streams=True)
+
+
+def test_an_application_that_has_not_committed_for_a_moment_is_looked_at_for_longer() -> None:
+    stuck = of_streams(look(READER, committed={FIRST: 10}))
+    finding = judged(stuck, stuck)
+    assert finding.level is Level.WARNING
+    assert "has not moved in orders-0 for 6 s" in finding.message
+    assert finding.remedy.endswith("pykafka-broker doctor --group billing --watch 35")
+    (finding,) = judge(stuck, stuck, OFFSETS, 35.0)
+    assert finding.level is Level.PROBLEM
+
+
+def test_members_of_an_application_may_have_standby_tasks_alone() -> None:
+    replicated = of_streams(look(READER, member("standby"), committed={FIRST: 100}))
+    assert judged(replicated, replicated).level is Level.OK
+
+
+def test_an_application_whose_topics_are_missing_reads_nothing() -> None:
+    waiting = of_streams(look(member("reader"), state="NotReady"))
+    assert not may_be_stuck(waiting, OFFSETS)
+    finding = judged(waiting, waiting)
+    assert finding.level is Level.PROBLEM
+    assert "is NotReady: the topics of its Kafka Streams application are missing" in finding.message
+
+
 def test_names_that_others_chose_are_shown_and_quoted_as_they_are() -> None:
     left = look(state="Empty", committed={FIRST: 10})
     wicked = left._replace(group=left.group._replace(group="x; rm *\x1b[31m\n'"))

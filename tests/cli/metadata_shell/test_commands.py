@@ -115,3 +115,20 @@ def test_a_torn_snapshot_is_refused(tmp_path: Path) -> None:
     ran = run_command("metadata", "shell", "-s", str(file), "ls")
     assert (ran.status, ran.out) == (1, "")
     assert "no footer" in ran.err
+
+
+def test_a_folder_without_metadata_is_refused_and_where_it_is_told(tmp_path: Path) -> None:
+    """Before, node.log of a local cluster was taken for a log."""
+    (tmp_path / "node.log").write_text("[2026-11-25 17:17:50,344] INFO Starting Kafka server\n")
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "orders-0" / "00000000000000000000.log").touch()
+
+    def refused(folder: Path) -> str:
+        result = run_command("metadata", "shell", "--folder", str(folder), "ls")
+        assert (result.status, result.out) == (1, "")
+        return result.err
+
+    assert refused(tmp_path) == f"Error: {tmp_path} has no metadata log: no __cluster_metadata-0 is in it\n"
+    assert "orders-0 has no metadata log" in refused(tmp_path / "orders-0")
+    (tmp_path / "data" / "__cluster_metadata-0").mkdir(parents=True)
+    assert refused(tmp_path) == f"Error: {tmp_path} has no metadata log; {tmp_path}/data has one\n"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from itertools import count
+from typing import NamedTuple
 
 from pykafka_broker.client.addresses import Address
 from pykafka_broker.cluster.controller import RULES
@@ -24,7 +25,9 @@ from pykafka_broker.protocol.records.batch import iter_batches, read_records
 from pykafka_broker.replication.core.access import READ_COMMITTED, READ_UNCOMMITTED
 from pykafka_broker.replication.partition import Partition
 from tests.simulation.cluster import chance
+from tests.simulation.cluster.administrator import STATE_PARTITIONS, administer
 from tests.simulation.cluster.client import TOPIC, Client, Clients, create_topic
+from tests.simulation.cluster.committed import CommittedLogs, batches
 from tests.simulation.cluster.consumers import Consumer
 from tests.simulation.cluster.ledger import Ledger, Stored, TopicPartition
 from tests.simulation.cluster.machine import Machine
@@ -47,11 +50,19 @@ FENCED_AFTER_MS = 9_000 + 3_000
 #: The time in which a broker that is gone is fenced: perhaps after the election of another controller, which
 #: gives it a session of its own.
 GONE_MS = 2 * FENCED_AFTER_MS
-#: How often the nodes are looked at.
-LOOK_MS = 50
 MAX_EVENTS = 400_000
 
 NO_FAULTS: Mapping[str, float] = {}
+
+
+class View(NamedTuple):
+    """What a node had when it was looked at last."""
+
+    #: Its process, and how often that had run.
+    life: tuple[NodeProcess, int]
+    #: The ends of its logs, by its number and the partition.
+    ends: dict[tuple[int, TopicPartition], int]
+    led: dict[TopicPartition, Partition]
 
 
 class Cluster:
@@ -62,6 +73,8 @@ class Cluster:
     ) -> None:
         self.world = World(seed, transcript=transcript)
         drawn = draw(self.world.random)
+        if seed % 2:
+            drawn = drawn._replace(change_ms=500 + 97 * seed % 4500)
         self.profile: Profile = drawn._replace(**faults)  # type: ignore[arg-type]
         self.network = Network(self.world, self.profile)  # type: ignore[arg-type]
         self.wires = Wires(self.world, self.network)
@@ -75,6 +88,9 @@ class Cluster:
         self._is_faulty = False
         self._has_topic = False
         self._has_lost_power = False
+        self._committed = CommittedLogs()
+        #: What the machines that serve were last seen to have.
+        self._views: dict[int, View] = {}
         #: The leader of each leader epoch of each partition.
         self._leaders: dict[tuple[bytes, int, int], int] = {}
         #: The active controller of each epoch of the metadata log.
@@ -103,9 +119,9 @@ class Cluster:
             "controller.listener.names": "CONTROLLER",
             "listeners": f"PLAINTEXT://10.0.0.{number}:9092,CONTROLLER://10.0.0.{number}:9093",
             "min.insync.replicas": str(profile.min_isr),
-            "offsets.topic.num.partitions": "2",
+            "offsets.topic.num.partitions": str(STATE_PARTITIONS),
             "offsets.topic.replication.factor": replicas,
-            "transaction.state.log.num.partitions": "2",
+            "transaction.state.log.num.partitions": str(STATE_PARTITIONS),
             "transaction.state.log.replication.factor": replicas,
             "transaction.state.log.min.isr": str(profile.min_isr),
             "replica.fetch.response.max.bytes": str(profile.replica_fetch_bytes),
@@ -136,7 +152,7 @@ class Cluster:
         world, profile = self.world, self.profile
         for machine in self.machines.values():
             world.at(world.random.randint(0, 1000), machine.start)
-        self._look()
+        world.after_moment = self._look
         check(world.run_until(START_MS, self._all_serve), "the nodes do not start")
         self._start_clients()
         check(world.run_until(world.now_ms + START_MS, lambda: self._has_topic), "the topic is not created")
@@ -165,6 +181,8 @@ class Cluster:
 
         def created() -> None:
             self._has_topic = True
+            if profile.change_ms:
+                clients.start(administer(Client(clients, "administrator"), profile, lambda: self._is_faulty))
             for number in range(profile.producers):
                 clients.start(write(Client(clients, f"p{number}"), profile.partitions, pause_ms))
             for number in range(profile.transactional):
@@ -215,48 +233,75 @@ class Cluster:
     # -- what must hold --------------------------------------------------------------------------------------
 
     def _look(self) -> None:
-        """Look at all nodes: a leader epoch has one leader and one of the metadata log one controller, an
-        offset of the metadata has one image, those in sync have what is committed, and brokers are fenced
-        when they are gone, and for no other reason.
+        """Look at all nodes after every step: a leader epoch has one leader and one of the metadata log one
+        controller, an offset of the metadata has one image, committed batches are the same everywhere, those
+        in sync have them, and brokers are fenced when they are gone, and for no other reason.
         """
         self._note_disturbed()
         self._check_gone()
+        has_run = [number for number, machine in self.machines.items() if self._has_run(number, machine)]
+        if not has_run:
+            return
         led: dict[TopicPartition, tuple[int, Partition]] = {}
-        for number, machine in self.machines.items():
-            if machine.broker is None or not machine.is_serving:
-                continue
-            self._check_controller(machine, machine.broker.node.role)
-            self._check_image(machine, machine.broker.node.image)
-            for partition in self._partitions(machine):
-                if not partition.is_leader:
-                    continue
+        ends: dict[tuple[int, TopicPartition], int] = {}
+        for number, view in self._views.items():
+            ends |= view.ends
+            for name, partition in view.led.items():
+                if name not in led or led[name][1].leader_epoch < partition.leader_epoch:
+                    led[name] = number, partition
+        for name, (leader, partition) in led.items():
+            self._check_in_sync(leader, name, partition, ends)
+
+    def _has_run(self, number: int, machine: Machine) -> bool:
+        """Whether a machine has run since it was looked at last; if so, look at it."""
+        if machine.broker is None or machine.process is None or not machine.is_serving:
+            return self._views.pop(number, None) is not None
+        life = machine.process, machine.process.steps
+        if number in self._views and self._views[number].life == life:
+            return False
+        view = self._views[number] = View(life, {}, {})
+        self._check_controller(machine, machine.broker.node.role)
+        self._check_image(machine, machine.broker.node.image)
+        for partition in self._partitions(machine):
+            name = partition.topic, partition.partition
+            view.ends[number, name] = partition.log.state.log_end_offset
+            if self._is_in_sync(number, name):
+                self._committed.compare(number, partition)
+            if partition.is_leader:
+                view.led[name] = partition
                 key = partition.topic_id, partition.partition, partition.leader_epoch
                 leader = self._leaders.setdefault(key, number)
                 check(leader == number, f"n{leader} and n{number} lead {partition!r}")
-                name = partition.topic, partition.partition
-                if name not in led or led[name][1].leader_epoch < partition.leader_epoch:
-                    led[name] = number, partition
-        for leader, partition in led.values():
-            self._check_in_sync(leader, partition)
-        self.world.at(LOOK_MS, self._look)
+        return True
 
-    def _check_in_sync(self, leader: int, partition: Partition) -> None:
+    def _is_in_sync(self, number: int, name: TopicPartition) -> bool:
+        """Whether a replica is in sync by the newest metadata. One that has lost its power may have other
+        records than it had below its high watermark, until it is.
+        """
+        registration = self._newest_image.partition(*name)
+        return registration is not None and number in registration.isr
+
+    def _check_in_sync(
+        self,
+        leader: int,
+        name: TopicPartition,
+        partition: Partition,
+        ends: Mapping[tuple[int, TopicPartition], int],
+    ) -> None:
         """Every replica that leader and controller count as in sync has what the leader has committed."""
-        name, index = partition.topic, partition.partition
-        registration = self._newest_image.partition(name, index)
+        registration = self._newest_image.partition(*name)
         leadership = partition._leadership
         if registration is None or leadership is None:
             return
         if registration.leader != leader or registration.partition_epoch != leadership.partition_epoch:
             return
-        committed = max(partition.log.state.high_watermark, self.ledger.end_of((name, index)))
+        committed = max(partition.log.state.high_watermark, self.ledger.end_of(name))
         for member in registration.isr:
-            if self.machines[member].is_serving:
-                end = self._end_of(member, name, index)
-                check(
-                    end < 0 or end >= committed,
-                    f"n{member} is in sync with n{leader} in {name}-{index} and has {end} of {committed}",
-                )
+            end = ends.get((member, name), committed)
+            check(
+                end >= committed,
+                f"n{member} is in sync with n{leader} in {name[0]}-{name[1]} and has {end} of {committed}",
+            )
 
     def _note_disturbed(self) -> None:
         """Note the machines that are down, paused, or cut off from others."""
@@ -482,16 +527,10 @@ def _running() -> tuple[Host, NodeProcess]:
 
 def _content(partition: Partition) -> bytes:
     """All batches of a log."""
-    log = partition.log
-    start, end = log.state.log_start_offset, log.state.log_end_offset
-    found = bytearray()
-    while start < end:
-        plan = log.reader.plan_read(start, 1 << 30, limit="log_end")
-        piece = bytes(plan.read())
-        found += piece
-        *_, (_, header) = iter_batches(piece)
-        start = header.next_offset
-    return bytes(found)
+    state = partition.log.state
+    return b"".join(
+        bytes(batch) for _, batch in batches(partition, state.log_start_offset, state.log_end_offset)
+    )
 
 
 def _stored(content: bytes) -> list[Stored]:

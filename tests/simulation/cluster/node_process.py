@@ -40,6 +40,8 @@ class NodeProcess(Process):
         self._slowest_job_ms = slowest_job_ms
         self._ends: set[End] = set()
         self._unhandled: dict[str, Any] | None = None
+        #: How often its code has run.
+        self.steps = 0
 
     def end(self) -> None:
         """End at once; the machine resets the connections. No task goes on, not even to its `finally`."""
@@ -62,6 +64,7 @@ class NodeProcess(Process):
     # -- callbacks -------------------------------------------------------------------------------------------
 
     def run_call(self, call: Call) -> None:
+        self.steps += 1
         before, NodeProcess.running = NodeProcess.running, self
         try:
             super().run_call(call)
@@ -104,6 +107,7 @@ class NodeProcess(Process):
         return self.run_blocking(partial(self._as_running, partial(func, *args)), self._slowest_job_ms)
 
     def _as_running(self, job: Callable[[], Result]) -> Result:
+        self.steps += 1
         before, NodeProcess.running = NodeProcess.running, self
         try:
             return job()

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from pykafka_broker.apis import fetch_plan
 from pykafka_broker.apis.fetch_sessions import WantedPartition
-from pykafka_broker.cluster import brokers, isr_changes
+from pykafka_broker.cluster import brokers, isr_changes, partitions
+from pykafka_broker.cluster.partitions import Target
 from pykafka_broker.cluster.state import ControllerState, Decision
 from pykafka_broker.controller.role import ControllerRole
 from pykafka_broker.coordination import coordinator_topic
@@ -46,13 +47,14 @@ class Wrong(NamedTuple):
 
 class Planted(NamedTuple):
     """A mistake, found in one of the first `seeds` seeds; `faults` are what those have besides what their
-    profiles say.
+    profiles say. `found_by` is the seed that has found it, which is tried first.
     """
 
     bug: str
     wrongs: tuple[Wrong, ...]
     seeds: int = 20
     faults: Mapping[str, float] = {}
+    found_by: int = 0
 
 
 # -- leaders ------------------------------------------------------------------------------------------------
@@ -82,6 +84,17 @@ def _waiting_producers_are_told_success(right: Any) -> object:
         right(self)
 
     return resign
+
+
+def _moves_end_at_once(right: Any) -> object:
+    def completed(target: Target) -> Target:
+        if not target.adding and not target.removing:
+            return target
+        replicas = tuple(replica for replica in target.replicas if replica not in target.removing)
+        isr = tuple(replica for replica in target.isr if replica in replicas) or replicas
+        return target._replace(replicas=replicas, isr=isr, removing=(), adding=())
+
+    return completed
 
 
 # -- followers ----------------------------------------------------------------------------------------------
@@ -214,6 +227,7 @@ CALM: Mapping[str, float] = {
     "flush_ms": 5,
     "delay_ms": 5,
     "pause_between_ms": 100,
+    "change_ms": 0,
     "kill_ms": 0,
     "power_ms": 0,
     "pause_ms": 0,
@@ -224,6 +238,7 @@ CALM: Mapping[str, float] = {
     "longer_down_ms": 0,
 }
 KILLS = {**CALM, "kill_ms": 3000}
+CHANGES = {**CALM, "replication_factor": 1, "change_ms": 1000}
 #: Long enough for another leader, while clients still reach the one before.
 CUTS = {**CALM, "partition_ms": 10_000, "ahead": 1}
 #: Long enough for another controller, while the one before does not know of it.
@@ -262,6 +277,7 @@ PLANTED = (
         "producers that wait are told success by a leader that is deposed",
         (Wrong(Partition, "_resign", _waiting_producers_are_told_success),),
         faults=CUTS,
+        found_by=10,
     ),
     Planted(
         "consumers of what is committed read up to the high watermark",
@@ -300,6 +316,7 @@ PLANTED = (
             Wrong(ClassicKind, "commit_effects", lambda right: lambda *_: []),
         ),
         faults={**CALM, "members": 2},
+        found_by=18,
     ),
     Planted(
         "every candidate is elected and commits alone, so that two controllers are active",
@@ -324,6 +341,7 @@ PLANTED = (
         "a replica that is not in sync is elected although unclean elections are off",
         (Wrong(ControllerState, "unclean_election_enabled", lambda right: lambda self, topic: True),),
         faults={**CUTS, "kill_ms": 3000},
+        found_by=1,
     ),
     Planted(
         "a broker whose session is over is not fenced",
@@ -344,6 +362,12 @@ PLANTED = (
         "a controller that was deposed goes by what it has appended and nobody has committed",
         (Wrong(RaftHost, "_tell_leadership", _notes_of_the_deposed_stay),),
         faults=PAUSES,
+        found_by=1,
+    ),
+    Planted(
+        "a reassignment ends before the replicas that it adds are in sync",
+        (Wrong(partitions, "_completed", _moves_end_at_once),),
+        faults=CHANGES,
     ),
     Planted(
         "a torn tail is not truncated after a power cut",
@@ -359,5 +383,6 @@ PLANTED = (
         "what only a leader has had is not truncated after a power cut, when it follows",
         (Wrong(following, "truncation_offset", _keeps_all),),
         faults=POWER_CUTS,
+        found_by=18,
     ),
 )

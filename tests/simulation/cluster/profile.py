@@ -36,6 +36,8 @@ class Profile(NamedTuple):
     replica_fetch_bytes: int = 1 << 20
     #: `replica.lag.time.max.ms`: a follower that takes longer leaves the ISR. Shorter than the pauses.
     replica_lag_ms: int = 30_000
+    #: How often an administrator moves a partition, elects a preferred leader, or changes a configuration.
+    change_ms: int = 0
     #: How much longer a machine has no power than it is down after other faults.
     longer_down_ms: int = 0
     #: Of the network of `tests/simulation/network.py`, where messages travel alone.
@@ -58,6 +60,7 @@ class Profile(NamedTuple):
             pause_ms=0,
             partition_ms=0,
             stop_ms=0,
+            change_ms=0,
         )
 
 

@@ -37,7 +37,8 @@ def _parameter(planted: Planted) -> object:
 def test_a_planted_bug_is_found(planted: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
     for owner, name, wrong in planted.wrongs:
         monkeypatch.setattr(owner, name, wrong(vars(owner)[name]))
-    seed = next((seed for seed in range(planted.seeds) if _fails(seed, planted)), None)
+    seeds = sorted(range(planted.seeds), key=lambda seed: seed != planted.found_by)
+    seed = next((seed for seed in seeds if _fails(seed, planted)), None)
     assert seed is not None
     monkeypatch.undo()
     run(seed, planted.faults)  # it is the bug that fails
@@ -46,6 +47,9 @@ def test_a_planted_bug_is_found(planted: Planted, monkeypatch: pytest.MonkeyPatc
 def _fails(seed: int, planted: Planted) -> bool:
     try:
         Cluster(seed, planted.faults).run()
+    except (TypeError, AttributeError, NameError):
+        # The bug is planted wrongly.
+        raise
     except Exception:
         # An invariant, or a node that refuses a state that cannot be.
         return True

@@ -14,6 +14,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/oauth"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"interop/protocol"
 )
@@ -39,13 +43,38 @@ var (
 	// The broker's assignors, by which the client knows that it is to use them.
 	serverSide = map[string]kgo.GroupBalancer{"range": kgo.RangeBalancer(), "uniform": kgo.StickyBalancer()}
 
-	admin     *kadm.Client
-	members   protocol.Opened[*member]
-	producers protocol.Opened[*kgo.Client]
+	statuses = map[string]kgo.AckStatus{
+		"accept": kgo.AckAccept, "release": kgo.AckRelease, "reject": kgo.AckReject, "renew": kgo.AckRenew,
+	}
+
+	admin        *kadm.Client
+	members      protocol.Opened[*member]
+	shareMembers protocol.Opened[*shareMember]
+	producers    protocol.Opened[*kgo.Client]
 )
 
 func connect(options ...kgo.Opt) (*kgo.Client, error) {
-	return kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(protocol.Bootstrap()...), kgo.RetryTimeout(timeout)}, options...)...)
+	all := append([]kgo.Opt{kgo.SeedBrokers(protocol.Bootstrap()...), kgo.RetryTimeout(timeout)}, secured()...)
+	return kgo.NewClient(append(all, options...)...)
+}
+
+func secured() []kgo.Opt {
+	login := protocol.Secured()
+	if login == nil {
+		return nil
+	}
+	options := []kgo.Opt{kgo.DialTLSConfig(login.TLS())}
+	scrams := scram.Auth{User: login.User, Pass: login.Password, IsToken: login.IsToken}
+	mechanisms := map[string]sasl.Mechanism{
+		"PLAIN":         plain.Auth{User: login.User, Pass: login.Password}.AsMechanism(),
+		"SCRAM-SHA-256": scrams.AsSha256Mechanism(),
+		"SCRAM-SHA-512": scrams.AsSha512Mechanism(),
+		"OAUTHBEARER":   oauth.Auth{Token: login.BearerToken}.AsMechanism(),
+	}
+	if mechanism, ok := mechanisms[login.Mechanism]; ok {
+		options = append(options, kgo.SASL(mechanism))
+	}
+	return options
 }
 
 func code(err error) (int, bool) {
@@ -72,7 +101,7 @@ func fromRecord(record *kgo.Record) protocol.Record {
 	timestamp := record.Timestamp.UnixMilli()
 	return protocol.Record{
 		Value: record.Value, Key: record.Key, Headers: headers, TimestampMs: &timestamp,
-		Partition: int(record.Partition), Offset: record.Offset,
+		Partition: int(record.Partition), Offset: record.Offset, DeliveryCount: record.DeliveryCount(),
 	}
 }
 
@@ -341,6 +370,74 @@ func (m *member) assignment() []int32 {
 	return partitions
 }
 
+// shareMember is a consumer in a share group, what it polled last, and the first error that came back for its
+// acknowledgements since the last commit: the client sends them by itself too.
+type shareMember struct {
+	client  *kgo.Client
+	polled  map[place]*kgo.Record
+	mutex   sync.Mutex
+	refused error
+}
+
+type place struct {
+	partition int32
+	offset    int64
+}
+
+func openShareMember(q protocol.OpenMember) (any, error) {
+	opened := &shareMember{}
+	client, err := connect(
+		kgo.ShareGroup(q.Group),
+		kgo.ConsumeTopics(q.Topic),
+		kgo.ShareMaxRecords(q.MaxRecords),
+		// It fetches when it is polled: what it fetched before that, others would wait for.
+		kgo.MaxConcurrentFetches(0),
+		kgo.FetchMaxWait(500*time.Millisecond),
+		kgo.ShareAckCallback(func(_ *kgo.Client, results kgo.ShareAckResults) {
+			opened.mutex.Lock()
+			defer opened.mutex.Unlock()
+			if opened.refused == nil {
+				opened.refused = results.Error()
+			}
+		}),
+	)
+	if err != nil {
+		return nil, err
+	}
+	opened.client = client
+	shareMembers.Put(q.Member, opened)
+	return nil, nil
+}
+
+func (m *shareMember) poll(timeoutMs int) (any, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(timeoutMs)*time.Millisecond)
+	defer cancel()
+	fetches := m.client.PollFetches(ctx)
+	for _, failed := range fetches.Errors() {
+		if !errors.Is(failed.Err, context.DeadlineExceeded) {
+			return nil, failed.Err
+		}
+	}
+	found := []protocol.Record{}
+	m.polled = map[place]*kgo.Record{}
+	fetches.EachRecord(func(record *kgo.Record) {
+		m.polled[place{record.Partition, record.Offset}] = record
+		found = append(found, fromRecord(record))
+	})
+	return found, nil
+}
+
+func (m *shareMember) commit() error {
+	if err := m.client.FlushAcks(within()); err != nil {
+		return err
+	}
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	refused := m.refused
+	m.refused = nil
+	return refused
+}
+
 func openTransactions(q protocol.OpenTransactions) (any, error) {
 	client, err := connect(
 		kgo.TransactionalID(q.TransactionalID),
@@ -485,6 +582,26 @@ func setConfig(q protocol.Change) (any, error) {
 	return nil, err
 }
 
+func setGroupConfig(q protocol.Change) (any, error) {
+	client, err := connect()
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	change := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
+	change.Name, change.Op, change.Value = q.Key, kmsg.IncrementalAlterConfigOpSet, &q.Value
+	resource := kmsg.NewIncrementalAlterConfigsRequestResource()
+	resource.ResourceType, resource.ResourceName = kmsg.ConfigResourceTypeGroupConfig, q.Group
+	resource.Configs = append(resource.Configs, change)
+	request := kmsg.NewPtrIncrementalAlterConfigsRequest()
+	request.Resources = append(request.Resources, resource)
+	answer, err := request.RequestWith(within(), client)
+	if err != nil {
+		return nil, err
+	}
+	return nil, kerr.ErrorForCode(answer.Resources[0].ErrorCode)
+}
+
 func deleteRecords(q protocol.Place) (any, error) {
 	offsets := kadm.Offsets{}
 	offsets.AddOffset(q.Topic, int32(q.Partition), q.Before, -1)
@@ -504,7 +621,7 @@ func main() {
 	admin = kadm.NewClient(client)
 	protocol.Serve(protocol.Hello{
 		Version:    protocol.VersionOf("github.com/twmb/franz-go"),
-		Features:   []string{"ordered_headers", "null_headers", "append_time", "timestamps", "idempotent", "range", "commit", "isolation", "stable_end"},
+		Features:   []string{"ordered_headers", "null_headers", "append_time", "timestamps", "idempotent", "range", "commit", "isolation", "stable_end", "renew"},
 		Strategies: []string{"roundrobin", "sticky", "cooperative-sticky"},
 	}, code, map[string]protocol.Op{
 		"produce":           protocol.Asked(produce),
@@ -532,6 +649,22 @@ func main() {
 		}),
 		"member.close": protocol.Asked(func(q protocol.Member) (any, error) {
 			members.Take(q.Member).client.Close()
+			return nil, nil
+		}),
+		"share_member.open": protocol.Asked(openShareMember),
+		"share_member.poll": protocol.Asked(func(q protocol.Member) (any, error) {
+			return shareMembers.Get(q.Member).poll(q.TimeoutMs)
+		}),
+		"share_member.acknowledge": protocol.Asked(func(q protocol.Acknowledge) (any, error) {
+			record := shareMembers.Get(q.Member).polled[place{int32(q.Partition), q.Offset}]
+			record.Ack(statuses[q.How])
+			return nil, nil
+		}),
+		"share_member.commit": protocol.Asked(func(q protocol.Member) (any, error) {
+			return nil, shareMembers.Get(q.Member).commit()
+		}),
+		"share_member.close": protocol.Asked(func(q protocol.Member) (any, error) {
+			shareMembers.Take(q.Member).client.Close()
 			return nil, nil
 		}),
 		"transactions.open": protocol.Asked(openTransactions),
@@ -578,9 +711,10 @@ func main() {
 			}
 			return nil, err
 		}),
-		"config":         protocol.Asked(config),
-		"set_config":     protocol.Asked(setConfig),
-		"delete_records": protocol.Asked(deleteRecords),
+		"config":           protocol.Asked(config),
+		"set_config":       protocol.Asked(setConfig),
+		"set_group_config": protocol.Asked(setGroupConfig),
+		"delete_records":   protocol.Asked(deleteRecords),
 		"groups": protocol.Asked(func(protocol.Nothing) (any, error) {
 			found, err := admin.ListGroups(within())
 			return found.Groups(), err

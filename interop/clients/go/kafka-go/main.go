@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/sasl"
+	"github.com/segmentio/kafka-go/sasl/plain"
+	"github.com/segmentio/kafka-go/sasl/scram"
 
 	"interop/protocol"
 )
@@ -23,7 +26,7 @@ var (
 		Addr:    kafka.TCP(protocol.Bootstrap()...),
 		Timeout: timeout,
 		// Its admin answers from metadata of up to this age.
-		Transport: &kafka.Transport{MetadataTTL: 10 * time.Millisecond},
+		Transport: transport(),
 	}
 	brokers = protocol.Bootstrap()
 
@@ -37,6 +40,38 @@ var (
 	}
 	members protocol.Opened[*member]
 )
+
+func transport() *kafka.Transport {
+	made := &kafka.Transport{MetadataTTL: 10 * time.Millisecond}
+	if login := protocol.Secured(); login != nil {
+		made.TLS, made.SASL = login.TLS(), mechanism(login)
+	}
+	return made
+}
+
+// dialer is what readers and groups connect with; nil where the listener is not secured.
+func dialer() *kafka.Dialer {
+	login := protocol.Secured()
+	if login == nil {
+		return nil
+	}
+	return &kafka.Dialer{Timeout: timeout, DualStack: true, TLS: login.TLS(), SASLMechanism: mechanism(login)}
+}
+
+func mechanism(login *protocol.Login) sasl.Mechanism {
+	algorithms := map[string]scram.Algorithm{"SCRAM-SHA-256": scram.SHA256, "SCRAM-SHA-512": scram.SHA512}
+	if algorithm, ok := algorithms[login.Mechanism]; ok {
+		made, err := scram.Mechanism(algorithm, login.User, login.Password)
+		if err != nil {
+			panic(err)
+		}
+		return made
+	}
+	if login.Mechanism == "PLAIN" {
+		return plain.Mechanism{Username: login.User, Password: login.Password}
+	}
+	return nil
+}
 
 func code(err error) (int, bool) {
 	var failed kafka.WriteErrors
@@ -168,7 +203,7 @@ func newReader(topic string, partition int) *kafka.Reader {
 	return kafka.NewReader(kafka.ReaderConfig{
 		Brokers: brokers, Topic: topic, Partition: partition,
 		MinBytes: 1, MaxBytes: 10 << 20, MaxWait: 500 * time.Millisecond,
-		OffsetOutOfRangeError: true,
+		OffsetOutOfRangeError: true, Dialer: dialer(),
 	})
 }
 
@@ -279,6 +314,7 @@ func openMember(q protocol.OpenMember) (any, error) {
 		RebalanceTimeout:  10 * time.Second,
 		JoinGroupBackoff:  500 * time.Millisecond,
 		StartOffset:       kafka.FirstOffset,
+		Dialer:            dialer(),
 	})
 	if err != nil {
 		return nil, err

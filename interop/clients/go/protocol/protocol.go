@@ -4,6 +4,8 @@ package protocol
 
 import (
 	"bufio"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +18,47 @@ import (
 
 // Bootstrap is the list of addresses that the driver was started with.
 func Bootstrap() []string { return strings.Split(os.Args[1], ",") }
+
+// Login says how a secured listener is reached (Login.for_driver in ../../login.py).
+type Login struct {
+	CA          string `json:"ca"`
+	Certificate string `json:"certificate"`
+	Mechanism   string `json:"mechanism"`
+	User        string `json:"user"`
+	Password    string `json:"password"`
+	IsToken     bool   `json:"is_token"`
+	BearerToken string `json:"bearer_token"`
+}
+
+// Secured is the login that the driver was started with, nil where the listener is not secured.
+func Secured() *Login {
+	if len(os.Args) < 3 {
+		return nil
+	}
+	var login Login
+	if err := json.Unmarshal([]byte(os.Args[2]), &login); err != nil {
+		panic(err)
+	}
+	return &login
+}
+
+// TLS is the login's part of TLS.
+func (l *Login) TLS() *tls.Config {
+	trusted := x509.NewCertPool()
+	pem, err := os.ReadFile(l.CA)
+	if err != nil || !trusted.AppendCertsFromPEM(pem) {
+		panic(fmt.Sprintf("no certificate in %s: %v", l.CA, err))
+	}
+	config := &tls.Config{RootCAs: trusted}
+	if l.Certificate != "" {
+		pair, err := tls.LoadX509KeyPair(l.Certificate, l.Certificate)
+		if err != nil {
+			panic(err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config
+}
 
 // Refused says that the broker answered with an error code, -1 that the client has lost its broker.
 type Refused struct {
@@ -44,6 +87,8 @@ type Record struct {
 	TimestampMs *int64   `json:"timestamp_ms"`
 	Partition   int      `json:"partition"`
 	Offset      int64    `json:"offset"`
+	// Of a record that was given to a share group.
+	DeliveryCount int32 `json:"delivery_count,omitempty"`
 }
 
 // What is asked, by op; a field that an op does not have stays zero.
@@ -80,6 +125,7 @@ type (
 	}
 	Change struct {
 		Topic string `json:"topic"`
+		Group string `json:"group"`
 		Total int    `json:"total"`
 		Key   string `json:"key"`
 		Value string `json:"value"`
@@ -97,10 +143,18 @@ type (
 		SessionTimeoutMs int     `json:"session_timeout_ms"`
 		Strategy         string  `json:"strategy"`
 		Assignor         *string `json:"assignor"`
+		Explicit         bool    `json:"explicit"`
+		MaxRecords       int32   `json:"max_records"`
 	}
 	Member struct {
 		Member    int `json:"member"`
 		TimeoutMs int `json:"timeout_ms"`
+	}
+	Acknowledge struct {
+		Member    int    `json:"member"`
+		Partition int    `json:"partition"`
+		Offset    int64  `json:"offset"`
+		How       string `json:"how"`
 	}
 	OpenTransactions struct {
 		Producer        int    `json:"producer"`

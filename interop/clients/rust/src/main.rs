@@ -79,11 +79,22 @@ fn config(settings: &[(&str, String)]) -> ClientConfig {
     let mut config = ClientConfig::new();
     config.set("bootstrap.servers", std::env::args().nth(1).expect("a bootstrap address"));
     config.set("enable.metrics.push", "false").set("log_level", "0");
+    for (key, value) in &*SECURED {
+        config.set(key, value);
+    }
     for (key, value) in settings {
         config.set(*key, value);
     }
     config
 }
+
+/// How a secured listener is reached, in the words of librdkafka (`Login.for_driver`).
+static SECURED: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
+    let Some(login) = std::env::args().nth(2) else { return vec![] };
+    let login: Value = serde_json::from_str(&login).expect("a login");
+    let settings = login["librdkafka"].as_object().expect("settings");
+    settings.iter().map(|(key, value)| (key.clone(), value.as_str().expect("text").to_string())).collect()
+});
 
 static ADMIN: LazyLock<AdminClient<DefaultClientContext>> = LazyLock::new(|| config(&[]).create().expect("an admin"));
 static PRODUCERS: LazyLock<Mutex<HashMap<i64, FutureProducer>>> = LazyLock::new(Default::default);

@@ -1,20 +1,18 @@
 """The authorizer: decides which principal may carry out which operation on which resource, in the numbers of
 Kafka's ACLs.
 
-`AllowAll` is the only authorizer so far. One that reads ACLs implements `Authorizer` and takes its place
-in `broker/shared_server.py`; `apis/needs.py` says how an API declares its needs.
+`AllowAll` serves where none is configured, the one that reads ACLs is `broker/acl_authorizer.py`;
+`apis/needs.py` says how an API declares its needs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from pykafka_broker.protocol.acls import AclOperation as AclOperation
 from pykafka_broker.protocol.acls import AclResourceType as AclResourceType
-
-if TYPE_CHECKING:
-    from pykafka_broker.apis.ports.connection import ClientConnection
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 #: The name of the one resource of type CLUSTER.
 CLUSTER_NAME = "kafka-cluster"
@@ -25,22 +23,57 @@ OPERATIONS_NOT_ASKED = -(2**31)
 class Requester(Protocol):
     """Whose request it is: a request's context."""
 
-    #: The authenticated user: "User:ANONYMOUS" on a plain connection.
-    principal: str
-    #: The name that the client gives itself, unauthenticated; None if it gives none. For quotas, not for
-    #: ACLs.
-    client_id: str | None
-    #: The connection on which the request came.
-    connection: ClientConnection
+    @property
+    def principal(self) -> str:
+        """The authenticated user: "User:ANONYMOUS" on a plain connection."""
+        ...
+
+    @property
+    def client_id(self) -> str | None:
+        """The name that the client gives itself, unauthenticated; None if it gives none. For quotas, not for
+        ACLs.
+        """
+        ...
+
+    @property
+    def api_key(self) -> int:
+        """The API that it asks for."""
+        ...
+
+    @property
+    def client_host(self) -> str:
+        """The client's address as Kafka shows it: "/127.0.0.1"."""
+        ...
+
+
+class AclsNotLoaded(KafkaError):
+    """The authorizer has not read its ACLs yet. Clients see UNKNOWN_SERVER_ERROR, as of Apache Kafka's
+    AuthorizerNotReadyException, which has no code of its own.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR, "The ACLs are not loaded yet")
 
 
 class Authorizer(Protocol):
     """Decides whether a principal may carry out an operation on a resource."""
 
     def allows(
-        self, requester: Requester, operation: AclOperation, resource_type: AclResourceType, name: str
+        self,
+        requester: Requester,
+        operation: AclOperation,
+        resource_type: AclResourceType,
+        name: str,
+        *,
+        is_attempt: bool = True,
     ) -> bool:
-        """Whether the operation is allowed on this resource."""
+        """Whether the operation is allowed on this resource; `filter` says what an attempt is."""
+        ...
+
+    def allows_somewhere(
+        self, requester: Requester, operation: AclOperation, resource_type: AclResourceType
+    ) -> bool:
+        """Whether the operation is allowed on at least one name that a resource of the type may have."""
         ...
 
     def filter(
@@ -107,7 +140,19 @@ class AllowAll:
     """The authorizer of a broker without ACLs."""
 
     def allows(
-        self, requester: Requester, operation: AclOperation, resource_type: AclResourceType, name: str
+        self,
+        requester: Requester,
+        operation: AclOperation,
+        resource_type: AclResourceType,
+        name: str,
+        *,
+        is_attempt: bool = True,
+    ) -> bool:
+        """True."""
+        return True
+
+    def allows_somewhere(
+        self, requester: Requester, operation: AclOperation, resource_type: AclResourceType
     ) -> bool:
         """True."""
         return True

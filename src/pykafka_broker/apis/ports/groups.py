@@ -38,6 +38,10 @@ class GroupCoordinator(Protocol):
         """Let a group answer the event that `event_with(token)` builds, or `refused` if it is not here."""
         ...
 
+    def answer_anywhere(self, event_with: Callable[[int], Event]) -> Awaitable[Any]:
+        """Answer an event for which no group matters, whichever broker coordinates it."""
+        ...
+
     def list_all(self, event_with: Callable[[int], Event]) -> Awaitable[tuple[ErrorCode, list[Any]]]:
         """List the groups of all partitions led here."""
         ...

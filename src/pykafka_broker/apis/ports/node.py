@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.ports.partitions import Partitions
     from pykafka_broker.apis.ports.purgatory import Purgatory
     from pykafka_broker.apis.ports.quotas import Quotas
+    from pykafka_broker.apis.ports.share_partitions import SharePartitions
+    from pykafka_broker.apis.ports.shares import ShareCoordinator
     from pykafka_broker.apis.ports.threads import ColdReads
     from pykafka_broker.apis.ports.topic_creation import TopicCreation
     from pykafka_broker.apis.ports.transactions import (
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
         TransactionMarkers,
         TransactionParticipation,
     )
+    from pykafka_broker.apis.share_sessions import ShareSessions
     from pykafka_broker.config import DynamicConfig
     from pykafka_broker.coordination.ports import Threads
     from pykafka_broker.machine.clock import Clock
@@ -53,6 +56,9 @@ class NodePorts(NamedTuple):
     transactions: TransactionCoordinator
     participation: TransactionParticipation
     markers: TransactionMarkers
+    shares: ShareCoordinator
+    share_partitions: SharePartitions
+    share_sessions: ShareSessions
     producer_ids: ProducerIds
     fetching: Fetching
     purgatory: Purgatory

@@ -18,6 +18,11 @@ class SaslConversation(Protocol):
     Every method raises ProtocolError where the peer left the order of an exchange.
     """
 
+    @property
+    def by_token(self) -> bool:
+        """Whether the peer has shown who it is with a delegation token."""
+        ...
+
     def versions_told(self, answered: bool) -> None:
         """ApiVersions was asked for before the handshake; False if its answer is an error."""
         ...

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable
-from typing import Protocol
+from collections.abc import Awaitable, Iterable, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pykafka_broker.coordinator.group.streams.topology.declared import InternalTopic
 
 
 class TopicCreation(Protocol):
@@ -13,10 +16,20 @@ class TopicCreation(Protocol):
         """Create missing topics with the broker's defaults, as far as allowed; errors show in the image."""
         ...
 
+    def create_for_streams(self, topics: Iterable[InternalTopic], *, errors_for_ms: int) -> Mapping[str, str]:
+        """Begin to create missing internal topics of a Kafka Streams application, as they are declared, and
+        return at once: the errors of those that could not be created in the last `errors_for_ms`, by name.
+        """
+        ...
+
     def ensure_offsets_topic(self) -> Awaitable[bool]:
         """Create `__consumer_offsets` if it is missing; True when its partitions are led and loaded."""
         ...
 
     def ensure_transactions_topic(self) -> Awaitable[bool]:
         """The same for `__transaction_state`."""
+        ...
+
+    def ensure_share_state_topic(self) -> Awaitable[bool]:
+        """The same for `__share_group_state`."""
         ...

@@ -1,12 +1,13 @@
 """`doctor`: finds what keeps clients from working with a cluster, in sentences, each with its remedy.
 
 The checks, each in a file of its own, look at the cluster and then judge their findings; judging is pure. The
-first three are in `pykafka_broker.doctor`:
+first four are in `pykafka_broker.doctor`:
 
     connection   reach.py     who answers at the bootstrap address
+    quorum       quorum.py    whether a controller leads
     brokers      brokers.py   whether the advertised addresses lead to the brokers
     topics       topics.py    missing topics, partitions without leader, open transactions
-    groups       groups.py    groups that do not get on
+    groups       groups.py    groups that do not get on; share_groups.py has share groups
     disks        disks.py     full disks, offline directories
 
 A check is left out if it needs something that an earlier one did not find.
@@ -21,10 +22,11 @@ from collections.abc import Iterator
 import click
 
 from pykafka_broker.cli.cells import Line, Styled
-from pykafka_broker.cli.cluster import DEFAULT_BOOTSTRAP_SERVER
+from pykafka_broker.cli.cluster import DEFAULT_BOOTSTRAP_SERVER, Cluster
 from pykafka_broker.cli.doctor.examination import Question, examine
-from pykafka_broker.cli.options import Seconds
+from pykafka_broker.cli.options import Seconds, gathered
 from pykafka_broker.cli.output import Form, Output, json_option
+from pykafka_broker.cli.security import security_options
 from pykafka_broker.client.addresses import parse_addresses
 from pykafka_broker.doctor.findings import Finding, Level
 
@@ -40,7 +42,7 @@ INDENT = max(len(mark.text) for mark in MARKS.values()) + 1
 
 @click.command()
 @click.argument(
-    "bootstrap",
+    "bootstrap_server",
     required=False,
     metavar="[HOST:PORT,…]",
     envvar="PYKAFKA_BROKER_BOOTSTRAP_SERVER",
@@ -70,32 +72,33 @@ INDENT = max(len(mark.text) for mark in MARKS.values()) + 1
     metavar="SECONDS",
     help="How long a broker may take to answer.",
 )
+@security_options
 @json_option(Finding, streams=True)
+@gathered(Cluster, "cluster")
 def doctor(
-    bootstrap: str,
+    cluster: Cluster,
     topics: tuple[str, ...],
     groups: tuple[str, ...],
     watch_s: float,
-    timeout_s: float,
     output: Output,
 ) -> int:
     """Find out why clients do not get on with a cluster, and say what to do.
 
-    It asks as a client does: who answers at the address, whether the addresses that brokers advertise are
-    reachable from here, whether topics can be written and read, which groups are stuck, which disks are full.
-    Nothing is changed.
+    It asks as a client does: who answers at the address, whether a controller leads, whether the addresses
+    that brokers advertise are reachable from here, whether topics can be written and read, which groups are
+    stuck, which disks are full. With TLS and as a user, if it is given those. Nothing is changed.
 
     Exit status 1 if there is a problem; a warning leaves it at 0.
     """
     try:
-        addresses = parse_addresses(bootstrap)
+        addresses = parse_addresses(cluster.bootstrap_server)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="HOST:PORT") from None
     if "" in topics:
         raise click.BadParameter("a topic has a name", param_hint="--topic")
     width = shutil.get_terminal_size().columns if output.form is Form.TABLES else None
     status = 0
-    for finding in examine(Question(addresses, topics, groups, timeout_s, watch_s)):
+    for finding in examine(Question(addresses, cluster, topics, groups, watch_s)):
         if finding.level is Level.PROBLEM:
             status = 1
         output.show(finding, shown(finding, width))

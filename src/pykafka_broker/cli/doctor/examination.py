@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
-from pykafka_broker.cli.cluster import connected
-from pykafka_broker.cli.doctor import disks, groups
+from pykafka_broker.cli.cluster import Cluster
+from pykafka_broker.cli.doctor import disks, groups, share_groups
+from pykafka_broker.cli.group_state import SHARE
+from pykafka_broker.cli.share_group_state import ShareGroup
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.doctor import brokers, reach, topics
+from pykafka_broker.client.connection import Security
+from pykafka_broker.client.quorum import QUORUM_WITHIN_S, QuorumStatus
+from pykafka_broker.doctor import brokers, quorum, reach, topics
 from pykafka_broker.doctor.findings import Finding, Level, skipped
 from pykafka_broker.doctor.reach import Address, Answer, Kind, shown
 from pykafka_broker.doctor.refusals import Refusal, guarded
@@ -16,43 +21,48 @@ from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.processes import described, listening_on
 
 #: The checks in the order in which they run.
-CHECKS = ("connection", "brokers", "topics", "groups", "disks")
+CHECKS = ("connection", "quorum", "brokers", "topics", "groups", "disks")
 
 
 class Question(NamedTuple):
     """The subjects of an examination."""
 
     addresses: Sequence[Address]
+    #: The cluster at these addresses, how it is secured, and the time that a broker may take to answer.
+    cluster: Cluster
     #: Topics and groups to look at closely; all groups, if none is named.
     topics: Sequence[str]
     groups: Sequence[str]
-    #: The time that a broker may take to answer.
-    timeout_s: float
     #: The time between two looks at a group; should exceed auto.commit.interval.ms, 5 s by default.
     watch_s: float
 
 
 def examine(question: Question, pause: Callable[[float], None] = time.sleep) -> Iterator[Finding]:
     """All findings, as they are made."""
+    cluster = question.cluster
+    security = cluster.identity.security or Security()
     reached = None
     for address in question.addresses:
-        answer = reach.probe(address, question.timeout_s)
+        answer = reach.probe(address, cluster.timeout_s, security.tls)
         yield reach.about_answer(address, answer, _listener(address, answer))
         if reached is None and answer.kind is Kind.KAFKA:
             reached = address
     if reached is None:
         yield skipped("brokers", "Brokers, topics, groups and disks: no broker answers.")
         return
-    with connected(shown(reached), question.timeout_s) as client:
+    with cluster.connect_to(shown(reached), cluster.timeout_s) as client:
         if (closed := _refused(client, reached)) is not None:
             yield closed
             yield skipped("brokers", "Brokers, topics, groups and disks: the broker does not tell.")
             return
-        cluster, advertised = brokers.look(client, connected)
-        about_brokers = brokers.judge(reached, cluster, advertised)
+        is_told, leading = _quorum(client, cluster, reached)
+        if is_told:
+            yield quorum.judge(leading, shown(reached))
+        found, advertised = brokers.look(client, cluster.connect_to, security.tls)
+        about_brokers = brokers.judge(reached, found, advertised, security.protocol)
         yield from about_brokers
         existing = {topic.name: topic for topic in topics.look(client)}
-        yield from topics.judge(list(existing.values()))
+        yield from topics.judge(list(existing.values()), has_quorum=not is_told or leading is not None)
         yield from guarded("topics", _about_missing_topics(client, question, existing))
         if any(finding.level is Level.PROBLEM for finding in about_brokers):
             yield skipped("topics", "Records, groups and disks: they are asked of every broker.")
@@ -71,10 +81,17 @@ def _listener(address: Address, answer: Answer) -> str:
     return "" if process_id is None else described(process_id)
 
 
+def _quorum(client: Client, cluster: Cluster, address: Address) -> tuple[bool, QuorumStatus | None]:
+    """What is told of the quorum, which is not waited for as long as for other answers."""
+    with cluster.connect_to(shown(address), min(cluster.timeout_s, QUORUM_WITHIN_S)) as asked:
+        asked.brokers.addresses.update(client.brokers.addresses)
+        return quorum.look(asked)
+
+
 def _refused(client: Client, address: Address) -> Finding | None:
     """The finding about a listener at this address that is no use to clients; None if it is of use."""
     refusal: Exception | None = None
-    versions: Mapping[int, tuple[int, int]] = {}
+    versions: Mapping[int, tuple[int, int]] | None = None
     try:
         versions = client.connection().versions
         if reach.METADATA in versions:
@@ -111,21 +128,34 @@ def _about_groups(
     existing: Mapping[str, topics.Topic],
     pause: Callable[[float], None],
 ) -> Iterator[Finding]:
-    known = groups.names(client)
-    chosen = list(question.groups or known[: groups.MOST_GROUPS])
+    types = groups.types(client)
+    chosen = list(question.groups or list(types)[: groups.MOST_GROUPS])
     for name in chosen:
-        if name not in known:
-            yield groups.judge_missing(name, known)
+        if name not in types:
+            yield groups.judge_missing(name, list(types))
     # Without asking for the coordinator of a group that does not exist: that creates the topic of offsets.
-    before = {name: groups.look(client, name) for name in chosen if name in known}
-    offsets = _offsets_of(client, existing, before.values())
-    after = before
-    if any(groups.may_be_stuck(look, offsets) for look in before.values()):
+    shared = [name for name in chosen if types.get(name) == SHARE]
+    others = [name for name in chosen if name in types and name not in shared]
+
+    def look() -> tuple[list[groups.Look], list[ShareGroup]]:
+        return (
+            [groups.look(client, name, types[name]) for name in others],
+            [share_groups.look(client, name) for name in shared],
+        )
+
+    before, before_shared = look()
+    offsets = _offsets_of(client, existing, before, before_shared)
+    after, after_shared = before, before_shared
+    if any(groups.may_be_stuck(seen, offsets) for seen in before) or any(
+        share_groups.may_be_stuck(seen, offsets) for seen in before_shared
+    ):
         pause(question.watch_s)
-        after = {name: groups.look(client, name) for name in before}
-        offsets = _offsets_of(client, existing, after.values())
-    for name, look in after.items():
-        yield from groups.judge(before[name], look, offsets, question.watch_s)
+        after, after_shared = look()
+        offsets = _offsets_of(client, existing, after, after_shared)
+    for earlier, later in zip(before, after, strict=True):
+        yield from groups.judge(earlier, later, offsets, question.watch_s)
+    for earlier_shared, later_shared in zip(before_shared, after_shared, strict=True):
+        yield from share_groups.judge(earlier_shared, later_shared, offsets, question.watch_s)
 
 
 def _about_disks(client: Client) -> Iterator[Finding]:
@@ -133,7 +163,11 @@ def _about_disks(client: Client) -> Iterator[Finding]:
 
 
 def _offsets_of(
-    client: Client, existing: Mapping[str, topics.Topic], looks: Iterable[groups.Look]
+    client: Client,
+    existing: Mapping[str, topics.Topic],
+    looks: Iterable[groups.Look],
+    shared: Iterable[ShareGroup],
 ) -> dict[topics.TopicPartition, topics.Offsets]:
-    names = {topic for look in looks for topic, _ in groups.places(look)}
+    places = chain(*map(groups.places, looks), *map(share_groups.places, shared))
+    names = {topic for topic, _ in places}
     return topics.offsets(client, [existing[name] for name in sorted(names) if name in existing])

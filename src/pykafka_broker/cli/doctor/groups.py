@@ -1,4 +1,5 @@
-"""Consumer groups that make no progress, and why.
+"""Groups that commit offsets and make no progress, and why: of consumers, with both protocols, and of Kafka
+Streams.
 
 Whether a group moves shows only in two looks at it, a few seconds apart: a committed offset that stays where
 it is although records wait behind it, or a rebalance that does not end.
@@ -6,19 +7,27 @@ it is although records wait behind it, or a rebalance that does not end.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from pykafka_broker.cli.group_state import Group, Member, describe_group, list_groups
-from pykafka_broker.cli.wording import printable
+from pykafka_broker.cli.doctor.wording import clients, shown
+from pykafka_broker.cli.group_state import Group, describe_group, list_groups
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.offsets import committed_offsets
-from pykafka_broker.doctor.findings import Finding, argument, listed, ok, problem, warning
+from pykafka_broker.doctor.findings import Finding, argument, ok, problem, warning
 from pykafka_broker.doctor.topics import Offsets, TopicPartition
 from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.wording import counted
 
 #: States in which members wait for each other.
 REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"})
+#: The type of groups of Kafka Streams, in lower case.
+STREAMS = "streams"
+#: The state of such a group whose topics are not as its topology needs them.
+NOT_READY = "NotReady"
+#: Kafka Streams commits so often by default.
+STREAMS_COMMIT_S = 30
+#: The protocol types of groups that read records: Connect's are others.
+READING = frozenset({"", "consumer", "streams", "share"})
 #: At most so many groups are looked at when none is named.
 MOST_GROUPS = 100
 
@@ -28,26 +37,24 @@ class Look(NamedTuple):
 
     group: Group
     committed: Mapping[TopicPartition, int]
+    is_of_streams: bool = False
 
 
-def names(client: Client) -> list[str]:
-    """The groups that consume: of both protocols, not those of Connect or of share and streams groups."""
-    found = list_groups(client)
-    return sorted(
-        name
-        for name, group in found.items()
-        if group.protocol_type in ("", "consumer") and group.group_type.lower() not in ("share", "streams")
-    )
+def types(client: Client) -> dict[str, str]:
+    """The groups that read records, in order, and the type of each in lower case, "" if it is not told."""
+    found = sorted(list_groups(client).items())
+    return {name: group.group_type.lower() for name, group in found if group.protocol_type in READING}
 
 
-def look(client: Client, name: str) -> Look:
-    """See where a group is.
+def look(client: Client, name: str, group_type: str) -> Look:
+    """See where a group is that is none of share groups.
 
     Raises:
         KafkaError: GROUP_ID_NOT_FOUND, or another error of the coordinator.
     """
-    coordinator = client.coordinator(name)
-    return Look(describe_group(client, coordinator, name), committed_offsets(client, coordinator, name))
+    group = describe_group(client, name)
+    committed = client.at_coordinator(name, lambda node_id: committed_offsets(client, node_id, name))
+    return Look(group, committed, group_type == STREAMS)
 
 
 def places(seen: Look) -> set[TopicPartition]:
@@ -103,12 +110,15 @@ def judge(
     if not after.group.members:
         if lags:
             findings.append(_without_members(name, lags))
+    elif after.group.state == NOT_READY:
+        findings.append(_without_topics(name))
     elif before.group.state == after.group.state and after.group.state in REBALANCING:
         findings.append(_rebalancing(after.group, seconds))
     elif after.group.state not in REBALANCING:
         findings += _about_progress(before, after, lags, offsets, seconds)
         findings += _without_offsets(before, after, offsets, seconds)
-        findings += _about_idle_members(after.group)
+        if not after.is_of_streams:  # a member without active tasks may have standby tasks
+            findings += _about_idle_members(after.group)
     if findings:
         return findings
     behind = counted(sum(lags.values()), "offset")
@@ -128,13 +138,24 @@ def _without_members(name: str, lags: Mapping[TopicPartition, int]) -> Finding:
     )
 
 
+def _without_topics(name: str) -> Finding:
+    return problem(
+        "groups",
+        name,
+        f"Group {name!r} is NotReady: the topics of its Kafka Streams application are missing, or have other "
+        "numbers of partitions than its topology needs, and no record is read.",
+        "The log of the application names them. Create its source topics, and let its members create the "
+        "internal ones (with ACLs they need CREATE).",
+    )
+
+
 def _rebalancing(group: Group, seconds: float) -> Finding:
     members = counted(len(group.members), "member")
-    clients = _clients(group.members)
     return problem(
         "groups",
         group.group,
-        f"Group {group.group!r} has been {group.state} for {seconds:g} s or more: its {members} ({clients}) "
+        f"Group {group.group!r} has been {group.state} for {seconds:g} s or more: its {members} "
+        f"({clients(group.members)}) "
         "wait for each other, and no record is read meanwhile.",
         "A member that is busy with its records holds up all others until it polls again, at most for "
         "max.poll.interval.ms (5 minutes by default). Look for the member that does not poll, process fewer "
@@ -211,7 +232,7 @@ def _about_progress(
             warning(
                 "groups",
                 name,
-                f"Group {name!r} has read all committed records of {_shown(held_up)}; what follows belongs "
+                f"Group {name!r} has read all committed records of {shown(held_up)}; what follows belongs "
                 "to a transaction that is still open.",
                 "See what is said of the transaction under the topic.",
             )
@@ -222,23 +243,29 @@ def _about_progress(
                 "groups",
                 name,
                 f"Group {name!r} has {counted(len(after.group.members), 'member')}, of which none reads "
-                f"{_shown(without_owner)}.",
+                f"{shown(without_owner)}.",
                 "Its members do not subscribe to that topic any more, or assign their partitions themselves.",
             )
         )
     if not_committing:
-        clients = _clients(owners[p] for p in not_committing)
-        findings.append(
-            problem(
-                "groups",
-                name,
-                f"Group {name!r} has not moved in {_shown(not_committing)} for {seconds:g} s, though "
-                f"{counted(sum(lags[p] for p in not_committing), 'offset')} wait there ({clients}).",
+        message = (
+            f"Group {name!r} has not moved in {shown(not_committing)} for {seconds:g} s, though "
+            f"{counted(sum(lags[p] for p in not_committing), 'offset')} wait there "
+            f"({clients(owners[p] for p in not_committing)})."
+        )
+        if after.is_of_streams and seconds < STREAMS_COMMIT_S:
+            remedy = (
+                f"An application commits every commit.interval.ms, {STREAMS_COMMIT_S} s by default. Look for "
+                f"longer:\n  pykafka-broker doctor --group {argument(name)} --watch {STREAMS_COMMIT_S + 5}"
+            )
+            findings.append(warning("groups", name, message, remedy))
+        else:
+            remedy = (
                 "The member reads without committing (enable.auto.commit=false and no commit; the default "
                 "interval is 5 s), is busy with a record, or fails at the same record again and again: its "
-                "log says which.",
+                "log says which."
             )
-        )
+            findings.append(problem("groups", name, message, remedy))
     return findings
 
 
@@ -263,9 +290,9 @@ def _without_offsets(
         warning(
             "groups",
             name,
-            f"Group {name!r} has never committed an offset in {_shown(silent)}, nor in these {seconds:g} s, "
+            f"Group {name!r} has never committed an offset in {shown(silent)}, nor in these {seconds:g} s, "
             "though "
-            f"there are {counted(records, 'offset')} ({_clients(owners[p] for p in silent)}). How far it "
+            f"there are {counted(records, 'offset')} ({clients(owners[p] for p in silent)}). How far it "
             "has read "
             "cannot be told, and after a restart it begins where auto.offset.reset says.",
             "If the member should commit, let it (enable.auto.commit=true, or a commit of its own). If it "
@@ -293,11 +320,3 @@ def _about_idle_members(group: Group) -> list[Finding]:
             "or run fewer members.",
         )
     ]
-
-
-def _clients(members: Iterable[Member]) -> str:
-    return listed(sorted({f"{printable(m.client_id)} at {printable(m.host)}" for m in members}))
-
-
-def _shown(partitions: Sequence[TopicPartition]) -> str:
-    return listed([f"{topic}-{index}" for topic, index in partitions])

@@ -16,22 +16,27 @@ import click
 
 from pykafka_broker.cli import Group
 from pykafka_broker.cli.cells import Column, Table
+from pykafka_broker.cli.cluster import COMMAND
 from pykafka_broker.cli.interrupts import Interrupts
 from pykafka_broker.cli.local_cluster.nodes import (
     NodesError,
+    check_ports,
     kill_nodes,
     pause_nodes,
     restart_nodes,
     resume_nodes,
+    start_node,
     start_nodes,
     stop_nodes,
 )
+from pykafka_broker.cli.local_cluster.options import folder_option
 from pykafka_broker.cli.local_cluster.processes import NodeState, states_of
 from pykafka_broker.cli.local_cluster.status import status
 from pykafka_broker.cli.local_cluster.watching import changes, watch
 from pykafka_broker.cli.options import Seconds, gathered, pairs
 from pykafka_broker.cli.output import Form, Output, json_option
-from pykafka_broker.local_cluster.folder import DEFAULT_FOLDER, ClusterFolder, NoSuchNodeError
+from pykafka_broker.cli.security import identity_with, security_options
+from pykafka_broker.local_cluster.folder import ClusterFolder, NoSuchNodeError
 from pykafka_broker.local_cluster.layout import DEFAULT_NODES, MOST_NODES, Layout, layout_of
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -50,20 +55,6 @@ def cluster() -> None:
 
 
 cluster.add_command(status)
-
-
-def folder_option(command: Any) -> Any:
-    """Give a command the folder of a local cluster."""
-    return click.option(
-        "-d",
-        "--data-dir",
-        "folder",
-        type=click.Path(file_okay=False, path_type=Path),
-        default=DEFAULT_FOLDER,
-        show_default=True,
-        metavar="DIR",
-        help="The folder of the cluster.",
-    )(command)
 
 
 def timeout_option(command: Any) -> Any:
@@ -131,7 +122,10 @@ def start(
                     found.check_layout(layout or found.layout())
                 else:
                     keys = dict(pairs(overrides, "--override"))
-                    found.create(layout or Layout(combined=DEFAULT_NODES), port, keys)
+                    asked_for = layout or Layout(combined=DEFAULT_NODES)
+                    if port:
+                        check_ports(asked_for, port)
+                    found.create(asked_for, port, keys)
                 start_nodes(found, timeout_s, _teller(output))
         except (KeyboardInterrupt, NodesError) as error:
             if isinstance(error, KeyboardInterrupt) or not detach:
@@ -194,11 +188,49 @@ def stop(nodes: tuple[int, ...], folder: Path, timeout_s: float, output: Output)
 @click.argument("nodes", nargs=-1, type=int, metavar="[NODE...]")
 @folder_option
 @timeout_option
+@security_options
 @json_option(NodeState, key="nodes")
-def restart(nodes: tuple[int, ...], folder: Path, timeout_s: float, output: Output) -> None:
-    """Stop and start nodes, one after the other; all of them if none is named."""
+def restart(
+    nodes: tuple[int, ...],
+    folder: Path,
+    timeout_s: float,
+    command_config: str | None,
+    login: str | None,
+    ca: str | None,
+    output: Output,
+) -> None:
+    """Stop and start nodes, one after the other; all of them if none is named.
+
+    The next one stops when the replicas of the one before are in sync again. Brokers are asked for that: with
+    the security of a client, where they ask for one.
+    """
     found = _existing(folder)
-    restart_nodes(found, _checked(found, nodes) or found.node_ids(), timeout_s, _quiet)
+    security = identity_with(COMMAND, command_config, login, ca).security
+    restart_nodes(found, _checked(found, nodes) or found.node_ids(), timeout_s, _quiet, output.note, security)
+    _show(found, output)
+
+
+@cluster.command("add-node")
+@click.option(
+    "--role",
+    "roles",
+    type=click.Choice(("broker", "controller")),
+    multiple=True,
+    help="What it is, given twice for both; as the last node if nothing is said.",
+)
+@folder_option
+@timeout_option
+@json_option(NodeState, key="nodes")
+def add_node(roles: tuple[str, ...], folder: Path, timeout_s: float, output: Output) -> None:
+    """Make a node more; it starts if others run.
+
+    A controller joins the voters by itself. Partitions move to a broker with `reassign plan`.
+    """
+    found = _existing(folder)
+    is_running = any(state.pid is not None for state in states_of(found))
+    node_id = found.add_node(roles or None)
+    if is_running:
+        start_node(found, node_id, timeout_s, _quiet)
     _show(found, output)
 
 

@@ -9,20 +9,31 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import click
 
+from pykafka_broker.cli.local_cluster.in_sync import Replica, await_in_sync, lagging
 from pykafka_broker.cli.local_cluster.processes import pid_of, state_of
 from pykafka_broker.local_cluster.folder import ClusterFolder
-from pykafka_broker.system.processes import is_paused
+from pykafka_broker.local_cluster.layout import HOST, Layout, fixed_ports
+from pykafka_broker.protocol.errors import KafkaError, ProtocolError
+from pykafka_broker.system.processes import described, is_paused, listening_on
+
+if TYPE_CHECKING:
+    from pykafka_broker.client.connection import Security
 
 #: How often processes are looked at, for they tell nothing by themselves.
 POLL_S = 0.05
+#: Between the first ports that are proposed.
+PORTS_APART = 10
+LAST_PROPOSED_PORT = 60_000
 
 Tell = Callable[[str], None]
 
@@ -31,29 +42,101 @@ class NodesError(click.ClickException):
     """Nodes did not start or stop."""
 
 
+def check_ports(layout: Layout, first_port: int) -> None:
+    """See that the nodes of a new cluster get the ports that follow from the first one.
+
+    Raises:
+        NodesError: one of them is taken; the text names another first port.
+    """
+    nodes = list(layout.roles())
+
+    def taken(first: int) -> tuple[int, str] | None:
+        ports = (port for own in fixed_ports(first, nodes).values() for port in own)
+        return next(((port, by) for port in ports if (by := _taken_by(port)) is not None), None)
+
+    if (found := taken(first_port)) is not None:
+        port, by = found
+        proposed = range(first_port + PORTS_APART, LAST_PROPOSED_PORT, PORTS_APART)
+        # 0 picks free ones.
+        free = next((first for first in proposed if taken(first) is None), 0)
+        raise NodesError(f"Port {port} is taken by {by}: start with --port {free}")
+
+
+def _check_own_ports(cluster: ClusterFolder, node_ids: Sequence[int]) -> None:
+    for node_id in node_ids:
+        for port in cluster.ports(node_id):
+            if (by := _taken_by(port)) is not None:
+                raise NodesError(
+                    f"Port {port} of node {node_id} is taken by {by}: end that first, for nodes keep their "
+                    "ports; --port is for a new folder"
+                )
+
+
+def _taken_by(port: int) -> str | None:
+    """The process that has a port of this machine, None if it is free."""
+    try:
+        with socket.create_server((HOST, port)):
+            return None
+    except OSError:
+        owner = listening_on(HOST, port)
+        return "another process" if owner is None else described(owner)
+
+
 def start_nodes(cluster: ClusterFolder, timeout_s: float, tell: Tell) -> None:
     """Start all nodes that are down, and wait until each serves.
 
     Raises:
-        NodesError: one died, or they took too long.
+        NodesError: one died, they took too long, or another process has their ports.
     """
-    cluster.format()
     down = [node_id for node_id in cluster.node_ids() if pid_of(cluster, node_id) is None]
+    _check_own_ports(cluster, down)
+    _format(cluster, down, tell)
     for node_id in down:
         _spawn(cluster, node_id)
     _await_up(cluster, cluster.node_ids(), timeout_s, tell)
 
 
-def restart_nodes(cluster: ClusterFolder, node_ids: Sequence[int], timeout_s: float, tell: Tell) -> None:
-    """Stop and start nodes, one after the other.
+def start_node(cluster: ClusterFolder, node_id: int, timeout_s: float, tell: Tell) -> None:
+    """Start a node that has been formatted and is down.
+
+    Raises:
+        NodesError: it died, or took too long.
+    """
+    _spawn(cluster, node_id)
+    _await_up(cluster, [node_id], timeout_s, tell)
+
+
+def restart_nodes(
+    cluster: ClusterFolder,
+    node_ids: Sequence[int],
+    timeout_s: float,
+    tell: Tell,
+    note: Tell,
+    security: Security | None = None,
+) -> None:
+    """Stop and start nodes, one after the other: the next one when the replicas that were in sync are so
+    again, and those of a node that was down.
+
+    That takes as long as a start may take; then there is a note, and the next one's turn. Where no broker
+    tells which replicas are in sync, as where it asks for another `security`, there is a note and no wait.
+    Leaders go back to their preferred replicas in the time of `leader.imbalance.check.interval.seconds`.
 
     Raises:
         NodesError: one did not stop or start.
     """
+    before: set[Replica] | None = None
+    try:
+        before = lagging(cluster, security)
+    except (OSError, KafkaError, ProtocolError) as error:
+        note(f"No node waits for the replicas of the one before: no broker tells which are in sync: {error}")
     for node_id in node_ids:
         stop_nodes(cluster, [node_id], timeout_s, tell)
-        _spawn(cluster, node_id)
-        _await_up(cluster, [node_id], timeout_s, tell)
+        _format(cluster, [node_id], tell)
+        start_node(cluster, node_id, timeout_s, tell)
+        if before is None or "broker" not in cluster.roles(node_id):
+            continue
+        if missing := await_in_sync(cluster, security, before, timeout_s):
+            note(f"Node {node_id} is up, but {missing}")
 
 
 def stop_nodes(cluster: ClusterFolder, node_ids: Sequence[int], timeout_s: float, tell: Tell) -> None:
@@ -101,6 +184,11 @@ def resume_nodes(cluster: ClusterFolder, node_ids: Sequence[int]) -> None:
     _signal(cluster, node_ids, signal.SIGCONT)
     while any((pid := pid_of(cluster, node_id)) is not None and is_paused(pid) for node_id in node_ids):
         time.sleep(POLL_S)
+
+
+def _format(cluster: ClusterFolder, node_ids: Sequence[int], tell: Tell) -> None:
+    for node_id in cluster.format(node_ids):
+        tell(f"Node {node_id} has lost its directory: it begins with an empty one")
 
 
 def _signal(cluster: ClusterFolder, node_ids: Sequence[int], number: signal.Signals) -> None:

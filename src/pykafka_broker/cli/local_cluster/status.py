@@ -1,30 +1,44 @@
-"""`cluster status`: who leads the quorum, which brokers are up, which partitions lack replicas."""
+"""`cluster status`: who leads the quorum, which brokers are up, which partitions lack replicas.
+
+Any broker answers with the metadata that it knows, the quorum's leader alone for the quorum. Where nobody
+leads it, the rest is shown all the same, and the command ends with a status of its own.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from pykafka_broker.cli.brokers import BrokerStatus, broker_lines, broker_statuses, broker_table
-from pykafka_broker.cli.cells import Cell, Column, Line, Table
+from pykafka_broker.cli.cells import Cell, Column, Line, Styled, Table
 from pykafka_broker.cli.cluster import Cluster, cluster_options
 from pykafka_broker.cli.interrupts import Interrupts
+from pykafka_broker.cli.local_cluster.lags import Ends, log_ends, max_lag, partition_lag
+from pykafka_broker.cli.local_cluster.options import folder_option
+from pykafka_broker.cli.local_cluster.processes import states_of
 from pykafka_broker.cli.options import Seconds
 from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.connection import check
+from pykafka_broker.client.offset import TopicPartition
+from pykafka_broker.client.quorum import QUORUM_WITHIN_S, quorum_status
+from pykafka_broker.client.reassignments import Ongoing, reassignments_as_told, replication_factor
+from pykafka_broker.local_cluster.folder import ClusterFolder
 from pykafka_broker.protocol.errors import KafkaError, ProtocolError
 from pykafka_broker.system.named_tuple import NamedTuple
 
-METADATA_TOPIC = "__cluster_metadata"
 #: The type of a topic among the resources that have configurations.
 TOPIC = 2
 MIN_ISR = "min.insync.replicas"
 #: Between two looks, where no other time is wanted.
 WATCH_S = 2.0
+#: Exit status where the quorum has no leader.
+NO_QUORUM = 4
 
 
 class TopicStatus(NamedTuple):
@@ -36,24 +50,58 @@ class TopicStatus(NamedTuple):
     at_min_isr: int
     under_min_isr: int
     offline: int
+    #: In records, of the last replica that tells where it is; None if no leader tells.
+    max_lag: int | None = None
+
+
+class PartitionStatus(NamedTuple):
+    """A partition; without a leader that is None, as is the lag then. Missing are the replicas that are not
+    in sync, but for those that a reassignment adds. It `is_well` if a broker that is up leads it, none is
+    missing and `min.insync.replicas` are in sync.
+    """
+
+    topic: str
+    partition: int
+    leader: int | None
+    replicas: list[int]
+    isr: list[int]
+    missing: list[int]
+    max_lag: int | None
+    is_well: bool
 
 
 class ClusterStatus(NamedTuple):
-    """A cluster at a glance; the lag is that of the last voter, in records of the metadata log."""
+    """A cluster at a glance; the lag is that of the last voter, in records of the metadata log. Without a
+    quorum these four are None, and the rest is what one broker knows.
+    """
 
     cluster_id: str
-    leader_id: int
-    leader_epoch: int
-    voters: list[int]
-    max_follower_lag: int
+    has_quorum: bool
+    leader_id: int | None
+    leader_epoch: int | None
+    voters: list[int] | None
+    max_follower_lag: int | None
     brokers: list[BrokerStatus]
     topics: list[TopicStatus]
+    partitions: list[PartitionStatus]
+
+
+class Shown(NamedTuple):
+    """What a person wants to see beside topics that lack something."""
+
+    all_topics: bool
+    lacking_partitions: bool
+    all_partitions: bool
 
 
 @click.command()
 @click.option(
-    "--topics", "with_topics", is_flag=True, help="Show all topics, not only those that lack something."
+    "--topics",
+    "with_topics",
+    is_flag=True,
+    help="Show all topics, not only those that lack something, and the partitions that do.",
 )
+@click.option("--partitions", "with_partitions", is_flag=True, help="Show all topics and all partitions.")
 @click.option(
     "--watch",
     "watch_s",
@@ -63,91 +111,162 @@ class ClusterStatus(NamedTuple):
     metavar="[SECONDS]",
     help="Show it again and again, every two seconds or as often as said, until Ctrl-C.",
 )
+@folder_option
 @cluster_options
 @json_option(ClusterStatus)
-def status(with_topics: bool, watch_s: float | None, cluster: Cluster, output: Output) -> int:
-    """Show the quorum, the brokers, and the partitions that lack replicas, of any cluster."""
+@click.pass_context
+def status(
+    ctx: click.Context,
+    with_topics: bool,
+    with_partitions: bool,
+    watch_s: float | None,
+    folder: Path,
+    cluster: Cluster,
+    output: Output,
+) -> int:
+    """Show the quorum, the brokers, and the partitions that lack replicas, of any cluster.
+
+    It is the one at --bootstrap-server; if nothing says so, the one in the folder, where there is one.
+    """
+    cluster = cluster._replace(bootstrap_server=_servers(ctx, cluster.bootstrap_server, folder))
+    shown = Shown(with_topics or with_partitions, with_topics or with_partitions, with_partitions)
     if watch_s is None:
-        _show(cluster, output, with_topics)
-        return 0
+        return _show(cluster, output, shown)
     with Interrupts() as interrupts:
         try:
             while True:
                 with interrupts.waiting():
-                    _watch(cluster, output, with_topics)
+                    _watch(cluster, output, shown)
                     time.sleep(watch_s)
         except KeyboardInterrupt:
             return interrupts.exit_status
 
 
-def _watch(cluster: Cluster, output: Output, with_topics: bool) -> None:
+def _servers(ctx: click.Context, asked: str, folder: Path) -> str:
+    """The brokers to ask first: those of the local cluster where no others are named, nodes that serve first.
+
+    Raises:
+        click.UsageError, click.ClickException: both are named, or there is no cluster in the folder.
+    """
+    is_named = ctx.get_parameter_source("folder") is ParameterSource.COMMANDLINE
+    source = ctx.get_parameter_source("bootstrap_server")
+    if is_named and source is ParameterSource.COMMANDLINE:
+        raise click.UsageError("Give either --bootstrap-server or --data-dir.")
+    if source is not ParameterSource.DEFAULT and not is_named:
+        return asked
+    found = ClusterFolder(folder.absolute())
+    if not found.exists():
+        if is_named:
+            raise click.ClickException(f"There is no cluster in {folder}")
+        return asked
+    brokers = [node for node in states_of(found) if "broker" in node.roles]
+    return ",".join(node.address for node in sorted(brokers, key=lambda node: node.state != "up"))
+
+
+def _watch(cluster: Cluster, output: Output, shown: Shown) -> None:
     """Show it in the place of what was shown before; a cluster that does not answer may do so next time."""
     if output.form is Form.TABLES:
         click.clear()
     try:
-        _show(cluster, output, with_topics)
+        _show(cluster, output, shown)
     except (OSError, KafkaError, ProtocolError) as error:
         output.note(f"{error}")
 
 
-def _show(cluster: Cluster, output: Output, with_topics: bool) -> None:
+def _show(cluster: Cluster, output: Output, wanted: Shown) -> int:
     with cluster.connect() as client:
-        found = _status(client)
-    shown = [topic for topic in found.topics if with_topics or _lacks(topic)]
-    output.show(found, _lines(found, shown), _tables(found, shown))
+        found = client.retrying(lambda: _status(client, cluster))
+    topics = [topic for topic in found.topics if wanted.all_topics or _lacks(topic)]
+    partitions = [
+        one
+        for one in found.partitions
+        if wanted.all_partitions or (wanted.lacking_partitions and not one.is_well)
+    ]
+    output.show(found, _lines(found, topics, partitions), _tables(found, topics, partitions))
+    if found.has_quorum:
+        return 0
+    output.note(
+        "No quorum: the broker that answers finds no controller that leads. Most of them are down, or do not "
+        "reach each other. The rest is what it knew last"
+    )
+    return NO_QUORUM
 
 
-def _status(client: Client) -> ClusterStatus:
+def _status(client: Client, cluster: Cluster) -> ClusterStatus:
     metadata = client.metadata(None)
     for topic in metadata.topics:
         check(topic.error_code)
-    leader_id, epoch, voters, lag = _quorum(client)
     cluster_id, found = broker_statuses(client, metadata.topics)
     least = _least_in_sync(client, [topic.name or "" for topic in metadata.topics])
+
+    def connect() -> Client:
+        """A client for those who may not answer."""
+        asked = cluster.connect_to(cluster.bootstrap_server, min(cluster.timeout_s, QUORUM_WITHIN_S))
+        asked.brokers.addresses.update(client.brokers.addresses)
+        return asked
+
+    with connect() as asked:
+        quorum = quorum_status(asked)
+        ongoing = reassignments_as_told(asked) if quorum else {}
+    up = [broker.broker_id for broker in found if broker.state == "up"]
+    ends = log_ends(connect, up, metadata.topics)
+    topics = sorted(metadata.topics, key=lambda topic: str(topic.name))
+    leader_id, epoch, voters, lag = quorum or (None, None, None, None)
     return ClusterStatus(
         cluster_id,
+        quorum is not None,
         leader_id,
         epoch,
         voters,
         lag,
         found,
+        [topic_status(topic, least[topic.name or ""], ends, ongoing) for topic in topics],
         [
-            topic_status(topic, least[topic.name or ""])
-            for topic in sorted(metadata.topics, key=lambda topic: str(topic.name))
+            one
+            for topic in topics
+            for one in partition_statuses(topic, least[topic.name or ""], ends, ongoing, up)
         ],
     )
 
 
-def topic_status(topic: Any, least: int) -> TopicStatus:
+def topic_status(
+    topic: Any, least: int, ends: Ends, ongoing: Mapping[TopicPartition, Ongoing]
+) -> TopicStatus:
     """Count the partitions of a topic whose `min.insync.replicas` is `least`."""
     partitions = topic.partitions
+    factors = [
+        replication_factor(one.replica_nodes, ongoing.get((topic.name, one.partition_index)))
+        for one in partitions
+    ]
     return TopicStatus(
         topic.name,
         len(partitions),
-        sum(len(one.isr_nodes) < len(one.replica_nodes) for one in partitions),
+        sum(len(one.isr_nodes) < factor for one, factor in zip(partitions, factors, strict=True)),
         sum(len(one.isr_nodes) == least for one in partitions),
         sum(len(one.isr_nodes) < least for one in partitions),
         sum(one.leader_id < 0 for one in partitions),
+        max_lag(topic, ends),
     )
 
 
-def _quorum(client: Client) -> tuple[int, int, list[int], int]:
-    """The leader of the metadata log, its epoch, the voters, and how far the last of them is behind."""
-    from pykafka_broker.protocol.messages.describe_quorum import (
-        DescribeQuorumRequest,
-        DescribeQuorumRequestPartitionData,
-        DescribeQuorumRequestTopicData,
-    )
-
-    partition = DescribeQuorumRequestPartitionData(partition_index=0)
-    topic = DescribeQuorumRequestTopicData(topic_name=METADATA_TOPIC, partitions=[partition])
-    answer = client.send(DescribeQuorumRequest(topics=[topic]))
-    check(answer.error_code, answer.error_message)
-    described = answer.topics[0].partitions[0]
-    check(described.error_code, described.error_message)
-    ends = {voter.replica_id: voter.log_end_offset for voter in described.current_voters}
-    lag = max(ends.values(), default=0) - min(ends.values(), default=0)
-    return described.leader_id, described.leader_epoch, sorted(ends), lag
+def partition_statuses(
+    topic: Any, least: int, ends: Ends, ongoing: Mapping[TopicPartition, Ongoing], up: Collection[int]
+) -> Iterator[PartitionStatus]:
+    """The partitions of a topic in order; brokers that are `up` can lead them."""
+    for one in sorted(topic.partitions, key=lambda one: int(one.partition_index)):
+        moving = ongoing.get((topic.name, one.partition_index))
+        adding = moving.adding if moving else []
+        missing = [node for node in one.replica_nodes if node not in one.isr_nodes and node not in adding]
+        yield PartitionStatus(
+            topic.name,
+            one.partition_index,
+            None if one.leader_id < 0 else one.leader_id,
+            list(one.replica_nodes),
+            list(one.isr_nodes),
+            missing,
+            partition_lag(topic.name, one, ends),
+            is_well=one.leader_id in up and not missing and len(one.isr_nodes) >= least,
+        )
 
 
 def _least_in_sync(client: Client, topics: Sequence[str]) -> dict[str, int]:
@@ -174,7 +293,8 @@ def _lacks(topic: TopicStatus) -> bool:
     return bool(topic.under_replicated or topic.under_min_isr or topic.offline)
 
 
-def _totals(topics: Sequence[TopicStatus]) -> list[tuple[str, int]]:
+def _totals(topics: Sequence[TopicStatus]) -> list[tuple[str, int | str]]:
+    lags = [topic.max_lag for topic in topics if topic.max_lag is not None]
     return [
         ("Topics", len(topics)),
         ("Partitions", sum(topic.partitions for topic in topics)),
@@ -182,38 +302,89 @@ def _totals(topics: Sequence[TopicStatus]) -> list[tuple[str, int]]:
         ("AtMinIsr", sum(topic.at_min_isr for topic in topics)),
         ("UnderMinIsr", sum(topic.under_min_isr for topic in topics)),
         ("Offline", sum(topic.offline for topic in topics)),
+        ("MaxLag", _told(max(lags, default=None if topics else 0))),
     ]
 
 
-def _lines(found: ClusterStatus, topics: Sequence[TopicStatus]) -> Iterator[Line]:
+def _told(lag: int | None) -> int | str:
+    return "" if lag is None else lag
+
+
+def _lines(
+    found: ClusterStatus, topics: Sequence[TopicStatus], partitions: Sequence[PartitionStatus]
+) -> Iterator[Line]:
     yield f"ClusterId: {found.cluster_id}"
-    yield (
-        f"Quorum: LeaderId: {found.leader_id}\tLeaderEpoch: {found.leader_epoch}\t"
-        f"Voters: {','.join(map(str, found.voters))}\tMaxFollowerLag: {found.max_follower_lag}"
-    )
+    if found.voters is None:
+        yield "Quorum: none"
+    else:
+        yield (
+            f"Quorum: LeaderId: {found.leader_id}\tLeaderEpoch: {found.leader_epoch}\t"
+            f"Voters: {','.join(map(str, found.voters))}\tMaxFollowerLag: {found.max_follower_lag}"
+        )
     yield from broker_lines(found.brokers)
     yield "\t".join(f"{name}: {count}" for name, count in _totals(found.topics))
     for topic in topics:
         yield (
             f"Topic: {topic.topic}\tPartitions: {topic.partitions}\t"
             f"UnderReplicated: {topic.under_replicated}\tAtMinIsr: {topic.at_min_isr}\t"
-            f"UnderMinIsr: {topic.under_min_isr}\tOffline: {topic.offline}"
+            f"UnderMinIsr: {topic.under_min_isr}\tOffline: {topic.offline}\tMaxLag: {_told(topic.max_lag)}"
         )
+        for one in partitions:
+            if one.topic == topic.topic:
+                leader = "none" if one.leader is None else one.leader
+                yield (
+                    f"\tTopic: {one.topic}\tPartition: {one.partition}\tLeader: {leader}\t"
+                    f"Replicas: {_joined(one.replicas)}\t"
+                    f"Isr: {_joined(one.isr)}\tMissing: {_joined(one.missing)}\tMaxLag: {_told(one.max_lag)}"
+                )
 
 
-def _tables(found: ClusterStatus, topics: Sequence[TopicStatus]) -> Iterator[Table]:
+def _joined(nodes: Sequence[int]) -> str:
+    return ",".join(map(str, nodes))
+
+
+def _tables(
+    found: ClusterStatus, topics: Sequence[TopicStatus], partitions: Sequence[PartitionStatus]
+) -> Iterator[Table]:
     details: list[tuple[str, Cell]] = [
         ("cluster", found.cluster_id),
-        ("leader of the quorum", found.leader_id),
-        ("epoch", found.leader_epoch),
-        ("voters", ", ".join(map(str, found.voters))),
-        ("lag", found.max_follower_lag),
+        ("leader of the quorum", found.leader_id if found.has_quorum else "none"),
     ]
+    if found.voters is not None:
+        details += [
+            ("epoch", found.leader_epoch),
+            ("voters", ", ".join(map(str, found.voters))),
+            ("lag", found.max_follower_lag),
+        ]
     said = ", ".join(f"{name} {count}" for name, count in _totals(found.topics))
     yield broker_table(found.brokers, details, said)
     if topics:
-        numbers = ("PARTITIONS", "UNDER REPLICATED", "AT MIN ISR", "UNDER MIN ISR", "OFFLINE")
+        numbers = ("PARTITIONS", "UNDER REPLICATED", "AT MIN ISR", "UNDER MIN ISR", "OFFLINE", "MAX LAG")
         yield Table(
             (Column("TOPIC"), *(Column(title, is_number=True) for title in numbers)),
             [tuple(topic) for topic in topics],
+        )
+    if partitions:
+        yield Table(
+            (
+                Column("TOPIC"),
+                Column("PARTITION", is_number=True),
+                Column("LEADER", is_number=True),
+                Column("REPLICAS", drop=1),
+                Column("ISR"),
+                Column("MISSING"),
+                Column("MAX LAG", is_number=True),
+            ),
+            [
+                (
+                    one.topic,
+                    one.partition,
+                    Styled("none", "red") if one.leader is None else one.leader,
+                    _joined(one.replicas),
+                    Styled(_joined(one.isr), "" if one.is_well else "yellow"),
+                    _joined(one.missing),
+                    one.max_lag,
+                )
+                for one in partitions
+            ],
         )

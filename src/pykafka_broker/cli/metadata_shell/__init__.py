@@ -19,12 +19,13 @@ from collections.abc import Callable, Iterable
 import click
 
 from pykafka_broker.cli import Group
-from pykafka_broker.cli.cluster import DEFAULT_BOOTSTRAP_SERVER, Cluster
+from pykafka_broker.cli.cluster import COMMAND, DEFAULT_BOOTSTRAP_SERVER, Cluster
 from pykafka_broker.cli.metadata_shell import commands
 from pykafka_broker.cli.metadata_shell.commands import Outcome, Session
 from pykafka_broker.cli.metadata_shell.tree import View, root
 from pykafka_broker.cli.options import Seconds, gathered
 from pykafka_broker.cli.output import Form, Output, json_option
+from pykafka_broker.cli.security import Credentials, identity_with, security_options
 from pykafka_broker.client.addresses import Address, parse_addresses
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -81,15 +82,20 @@ def metadata() -> None:
     metavar="SECONDS",
     help="How long to wait for the cluster.",
 )
+@security_options
+@gathered(Credentials, "credentials")
 @json_option(Answer, streams=True)
-def shell(command: tuple[str, ...], source: Source, timeout_s: float, output: Output) -> int:
+def shell(
+    command: tuple[str, ...], source: Source, timeout_s: float, credentials: Credentials, output: Output
+) -> int:
     """Browse the metadata of a cluster like files.
 
     With COMMAND, run that alone: ls, cat, tree or find. Else commands come from standard input; `help` lists
-    them.
+    them. Brokers and controllers are asked with the same security; where theirs differ, name controllers with
+    --bootstrap-controller, and the security for them.
     """
     source = _only_one(source)
-    read, close = _reader(source, timeout_s)
+    read, close = _reader(source, timeout_s, credentials)
     try:
         if command:
             session = Session(root(read()))
@@ -114,7 +120,9 @@ def _only_one(source: Source) -> Source:
     return source
 
 
-def _reader(source: Source, timeout_s: float) -> tuple[Callable[[], View], Callable[[], None]]:
+def _reader(
+    source: Source, timeout_s: float, credentials: Credentials
+) -> tuple[Callable[[], View], Callable[[], None]]:
     """What reads the newest metadata, and what ends that."""
     if source.snapshot is not None or source.folder is not None:
         from pykafka_broker.cli.metadata_shell.files import read_folder, read_snapshot
@@ -132,8 +140,8 @@ def _reader(source: Source, timeout_s: float) -> tuple[Callable[[], View], Calla
     else:
         servers = source.bootstrap_server or DEFAULT_BOOTSTRAP_SERVER
         _addresses(servers, "--bootstrap-server")
-        controllers = controllers_of(Cluster(servers, timeout_s))
-    live = LiveMetadata(controllers, timeout_s)
+        controllers = controllers_of(Cluster(servers, timeout_s, *credentials))
+    live = LiveMetadata(controllers, timeout_s, identity_with(COMMAND, *credentials))
     return live.newest, live.close
 
 

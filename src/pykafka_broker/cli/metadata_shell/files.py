@@ -14,6 +14,12 @@ from pykafka_broker.cli.metadata_shell.replaying import Replaying
 from pykafka_broker.cli.metadata_shell.tree import View
 from pykafka_broker.cluster.image import CorruptMetadataError
 from pykafka_broker.log.disk.checkpoints import MalformedFile
+from pykafka_broker.log.disk.names import (
+    LOG_SUFFIX,
+    METADATA_TOPIC,
+    parse_offset_file,
+    parse_partition_folder,
+)
 from pykafka_broker.protocol.records.batch import check_batch, iter_batches
 from pykafka_broker.raft.core.log_view import SnapshotId
 from pykafka_broker.raft.snapshots import decode_snapshot, parse_snapshot_name
@@ -45,9 +51,13 @@ def read_folder(path: str) -> View:
     folder = inner if os.path.isdir(inner) else path
     names = os.listdir(folder)
     snapshots = {found: name for name in names if (found := parse_snapshot_name(name)) is not None}
-    segments = sorted(name for name in names if name.endswith(".log"))
-    if not snapshots and not segments:
-        raise click.ClickException(f"{path} has no metadata log")
+    segments = sorted(name for name in names if (parse_offset_file(name) or (0, ""))[1] == LOG_SUFFIX)
+    of_partition = parse_partition_folder(os.path.basename(os.path.abspath(folder)))
+    is_of_topic = of_partition is not None and of_partition.topic != METADATA_TOPIC
+    if is_of_topic or not (snapshots or segments):
+        near = [name for name in sorted(names) if os.path.isdir(os.path.join(path, name, FOLDER))]
+        hint = f"; {os.path.join(path, near[0])} has one" if near else f": no {FOLDER} is in it"
+        raise click.ClickException(f"{path} has no metadata log{hint}")
     replaying = Replaying()
     try:
         if snapshots:

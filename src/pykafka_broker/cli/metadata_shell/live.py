@@ -16,7 +16,7 @@ from pykafka_broker.cli.metadata_shell.observer import Observer, Progress
 from pykafka_broker.cli.metadata_shell.tree import View
 from pykafka_broker.client.addresses import Address
 from pykafka_broker.client.blocking import Connection
-from pykafka_broker.client.connection import check
+from pykafka_broker.client.connection import Identity
 from pykafka_broker.cluster.image import CorruptMetadataError
 from pykafka_broker.log.disk.checkpoints import MalformedFile
 from pykafka_broker.raft.wire.common import MalformedAnswer
@@ -28,9 +28,12 @@ PAUSE_S = 0.05
 class LiveMetadata:
     """Follows the metadata log of a cluster through the controllers at these addresses."""
 
-    def __init__(self, controllers: Sequence[Address], timeout_s: float) -> None:
+    def __init__(
+        self, controllers: Sequence[Address], timeout_s: float, identity: Identity = COMMAND
+    ) -> None:
         self._controllers = controllers
         self._timeout_s = timeout_s
+        self._identity = identity
         self._observer = Observer()
         self._connection: Connection | None = None
         self._address: Address | None = None
@@ -67,7 +70,7 @@ class LiveMetadata:
             address = self._address or self._controllers[self._tried % len(self._controllers)]
             self._tried += 1
             try:
-                self._connection = Connection(address, self._timeout_s, identity=COMMAND)
+                self._connection = Connection(address, self._timeout_s, identity=self._identity)
             except ConnectionError as error:
                 return self._gone(deadline, error)
             self._address = address
@@ -103,18 +106,10 @@ def controllers_of(cluster: Cluster) -> list[Address]:
     Raises:
         click.ClickException: the brokers are older than Kafka 3.9, and do not tell them.
     """
-    from pykafka_broker.log.disk.names import METADATA_TOPIC
-    from pykafka_broker.protocol.messages.describe_quorum import (
-        DescribeQuorumRequest,
-        DescribeQuorumRequestPartitionData,
-        DescribeQuorumRequestTopicData,
-    )
+    from pykafka_broker.client.quorum import describe_quorum
 
-    partition = DescribeQuorumRequestPartitionData(partition_index=0)
-    topic = DescribeQuorumRequestTopicData(topic_name=METADATA_TOPIC, partitions=[partition])
     with cluster.connect() as client:
-        answer = client.send(DescribeQuorumRequest(topics=[topic]))
-    check(answer.error_code, answer.error_message)
+        answer = describe_quorum(client)
     addresses = [Address(one.host, one.port) for node in answer.nodes for one in node.listeners]
     if not addresses:
         raise click.ClickException(

@@ -18,6 +18,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Optional, TypeVar, Union
 
 from pykafka_broker import __version__
+from pykafka_broker.cli.redaction import REDACTED, is_secret_config
 from pykafka_broker.cluster.features import METADATA_VERSION_NAMES
 from pykafka_broker.cluster.image import (
     METADATA_VERSION,
@@ -31,15 +32,11 @@ from pykafka_broker.cluster.image import (
     ResourceType,
     TopicImage,
 )
-from pykafka_broker.config.group import GROUP_KEYS
 from pykafka_broker.config.listeners import SECURITY_PROTOCOLS
-from pykafka_broker.config.settings import base_key
-from pykafka_broker.config.topic import TOPIC_KEYS
 from pykafka_broker.log.disk.checkpoints import uuid_text
 from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.system.named_tuple import NamedTuple
 
-REDACTED = "[redacted]"
 #: The name of the default entity of a client quota, which has none of its own.
 DEFAULT_ENTITY = "<default>"
 
@@ -180,7 +177,7 @@ def _configs(image: ClusterImage) -> Directory:
         def value(key: str) -> Node | None:
             if key not in values:
                 return None
-            return REDACTED if _is_secret(resource[0], key) else values[key]
+            return REDACTED if is_secret_config(resource[0], key) else values[key]
 
         return Directory(values.keys, value)
 
@@ -194,18 +191,6 @@ def _resource_name(resource_type: int, name: str) -> str:
 
 def _name_of(members: tuple[tuple[str, ResourceType], ...], number: int) -> str:
     return next((name for name, value in members if value == number), str(number))
-
-
-def _is_secret(resource_type: int, key: str) -> bool:
-    """Whether a value is not shown: that of a sensitive key, or of a key that is unknown here."""
-    if resource_type == ResourceType.BROKER:
-        row = base_key(key)
-        return row is None or row.is_sensitive
-    if resource_type == ResourceType.TOPIC:
-        return key not in {one.name for one in TOPIC_KEYS}
-    if resource_type == ResourceType.GROUP:
-        return key not in {one.name for one in GROUP_KEYS}
-    return resource_type not in (ResourceType.CLIENT_METRICS, ResourceType.BROKER_LOGGER)
 
 
 def _features(image: ClusterImage) -> Directory:

@@ -12,6 +12,7 @@ from pykafka_broker.cli.reassign.planning import Assignment, brokers_of, throttl
 from pykafka_broker.cli.topics import describe_topics
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.connection import check
+from pykafka_broker.client.reassignments import Ongoing, reassignments
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -23,28 +24,10 @@ from pykafka_broker.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from pykafka_broker.protocol.messages.list_partition_reassignments import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsTopics,
-)
-from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The keys of a throttle: of brokers, and of topics.
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 THROTTLED = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
-
-
-class Ongoing(NamedTuple):
-    """A partition that is being reassigned: all of its replicas, those to come and those to go."""
-
-    replicas: list[int]
-    adding: list[int]
-    removing: list[int]
-
-    @property
-    def wanted(self) -> list[int]:
-        """The replicas when the reassignment is over."""
-        return [broker for broker in self.replicas if broker not in self.removing]
 
 
 def racks(client: Client) -> dict[int, str | None]:
@@ -69,21 +52,8 @@ def ongoing(
     client: Client, timeout_ms: int, partitions: Iterable[TopicPartition] | None = None
 ) -> dict[TopicPartition, Ongoing]:
     """The reassignments under way: of these partitions, or all."""
-    request = ListPartitionReassignmentsRequest(timeout_ms=timeout_ms)
-    if partitions is not None:
-        request.topics = [
-            ListPartitionReassignmentsTopics(name=topic, partition_indexes=indexes)
-            for topic, indexes in _by_topic(partitions).items()
-        ]
-    answer = client.send(request)
-    check(answer.error_code, answer.error_message)
-    return {
-        TopicPartition(topic.name, partition.partition_index): Ongoing(
-            list(partition.replicas), list(partition.adding_replicas), list(partition.removing_replicas)
-        )
-        for topic in answer.topics
-        for partition in topic.partitions
-    }
+    found = reassignments(client, timeout_ms, partitions)
+    return {TopicPartition(*partition): ongoing for partition, ongoing in found.items()}
 
 
 def reassign(

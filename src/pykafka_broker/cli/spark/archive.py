@@ -19,6 +19,7 @@ from pykafka_broker.cli.spark.session_options import (
 )
 from pykafka_broker.cli.wording import human_size
 from pykafka_broker.spark.archive.settings import Start, TableFormat
+from pykafka_broker.spark.security import source_options
 from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.wording import counted
 
@@ -118,7 +119,8 @@ def archive(
     from pykafka_broker.spark.archive import Pace, Table, Topics, archive_topics
     from pykafka_broker.spark.archive.formats import parse_format
 
-    source = Topics(cluster.bootstrap_server, topics, options).checked()
+    security = source_options(cluster.client_properties())
+    source = Topics(cluster.bootstrap_server, topics, {**security, **options}).checked()
     table = Table(target.table_format, target.table).checked()
     decode = dict(map(parse_format, target.decode))
     if decode:

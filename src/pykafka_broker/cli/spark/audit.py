@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pykafka_broker.cli.cells import Cell, Column, Line, Styled, Table
-from pykafka_broker.cli.cluster import Cluster, cluster_options
+from pykafka_broker.cli.cluster import COMMAND, Cluster, cluster_options, connected
 from pykafka_broker.cli.options import Seconds, gathered
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.spark.session_options import SessionOptions, reader_options, session_options
@@ -20,6 +20,7 @@ from pykafka_broker.spark.audit.reading import Questions
 from pykafka_broker.spark.audit.report import AuditReport, Finding, Level, PartitionCounts
 from pykafka_broker.spark.errors import SparkError
 from pykafka_broker.spark.jvm_output import kept_output
+from pykafka_broker.spark.security import OPEN, properties_in, secured, source_options
 from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.wording import counted
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 #: As `kafka.isolation.level` has them.
 LEVELS = ("read_uncommitted", "read_committed")
-ISOLATION_LEVEL, SECURITY_PROTOCOL = "kafka.isolation.level", "kafka.security.protocol"
+ISOLATION_LEVEL = "kafka.isolation.level"
 
 
 class Beside(NamedTuple):
@@ -152,7 +153,7 @@ def audit(
     source = Source(options)
     tables = [] if beside.archive is None or beside.archive_format == "parquet" else [beside.archive_format]
     with (
-        source.log(cluster, topic, output) as log,
+        source.log(cluster, topic) as log,
         explained(),
         kept_output(),
         session.opened(f"audit of {topic}", tables) as spark,
@@ -175,14 +176,21 @@ class Source:
         if self._options[ISOLATION_LEVEL] not in LEVELS:
             raise click.BadParameter(f"{ISOLATION_LEVEL} is one of {', '.join(LEVELS)}.")
 
-    def frame(self, session: SparkSession, bootstrap_servers: str, topic: str) -> DataFrame:
+    def frame(
+        self,
+        session: SparkSession,
+        bootstrap_servers: str,
+        topic: str,
+        security: Mapping[str, str] = OPEN,
+    ) -> DataFrame:
         """A topic, all of it that is there when it is read."""
         own = {"kafka.bootstrap.servers": bootstrap_servers, "subscribe": topic}
-        return session.read.format("kafka").options(**{**self._options, **own}).load()
+        options = {**source_options(security), **self._options, **own}
+        return session.read.format("kafka").options(**options).load()
 
     @contextmanager
-    def log(self, cluster: Cluster, topic: str, output: Output) -> Iterator[TopicLog | None]:
-        """The log of the topic; None where this client cannot ask for it.
+    def log(self, cluster: Cluster, topic: str) -> Iterator[TopicLog]:
+        """The log of the topic.
 
         Raises:
             KafkaError: there is no such topic.
@@ -190,11 +198,8 @@ class Source:
         from pykafka_broker.cli.suggestions import known_topic
         from pykafka_broker.spark.audit.topic_log import TopicLog
 
-        if self._options.get(SECURITY_PROTOCOL, "PLAINTEXT").upper() != "PLAINTEXT":
-            output.note("The log itself is not asked: this client has neither TLS nor SASL.")
-            yield None
-            return
-        with cluster.connect() as client:
+        security = cluster.identity.security or secured(COMMAND, properties_in(self._options)).security
+        with connected(cluster.bootstrap_server, cluster.timeout_s, security) as client:
             known_topic(client, topic)
             yield TopicLog(client, topic, LEVELS.index(self._options[ISOLATION_LEVEL]))
 
@@ -221,7 +226,7 @@ def explained() -> Iterator[None]:
 def audited(
     session: SparkSession,
     source: Source,
-    asked: tuple[Cluster, str, TopicLog | None],
+    asked: tuple[Cluster, str, TopicLog],
     beside: Beside,
     questions: Questions,
 ) -> AuditReport:
@@ -235,12 +240,12 @@ def audited(
     from pykafka_broker.spark.archive.tables import table_of
 
     cluster, topic, log = asked
-    frame = source.frame(session, cluster.bootstrap_server, topic)
+    frame = source.frame(session, cluster.bootstrap_server, topic, cluster.client_properties())
     if beside.archive is not None:
         archive = ArchiveTable(beside.archive_format, beside.archive)
         committed = None
         if beside.checkpoint is not None:
-            topic_id = "" if log is None else log.topic_id
+            topic_id = log.topic_id
             committed = committed_offsets(session, beside.checkpoint, archive, topic, topic_id)
         return audits.audit_archive(
             table_of(session, archive).rows(),

@@ -14,7 +14,9 @@ from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.cli.spark.options import jars_option
 from pykafka_broker.cli.spark.session_options import reader_options
 from pykafka_broker.doctor.findings import Finding, Level
+from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.spark.doctor import Question, examine
+from pykafka_broker.spark.security import source_options
 
 
 @click.command()
@@ -57,7 +59,7 @@ def doctor(
     question = Question(
         cluster.bootstrap_server,
         topics,
-        options,
+        {**source_options(_security_of(cluster)), **options},
         None if jars is None else Path(jars),
         None if checkpoint is None else Path(checkpoint),
         None if no_session else master,
@@ -71,3 +73,15 @@ def doctor(
             status = 1
         output.show(finding, shown(finding, width))
     return status
+
+
+def _security_of(cluster: Cluster) -> dict[str, str]:
+    """The properties of Spark's connector; none where no broker answers, which is a finding by itself.
+
+    Raises:
+        KafkaError: the login is refused.
+    """
+    try:
+        return cluster.client_properties()
+    except (ProtocolError, OSError):
+        return {}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pykafka_broker.cli.cluster import Cluster, cluster_options, connected
+from pykafka_broker.cli.cluster import COMMAND, Cluster, cluster_options, connected
 from pykafka_broker.cli.options import gathered, pairs
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.spark.session_options import SessionOptions, reader_options, session_options
@@ -16,6 +16,7 @@ from pykafka_broker.cli.wording import human_size
 from pykafka_broker.spark.errors import SparkError
 from pykafka_broker.spark.kafka_format import KAFKA_COLUMNS, TOPIC_ID
 from pykafka_broker.spark.replay.isolation import COMMITTED, KAFKA, KAFKA_LOG, LEVEL
+from pykafka_broker.spark.security import properties_in, secured, source_options
 from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.wording import counted
 
@@ -58,7 +59,7 @@ DEFAULTS: Mapping[str, Mapping[str, str]] = {
     KAFKA: {"includeHeaders": "true", LEVEL: COMMITTED},
     KAFKA_LOG: {"columns": ",".join((*KAFKA_COLUMNS, TOPIC_ID)), LEVEL: COMMITTED},
 }
-BOOTSTRAP, TOPICS, SECURITY_PROTOCOL = "kafka.bootstrap.servers", "subscribe", "kafka.security.protocol"
+BOOTSTRAP, TOPICS = "kafka.bootstrap.servers", "subscribe"
 
 
 class _Chosen(NamedTuple):
@@ -194,7 +195,7 @@ def replay(
     from pykafka_broker.spark.replay import replay as run
 
     window = _window(chosen)
-    target = _target(cluster.bootstrap_server, destination)
+    target = _target(cluster, destination)
     settings = _settings(manner)
     tables = [source.format] if source.format in TABLES else []
     ask_first(source, cluster)
@@ -275,7 +276,7 @@ def _window(chosen: _Chosen) -> Window:
     )
 
 
-def _target(bootstrap_server: str, destination: _Destination) -> Target:
+def _target(cluster: Cluster, destination: _Destination) -> Target:
     from pykafka_broker.spark.replay import Preparation, Target
 
     named = [entry for entry in destination.to if "=" in entry]
@@ -288,7 +289,14 @@ def _target(bootstrap_server: str, destination: _Destination) -> Target:
     elif destination.create:
         preparation = Preparation.CREATE
     topics = alone[0] if alone else dict(pairs(tuple(named), "--to"))
-    return Target(bootstrap_server, topics, preparation, destination.accepted, destination.partition_count)
+    return Target(
+        cluster.bootstrap_server,
+        topics,
+        preparation,
+        destination.accepted,
+        destination.partition_count,
+        cluster.client_properties(),
+    )
 
 
 def _settings(manner: _Manner) -> Settings:
@@ -307,11 +315,15 @@ def _settings(manner: _Manner) -> Settings:
 
 
 def options_of(source: Source, cluster: Cluster) -> dict[str, str]:
-    """The options of the reader: those that are given, and the defaults of its format."""
+    """The options of the reader: those that are given, and the defaults of its format. The security of the
+    cluster is for no other one.
+    """
     defaults = dict(DEFAULTS.get(source.format, {}))
+    given = {key.lower() for key in source.options}
     if source.format == KAFKA:
         defaults |= {BOOTSTRAP: cluster.bootstrap_server, TOPICS: source.source}
-    given = {key.lower() for key in source.options}
+        if BOOTSTRAP not in given:
+            defaults |= source_options(cluster.client_properties())
     return {**{key: value for key, value in defaults.items() if key.lower() not in given}, **source.options}
 
 
@@ -325,10 +337,12 @@ def ask_first(source: Source, cluster: Cluster) -> None:
 
     with cluster.connect() as client:
         client.metadata([])
-    options = {key.lower(): value for key, value in options_of(source, cluster).items()}
-    if source.format != KAFKA or options.get(SECURITY_PROTOCOL, "PLAINTEXT").upper() != "PLAINTEXT":
+    if source.format != KAFKA:
         return
-    with connected(options[BOOTSTRAP], cluster.timeout_s) as client:
+    options = options_of(source, cluster)
+    security = secured(COMMAND, properties_in(options)).security
+    options = {key.lower(): value for key, value in options.items()}
+    with connected(options[BOOTSTRAP], cluster.timeout_s, security) as client:
         for topic in options[TOPICS].split(","):
             known_topic(client, topic.strip())
 

@@ -22,6 +22,19 @@ from pykafka_broker.coordinator.group.events import (
     SyncResult,
     TopicCommit,
 )
+from pykafka_broker.coordinator.group.share.events import (
+    AlteredShareOffsets,
+    DeletedShareOffsets,
+    DescribedShareGroup,
+    DescribedShareOffsets,
+    ShareGroupHeartbeatResult,
+)
+from pykafka_broker.coordinator.group.streams.checks import check_heartbeat
+from pykafka_broker.coordinator.group.streams.events import (
+    DescribedStreamsGroup,
+    StreamsGroupHeartbeat,
+    StreamsGroupHeartbeatResult,
+)
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 Answer = TypeVar("Answer")
@@ -94,3 +107,47 @@ def describe(group_id: str, error: KafkaError) -> DescribedGroup:
 def describe_consumer_group(group_id: str, error: KafkaError) -> DescribedConsumerGroup:
     """The answer to ConsumerGroupDescribe, for one group."""
     return DescribedConsumerGroup(error.code, group_id, error.message)
+
+
+def share_group_heartbeat(error: KafkaError) -> ShareGroupHeartbeatResult:
+    """The answer to ShareGroupHeartbeat."""
+    return ShareGroupHeartbeatResult(error.code, error.message)
+
+
+def share_group_heartbeat_without_group_id(_: KafkaError) -> ShareGroupHeartbeatResult:
+    """The answer to a ShareGroupHeartbeat that names no group, whichever broker is asked."""
+    return ShareGroupHeartbeatResult(ErrorCode.INVALID_REQUEST, "GroupId can't be empty.")
+
+
+def describe_share_group(group_id: str, error: KafkaError) -> DescribedShareGroup:
+    """The answer to ShareGroupDescribe, for one group."""
+    return DescribedShareGroup(error.code, group_id, error.message)
+
+
+def describe_share_offsets(error: KafkaError) -> DescribedShareOffsets:
+    """The answer to DescribeShareGroupOffsets, for one group."""
+    return DescribedShareOffsets(error.code, error.message)
+
+
+def alter_share_offsets(error: KafkaError) -> AlteredShareOffsets:
+    """The answer to AlterShareGroupOffsets."""
+    return AlteredShareOffsets(error.code, error.message)
+
+
+def delete_share_offsets(error: KafkaError) -> DeletedShareOffsets:
+    """The answer to DeleteShareGroupOffsets."""
+    return DeletedShareOffsets(error.code, error.message)
+
+
+def streams_group_heartbeat(event: StreamsGroupHeartbeat, error: KafkaError) -> StreamsGroupHeartbeatResult:
+    """The answer to StreamsGroupHeartbeat: what is wrong with the request itself, whichever broker it is."""
+    try:
+        check_heartbeat(event)
+    except KafkaError as wrong:
+        return StreamsGroupHeartbeatResult(wrong.code, wrong.explanation)
+    return StreamsGroupHeartbeatResult(error.code, error.message)
+
+
+def describe_streams_group(group_id: str, error: KafkaError) -> DescribedStreamsGroup:
+    """The answer to StreamsGroupDescribe, for one group."""
+    return DescribedStreamsGroup(group_id, error=error.code)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Collection
 
 from pykafka_broker.coordinator.group.consumer.regexes import matching_topics
 from pykafka_broker.coordinator.group.consumer.turn import ResolveRegexes
@@ -12,8 +13,12 @@ from pykafka_broker.machine.threads import RunBlocking
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
 
 
+#: (principal, client's host, topics) -> those of the topics that the client may describe.
+DescribableTopics = Callable[[str, str, Collection[str]], Collection[str]]
+
+
 async def resolve(
-    work: ResolveRegexes, topics: TopicDirectory, run_blocking: RunBlocking
+    work: ResolveRegexes, topics: TopicDirectory, run_blocking: RunBlocking, describable: DescribableTopics
 ) -> tuple[tuple[str, frozenset[str]], ...] | None:
     """The topics that match each expression, as (expression, topics); None if that could not be found out."""
     names = list(topics.names())
@@ -24,4 +29,6 @@ async def resolve(
     except Exception:
         logger.exception("The regular expressions of group %s could not be resolved", work.group_id)
         return None
-    return resolved
+    matched = frozenset().union(*(found for _, found in resolved))
+    seen = frozenset(describable(work.principal, work.client_host, matched))
+    return resolved if seen == matched else tuple((regex, found & seen) for regex, found in resolved)

@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 
 from pykafka_broker.coordination.batches import CoordinatorLog
 from pykafka_broker.coordination.groups.progress import log_progress
-from pykafka_broker.coordination.groups.regexes import resolve
+from pykafka_broker.coordination.groups.regexes import DescribableTopics, resolve
+from pykafka_broker.coordination.groups.share_work import ShareWorker
 from pykafka_broker.coordination.groups.writing import write
 from pykafka_broker.coordination.shards import LoadedPartition, Shards, as_answered
 from pykafka_broker.coordinator.group import deletion, events
@@ -23,13 +24,19 @@ from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.consumer.turn import ResolveRegexes
 from pykafka_broker.coordinator.group.events import Event
 from pykafka_broker.coordinator.group.loading import Loader
+from pykafka_broker.coordinator.group.share.events import (
+    ShareOutcomeRefused,
+    ShareStateDeleted,
+    ShareStateInitialized,
+    ShareWork,
+)
 from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.coordinator.group.topics import NO_TOPICS, TopicDirectory
 from pykafka_broker.coordinator.group.transitions import transition
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.machine.scheduler import Scheduler
-from pykafka_broker.machine.shard import Prompt, Shard, ShardCore, ShardPorts
-from pykafka_broker.machine.step import Step
+from pykafka_broker.machine.shard import NO_TOKEN, Prompt, Shard, ShardCore, ShardPorts
+from pykafka_broker.machine.step import Reply, Start, Step
 from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.machine.turns import Turns
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -44,7 +51,8 @@ class GroupService:
     """Routes events to the groups coordinated here.
 
     `new_uuid` makes the text of a random UUID. `run_blocking` runs a function where it does not hold up the
-    event loop.
+    event loop. `describable` says which topics a member may see that its expression matches. `share_worker`
+    does what share groups ask for.
     """
 
     def __init__(
@@ -55,6 +63,8 @@ class GroupService:
         *,
         new_uuid: Callable[[], str],
         run_blocking: RunBlocking,
+        describable: DescribableTopics,
+        share_worker: ShareWorker,
     ) -> None:
         #: May be replaced at any time; holds for the next event.
         self.config = config
@@ -65,6 +75,8 @@ class GroupService:
         self._log = log
         self._scheduler = Turns(scheduler)
         self._run_blocking = run_blocking
+        self._describable = describable
+        self._share_worker = share_worker
         self._topics: TopicDirectory = NO_TOPICS
 
     # ---- requests ----
@@ -83,6 +95,20 @@ class GroupService:
     ) -> Prompt[Answer] | Awaitable[Answer]:
         """Let the shard of a group answer the event that `event_with(token)` builds; see `Shards.answer`."""
         return self.shards.answer(group_id, event_with, refused=refused)
+
+    async def answer_anywhere(self, event_with: Callable[[int], Event]) -> Any:
+        """Answer an event for which no group matters, only topics and share coordinators: every broker can.
+
+        It has a state of its own, which starts nothing but work of share groups and is dropped.
+        """
+        state = Groups.empty()._replace(topics=self._topics)
+        event = event_with(NO_TOKEN)
+        while True:
+            [effect] = transition(state, event, self.config).effects
+            if isinstance(effect, Reply):
+                return effect.result
+            assert isinstance(effect, Start) and isinstance(effect.work, ShareWork), effect
+            event = await self._share_worker.outcome_of(effect.work)
 
     async def list_all(self, event_with: Callable[[int], Event]) -> tuple[ErrorCode, list[Any]]:
         """Let every shard list its groups; see `Shards.list_all`."""
@@ -154,11 +180,22 @@ class GroupService:
         return write(self._log, partition, records, now_ms=self.now_ms(), codec=codec)
 
     def _start(self, partition: int, work: object) -> None:
+        if isinstance(work, ShareWork):
+            self.shards.work.start(partition, self._do_share_work(partition, work))
+            return
         assert isinstance(work, ResolveRegexes), work
         self.shards.work.start(partition, self._resolve(partition, work, self._topics))
 
+    async def _do_share_work(self, partition: int, work: ShareWork) -> None:
+        event = await self._share_worker.outcome_of(work)
+        try:
+            self.shards.shard_of(partition).tell(event)
+        except KafkaError as error:
+            # The partition cannot be written: what is not known to be there is asked for again.
+            logger.warning("Share group %s could not be told of an outcome: %s", event.group_id, error)
+
     async def _resolve(self, partition: int, work: ResolveRegexes, topics: TopicDirectory) -> None:
-        resolved = await resolve(work, topics, self._run_blocking)
+        resolved = await resolve(work, topics, self._run_blocking, self._describable)
         event = events.RegexesResolved(
             self.now_ms(), work.group_id, work.started_ms, topics.version, resolved
         )
@@ -170,13 +207,15 @@ class GroupService:
 
 
 def _refused_event(event: Event, error: KafkaError) -> Event | None:
-    """The callers that wait for an assignment or a deletion are not only its senders."""
+    """Callers that wait for an assignment, a deletion or share coordinators are not only the senders."""
     if (
         isinstance(event, events.TimerFired)
         and isinstance(event.key, tuple)
         and event.key[0] == deletion.TIMER
     ):
         return events.DeletionRefused(event.key[1], event.now_ms, error)
+    if isinstance(event, (ShareStateInitialized, ShareStateDeleted)) and event.work.token is not None:
+        return ShareOutcomeRefused(event, error)
     if not isinstance(event, events.SyncGroup):
         return None
     return events.AssignmentRefused(event.token, event.now_ms, event.group_id, as_answered(error).code)

@@ -7,7 +7,7 @@ from pykafka_broker.coordinator.group.events import (
     ListGroups,
 )
 from pykafka_broker.coordinator.group.kinds import kind_of
-from pykafka_broker.coordinator.group.state import Group, Groups
+from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.coordinator.group.turn import refuse
 from pykafka_broker.machine.step import Step
 
@@ -16,15 +16,10 @@ def on_list(groups: Groups, event: ListGroups) -> Step[Groups]:
     """List the groups in one of the states and of one of the types, both read without regard to case."""
     states = {state.strip().lower() for state in event.states}
     types = {group_type.lower() for group_type in event.types}
-    everything = map(_listed, groups.groups.values())
+    kinds = ((group, kind_of(group)) for group in groups.groups.values())
     listed = tuple(
-        group
-        for group in everything
-        if (not states or group.state.lower() in states) and (not types or group.group_type in types)
+        ListedGroup(group.group_id, kind.protocol_type(group), kind.state_of(group), kind.name)
+        for group, kind in kinds
+        if (not states or kind.is_in_states(group, states)) and (not types or kind.name in types)
     )
     return refuse(groups, event.token, listed)
-
-
-def _listed(group: Group) -> ListedGroup:
-    kind = kind_of(group)
-    return ListedGroup(group.group_id, kind.protocol_type(group), kind.state_of(group), kind.name)

@@ -35,6 +35,27 @@ class ConsumerGroupSettings(NamedTuple):
     assignment_interval_ms: int = 1_000
 
 
+class StreamsGroupSettings(NamedTuple):
+    """The values that may be set for each streams group on its own, and the most members of any."""
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    num_standby_replicas: int = 0
+    #: How long the first assignment of an empty group waits for more members.
+    initial_rebalance_delay_ms: int = 3_000
+    #: The least time between two assignments.
+    assignment_interval_ms: int = 1_000
+    max_size: int = 2_147_483_647
+
+
+class ShareGroupSettings(NamedTuple):
+    """The values that may be set for each share group on its own."""
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    assignment_interval_ms: int = 1_000
+
+
 class GroupCoordinatorConfig(NamedTuple):
     """The configuration values the coordinator acts on; may be swapped while it runs."""
 
@@ -57,7 +78,27 @@ class GroupCoordinatorConfig(NamedTuple):
     consumer_group_assignors: tuple[str, ...] = ("uniform", "range")
     consumer_group_migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
     consumer_group_regex_refresh_interval_ms: int = 600_000
+    share_group: ShareGroupSettings = ShareGroupSettings()
+    #: Settings of single groups, by group id.
+    share_group_overrides: Mapping[str, ShareGroupSettings] = MappingProxyType({})
+    share_group_max_size: int = 200
+    #: The first is used.
+    share_group_assignors: tuple[str, ...] = ("simple",)
+    #: The age at which states of partitions that are being made are asked for again.
+    share_group_initialize_retry_interval_ms: int = 30_000
+
+    streams_group: StreamsGroupSettings = StreamsGroupSettings()
+    #: Settings of single groups, by group id.
+    streams_group_overrides: Mapping[str, StreamsGroupSettings] = MappingProxyType({})
+
+    def streams_settings(self, group_id: str) -> StreamsGroupSettings:
+        """The settings of one streams group."""
+        return self.streams_group_overrides.get(group_id, self.streams_group)
 
     def consumer_settings(self, group_id: str) -> ConsumerGroupSettings:
         """The settings of one consumer group."""
         return self.consumer_group_overrides.get(group_id, self.consumer_group)
+
+    def share_settings(self, group_id: str) -> ShareGroupSettings:
+        """The settings of one share group."""
+        return self.share_group_overrides.get(group_id, self.share_group)

@@ -8,30 +8,26 @@ stopped or killed meanwhile leaves the rest of the group behind; the deletion wa
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.events import (
     CommitOffsets,
     CommitTransactionalOffsets,
-    ConsumerGroupHeartbeat,
     DeleteGroup,
     DeleteOffsets,
     DeletionRefused,
-    DescribeConsumerGroup,
-    DescribeGroup,
     Event,
     FetchOffsets,
-    Heartbeat,
-    JoinGroup,
-    LeaveGroup,
-    SyncGroup,
 )
 from pykafka_broker.coordinator.group.forgetting import OFFSETS_PER_SLICE, forget, places_of
-from pykafka_broker.coordinator.group.kinds import kind_of
+from pykafka_broker.coordinator.group.kind import DeletedFirst
+from pykafka_broker.coordinator.group.kinds import KINDS, kind_of
 from pykafka_broker.coordinator.group.record import AnyRecord
-from pykafka_broker.coordinator.group.state import Deletion, Groups
+from pykafka_broker.coordinator.group.records import after
+from pykafka_broker.coordinator.group.state import Deletion, Group, Groups
 from pykafka_broker.coordinator.group.turn import refuse
-from pykafka_broker.machine.step import AT_ONCE_MS, Effect, Reply, SetTimer, Step
+from pykafka_broker.machine.step import AT_ONCE_MS, Effect, Reply, SetTimer, Start, Step
 from pykafka_broker.protocol.errors import ErrorCode
 
 #: The first part of the keys of the timers that bring the next slices; the group's id is the second.
@@ -40,36 +36,61 @@ TIMER = "deletion"
 RETRY_MS = 500
 
 #: Requests about one group.
-Request = (
-    CommitOffsets
-    | CommitTransactionalOffsets
-    | ConsumerGroupHeartbeat
-    | DeleteGroup
-    | DeleteOffsets
-    | DescribeConsumerGroup
-    | DescribeGroup
-    | FetchOffsets
-    | Heartbeat
-    | JoinGroup
-    | LeaveGroup
-    | SyncGroup
+REQUESTS = frozenset(
+    (
+        CommitOffsets,
+        CommitTransactionalOffsets,
+        DeleteGroup,
+        DeleteOffsets,
+        FetchOffsets,
+        *(request for kind in KINDS.values() for request in kind.requests),
+    )
 )
 
 Transition = Callable[[Groups, Event, GroupCoordinatorConfig], Step[Groups]]
 
 
 def on_delete(groups: Groups, event: DeleteGroup) -> Step[Groups]:
-    """Begin to forget an empty group; most are gone with the first slice."""
+    """Begin to forget an empty group; most are gone with the first slice.
+
+    What is kept of it elsewhere goes before it.
+    """
     group = groups.groups.get(event.group_id)
+    error = _error(group)
+    if group is None or error is not ErrorCode.NONE:
+        return refuse(groups, event.token, error)
+    records, work = kind_of(group).deleted_first(group, event.token, groups.topics)
+    if not records:
+        return _next_slice(groups, event.group_id, Deletion(event.token))
+    for record in records:
+        changed = after(group, record)
+        assert changed is not None
+        group = changed
+    state = groups.with_group(group)
+    if work is not None:
+        return Step(state, tuple(records), (Start(work),))
+    step = _next_slice(state, event.group_id, Deletion(event.token))
+    return step._replace(records=(*records, *step.records))
+
+
+def on_deleted_first(groups: Groups, outcome: DeletedFirst) -> Step[Groups]:
+    """What is kept elsewhere is gone, and now the group goes, unless a member has joined meanwhile."""
+    token, group_id, error = outcome
+    if error is ErrorCode.NONE:
+        error = _error(groups.groups.get(group_id))
+    if error is not ErrorCode.NONE:
+        return refuse(groups, token, error)
+    return _next_slice(groups, group_id, Deletion(token))
+
+
+def _error(group: Group | None) -> ErrorCode:
     if group is None:
-        return refuse(groups, event.token, ErrorCode.GROUP_ID_NOT_FOUND)
-    if not kind_of(group).is_empty(group):
-        return refuse(groups, event.token, ErrorCode.NON_EMPTY_GROUP)
-    return _next_slice(groups, event.group_id, Deletion(event.token))
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    return ErrorCode.NONE if kind_of(group).is_empty(group) else ErrorCode.NON_EMPTY_GROUP
 
 
-def on_request(groups: Groups, event: Request) -> Step[Groups]:
-    """Let a request about a group that is being deleted wait."""
+def on_request(groups: Groups, event: Any) -> Step[Groups]:
+    """Let a request about a group that is being deleted wait: one of `REQUESTS`."""
     deletion = groups.deletions[event.group_id]
     return Step(_going_on(groups, event.group_id, deletion._replace(waiting=(*deletion.waiting, event))))
 

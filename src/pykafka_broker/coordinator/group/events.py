@@ -1,7 +1,8 @@
 """The events of the groups of a shard, and the answers to the callers.
 
 Requests are the wire's requests without the wire: no optional versions, no unset fields. Each carries the
-token its answer goes to and the time. Versions appear where Kafka's behaviour depends on them.
+token its answer goes to and the time. Versions appear where Kafka's behaviour depends on them. Those of share
+groups are in `share/events.py`, those of streams groups in `streams/events.py`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from typing import Union
 
 from pykafka_broker.coordinator.group.classic.state import Protocol
 from pykafka_broker.coordinator.group.committed_offset import LATEST_TIMESTAMP_MS, NO_TOPIC_ID
+from pykafka_broker.coordinator.group.share.events import ShareEvent
+from pykafka_broker.coordinator.group.streams.events import StreamsEvent
 from pykafka_broker.coordinator.group.topics import TopicDirectory
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -34,6 +37,8 @@ class JoinGroup(NamedTuple):
     protocol_type: str
     protocols: tuple[Protocol, ...]
     group_instance_id: str | None = None
+    #: "User:alice", who may see the topics that expressions of the group match.
+    principal: str = ""
 
 
 class JoinedMember(NamedTuple):
@@ -314,6 +319,8 @@ class ConsumerGroupHeartbeat(NamedTuple):
     subscribed_topic_regex: str | None = None
     server_assignor: str | None = None
     owned: tuple[tuple[bytes, tuple[int, ...]], ...] | None = None
+    #: "User:alice", who may see the topics that expressions of the group match.
+    principal: str = ""
 
 
 class ConsumerGroupHeartbeatResult(NamedTuple):
@@ -417,26 +424,27 @@ class TimerFired(NamedTuple):
     now_ms: int
 
 
-Event = Union[
-    JoinGroup,
-    SyncGroup,
-    AssignmentRefused,
-    ConsumerGroupHeartbeat,
-    DescribeConsumerGroup,
-    TopicsChanged,
-    RegexesResolved,
-    Heartbeat,
-    LeaveGroup,
+#: Requests of the classic protocol; groups of some other kinds have members that speak it.
+ClassicRequest = Union[Heartbeat, JoinGroup, SyncGroup, LeaveGroup]
+
+#: Those that groups of all kinds are told, or answer.
+CommonEvent = Union[
     CommitOffsets,
     CommitTransactionalOffsets,
     EndTransaction,
     FetchOffsets,
     DeleteOffsets,
     ListGroups,
-    DescribeGroup,
     DeleteGroup,
-    TopicsDeleted,
     DeletionRefused,
+    TopicsChanged,
+    TopicsDeleted,
     Loaded,
     TimerFired,
 ]
+
+#: The others are of one kind (`kinds.py`).
+ClassicEvent = Union[ClassicRequest, DescribeGroup, AssignmentRefused]
+ConsumerEvent = Union[ConsumerGroupHeartbeat, DescribeConsumerGroup, RegexesResolved]
+
+Event = Union[CommonEvent, ClassicEvent, ConsumerEvent, ShareEvent, StreamsEvent]

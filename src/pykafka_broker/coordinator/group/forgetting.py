@@ -5,8 +5,9 @@ that sets a timer for the next. Requests in between may find some of the offsets
 forgets old offsets and those of deleted topics some time later. Whole groups are deleted in `deletion.py`.
 
 Offsets age as KIP-211 says; their group's kind says since when (`kind.py`). A commit with its own retention
-(OffsetCommit v2-4) keeps that. A group without members and without offsets is forgotten. While an offset of
-an open transaction is pending for a partition, the partition's offset does not expire.
+(OffsetCommit v2-4) keeps that. A group without members and without offsets is forgotten, unless it is a share
+group. While an offset of an open transaction is pending for a partition, the partition's offset does not
+expire.
 """
 
 from __future__ import annotations
@@ -201,8 +202,9 @@ def expire(
         if not left:
             return state, tuple(records), group_ids[position:]
         nothing_left = group_id not in state.offsets and group_id not in state.pending.by_group
-        if nothing_left and kind_of(group).is_empty(group):
-            records += kind_of(group).tombstones(group)
+        kind = kind_of(group)
+        if nothing_left and kind.is_empty(group) and kind.expires(group):
+            records += kind.tombstones(group)
             state = state.without_group(group_id)
     return state, tuple(records), ()
 

@@ -1,24 +1,44 @@
-"""The questions that a group of any kind answers: for offsets, for administrators, for timers, after a load.
+"""What a kind of group is: the events and timers it handles, and the questions that a group of any kind
+answers, for offsets, for administrators, when topics change, after a load.
 
 Each kind of group has a package with a `kind.py` that answers; `kinds.py` lists them. A kind that is to come
-(share groups, KIP-932; streams groups, KIP-1071) adds its package, a row there, its records to `record.py`,
-and its requests and timers to `transitions.py`.
+adds its package, a row there, its events to `events.py`, and its records to `record.py` and `records.py`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Generic, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Generic, TypeVar
 
 from pykafka_broker.coordinator.group.committed_offset import CommittedOffset
 from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
-from pykafka_broker.coordinator.group.events import CommitOffsets, CommitTransactionalOffsets, FetchOffsets
+from pykafka_broker.coordinator.group.events import (
+    ClassicRequest,
+    CommitOffsets,
+    CommitTransactionalOffsets,
+    FetchOffsets,
+)
 from pykafka_broker.coordinator.group.record import Record
+from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.coordinator.group.topics import TopicDirectory
-from pykafka_broker.machine.step import Effect
+from pykafka_broker.machine.step import Effect, Step
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.system.named_tuple import NamedTuple
 
 G = TypeVar("G")
+
+#: Called with the groups, the names in the timer's key, the time and the configuration.
+TimerHandler = Callable[..., Step[Groups]]
+
+
+class DeletedFirst(NamedTuple):
+    """What had to be deleted before a group is gone, or could not be."""
+
+    #: Of the request for the deletion.
+    token: int
+    group_id: str
+    error: ErrorCode
 
 
 class GroupKind(ABC, Generic[G]):
@@ -26,6 +46,28 @@ class GroupKind(ABC, Generic[G]):
 
     #: As ListGroups names it and filters by it.
     name: str
+    #: The requests about one group that this kind handles. They wait while their group is being deleted.
+    requests: ClassVar[tuple[type, ...]] = ()
+    #: The other events that it handles: what its work has come to.
+    outcomes: ClassVar[tuple[type, ...]] = ()
+    #: The handlers of its timers, by the first part of the key; the rest names group and member.
+    timers: ClassVar[Mapping[str, TimerHandler]]
+    #: Do clients commit offsets to groups of this kind? Then a transaction may without naming a member.
+    keeps_offsets = True
+    #: May a classic group take the place of an empty one, when a client joins with the classic protocol?
+    gives_way_to_classic = False
+
+    # ---- events ----
+
+    @abstractmethod
+    def handle(self, groups: Groups, event: Any, config: GroupCoordinatorConfig) -> Step[Groups]:
+        """Handle one of the `requests` or `outcomes`."""
+
+    def handle_classic(
+        self, groups: Groups, group: G, event: ClassicRequest, config: GroupCoordinatorConfig
+    ) -> Step[Groups] | None:
+        """Handle a request of the classic protocol to a group of this kind; None: it has no such members."""
+        return None
 
     @abstractmethod
     def protocol_type(self, group: G) -> str:
@@ -42,6 +84,38 @@ class GroupKind(ABC, Generic[G]):
     @abstractmethod
     def tombstones(self, group: G) -> list[Record]:
         """The records that a group is gone; its offsets have their own."""
+
+    def expires(self, group: G) -> bool:
+        """May the group go by itself once it has neither members nor offsets?"""
+        return True
+
+    def deleted_first(
+        self, group: G, token: int, topics: TopicDirectory
+    ) -> tuple[list[Record], object | None]:
+        """What is kept of the group elsewhere and has to be deleted before it: the records that say so, and
+        the work, whose outcome lets the deletion that `token` asked for go on. None: there is nothing.
+        """
+        return [], None
+
+    def deletion_goes_on(self, outcome: Any) -> DeletedFirst | None:
+        """Is an outcome that of `deleted_first`? Then the deletion goes on, or ends with an error."""
+        return None
+
+    def is_in_states(self, group: G, states: set[str]) -> bool:
+        """Is the group in one of these states, as ListGroups filters? They are in lower case."""
+        return self.state_of(group).lower() in states
+
+    # ---- topics ----
+
+    def looks_at(self, group: G, topic: str) -> bool:
+        """Does it depend on `topic` what the members get?"""
+        return self.is_subscribed_to(group, topic)
+
+    def forget_topics(
+        self, group: G, topic_ids: frozenset[bytes], topics: TopicDirectory, now_ms: int
+    ) -> tuple[G, list[Record]]:
+        """Forget what is kept of topics that are gone, besides offsets: the group, and the records of it."""
+        return group, []
 
     # ---- offsets ----
 

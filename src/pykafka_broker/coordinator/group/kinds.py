@@ -1,4 +1,4 @@
-"""The kinds of groups. A kind that is to come, such as share groups or streams groups, adds a row."""
+"""The kinds of groups, and which of them handles what."""
 
 from __future__ import annotations
 
@@ -9,9 +9,23 @@ from pykafka_broker.coordinator.group.classic.state import ClassicGroup
 from pykafka_broker.coordinator.group.consumer.kind import ConsumerKind
 from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
 from pykafka_broker.coordinator.group.kind import GroupKind
+from pykafka_broker.coordinator.group.share.kind import ShareKind
+from pykafka_broker.coordinator.group.share.state import ShareGroup
 from pykafka_broker.coordinator.group.state import Group
+from pykafka_broker.coordinator.group.streams.kind import StreamsKind
+from pykafka_broker.coordinator.group.streams.state import StreamsGroup
 
-KINDS: dict[type, GroupKind[Any]] = {ClassicGroup: ClassicKind(), ConsumerGroup: ConsumerKind()}
+KINDS: dict[type, GroupKind[Any]] = {
+    ClassicGroup: ClassicKind(),
+    ConsumerGroup: ConsumerKind(),
+    ShareGroup: ShareKind(),
+    StreamsGroup: StreamsKind(),
+}
+
+#: The kind that handles an event which is not for all kinds.
+KIND_OF_EVENT: dict[type, GroupKind[Any]] = {
+    event: kind for kind in KINDS.values() for event in (*kind.requests, *kind.outcomes)
+}
 
 
 def kind_of(group: Group) -> GroupKind[Any]:

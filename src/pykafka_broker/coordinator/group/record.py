@@ -1,8 +1,7 @@
 """A record of the group coordinator and its bytes: which keys and values there are, of which types.
 
 A key is a 16-bit record type and the key's fields, a value is a 16-bit version and the value's fields; a null
-value deletes. Types that are not listed here (share and streams groups, or records of a newer broker) are
-skipped when a log is read.
+value deletes. Types that are not listed here, those of a newer broker, are skipped when a log is read.
 """
 
 from __future__ import annotations
@@ -29,7 +28,19 @@ RECORD_TYPES: dict[int, tuple[type, type]] = {
     6: (m.ConsumerGroupTargetAssignmentMetadataKey, m.ConsumerGroupTargetAssignmentMetadataValue),
     7: (m.ConsumerGroupTargetAssignmentMemberKey, m.ConsumerGroupTargetAssignmentMemberValue),
     8: (m.ConsumerGroupCurrentMemberAssignmentKey, m.ConsumerGroupCurrentMemberAssignmentValue),
+    10: (m.ShareGroupMemberMetadataKey, m.ShareGroupMemberMetadataValue),
+    11: (m.ShareGroupMetadataKey, m.ShareGroupMetadataValue),
+    12: (m.ShareGroupTargetAssignmentMetadataKey, m.ShareGroupTargetAssignmentMetadataValue),
+    13: (m.ShareGroupTargetAssignmentMemberKey, m.ShareGroupTargetAssignmentMemberValue),
+    14: (m.ShareGroupCurrentMemberAssignmentKey, m.ShareGroupCurrentMemberAssignmentValue),
+    15: (m.ShareGroupStatePartitionMetadataKey, m.ShareGroupStatePartitionMetadataValue),
     16: (m.ConsumerGroupRegularExpressionKey, m.ConsumerGroupRegularExpressionValue),
+    17: (m.StreamsGroupMetadataKey, m.StreamsGroupMetadataValue),
+    19: (m.StreamsGroupMemberMetadataKey, m.StreamsGroupMemberMetadataValue),
+    20: (m.StreamsGroupTargetAssignmentMetadataKey, m.StreamsGroupTargetAssignmentMetadataValue),
+    21: (m.StreamsGroupTargetAssignmentMemberKey, m.StreamsGroupTargetAssignmentMemberValue),
+    22: (m.StreamsGroupCurrentMemberAssignmentKey, m.StreamsGroupCurrentMemberAssignmentValue),
+    23: (m.StreamsGroupTopologyKey, m.StreamsGroupTopologyValue),
 }
 
 

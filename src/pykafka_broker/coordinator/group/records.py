@@ -1,13 +1,13 @@
 """The replay of records of all kinds, which rebuilds the coordinator's state.
 
-The records of offsets are in `offset_record.py`, those of groups in `classic/records.py` and
-`consumer/records.py`.
+The records of offsets are in `offset_record.py`, those of groups in `classic/records.py`,
+`consumer/records.py`, `share/records.py` and `streams/records.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Union
+from collections.abc import Callable, Iterable
+from typing import Any, Union, get_args
 
 from pykafka_broker.coordinator.group.classic.records import group_from_record
 from pykafka_broker.coordinator.group.classic.state import ClassicGroup
@@ -17,10 +17,22 @@ from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
 from pykafka_broker.coordinator.group.offset_record import OffsetRecord
 from pykafka_broker.coordinator.group.pending import PendingOffsets, Place
 from pykafka_broker.coordinator.group.record import Record
+from pykafka_broker.coordinator.group.share import records as share_records
+from pykafka_broker.coordinator.group.share.state import ShareGroup
 from pykafka_broker.coordinator.group.state import Group, Groups
+from pykafka_broker.coordinator.group.streams import records as streams_records
+from pykafka_broker.coordinator.group.streams.state import StreamsGroup
 from pykafka_broker.coordinator.group.transactional_records import TransactionalRecord, TransactionEnd
 from pykafka_broker.machine.versioned_map import VersionedMap
 from pykafka_broker.protocol.messages.records.group import GroupMetadataKey, GroupMetadataValue
+
+#: The records of each kind but the classic one: the class of the group, the keys, and how they change it.
+_OF_KINDS: tuple[tuple[type, Any, Callable[[Any, Record], Any]], ...] = (
+    (ConsumerGroup, consumer_records.ConsumerGroupKey, consumer_records.apply),
+    (ShareGroup, share_records.ShareGroupKey, share_records.apply),
+    (StreamsGroup, streams_records.StreamsGroupKey, streams_records.apply),
+)
+_BY_KEY = {key: (group, apply) for group, keys, apply in _OF_KINDS for key in get_args(keys)}
 
 #: An entry in the log of a shard.
 Entry = Union[Record, OffsetRecord, TransactionalRecord, TransactionEnd]
@@ -111,7 +123,7 @@ class Replay:
         """The state so far; the fold is over then, its dicts belong to the state."""
         offsets = {group_id: VersionedMap.owning(offsets) for group_id, offsets in self._offsets.items()}
         consumer_group_ids = {
-            group_id: True for group_id, group in self._groups.items() if isinstance(group, ConsumerGroup)
+            group_id: True for group_id, group in self._groups.items() if not isinstance(group, ClassicGroup)
         }
         return Groups(
             VersionedMap.owning(self._groups),
@@ -122,19 +134,17 @@ class Replay:
         )
 
 
-def group_of(key: object) -> str:
+def group_of(key: Any) -> str:
     """The group that a record of a group, not of an offset, is about."""
-    if isinstance(key, GroupMetadataKey):
-        return key.group
-    assert isinstance(key, consumer_records.ConsumerGroupKey), key
-    return key.group_id
+    group_id: str = key.group if isinstance(key, GroupMetadataKey) else key.group_id
+    return group_id
 
 
 def after(group: Group | None, record: Record) -> Group | None:
     """The group after `record`; None stands for no group.
 
-    A simple group, which only stores offsets, gives way to a consumer group: whose offsets may be read
-    before it. Otherwise a group is not of two kinds at once; records of the other kind are ignored.
+    A simple group, which only stores offsets, gives way to another: whose offsets may be read before it.
+    Otherwise a group is not of two kinds at once; records of the other kinds are ignored.
     """
     key, value = record.key, record.value
     if isinstance(key, GroupMetadataKey):
@@ -146,7 +156,9 @@ def after(group: Group | None, record: Record) -> Group | None:
         if value is None or not group.is_simple:
             return group
         group = None
-    return consumer_records.apply(group, record)
+    of_kind, apply = _BY_KEY[type(key)]
+    changed: Group | None = apply(group, record) if group is None or isinstance(group, of_kind) else group
+    return changed
 
 
 def replay(entries: Iterable[Entry]) -> Groups:

@@ -14,6 +14,8 @@ from pykafka_broker.coordinator.group.classic.state import ClassicGroup
 from pykafka_broker.coordinator.group.committed_offset import CommittedOffset
 from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
 from pykafka_broker.coordinator.group.pending import PendingOffsets, Place
+from pykafka_broker.coordinator.group.share.state import ShareGroup
+from pykafka_broker.coordinator.group.streams.state import StreamsGroup
 from pykafka_broker.coordinator.group.topics import NO_TOPICS, TopicDirectory
 from pykafka_broker.machine.versioned_map import VersionedMap
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -21,8 +23,8 @@ from pykafka_broker.system.named_tuple import NamedTuple
 #: A group's offsets; `pending.py` has the place's meaning.
 GroupOffsets = VersionedMap[Place, CommittedOffset]
 
-#: The kinds of groups. Share groups (KIP-932) and streams groups (KIP-1071) would stand here too.
-Group = Union[ClassicGroup, ConsumerGroup]
+#: The kinds of groups.
+Group = Union[ClassicGroup, ConsumerGroup, ShareGroup, StreamsGroup]
 
 
 #: The number of offsets that each group has committed to each topic: by topic, then by group.
@@ -61,7 +63,7 @@ class Groups(NamedTuple):
     groups: VersionedMap[str, Group]
     offsets: VersionedMap[str, GroupOffsets]
     offset_counts: OffsetCounts
-    #: The ids of those groups that depend on the cluster's topics.
+    #: The ids of those groups, all but classic ones, that depend on the cluster's topics.
     consumer_group_ids: VersionedMap[str, bool]
     pending: PendingOffsets
     #: The cluster's topics, as the coordinator was last told, and the version that last had new ones. Soft.
@@ -89,6 +91,16 @@ class Groups(NamedTuple):
         group = self.groups.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
 
+    def share(self, group_id: str) -> ShareGroup | None:
+        """The group if it is a share group."""
+        group = self.groups.get(group_id)
+        return group if isinstance(group, ShareGroup) else None
+
+    def streams(self, group_id: str) -> StreamsGroup | None:
+        """The group if it is a streams group."""
+        group = self.groups.get(group_id)
+        return group if isinstance(group, StreamsGroup) else None
+
     def committed(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
         """The offset committed for a partition, if there is one."""
         offsets = self.offsets.get(group_id)
@@ -103,9 +115,9 @@ class Groups(NamedTuple):
     def with_group(self, group: Group) -> Groups:
         """The state with `group` put in or replaced."""
         group_id, ids = group.group_id, self.consumer_group_ids
-        is_consumer = isinstance(group, ConsumerGroup)
-        if is_consumer != (group_id in ids):
-            ids = ids.with_item(group_id, True) if is_consumer else ids.without(group_id)
+        follows_topics = not isinstance(group, ClassicGroup)
+        if follows_topics != (group_id in ids):
+            ids = ids.with_item(group_id, True) if follows_topics else ids.without(group_id)
         return self._replace(groups=self.groups.with_item(group_id, group), consumer_group_ids=ids)
 
     def without_group(self, group_id: str) -> Groups:

@@ -73,9 +73,10 @@ def _commit_error(
     says_nothing = event.generation < 0 and not event.member_id and event.group_instance_id is None
     if group is None:
         return ErrorCode.NONE if event.generation < 0 else ErrorCode.ILLEGAL_GENERATION
-    if says_nothing:
+    kind = kind_of(group)
+    if says_nothing and kind.keeps_offsets:
         return ErrorCode.NONE
-    return kind_of(group).commit_error_in_transaction(group, event, directory)
+    return kind.commit_error_in_transaction(group, event, directory)
 
 
 def on_end(groups: Groups, event: EndTransaction) -> Step[Groups]:

@@ -1,82 +1,76 @@
-"""The entry into the core: hands each event to the file that handles it."""
+"""The entry into the core: hands each event to the file, or the kind of group, that handles it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import assert_never
+from typing import Any, assert_never, cast, get_args
 
-from pykafka_broker.coordinator.group import admin, deletion, forgetting, offsets, transactional_offsets
-from pykafka_broker.coordinator.group.classic import describe as classic_describe
-from pykafka_broker.coordinator.group.classic import heartbeat as classic_heartbeat
-from pykafka_broker.coordinator.group.classic import join, leave, rebalance, sync
-from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
-from pykafka_broker.coordinator.group.consumer import (
-    classic_members,
-    describe,
-    follow_topics,
-    heartbeat,
-    migration,
-    regexes,
+from pykafka_broker.coordinator.group import (
+    admin,
+    deletion,
+    following,
+    forgetting,
+    offsets,
+    transactional_offsets,
 )
-from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
+from pykafka_broker.coordinator.group.classic import join
+from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.events import (
-    AssignmentRefused,
+    ClassicRequest,
     CommitOffsets,
     CommitTransactionalOffsets,
-    ConsumerGroupHeartbeat,
+    CommonEvent,
     DeleteGroup,
     DeleteOffsets,
     DeletionRefused,
-    DescribeConsumerGroup,
-    DescribeGroup,
     EndTransaction,
     Event,
     FetchOffsets,
-    Heartbeat,
     JoinGroup,
-    LeaveGroup,
     ListGroups,
     Loaded,
-    RegexesResolved,
-    SyncGroup,
     TimerFired,
     TopicsChanged,
     TopicsDeleted,
 )
-from pykafka_broker.coordinator.group.kinds import kind_of
-from pykafka_broker.coordinator.group.state import Groups
+from pykafka_broker.coordinator.group.kind import TimerHandler
+from pykafka_broker.coordinator.group.kinds import KIND_OF_EVENT, KINDS, kind_of
+from pykafka_broker.coordinator.group.state import Group, Groups
 from pykafka_broker.machine.step import Effect, SetTimer, Step
 
 #: The timer of the search for offsets that are too old.
 EXPIRY_TIMER = ("expiry",)
 
-
 #: The handlers of a group's timers, by the first part of the key; the rest names group and member.
-TIMERS: dict[object, Callable[..., Step[Groups]]] = {
-    "session": rebalance.on_session_timer,
-    "join": rebalance.on_join_timer,
-    "sync": rebalance.on_sync_timer,
-    "consumer-session": heartbeat.on_session_timer,
-    "consumer-join": heartbeat.on_session_timer,
-    "consumer-sync": heartbeat.on_session_timer,
-    "consumer-revocation": heartbeat.on_revocation_timer,
+TIMERS: dict[object, TimerHandler] = {
+    name: handler for kind in KINDS.values() for name, handler in kind.timers.items()
 }
+CLASSIC_REQUESTS = frozenset(get_args(ClassicRequest))
 
 
 def transition(groups: Groups, event: Event, config: GroupCoordinatorConfig) -> Step[Groups]:
-    """Handle `event`; the frequent events come first."""
-    if groups.deletions and isinstance(event, deletion.Request) and event.group_id in groups.deletions:
+    """Handle `event`."""
+    event_type, known = type(event), cast(Any, event)
+    if groups.deletions and event_type in deletion.REQUESTS and known.group_id in groups.deletions:
         return deletion.on_request(groups, event)
+    kind = KIND_OF_EVENT.get(event_type)
+    if kind is None:
+        return _for_all_kinds(groups, known, config)
+    if event_type in CLASSIC_REQUESTS:
+        step = _by_another_kind(groups, known, config)
+        if step is not None:
+            return step
+    elif event_type in kind.outcomes:
+        deleted = kind.deletion_goes_on(event)
+        if deleted is not None:
+            return deletion.on_deleted_first(groups, deleted)
+    return kind.handle(groups, event, config)
+
+
+def _for_all_kinds(groups: Groups, event: CommonEvent, config: GroupCoordinatorConfig) -> Step[Groups]:
+    """Handle what groups of all kinds are told, or answer; the frequent events come first."""
     match event:
         case CommitOffsets():
             return offsets.on_commit(groups, event, config)
-        case Heartbeat() | JoinGroup() | SyncGroup() | LeaveGroup():
-            group = groups.groups.get(event.group_id)
-            if isinstance(group, ConsumerGroup):
-                return _from_classic_member(groups, group, event, config)
-            return _in_classic_group(groups, event, config)
-        case ConsumerGroupHeartbeat():
-            return heartbeat.on_heartbeat(groups, event, config)
         case FetchOffsets():
             return offsets.on_fetch(groups, event)
         case CommitTransactionalOffsets():
@@ -85,67 +79,51 @@ def transition(groups: Groups, event: Event, config: GroupCoordinatorConfig) -> 
             return transactional_offsets.on_end(groups, event)
         case TimerFired():
             return _on_timer(groups, event, config)
-        case AssignmentRefused():
-            return sync.on_refused(groups, event, config)
         case ListGroups():
             return admin.on_list(groups, event)
-        case DescribeGroup():
-            return classic_describe.on_describe(groups, event)
-        case DescribeConsumerGroup():
-            return describe.on_describe(groups, event, config)
         case DeleteGroup():
             return deletion.on_delete(groups, event)
-        case DeleteOffsets():
-            return forgetting.on_delete_offsets(groups, event)
-        case TopicsDeleted():
-            return forgetting.on_topics_deleted(groups, event)
         case DeletionRefused():
             return deletion.on_refused(groups, event)
+        case DeleteOffsets():
+            return forgetting.on_delete_offsets(groups, event)
         case TopicsChanged():
-            return follow_topics.on_topics_changed(groups, event)
-        case RegexesResolved():
-            return regexes.on_regexes_resolved(groups, event, config)
+            return following.on_topics_changed(groups, event)
+        case TopicsDeleted():
+            return following.on_topics_deleted(groups, event)
         case Loaded():
             return _on_loaded(groups, event, config)
         case _:
             assert_never(event)
 
 
-def _in_classic_group(
-    groups: Groups, event: Heartbeat | JoinGroup | SyncGroup | LeaveGroup, config: GroupCoordinatorConfig
-) -> Step[Groups]:
-    match event:
-        case Heartbeat():
-            return classic_heartbeat.on_heartbeat(groups, event)
-        case JoinGroup():
-            return join.on_join(groups, event, config)
-        case SyncGroup():
-            return sync.on_sync(groups, event, config)
-        case LeaveGroup():
-            return leave.on_leave(groups, event, config)
-        case _:
-            assert_never(event)
+# ---- the classic protocol ----
 
 
-def _from_classic_member(
-    groups: Groups,
-    group: ConsumerGroup,
-    event: Heartbeat | JoinGroup | SyncGroup | LeaveGroup,
-    config: GroupCoordinatorConfig,
+def _by_another_kind(
+    groups: Groups, event: ClassicRequest, config: GroupCoordinatorConfig
+) -> Step[Groups] | None:
+    """Answer a client of the classic protocol whose group is of another kind; None if it does not matter."""
+    group = groups.groups.get(event.group_id)
+    if group is None:
+        return None
+    kind = kind_of(group)
+    if isinstance(event, JoinGroup) and kind.gives_way_to_classic and kind.is_empty(group):
+        return _join_instead_of(groups, group, event, config)
+    return kind.handle_classic(groups, group, event, config)
+
+
+def _join_instead_of(
+    groups: Groups, empty: Group, event: JoinGroup, config: GroupCoordinatorConfig
 ) -> Step[Groups]:
-    match event:
-        case Heartbeat():
-            return classic_members.on_heartbeat(groups, group, event, config)
-        case JoinGroup():
-            if not group.members:
-                return migration.join_instead_of(groups, group, event, config)
-            return classic_members.on_join(groups, group, event, config)
-        case SyncGroup():
-            return classic_members.on_sync(groups, group, event, config)
-        case LeaveGroup():
-            return classic_members.on_leave(groups, group, event, config)
-        case _:
-            assert_never(event)
+    """A client joins a group without members with the classic protocol: a classic group takes its place."""
+    step = join.on_join(groups.without_group(empty.group_id), event, config)
+    if not step.records:
+        return Step(groups, effects=step.effects)
+    return step._replace(records=(*kind_of(empty).tombstones(empty), *step.records))
+
+
+# ---- timers and loads ----
 
 
 def _on_timer(groups: Groups, event: TimerFired, config: GroupCoordinatorConfig) -> Step[Groups]:

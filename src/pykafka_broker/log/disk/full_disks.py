@@ -4,7 +4,7 @@ The first write that a directory refuses leaves one line in the log. From then o
 refusing until a trial succeeds, which leaves the second line. A trial writes as much as a batch may have by
 default and removes it again: free space alone says nothing about quotas, inodes and read-only mounts. It is
 made when no write was refused for a while, so a disk that is full for large batches only does not fill the
-log with lines.
+log with lines. A trial that ends in any other error finds a disk that has failed meanwhile.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from functools import partial
 
 from pykafka_broker.log.disk.directories import LogDir
 from pykafka_broker.log.disk.files import FileSystem, join, write_fully
+from pykafka_broker.system.descriptors import EXHAUSTED_ERRORS
 
 logger = logging.getLogger(__name__)
 
@@ -41,8 +42,11 @@ class FullDisks:
         *,
         run_later: Callable[[str, Callable[[], object]], None],
         now_ms: Callable[[], int],
+        on_failure: Callable[[LogDir, OSError], object],
     ) -> None:
         self._files = files
+        #: Told, in any thread, of an error that is no refusal.
+        self._on_failure = on_failure
         #: Runs a job in a worker thread of a log directory.
         self._run_later = run_later
         self._now_ms = now_ms
@@ -90,6 +94,8 @@ class FullDisks:
                 self._files.remove(path)
         except OSError as error:
             logger.debug("%s still takes no more: %s", log_dir.path, error)
+            if error.errno not in REFUSALS | EXHAUSTED_ERRORS:
+                self._on_failure(log_dir, error)
             return
         log_dir.refusal = None
         logger.info("%s takes records again; %s", log_dir.path, self._room(log_dir))

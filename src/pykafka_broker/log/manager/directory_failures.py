@@ -43,7 +43,7 @@ class DirectoryFailures:
         #: Told on the event loop when a directory has gone out of service.
         self._on_failure = on_failure
         #: Directories that refuse writes for now.
-        self.full_disks = FullDisks(files, run_later=work.run_later, now_ms=now_ms)
+        self.full_disks = FullDisks(files, run_later=work.run_later, now_ms=now_ms, on_failure=self.failed)
         self._repeated_lines = RepeatedLines(logger, now_ms, WARNING_INTERVAL_MS)
         self._loop: asyncio.AbstractEventLoop | None = None
 

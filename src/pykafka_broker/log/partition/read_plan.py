@@ -62,6 +62,11 @@ class ReadPlan:
         self._resolve = resolve
         self._aborted = aborted
 
+    @property
+    def segment_base_offset(self) -> int | None:
+        """The segment that is read, by its base offset; None while the plan is unresolved or empty."""
+        return None if self._span is None else self._span.segment.base_offset
+
     def answer_cached(self, read_cold: RunBlocking) -> Buffer | StoredRecords | None:
         """The records to answer with if the page cache has them; else None: use `answer` in a worker thread.
 

@@ -11,7 +11,7 @@ from pykafka_broker.protocol.schema import array, boolean, i8, i16, i32, message
 @message()
 class AlterableConfig:
     name: str = string()
-    value: str | None = string(nullable=True)
+    value: str | None = string(nullable=True, secret=True)
 
 
 @message()

@@ -20,7 +20,7 @@ class ScramCredentialUpsertion:
     mechanism: int = i8()
     iterations: int = i32()
     salt: bytes = binary()
-    salted_password: bytes = binary()
+    salted_password: bytes = binary(secret=True)
 
 
 @message(api_key=51, versions="0", flexible="0+", listeners="broker controller")

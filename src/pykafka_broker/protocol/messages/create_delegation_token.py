@@ -33,5 +33,5 @@ class CreateDelegationTokenResponse:
     expiry_timestamp_ms: int = i64()
     max_timestamp_ms: int = i64()
     token_id: str = string()
-    hmac: bytes = binary()
+    hmac: bytes = binary(secret=True)
     throttle_time_ms: int = i32(default=0)

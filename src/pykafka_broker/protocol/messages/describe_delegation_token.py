@@ -35,7 +35,7 @@ class DescribedDelegationToken:
     expiry_timestamp: int = i64()
     max_timestamp: int = i64()
     token_id: str = string()
-    hmac: bytes = binary()
+    hmac: bytes = binary(secret=True)
     renewers: list[DescribedDelegationTokenRenewer] = array(DescribedDelegationTokenRenewer)
 
 

@@ -10,7 +10,7 @@ from pykafka_broker.protocol.schema import binary, i16, i32, i64, message
 
 @message(api_key=40, versions="1-2", flexible="2+", listeners="broker controller")
 class ExpireDelegationTokenRequest:
-    hmac: bytes = binary()
+    hmac: bytes = binary(secret=True)
     expiry_time_period_ms: int = i64()
 
 

@@ -12,7 +12,7 @@ from pykafka_broker.protocol.schema import array, boolean, i8, i16, i32, message
 class AlterableConfig:
     name: str = string()
     config_operation: int = i8()
-    value: str | None = string(nullable=True)
+    value: str | None = string(nullable=True, secret=True)
 
 
 @message()

@@ -10,7 +10,7 @@ from pykafka_broker.protocol.schema import binary, i16, i32, i64, message
 
 @message(api_key=39, versions="1-2", flexible="2+", listeners="broker controller")
 class RenewDelegationTokenRequest:
-    hmac: bytes = binary()
+    hmac: bytes = binary(secret=True)
     renew_period_ms: int = i64()
 
 

@@ -1,11 +1,8 @@
-"""The state of the archived topics, as the brokers describe it.
-
-They are reached without TLS and SASL, as this package's client has neither.
-"""
+"""The state of the archived topics, as the brokers describe it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from pykafka_broker import __version__
 from pykafka_broker.client.blocking import Client
@@ -13,6 +10,7 @@ from pykafka_broker.client.connection import Identity
 from pykafka_broker.client.offsets import LATEST, list_offsets
 from pykafka_broker.spark.checkpoint.files import Offsets
 from pykafka_broker.spark.checkpoint.topics import Topic, look, topic_ids
+from pykafka_broker.spark.security import OPEN, secured
 
 TIMEOUT_S = 30.0
 _ARCHIVER = Identity("pykafka-broker-spark", __version__, kind="archive")
@@ -21,11 +19,17 @@ _ARCHIVER = Identity("pykafka-broker-spark", __version__, kind="archive")
 class Cluster:
     """The brokers; each question has a connection of its own, for between two of them minutes may pass."""
 
-    __slots__ = ("_bootstrap_servers",)
+    __slots__ = ("_bootstrap_servers", "_identity")
 
-    def __init__(self, bootstrap_servers: str) -> None:
-        """Raises ValueError: the bootstrap servers are no addresses."""
+    def __init__(self, bootstrap_servers: str, security: Mapping[str, str] = OPEN) -> None:
+        """`security` are properties of Kafka's clients.
+
+        Raises:
+            ValueError: the bootstrap servers are no addresses.
+            SparkError: there is no such security.
+        """
         self._bootstrap_servers = bootstrap_servers
+        self._identity = secured(_ARCHIVER, security)
 
     def topics(self, names: Collection[str]) -> dict[str, Topic]:
         """Those of the topics that exist; KafkaError or OSError where they cannot be asked for."""
@@ -43,4 +47,4 @@ class Cluster:
             return list_offsets(client, dict.fromkeys(partitions, LATEST), missing_ok=True)
 
     def _client(self) -> Client:
-        return Client(self._bootstrap_servers, TIMEOUT_S, identity=_ARCHIVER)
+        return Client(self._bootstrap_servers, TIMEOUT_S, identity=self._identity)

@@ -30,6 +30,7 @@ from pykafka_broker.spark.checkpoint.files import Offsets
 from pykafka_broker.spark.checkpoint.topics import Topic
 from pykafka_broker.spark.kafka_format import ARCHIVE_DDL, OFFSET, PARTITION, TOPIC, TOPIC_ID
 from pykafka_broker.spark.python_packages import MAP_IN_ARROW, insist_on
+from pykafka_broker.spark.security import properties_in
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ def archive_topics(
         KafkaError, OSError: the brokers cannot be asked.
         StreamingQueryException: the query failed for another reason.
     """
-    cluster, target = Cluster(topics.checked().bootstrap_servers), table_of(spark, table)
+    cluster = Cluster(topics.checked().bootstrap_servers, properties_in(topics.options))
+    target = table_of(spark, table)
     folder = CheckpointFolder(spark, checkpoint)
     found = cluster.topics(topics.names)
     guard.refuse_missing(topics.names, found)

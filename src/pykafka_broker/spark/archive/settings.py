@@ -33,8 +33,13 @@ class Topics(NamedTuple):
 
     bootstrap_servers: str
     names: tuple[str, ...]
-    #: Other options of Spark's Kafka source, such as `minPartitions` or `kafka.fetch.max.bytes`.
+    #: Other options of Spark's Kafka source, such as `minPartitions` or `kafka.fetch.max.bytes`. By those of
+    #: `kafka.security.protocol`, `kafka.sasl.*` and `kafka.ssl.*` the job asks the brokers, too.
     options: Mapping[str, str] = {}
+
+    def __repr__(self) -> str:
+        """Without the values of options, some of which are secrets."""
+        return f"Topics({self.bootstrap_servers!r}, {self.names!r}, [{', '.join(self.options)}])"
 
     def checked(self) -> Topics:
         """The same.
@@ -48,11 +53,6 @@ class Topics(NamedTuple):
             raise SparkError(f"Topic '{twice}' is named twice.")
         if own := next((option for option in self.options if option.lower() in _OWN_OPTIONS), None):
             raise SparkError(f"The option {own} is set by the job itself.")
-        if self.options.get("kafka.security.protocol", "PLAINTEXT").upper() != "PLAINTEXT":
-            raise SparkError(
-                "An archive job asks the brokers for the ids of its topics, so far without TLS and SASL: "
-                "name a listener that needs neither."
-            )
         return self
 
 

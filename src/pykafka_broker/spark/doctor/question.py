@@ -29,6 +29,10 @@ class Question(NamedTuple):
     #: Connects to brokers, to ask them without Spark.
     connect: Connect = Client
 
+    def __repr__(self) -> str:
+        """Without the values of options, some of which are secrets."""
+        return f"Question({self.bootstrap_servers!r}, {self.topics!r}, [{', '.join(self.options)}])"
+
     @property
     def speaks_plain(self) -> bool:
         """Whether the listener is for clients without TLS and SASL."""

@@ -8,7 +8,7 @@ from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.metadata import error_of, topic_error
 from pykafka_broker.doctor import topics
 from pykafka_broker.doctor.findings import Finding, ok, problem
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.spark.checkpoint.files import kafka_offsets
 from pykafka_broker.spark.checkpoint.topics import look
 from pykafka_broker.system.wording import counted
@@ -35,7 +35,14 @@ def about_topics(client: Client, names: Sequence[str], starting: str | None) -> 
                 "topics", name, f"{topic_error(code, name).message}", "Look at the logs of the brokers."
             )
         else:
-            found = look(client, [name])[name]
+            try:
+                found = look(client, [name])[name]
+            except KafkaError as error:
+                # It may have been forbidden since.
+                if error.code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                    raise
+                yield not_authorized(name)
+                continue
             records = sum(end - start for start, end in found.partitions.values())
             yield ok(
                 "topics",

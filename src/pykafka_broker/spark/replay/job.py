@@ -16,6 +16,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.connection import Identity
 from pykafka_broker.spark.replay.claims import Claim
 from pykafka_broker.spark.replay.errors import ReplayError
 from pykafka_broker.spark.replay.fitness import (
@@ -44,6 +45,7 @@ from pykafka_broker.spark.replay.writing import (
     Written,
     task,
 )
+from pykafka_broker.spark.security import OPEN, secured
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
@@ -88,6 +90,21 @@ class Target(NamedTuple):
     #: The number of partitions of a topic that is created; None: enough for the records. A table does not
     #: show partitions without records, but keys find their partition by the number of all.
     partitions: int | None = None
+    #: Properties of Kafka's clients (`security.protocol`, `sasl.*`, `ssl.*`), for the driver and its tasks.
+    security: Mapping[str, str] = OPEN
+
+    def __repr__(self) -> str:
+        """Without the security, which has secrets."""
+        return f"Target({', '.join(map(repr, self[:-1]))})"
+
+    @property
+    def writer(self) -> Identity:
+        """Who asks and writes.
+
+        Raises:
+            SparkError: there is no such security.
+        """
+        return secured(WRITER, self.security)
 
 
 class Replayed(NamedTuple):
@@ -141,13 +158,14 @@ def replay(
     found = summaries(rows)
     one_identity(found)
     names = target_names({summary.topic for summary in found}, target.topics)
-    with Client(target.bootstrap_servers, REQUEST_TIMEOUT_S, identity=WRITER) as client:
+    with Client(target.bootstrap_servers, REQUEST_TIMEOUT_S, identity=target.writer) as client:
         topics, changes = prepared(client, target, _by_target(found, names))
         job = Job(
             target.bootstrap_servers,
             name or default_name(names),
             tuple(_assignment(summary, topics[names[summary.topic]], window, settings) for summary in found),
             settings,
+            target.security,
         )
         positions = take_over(
             client, job, starts_over=starts_over, accepts_records=RECORDS in target.accepted
@@ -224,7 +242,7 @@ def _ask_first(target: Target) -> None:
     """
     topics = target.topics
     names = [topics] if isinstance(topics, str) else sorted(set((topics or {}).values()))
-    with Client(target.bootstrap_servers, REQUEST_TIMEOUT_S, identity=WRITER) as client:
+    with Client(target.bootstrap_servers, REQUEST_TIMEOUT_S, identity=target.writer) as client:
         existing = look(client, names)
     if target.preparation is Preparation.REFUSE:
         for name in names:

@@ -13,7 +13,7 @@ rate or a full executor let no transaction time out.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,7 @@ from pykafka_broker.spark.replay.errors import ReplayError
 from pykafka_broker.spark.replay.pace import Pace
 from pykafka_broker.spark.replay.settings import Settings
 from pykafka_broker.spark.replay.transactions import Gathering, Transaction, rows_of, runs_of
+from pykafka_broker.spark.security import OPEN, secured
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
@@ -63,6 +64,12 @@ class Job(NamedTuple):
     name: str
     assignments: tuple[Assignment, ...]
     settings: Settings
+    #: Properties of Kafka's clients.
+    security: Mapping[str, str] = OPEN
+
+    def __repr__(self) -> str:
+        """Without the security, which has secrets."""
+        return f"Job({', '.join(map(repr, self[:-1]))})"
 
     def producer(self, client: Client, target: TopicPartition) -> Producer:
         """The producer that alone may write a partition in this replay."""
@@ -110,7 +117,7 @@ def write(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[Written]:
     Raises:
         ReplayError: a record is refused, or the brokers are away for too long.
     """
-    with Client(job.bootstrap_servers, REQUEST_TIMEOUT_S, identity=WRITER) as client:
+    with Client(job.bootstrap_servers, REQUEST_TIMEOUT_S, identity=secured(WRITER, job.security)) as client:
         index, writer = -1, None
         for batch in batches:
             for target, run in runs_of(batch, "target"):

@@ -25,6 +25,7 @@ from typing import Literal, Self
 
 from pykafka_broker.client.addresses import parse_address
 from pykafka_broker.client.blocking import Connection
+from pykafka_broker.client.connection import Identity, Security
 from pykafka_broker.log.disk.names import METADATA_TOPIC
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.messages import describe_quorum as m
@@ -159,7 +160,9 @@ class Node(BrokerProcess):
         partition = m.DescribeQuorumRequestPartitionData(partition_index=0)
         topic = m.DescribeQuorumRequestTopicData(topic_name=METADATA_TOPIC, partitions=[partition])
         try:
-            with closing(Connection(parse_address(self.controller_address))) as connection:
+            identity = Identity(security=Security(tls=self.tls))
+            address = parse_address(self.controller_address)
+            with closing(Connection(address, identity=identity)) as connection:
                 answer = connection.send(m.DescribeQuorumRequest(topics=[topic]))
         except (OSError, ProtocolError):
             return None

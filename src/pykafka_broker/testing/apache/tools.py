@@ -35,7 +35,7 @@ def run_tool(
     expect_failure: bool = False,
     version: str = VERSION,
 ) -> str:
-    """Run one of Kafka's tools and return its output on stdout.
+    """Run one of Kafka's tools and return its output on stdout; of one that fails, that on stderr as well.
 
     Raises ToolError where the tool fails, or does not fail although `expect_failure`.
     """
@@ -48,8 +48,8 @@ def run_tool(
         check=False,
     )
     printed = done.stdout.decode(errors="replace")
+    if done.returncode:
+        printed += done.stderr.decode(errors="replace")
     if (done.returncode != 0) != expect_failure:
-        raise ToolError(
-            f"{main_class} ended with {done.returncode}:\n{printed}{done.stderr.decode(errors='replace')}"
-        )
+        raise ToolError(f"{main_class} ended with {done.returncode}:\n{printed}")
     return printed

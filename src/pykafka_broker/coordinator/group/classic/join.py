@@ -50,6 +50,8 @@ def on_join(groups: Groups, event: JoinGroup, config: GroupCoordinatorConfig) ->
     """Take a client into the next generation; the answer waits until that generation begins."""
     known = groups.classic(event.group_id)
     refusal = join_refusal(event, config)
+    if refusal is ErrorCode.NONE and known is None and event.group_id in groups.groups:
+        return refuse(groups, event.token, JoinResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ""))
     if refusal is ErrorCode.NONE and known is None and event.member_id:
         refusal = ErrorCode.UNKNOWN_MEMBER_ID
     if refusal is not ErrorCode.NONE:

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from pykafka_broker.coordinator.group.classic.rebalance import on_group_loaded
+from typing import assert_never, get_args
+
+from pykafka_broker.coordinator.group.classic import describe, heartbeat, join, leave, rebalance, sync
 from pykafka_broker.coordinator.group.classic.records import group_tombstone
 from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Phase
 from pykafka_broker.coordinator.group.classic.turn import fenced, session_timer
 from pykafka_broker.coordinator.group.committed_offset import CommittedOffset
 from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
-from pykafka_broker.coordinator.group.events import CommitOffsets, CommitTransactionalOffsets, FetchOffsets
+from pykafka_broker.coordinator.group.events import (
+    AssignmentRefused,
+    ClassicEvent,
+    ClassicRequest,
+    CommitOffsets,
+    CommitTransactionalOffsets,
+    DescribeGroup,
+    FetchOffsets,
+    Heartbeat,
+    JoinGroup,
+    LeaveGroup,
+    SyncGroup,
+)
 from pykafka_broker.coordinator.group.kind import GroupKind
 from pykafka_broker.coordinator.group.record import Record
+from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.coordinator.group.topics import TopicDirectory
-from pykafka_broker.machine.step import Effect, SetTimer
+from pykafka_broker.machine.step import Effect, SetTimer, Step
 from pykafka_broker.protocol.errors import ErrorCode
 
 
@@ -22,6 +37,30 @@ class ClassicKind(GroupKind[ClassicGroup]):
     """
 
     name = "classic"
+    requests = (*get_args(ClassicRequest), DescribeGroup)
+    outcomes = (AssignmentRefused,)
+    timers = {
+        "session": rebalance.on_session_timer,
+        "join": rebalance.on_join_timer,
+        "sync": rebalance.on_sync_timer,
+    }
+
+    def handle(self, groups: Groups, event: ClassicEvent, config: GroupCoordinatorConfig) -> Step[Groups]:
+        match event:
+            case Heartbeat():
+                return heartbeat.on_heartbeat(groups, event)
+            case JoinGroup():
+                return join.on_join(groups, event, config)
+            case SyncGroup():
+                return sync.on_sync(groups, event, config)
+            case LeaveGroup():
+                return leave.on_leave(groups, event, config)
+            case DescribeGroup():
+                return describe.on_describe(groups, event)
+            case AssignmentRefused():
+                return sync.on_refused(groups, event, config)
+            case _:
+                assert_never(event)
 
     def protocol_type(self, group: ClassicGroup) -> str:
         return group.protocol_type or ""
@@ -95,5 +134,5 @@ class ClassicKind(GroupKind[ClassicGroup]):
     def on_loaded(
         self, group: ClassicGroup, now_ms: int, config: GroupCoordinatorConfig
     ) -> tuple[ClassicGroup, list[Effect]]:
-        turn = on_group_loaded(group, now_ms, config)
+        turn = rebalance.on_group_loaded(group, now_ms, config)
         return turn.group, turn.effects

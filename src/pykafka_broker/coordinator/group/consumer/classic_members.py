@@ -107,7 +107,7 @@ def _join(turn: ConsumerTurn, event: JoinGroup) -> None:
         classic=ClassicMembership(event.session_timeout_ms, event.protocols),
     )
     bump = write_subscription(turn, before, after)
-    bump = update_regex(turn, before, after) is not RegexUpdate.UNCHANGED or bump
+    bump = update_regex(turn, before, after, event) is not RegexUpdate.UNCHANGED or bump
     refresh_metadata(turn, bump=bump)
     owned = by_topic_id(subscription.owned_partitions, turn.groups.topics)
     stale = turn.group.assignment_epoch < turn.group.group_epoch

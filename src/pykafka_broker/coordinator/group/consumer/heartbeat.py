@@ -144,7 +144,7 @@ def _join_or_stay(
     before = _sender(turn, event, member_id)
     after = _as_said(before, event)
     changed_names = write_subscription(turn, before, after)
-    update = update_regex(turn, before, after)
+    update = update_regex(turn, before, after, event)
     bump = changed_names or update is RegexUpdate.CHANGED_AND_RESOLVED
     refresh_metadata(turn, bump=bump)
     update_target(turn, after)

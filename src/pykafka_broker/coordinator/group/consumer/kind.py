@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from pykafka_broker.coordinator.group.classic.state import CONSUMER_PROTOCOL_TYPE
 from pykafka_broker.coordinator.group.committed_offset import CommittedOffset
 from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
-from pykafka_broker.coordinator.group.consumer import commits
+from pykafka_broker.coordinator.group.consumer import (
+    classic_members,
+    commits,
+    describe,
+    heartbeat,
+    regexes,
+)
 from pykafka_broker.coordinator.group.consumer.records import consumer_group_tombstones
 from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup, MemberState
 from pykafka_broker.coordinator.group.consumer.turn import revocation_timer, session_timer
-from pykafka_broker.coordinator.group.events import CommitOffsets, CommitTransactionalOffsets, FetchOffsets
+from pykafka_broker.coordinator.group.events import (
+    ClassicRequest,
+    CommitOffsets,
+    CommitTransactionalOffsets,
+    ConsumerEvent,
+    ConsumerGroupHeartbeat,
+    DescribeConsumerGroup,
+    FetchOffsets,
+    Heartbeat,
+    JoinGroup,
+    LeaveGroup,
+    RegexesResolved,
+    SyncGroup,
+)
 from pykafka_broker.coordinator.group.kind import GroupKind
 from pykafka_broker.coordinator.group.record import Record
+from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.coordinator.group.topics import TopicDirectory
-from pykafka_broker.machine.step import Effect, SetTimer
+from pykafka_broker.machine.step import Effect, SetTimer, Step
 from pykafka_broker.protocol.errors import ErrorCode
 
 
@@ -21,6 +43,41 @@ class ConsumerKind(GroupKind[ConsumerGroup]):
     """Consumer groups: members commit and fetch in their epoch; their topics are always known."""
 
     name = "consumer"
+    requests = (ConsumerGroupHeartbeat, DescribeConsumerGroup)
+    outcomes = (RegexesResolved,)
+    timers = {
+        "consumer-session": heartbeat.on_session_timer,
+        "consumer-join": heartbeat.on_session_timer,
+        "consumer-sync": heartbeat.on_session_timer,
+        "consumer-revocation": heartbeat.on_revocation_timer,
+    }
+    gives_way_to_classic = True
+
+    def handle(self, groups: Groups, event: ConsumerEvent, config: GroupCoordinatorConfig) -> Step[Groups]:
+        match event:
+            case ConsumerGroupHeartbeat():
+                return heartbeat.on_heartbeat(groups, event, config)
+            case DescribeConsumerGroup():
+                return describe.on_describe(groups, event, config)
+            case RegexesResolved():
+                return regexes.on_regexes_resolved(groups, event, config)
+            case _:
+                assert_never(event)
+
+    def handle_classic(
+        self, groups: Groups, group: ConsumerGroup, event: ClassicRequest, config: GroupCoordinatorConfig
+    ) -> Step[Groups]:
+        match event:
+            case Heartbeat():
+                return classic_members.on_heartbeat(groups, group, event, config)
+            case JoinGroup():
+                return classic_members.on_join(groups, group, event, config)
+            case SyncGroup():
+                return classic_members.on_sync(groups, group, event, config)
+            case LeaveGroup():
+                return classic_members.on_leave(groups, group, event, config)
+            case _:
+                assert_never(event)
 
     def protocol_type(self, group: ConsumerGroup) -> str:
         return CONSUMER_PROTOCOL_TYPE

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from pykafka_broker.coordinator.group.classic.join import on_join as on_classic_join
 from pykafka_broker.coordinator.group.classic.rebalance import prepare_rebalance, supporters_after
 from pykafka_broker.coordinator.group.classic.records import group_record, group_tombstone
 from pykafka_broker.coordinator.group.classic.state import CONSUMER_PROTOCOL_TYPE, ClassicGroup, Member, Phase
@@ -41,10 +40,10 @@ from pykafka_broker.coordinator.group.consumer.state import (
     held_partitions,
 )
 from pykafka_broker.coordinator.group.consumer.turn import ConsumerTurn
-from pykafka_broker.coordinator.group.events import JoinGroup, JoinResult, SyncResult
+from pykafka_broker.coordinator.group.events import JoinResult, SyncResult
 from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.coordinator.group.topics import TopicDirectory, group_hash
-from pykafka_broker.machine.step import CancelTimer, Reply, Step
+from pykafka_broker.machine.step import CancelTimer, Reply
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 
 
@@ -60,12 +59,10 @@ def group_to_join(
     group = groups.groups.get(group_id)
     if isinstance(group, ConsumerGroup):
         return ConsumerTurn(groups, group, now_ms, config)
-    if not joins:
-        raise _not_found(
-            f"Consumer group {group_id} not found."
-            if group is None
-            else f"Group {group_id} is not a consumer group."
-        )
+    if group is None and not joins:
+        raise _not_found(f"Consumer group {group_id} not found.")
+    if group is not None and not (joins and isinstance(group, ClassicGroup)):
+        raise _not_found(f"Group {group_id} is not a consumer group.")
     if group is not None and group.phase is not Phase.EMPTY:
         return _upgraded(groups, group, now_ms, config)
     turn = ConsumerTurn(groups, ConsumerGroup.new(group_id), now_ms, config)
@@ -180,18 +177,6 @@ def _assignment_of(member: Member, topics: TopicDirectory) -> Assignment:
 
 
 # ---- downgrade ----
-
-
-def join_instead_of(
-    groups: Groups, empty: ConsumerGroup, event: JoinGroup, config: GroupCoordinatorConfig
-) -> Step[Groups]:
-    """A client joins a consumer group without members with the classic protocol: a classic group takes its
-    place.
-    """
-    step = on_classic_join(groups.without_group(empty.group_id), event, config)
-    if not step.records:
-        return Step(groups, effects=step.effects)
-    return step._replace(records=(*consumer_group_tombstones(empty), *step.records))
 
 
 def fence_members(turn: ConsumerTurn, members: Collection[ConsumerMember]) -> None:

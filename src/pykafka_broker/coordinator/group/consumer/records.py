@@ -15,7 +15,6 @@ from typing import assert_never
 from pykafka_broker.coordinator.group.classic.state import Protocol
 from pykafka_broker.coordinator.group.consumer.assignors.spec import Assignment
 from pykafka_broker.coordinator.group.consumer.state import (
-    LEAVE_EPOCH,
     NOTHING_OWNED,
     ClassicMembership,
     ConsumerGroup,
@@ -23,6 +22,13 @@ from pykafka_broker.coordinator.group.consumer.state import (
     MemberState,
     OwnedPartitions,
     ResolvedRegex,
+)
+from pykafka_broker.coordinator.group.epoch_records import (
+    group_tombstones,
+    known_state,
+    with_target,
+    with_target_epoch,
+    without_assignment,
 )
 from pykafka_broker.coordinator.group.record import Record
 from pykafka_broker.protocol.java_hash import int_hash, string_hash, uuid_hash, walked
@@ -37,9 +43,6 @@ ConsumerGroupKey = (
     | m.ConsumerGroupCurrentMemberAssignmentKey
     | m.ConsumerGroupRegularExpressionKey
 )
-
-#: The epoch of a target that has been deleted.
-NO_ASSIGNMENT_EPOCH = -1
 
 
 # ---- records that transitions write ----
@@ -149,16 +152,17 @@ def member_tombstones(group_id: str, member_id: str) -> tuple[Record, Record, Re
 def consumer_group_tombstones(group: ConsumerGroup, member_ids: Iterable[str] | None = None) -> list[Record]:
     """The group is gone; `member_ids` names its members where they have just changed."""
     group_id = group.group_id
-    each = [member_tombstones(group_id, name) for name in member_ids or group.members]
-    return [
-        *(current for current, _, _ in each),
-        *(target for _, target, _ in each),
-        Record(m.ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), None),
-        *(subscription for _, _, subscription in each),
-        *(regex_tombstone(group_id, regex) for regex in walked(group.regexes, string_hash)),
-        subscription_metadata_tombstone(group_id),
-        Record(m.ConsumerGroupMetadataKey(group_id=group_id), None),
-    ]
+    regexes = (
+        m.ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex)
+        for regex in walked(group.regexes, string_hash)
+    )
+    return group_tombstones(
+        (member_tombstones(group_id, name) for name in member_ids or group.members),
+        m.ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id),
+        *regexes,
+        m.ConsumerGroupPartitionMetadataKey(group_id=group_id),
+        m.ConsumerGroupMetadataKey(group_id=group_id),
+    )
 
 
 def consumer_group_records(group: ConsumerGroup) -> list[Record]:
@@ -218,21 +222,19 @@ def apply(group: ConsumerGroup | None, record: Record) -> ConsumerGroup | None:
             assert isinstance(value, m.ConsumerGroupMemberMetadataValue)
             return group.with_member(_with_subscription(_member(group, key.member_id), value))
         case m.ConsumerGroupTargetAssignmentMetadataKey():
-            if value is None:
-                return group._replace(assignment_epoch=NO_ASSIGNMENT_EPOCH, assignment_timestamp_ms=0)
-            assert isinstance(value, m.ConsumerGroupTargetAssignmentMetadataValue)
-            return group._replace(
-                assignment_epoch=value.assignment_epoch, assignment_timestamp_ms=value.assignment_timestamp
-            )
+            assert value is None or isinstance(value, m.ConsumerGroupTargetAssignmentMetadataValue)
+            return with_target_epoch(group, value)
         case m.ConsumerGroupTargetAssignmentMemberKey():
             if value is None:
-                return group._replace(targets=group.targets.without(key.member_id))
+                return with_target(group, key.member_id, None)
             assert isinstance(value, m.ConsumerGroupTargetAssignmentMemberValue)
             target = {topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions}
-            return group._replace(targets=group.targets.with_item(key.member_id, target))
+            return with_target(group, key.member_id, target)
         case m.ConsumerGroupCurrentMemberAssignmentKey():
             if value is None:
-                return _without_assignment(group, key.member_id)
+                return without_assignment(
+                    group, key.member_id, assigned=NOTHING_OWNED, pending_revocation=NOTHING_OWNED
+                )
             assert isinstance(value, m.ConsumerGroupCurrentMemberAssignmentValue)
             return group.with_member(_with_assignment(_member(group, key.member_id), value))
         case m.ConsumerGroupRegularExpressionKey():
@@ -250,20 +252,6 @@ def apply(group: ConsumerGroup | None, record: Record) -> ConsumerGroup | None:
 
 def _member(group: ConsumerGroup, member_id: str) -> ConsumerMember:
     return group.members.get(member_id) or ConsumerMember(member_id)
-
-
-def _without_assignment(group: ConsumerGroup, member_id: str) -> ConsumerGroup:
-    member = group.members.get(member_id)
-    if member is None:
-        return group
-    return group.with_member(
-        member._replace(
-            member_epoch=LEAVE_EPOCH,
-            previous_member_epoch=LEAVE_EPOCH,
-            assigned=NOTHING_OWNED,
-            pending_revocation=NOTHING_OWNED,
-        )
-    )
 
 
 def _with_subscription(member: ConsumerMember, value: m.ConsumerGroupMemberMetadataValue) -> ConsumerMember:
@@ -293,17 +281,10 @@ def _with_assignment(
     return member._replace(
         member_epoch=value.member_epoch,
         previous_member_epoch=value.previous_member_epoch,
-        state=_member_state(value.state),
+        state=known_state(MemberState, value.state),
         assigned=_owned_from(value.assigned_partitions, value.member_epoch),
         pending_revocation=_owned_from(value.partitions_pending_revocation, value.member_epoch),
     )
-
-
-def _member_state(number: int) -> MemberState:
-    try:
-        return MemberState(number)
-    except ValueError:
-        return MemberState.UNKNOWN
 
 
 def _owned_from(

@@ -20,7 +20,7 @@ from pykafka_broker.coordinator.group.consumer.turn import (
     ConsumerTurn,
     ResolveRegexes,
 )
-from pykafka_broker.coordinator.group.events import RegexesResolved
+from pykafka_broker.coordinator.group.events import ConsumerGroupHeartbeat, JoinGroup, RegexesResolved
 from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.machine.step import Step
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -80,7 +80,12 @@ def matching_topics(regexes: Iterable[str], names: Iterable[str]) -> tuple[tuple
     )
 
 
-def update_regex(turn: ConsumerTurn, before: ConsumerMember, after: ConsumerMember) -> RegexUpdate:
+def update_regex(
+    turn: ConsumerTurn,
+    before: ConsumerMember,
+    after: ConsumerMember,
+    event: ConsumerGroupHeartbeat | JoinGroup,
+) -> RegexUpdate:
     """Note the member's new expression, if it has changed, and have the group's resolved if it is time.
 
     The member's subscription has been written already.
@@ -102,11 +107,17 @@ def update_regex(turn: ConsumerTurn, before: ConsumerMember, after: ConsumerMemb
             is_new = True
         elif new in turn.group.regexes or (old and not new):
             update = RegexUpdate.CHANGED_AND_RESOLVED
-    _resolve_if_due(turn, newest, is_new=is_new)
+    _resolve_if_due(turn, newest, event, is_new=is_new)
     return update
 
 
-def _resolve_if_due(turn: ConsumerTurn, newest: ResolvedRegex | None, *, is_new: bool) -> None:
+def _resolve_if_due(
+    turn: ConsumerTurn,
+    newest: ResolvedRegex | None,
+    event: ConsumerGroupHeartbeat | JoinGroup,
+    *,
+    is_new: bool,
+) -> None:
     """Begin a resolution if one is due.
 
     `newest` is the last resolution, read before this heartbeat changed anything: the heartbeat may have
@@ -126,7 +137,8 @@ def _resolve_if_due(turn: ConsumerTurn, newest: ResolvedRegex | None, *, is_new:
     )
     if is_due:
         turn.soft(is_resolving=True)
-        turn.start(ResolveRegexes(turn.group_id, turn.now_ms, tuple(group.regex_counts)))
+        regexes = tuple(group.regex_counts)
+        turn.start(ResolveRegexes(turn.group_id, turn.now_ms, regexes, event.principal, event.client_host))
 
 
 def on_regexes_resolved(

@@ -40,11 +40,16 @@ def classic_sync_timer(group_id: str, member_id: str) -> Hashable:
 
 
 class ResolveRegexes(NamedTuple):
-    """Work for the shell: find the topics that match; a `RegexesResolved` event brings the answer."""
+    """Work for the shell: find the topics that match; a `RegexesResolved` event brings the answer.
+
+    Those that the member may not see, whose request has begun it, are left out.
+    """
 
     group_id: str
     started_ms: int
     regexes: tuple[str, ...]
+    principal: str = ""
+    client_host: str = ""
 
 
 class ConsumerTurn(GroupTurn):

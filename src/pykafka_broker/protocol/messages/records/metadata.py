@@ -96,7 +96,7 @@ class ConfigRecord:
     resource_name: str = string()
     name: str = string()
     #: None removes the setting.
-    value: str | None = string(nullable=True)
+    value: str | None = string(nullable=True, secret=True)
 
 
 @message(api_key=5, versions="0-2", flexible="0+")
@@ -153,8 +153,8 @@ class UserScramCredentialRecord:
     name: str = string()
     mechanism: int = i8()
     salt: bytes = binary()
-    stored_key: bytes = binary()
-    server_key: bytes = binary()
+    stored_key: bytes = binary(secret=True)
+    server_key: bytes = binary(secret=True)
     iterations: int = i32()
 
 

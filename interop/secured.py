@@ -1,0 +1,273 @@
+"""A secured node, ours or Apache Kafka's, with a listener for each way into it (`ways.toml`): TLS alone, a
+certificate of the client, and SASL over TLS with each mechanism.
+
+Each way has a user of its own, who may do what topics and groups with his name in front allow, and nothing
+else. The node itself and the administrator log in with PLAIN.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from interop.clients.login import JAAS, OAUTHBEARER, Login
+from pykafka_broker.client.addresses import parse_address
+from pykafka_broker.client.blocking import Connection
+from pykafka_broker.client.connection import Identity
+from pykafka_broker.client.security import security_of
+from pykafka_broker.protocol.messages import create_acls as acls
+from pykafka_broker.protocol.messages import create_delegation_token as tokens
+from pykafka_broker.protocol.messages import create_topics as topics
+from pykafka_broker.protocol.messages import list_offsets as offsets
+from pykafka_broker.protocol.messages import metadata as describing
+from pykafka_broker.testing.apache.nodes import Node, Software
+from pykafka_broker.testing.issuer import AUDIENCE, Issuer, issuing
+from pykafka_broker.testing.processes import free_port
+from pykafka_broker.tls.authority import Authority
+
+HOST = "127.0.0.1"
+ADMIN, NODE = "admin", "node"
+#: A topic that no ACL is about.
+FORBIDDEN = "forbidden"
+#: The mechanism of each way that has one. That of tokens is the user's who asks for it, too.
+MECHANISMS = {
+    "plain": "PLAIN",
+    "scram-256": "SCRAM-SHA-256",
+    "scram-512": "SCRAM-SHA-512",
+    "oauthbearer": OAUTHBEARER,
+    "token": "SCRAM-SHA-256",
+}
+WAYS = ("tls", "mtls", *MECHANISMS)
+TOPIC, GROUP, LITERAL, PREFIXED, ALL, ALLOW = 2, 3, 3, 4, 2, 3
+#: The groups that clients name which cannot read without one.
+READERS = {"not-a-group": LITERAL, "kafkajs-": PREFIXED, "platformatic-": PREFIXED}
+LATEST = -1
+_VALIDATOR = f"{JAAS}.oauthbearer.OAuthBearerValidatorCallbackHandler"
+
+
+def user_of(way: str) -> str:
+    """Who comes in this way; a client without a certificate is nobody in particular."""
+    return "ANONYMOUS" if way == "tls" else "user_" + way.replace("-", "_")
+
+
+def password_of(user: str) -> str:
+    return f"{user}-secret"
+
+
+@dataclass(frozen=True)
+class Secured:
+    """A node that runs, and how it is reached in each way."""
+
+    node: Node
+    addresses: Mapping[str, str]
+    logins: Mapping[str, Login]
+    admin: Connection
+
+    def foreign(self, way: str) -> Login:
+        """The login with a certificate for the same user that another authority has signed."""
+        folder = Path(self.logins[way].ca).parent
+        return replace(self.logins[way], certificate=str(folder / "foreign.pem"))
+
+    def create_once(self, topic: str) -> None:
+        """Make a topic, unless it is there."""
+        asked = describing.MetadataRequest(topics=[describing.MetadataRequestTopic(name=topic)])
+        asked.allow_auto_topic_creation = False
+        if self.admin.send(asked, 9).topics[0].error_code:
+            self.create(topic)
+
+    def end_of(self, topic: str) -> int:
+        """The offset behind the last record of the topic's only partition."""
+        latest = offsets.ListOffsetsPartition(partition_index=0, timestamp=LATEST)
+        wanted = offsets.ListOffsetsTopic(name=topic, partitions=[latest])
+        answer = self.admin.send(offsets.ListOffsetsRequest(replica_id=-1, topics=[wanted]), 7)
+        return int(answer.topics[0].partitions[0].offset)
+
+    def create(self, topic: str) -> None:
+        """Make a topic, as the administrator."""
+        wanted = topics.CreatableTopic(
+            name=topic, num_partitions=1, replication_factor=1, assignments=[], configs=[]
+        )
+        created = self.admin.send(topics.CreateTopicsRequest(topics=[wanted], timeout_ms=10_000), 7)
+        assert not created.topics[0].error_code, created
+
+
+@contextmanager
+def secured(software: Software) -> Iterator[Secured]:
+    """A node of this software, started, with its users, ACLs and topics."""
+    users = {user_of(way): password_of(user_of(way)) for way in WAYS}
+    with TemporaryDirectory(prefix="secured-") as folder, issuing(users) as issuer:
+        path = Path(folder)
+        _write_certificates(path)
+        ports = {name: f"{HOST}:{free_port()}" for name in (*WAYS, "admin")}
+        node = _node(software, path, ports, issuer)
+        with node:
+            logins = {way: _login(way, path, issuer) for way in WAYS}
+            administrator = Login(
+                logins["tls"].ca, mechanism="PLAIN", user=ADMIN, password=password_of(ADMIN)
+            )
+            with (
+                _connected(ports["admin"], administrator) as admin,
+                _connected(ports["token"], logins["token"]) as owner,
+            ):
+                _create_acls(admin)
+                asked = tokens.CreateDelegationTokenRequest(renewers=[], max_lifetime_ms=-1)
+                made = owner.send(asked, 3)
+                assert not made.error_code, made
+                logins["token"] = _with_token(logins["token"], made)
+                running = Secured(node, {way: ports[way] for way in WAYS}, logins, admin)
+                running.create(FORBIDDEN)
+                yield running
+
+
+def _write_certificates(path: Path) -> None:
+    authority = Authority.new(datetime.now(UTC), days=1)
+    (path / "ca.pem").write_bytes(authority.own.certificate_pem)
+    for name, issued in (
+        ("server.pem", authority.for_server([HOST, "localhost"])),
+        ("client.pem", authority.for_client(user_of("mtls"))),
+        ("foreign.pem", Authority.new(datetime.now(UTC), days=1).for_client(user_of("mtls"))),
+    ):
+        (path / name).write_bytes(issued.key_pem + issued.certificate_pem)
+
+
+def _node(software: Software, path: Path, ports: Mapping[str, str], issuer: Issuer) -> Node:
+    listener = {way: way.upper().replace("-", "") for way in WAYS}
+    protocols = {listener[way]: "SASL_SSL" if way in MECHANISMS else "SSL" for way in WAYS}
+    protocols |= {"ADMIN": "SASL_SSL", "NODES": "SASL_PLAINTEXT", "CONTROLLER": "SASL_PLAINTEXT"}
+    scrams = [
+        text
+        for way in ("scram-256", "scram-512", "token")
+        for text in (
+            "--add-scram",
+            f"{MECHANISMS[way]}=[name={user_of(way)},password={password_of(user_of(way))}]",
+        )
+    ]
+    node = Node(
+        1,
+        software,
+        "broker,controller",
+        controller_port=free_port(),
+        properties={},
+        folder=path,
+        format_options=("--standalone", *scrams),
+    )
+    addresses = {listener[way]: ports[way] for way in WAYS}
+    addresses |= {"ADMIN": ports["admin"], "NODES": node.address, "CONTROLLER": node.controller_address}
+    node.properties |= {
+        "controller.quorum.bootstrap.servers": node.controller_address,
+        "listeners": ",".join(f"{name}://{address}" for name, address in addresses.items()),
+        "listener.security.protocol.map": ",".join(f"{name}:{to}" for name, to in protocols.items()),
+        "inter.broker.listener.name": "NODES",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "sasl.mechanism.controller.protocol": "PLAIN",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(path / "server.pem"),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(path / "ca.pem"),
+        f"listener.name.{listener['mtls'].lower()}.ssl.client.auth": "required",
+        f"listener.name.{listener['mtls'].lower()}.ssl.principal.mapping.rules": (
+            "RULE:^CN=([^,]+)$/$1/, DEFAULT"
+        ),
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": f"User:{NODE};User:{ADMIN}",
+        "delegation.token.secret.key": "interop",
+        "auto.create.topics.enable": "false",
+    }
+    plain = f"{JAAS}.plain.PlainLoginModule required"
+    own = f'username="{NODE}" password="{NODE}" user_{NODE}="{NODE}"'
+    user = user_of("plain")
+    node.properties |= {
+        "listener.name.nodes.plain.sasl.jaas.config": f"{plain} {own};",
+        "listener.name.controller.plain.sasl.jaas.config": f"{plain} {own};",
+        "listener.name.admin.plain.sasl.jaas.config": f'{plain} user_{ADMIN}="{password_of(ADMIN)}";',
+        "listener.name.plain.plain.sasl.jaas.config": f'{plain} user_{user}="{password_of(user)}";',
+    }
+    for way, mechanism in MECHANISMS.items():
+        prefix = f"listener.name.{listener[way].lower()}"
+        node.properties[f"{prefix}.sasl.enabled.mechanisms"] = mechanism
+        if mechanism.startswith("SCRAM"):
+            login = f"{JAAS}.scram.ScramLoginModule required;"
+            node.properties[f"{prefix}.{mechanism.lower()}.sasl.jaas.config"] = login
+    bearer = "listener.name.oauthbearer.oauthbearer.sasl"
+    node.properties |= {
+        f"{bearer}.jaas.config": f"{JAAS}.oauthbearer.OAuthBearerLoginModule required;",
+        f"{bearer}.server.callback.handler.class": _VALIDATOR,
+        f"{bearer}.oauthbearer.jwks.endpoint.url": issuer.key_set,
+        f"{bearer}.oauthbearer.expected.audience": AUDIENCE,
+        f"{bearer}.oauthbearer.expected.issuer": issuer.url,
+    }
+    node.jvm_options = (
+        *node.jvm_options,
+        f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={issuer.key_set}",
+    )
+    return node
+
+
+def _login(way: str, path: Path, issuer: Issuer) -> Login:
+    user = user_of(way)
+    return Login(
+        ca=str(path / "ca.pem"),
+        certificate=str(path / "client.pem") if way == "mtls" else "",
+        mechanism=MECHANISMS.get(way, ""),
+        user=user,
+        password=password_of(user),
+        token_endpoint=issuer.token_endpoint if way == "oauthbearer" else "",
+    )
+
+
+def _with_token(login: Login, made: tokens.CreateDelegationTokenResponse) -> Login:
+    """The login with the token in the place of its owner's password."""
+    return Login(
+        login.ca,
+        mechanism=login.mechanism,
+        user=made.token_id,
+        password=b64encode(made.hmac).decode(),
+        is_token=True,
+    )
+
+
+@contextmanager
+def _connected(address: str, login: Login) -> Iterator[Connection]:
+    identity = Identity(security=security_of(login.for_java()))
+    connection = Connection(parse_address(address), identity=identity)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def _create_acls(admin: Connection) -> None:
+    """Those of all users."""
+    creations = [
+        acls.AclCreation(
+            resource_type=kind,
+            resource_name=f"{user_of(way)}-",
+            resource_pattern_type=PREFIXED,
+            principal=f"User:{user_of(way)}",
+            host="*",
+            operation=ALL,
+            permission_type=ALLOW,
+        )
+        for way in WAYS
+        for kind in (TOPIC, GROUP)
+    ]
+    creations += [
+        acls.AclCreation(
+            resource_type=GROUP,
+            resource_name=name,
+            resource_pattern_type=pattern,
+            principal="User:*",
+            host="*",
+            operation=ALL,
+            permission_type=ALLOW,
+        )
+        for name, pattern in READERS.items()
+    ]
+    answer = admin.send(acls.CreateAclsRequest(creations=creations), 3)
+    assert not any(result.error_code for result in answer.results), answer

@@ -1,0 +1,62 @@
+"""DeleteShareGroupState (API key 86): forget the state of share partitions (KIP-932).
+
+v0 only, flexible. The group coordinator sends it when a share group is deleted, or its offsets in a topic.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_cluster
+from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.apis.share_state import answers_of, failed_results, is_complete, results_of
+from pykafka_broker.coordination.share import refusals
+from pykafka_broker.coordinator.share import events
+from pykafka_broker.protocol.messages.delete_share_group_state import (
+    DeleteShareGroupStateRequest,
+    DeleteShareGroupStateResponse,
+    DeleteStateResult,
+    PartitionResult,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.coordinator.share.state import SharePartition
+    from pykafka_broker.protocol.errors import KafkaError
+
+
+def failed(request: DeleteShareGroupStateRequest, error: KafkaError) -> DeleteShareGroupStateResponse:
+    """The answer where none could be made."""
+    return DeleteShareGroupStateResponse(
+        results=failed_results(DeleteStateResult, PartitionResult, request, error)
+    )
+
+
+@handles(
+    DeleteShareGroupStateRequest,
+    versions="0",
+    needs=[on_cluster(AclOperation.CLUSTER_ACTION)],
+    error_response=failed,
+)
+async def delete_share_group_state(
+    request: DeleteShareGroupStateRequest, ctx: RequestContext
+) -> DeleteShareGroupStateResponse:
+    """Forget each share partition, with its own error; one that is not known is no error."""
+    if not is_complete(request):
+        return DeleteShareGroupStateResponse(results=[])
+
+    def event(token: int, key: SharePartition, asked: Any, partition_count: int) -> events.DeleteState:
+        return events.DeleteState(token, key, partition_count)
+
+    answers = await answers_of(request, ctx, event, refusals.delete)
+    return DeleteShareGroupStateResponse(
+        results=results_of(
+            DeleteStateResult,
+            PartitionResult,
+            (
+                (topic_id, ((partition, result.refusal) for partition, result in results.items()))
+                for topic_id, results in answers.items()
+            ),
+        )
+    )

@@ -1,0 +1,62 @@
+"""ExpireDelegationToken (API key 40): let a token expire, at once or after some time.
+
+v2 flexible. Its owner and its renewers may do so. Apache Kafka tells -1 as the time where the client may not
+ask, and 0 where the controller refuses.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.delegation_tokens import NO_TIME, may_ask
+from pykafka_broker.apis.forwarding import decided, pass_on
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.expire_delegation_token import (
+    ExpireDelegationTokenRequest,
+    ExpireDelegationTokenResponse,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import AdministrationContext, ControllerContext, RequestContext
+
+
+def failed(_request: ExpireDelegationTokenRequest, error: KafkaError) -> ExpireDelegationTokenResponse:
+    """The answer where the token stays as it is."""
+    return ExpireDelegationTokenResponse(error_code=int(error.code), expiry_timestamp_ms=0)
+
+
+@handles(ExpireDelegationTokenRequest, versions="1-2", needs=[], error_response=failed)
+async def expire_delegation_token(request: ExpireDelegationTokenRequest, ctx: RequestContext) -> Any:
+    """The controller decides, unless the client may not ask."""
+    if not may_ask(ctx):
+        return _not_allowed()
+    return await decided(ctx, lambda: _expire(request, ctx), lambda: pass_on(request, ctx, failed))
+
+
+@handles(ExpireDelegationTokenRequest, versions="1-2", needs=[], error_response=failed)
+async def expire_delegation_token_on_controller(
+    request: ExpireDelegationTokenRequest, ctx: ControllerContext
+) -> ExpireDelegationTokenResponse:
+    """Let it expire, unless the client may not ask."""
+    return await _expire(request, ctx) if may_ask(ctx) else _not_allowed()
+
+
+async def _expire(
+    request: ExpireDelegationTokenRequest, ctx: AdministrationContext
+) -> ExpireDelegationTokenResponse:
+    try:
+        expiry_timestamp_ms = await ctx.node.controller.expire_token(
+            ctx.principal, bytes(request.hmac), request.expiry_time_period_ms
+        )
+    except KafkaError as error:
+        return failed(request, error)
+    return ExpireDelegationTokenResponse(
+        error_code=int(ErrorCode.NONE), expiry_timestamp_ms=expiry_timestamp_ms
+    )
+
+
+def _not_allowed() -> ExpireDelegationTokenResponse:
+    return ExpireDelegationTokenResponse(
+        error_code=int(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED), expiry_timestamp_ms=NO_TIME
+    )

@@ -1,0 +1,66 @@
+"""InitializeShareGroupState (API key 83): begin the state of share partitions (KIP-932).
+
+v0 only, flexible. The group coordinator sends it when a share group begins to consume a partition, and when
+its offsets are reset: without state batches, and fencing writers that know an older state epoch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_cluster
+from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.apis.share_state import answers_of, failed_results, results_of
+from pykafka_broker.coordination.share import refusals
+from pykafka_broker.coordinator.share import events
+from pykafka_broker.protocol.messages.initialize_share_group_state import (
+    InitializeShareGroupStateRequest,
+    InitializeShareGroupStateResponse,
+    InitializeStateResult,
+    PartitionResult,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.coordinator.share.state import SharePartition
+    from pykafka_broker.protocol.errors import KafkaError
+
+
+def failed(request: InitializeShareGroupStateRequest, error: KafkaError) -> InitializeShareGroupStateResponse:
+    """The answer where none could be made."""
+    return InitializeShareGroupStateResponse(
+        results=failed_results(InitializeStateResult, PartitionResult, request, error)
+    )
+
+
+@handles(
+    InitializeShareGroupStateRequest,
+    versions="0",
+    needs=[on_cluster(AclOperation.CLUSTER_ACTION)],
+    error_response=failed,
+)
+async def initialize_share_group_state(
+    request: InitializeShareGroupStateRequest, ctx: RequestContext
+) -> InitializeShareGroupStateResponse:
+    """Begin each share partition, with its own error."""
+    if not request.group_id:
+        return InitializeShareGroupStateResponse(results=[])
+    now_ms = ctx.node.shares.now_ms()
+
+    def event(token: int, key: SharePartition, asked: Any, partition_count: int) -> events.InitializeState:
+        return events.InitializeState(
+            token, now_ms, key, asked.state_epoch, asked.start_offset, partition_count
+        )
+
+    answers = await answers_of(request, ctx, event, refusals.initialize)
+    return InitializeShareGroupStateResponse(
+        results=results_of(
+            InitializeStateResult,
+            PartitionResult,
+            (
+                (topic_id, ((partition, result.refusal) for partition, result in results.items()))
+                for topic_id, results in answers.items()
+            ),
+        )
+    )

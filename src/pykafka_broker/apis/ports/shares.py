@@ -1,0 +1,42 @@
+"""The port of handlers for the share coordinator."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from pykafka_broker.coordinator.share.events import Event
+    from pykafka_broker.coordinator.share.state import SharePartition
+    from pykafka_broker.machine.shard import Prompt
+    from pykafka_broker.protocol.errors import KafkaError
+
+Answer = TypeVar("Answer")
+
+
+class ShareCoordinator(Protocol):
+    """The share partitions coordinated here."""
+
+    def now_ms(self) -> int:
+        """The time for an event."""
+        ...
+
+    def partition_for(self, key: SharePartition) -> int:
+        """The partition of `__share_group_state` that a share partition belongs to.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR while there is no topic.
+        """
+        ...
+
+    def answer(
+        self,
+        key: SharePartition,
+        event_with: Callable[[int], Event],
+        *,
+        refused: Callable[[KafkaError], Answer],
+    ) -> Prompt[Answer] | Awaitable[Answer]:
+        """Let the share partition answer the event that `event_with(token)` builds, or `refused` if it is not
+        here.
+        """
+        ...

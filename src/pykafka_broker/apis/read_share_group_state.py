@@ -1,0 +1,96 @@
+"""ReadShareGroupState (API key 84): load the state of share partitions (KIP-932).
+
+v0 only, flexible. The new leader of a partition sends it; its epoch is stored, and fences leaders before it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_cluster
+from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.apis.share_state import answers_of, error_fields, failures, is_complete
+from pykafka_broker.coordination.share import refusals
+from pykafka_broker.coordinator.share import events
+from pykafka_broker.protocol.messages.read_share_group_state import (
+    PartitionResult,
+    ReadShareGroupStateRequest,
+    ReadShareGroupStateResponse,
+    ReadStateResult,
+    StateBatch,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.coordinator.share.state import SharePartition
+    from pykafka_broker.protocol.errors import KafkaError
+
+
+def failed(request: ReadShareGroupStateRequest, error: KafkaError) -> ReadShareGroupStateResponse:
+    """The answer where none could be made."""
+    return ReadShareGroupStateResponse(
+        results=[
+            ReadStateResult(
+                topic_id=topic_id,
+                partitions=[
+                    PartitionResult(
+                        partition=partition,
+                        error_code=int(error.code),
+                        error_message=error.message,
+                        state_epoch=0,
+                        start_offset=0,
+                        state_batches=[],
+                    )
+                    for partition in partitions
+                ],
+            )
+            for topic_id, partitions in failures(request)
+        ]
+    )
+
+
+@handles(
+    ReadShareGroupStateRequest,
+    versions="0",
+    needs=[on_cluster(AclOperation.CLUSTER_ACTION)],
+    error_response=failed,
+)
+async def read_share_group_state(
+    request: ReadShareGroupStateRequest, ctx: RequestContext
+) -> ReadShareGroupStateResponse:
+    """Answer with the state of each share partition, or its own error."""
+    if not is_complete(request):
+        return ReadShareGroupStateResponse(results=[])
+    now_ms = ctx.node.shares.now_ms()
+
+    def event(token: int, key: SharePartition, asked: Any, partition_count: int) -> events.ReadState:
+        return events.ReadState(token, now_ms, key, asked.leader_epoch, partition_count)
+
+    answers = await answers_of(request, ctx, event, refusals.read)
+    return ReadShareGroupStateResponse(
+        results=[
+            ReadStateResult(
+                topic_id=topic_id,
+                partitions=[
+                    PartitionResult(
+                        partition=partition,
+                        **error_fields(result.refusal),
+                        state_epoch=result.state_epoch,
+                        start_offset=result.start_offset,
+                        state_batches=[
+                            StateBatch(
+                                first_offset=batch.first_offset,
+                                last_offset=batch.last_offset,
+                                delivery_state=batch.delivery_state,
+                                delivery_count=batch.delivery_count,
+                            )
+                            for batch in result.batches
+                        ],
+                    )
+                    for partition, result in results.items()
+                ],
+            )
+            for topic_id, results in answers.items()
+        ]
+    )

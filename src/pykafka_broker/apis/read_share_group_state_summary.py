@@ -1,0 +1,90 @@
+"""ReadShareGroupStateSummary (API key 87): start offsets and epochs of share partitions (KIP-932).
+
+v0 flexible, v1 how many deliveries are complete (KIP-1226). The group coordinator sends it for administrators
+who ask where a share group is. Nothing is fenced by it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_cluster
+from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.apis.share_state import answers_of, error_fields, failures, is_complete
+from pykafka_broker.coordination.share import refusals
+from pykafka_broker.coordinator.share import events
+from pykafka_broker.protocol.messages.read_share_group_state_summary import (
+    PartitionResult,
+    ReadShareGroupStateSummaryRequest,
+    ReadShareGroupStateSummaryResponse,
+    ReadStateSummaryResult,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.coordinator.share.state import SharePartition
+    from pykafka_broker.protocol.errors import KafkaError
+
+
+def failed(
+    request: ReadShareGroupStateSummaryRequest, error: KafkaError
+) -> ReadShareGroupStateSummaryResponse:
+    """The answer where none could be made."""
+    return ReadShareGroupStateSummaryResponse(
+        results=[
+            ReadStateSummaryResult(
+                topic_id=topic_id,
+                partitions=[
+                    PartitionResult(
+                        partition=partition,
+                        error_code=int(error.code),
+                        error_message=error.message,
+                        state_epoch=0,
+                        leader_epoch=0,
+                        start_offset=0,
+                    )
+                    for partition in partitions
+                ],
+            )
+            for topic_id, partitions in failures(request)
+        ]
+    )
+
+
+@handles(
+    ReadShareGroupStateSummaryRequest,
+    versions="0-1",
+    needs=[on_cluster(AclOperation.CLUSTER_ACTION)],
+    error_response=failed,
+)
+async def read_share_group_state_summary(
+    request: ReadShareGroupStateSummaryRequest, ctx: RequestContext
+) -> ReadShareGroupStateSummaryResponse:
+    """Say where the group is in each partition, or its own error."""
+    if not is_complete(request):
+        return ReadShareGroupStateSummaryResponse(results=[])
+
+    def event(token: int, key: SharePartition, asked: Any, partition_count: int) -> events.ReadSummary:
+        return events.ReadSummary(token, key, partition_count)
+
+    answers = await answers_of(request, ctx, event, refusals.summary)
+    return ReadShareGroupStateSummaryResponse(
+        results=[
+            ReadStateSummaryResult(
+                topic_id=topic_id,
+                partitions=[
+                    PartitionResult(
+                        partition=partition,
+                        **error_fields(result.refusal),
+                        state_epoch=result.state_epoch,
+                        leader_epoch=result.leader_epoch,
+                        start_offset=result.start_offset,
+                        delivery_complete_count=result.delivery_complete_count,
+                    )
+                    for partition, result in results.items()
+                ],
+            )
+            for topic_id, results in answers.items()
+        ]
+    )

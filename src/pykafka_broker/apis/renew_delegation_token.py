@@ -1,0 +1,62 @@
+"""RenewDelegationToken (API key 39): let a token live longer.
+
+v2 flexible. Its owner and its renewers may do so. Apache Kafka tells -1 as the time where the client may not
+ask, and 0 where the controller refuses.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.delegation_tokens import NO_TIME, may_ask
+from pykafka_broker.apis.forwarding import decided, pass_on
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.renew_delegation_token import (
+    RenewDelegationTokenRequest,
+    RenewDelegationTokenResponse,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import AdministrationContext, ControllerContext, RequestContext
+
+
+def failed(_request: RenewDelegationTokenRequest, error: KafkaError) -> RenewDelegationTokenResponse:
+    """The answer where the token stays as it is."""
+    return RenewDelegationTokenResponse(error_code=int(error.code), expiry_timestamp_ms=0)
+
+
+@handles(RenewDelegationTokenRequest, versions="1-2", needs=[], error_response=failed)
+async def renew_delegation_token(request: RenewDelegationTokenRequest, ctx: RequestContext) -> Any:
+    """The controller decides, unless the client may not ask."""
+    if not may_ask(ctx):
+        return _not_allowed()
+    return await decided(ctx, lambda: _renew(request, ctx), lambda: pass_on(request, ctx, failed))
+
+
+@handles(RenewDelegationTokenRequest, versions="1-2", needs=[], error_response=failed)
+async def renew_delegation_token_on_controller(
+    request: RenewDelegationTokenRequest, ctx: ControllerContext
+) -> RenewDelegationTokenResponse:
+    """Renew it, unless the client may not ask."""
+    return await _renew(request, ctx) if may_ask(ctx) else _not_allowed()
+
+
+async def _renew(
+    request: RenewDelegationTokenRequest, ctx: AdministrationContext
+) -> RenewDelegationTokenResponse:
+    try:
+        expiry_timestamp_ms = await ctx.node.controller.renew_token(
+            ctx.principal, bytes(request.hmac), request.renew_period_ms
+        )
+    except KafkaError as error:
+        return failed(request, error)
+    return RenewDelegationTokenResponse(
+        error_code=int(ErrorCode.NONE), expiry_timestamp_ms=expiry_timestamp_ms
+    )
+
+
+def _not_allowed() -> RenewDelegationTokenResponse:
+    return RenewDelegationTokenResponse(
+        error_code=int(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED), expiry_timestamp_ms=NO_TIME
+    )

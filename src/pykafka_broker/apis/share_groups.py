@@ -1,0 +1,15 @@
+"""Whether share groups (KIP-932) are served: asked by the APIs of these groups, before anything else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.cluster.features import SHARE_VERSION
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+
+def serves_share_groups(ctx: RequestContext) -> bool:
+    """Is share.version finalized at a level that has share groups?"""
+    return ctx.node.metadata.image.features.get(SHARE_VERSION, 0) >= 1

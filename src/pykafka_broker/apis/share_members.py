@@ -1,0 +1,58 @@
+"""Who sends ShareFetch and ShareAcknowledge, and what becomes of a member's records when its session ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.authorization import denied_groups
+from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.apis.share_groups import serves_share_groups
+from pykafka_broker.apis.share_sessions import Ended, Member
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.apis.ports.node import NodePorts
+
+#: Kafka's share consumers make a UUID of 22 characters; its broker takes one with dashes too.
+MAX_MEMBER_ID_CHARACTERS = 36
+
+
+def member_of(group_id: str | None, member_id: str | None, ctx: RequestContext) -> Member:
+    """The member that asks. Nobody looks whether the group knows it.
+
+    Raises:
+        KafkaError: UNSUPPORTED_VERSION where share groups are switched off, INVALID_REQUEST for a missing
+            name, GROUP_AUTHORIZATION_FAILED.
+    """
+    if not serves_share_groups(ctx):
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    if group_id is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    if denied_groups(ctx, AclOperation.READ, (group_id,)):
+        raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if not member_id or len(member_id) > MAX_MEMBER_ID_CHARACTERS:
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    return Member(group_id, member_id)
+
+
+def end_session(node: NodePorts, member: Member) -> None:
+    """The member closes its session; nobody waits until what it gives back is written."""
+    _release(node, node.share_sessions.end(member))
+
+
+def end_with_connection(ctx: RequestContext) -> None:
+    """End the sessions of this connection when it is lost."""
+    node, connection = ctx.node, ctx.connection
+    connection.on_close(lambda: _release(node, node.share_sessions.lost(connection)))
+
+
+def _release(node: NodePorts, ended: Ended) -> None:
+    for session in ended.sessions:
+        group_id, member_id = session.member
+        for topic_id, index in session.partitions:
+            share_partition = node.share_partitions.find(group_id, topic_id, index)
+            if share_partition is not None:
+                share_partition.release(member_id)
+    for group_id in ended.emptied:
+        node.share_partitions.drop_group(group_id)

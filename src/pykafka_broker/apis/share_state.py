@@ -1,0 +1,124 @@
+"""What the five APIs of the share coordinator have in common: requests of topics with partitions, each
+partition with an answer of its own.
+
+Only brokers ask, over CLUSTER_ACTION. As in Apache Kafka 4.3 none of them looks whether share groups are
+enabled, a request without a group, without topics, or, but for Initialize, without partitions in one of them
+gets an empty answer, and of a partition that is named twice only the last answer is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from pykafka_broker.coordinator.share.events import Refusal
+from pykafka_broker.coordinator.share.state import SharePartition
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.coordinator.share.events import Event
+    from pykafka_broker.protocol.errors import KafkaError
+
+Answer = TypeVar("Answer")
+Result = TypeVar("Result")
+#: By topic id and by partition.
+Answers = dict[bytes, dict[int, Answer]]
+
+
+class _Request(Protocol):
+    @property
+    def group_id(self) -> str: ...
+
+    @property
+    def topics(self) -> Sequence[Any]: ...
+
+
+def is_complete(request: _Request) -> bool:
+    """Whether there is anything to answer, and a group to answer about."""
+    return bool(request.group_id and request.topics) and all(topic.partitions for topic in request.topics)
+
+
+async def answers_of(
+    request: _Request,
+    ctx: RequestContext,
+    event_with: Callable[[int, SharePartition, Any, int], Event],
+    refused: Callable[[KafkaError], Answer],
+) -> Answers[Answer]:
+    """The answer of each share partition's shard, in the order of the request.
+
+    `event_with(token, key, asked, partition_count)` builds the event of one partition of the request.
+    """
+    shares = ctx.node.shares
+    asked: dict[SharePartition, Awaitable[Answer]] = {}
+    overtaken: list[Awaitable[Answer]] = []
+    for topic in request.topics:
+        count = _partition_count(topic.topic_id, ctx)
+        for partition in topic.partitions:
+            key = SharePartition(request.group_id, topic.topic_id, partition.partition)
+            if key in asked:
+                overtaken.append(asked[key])
+            asked[key] = shares.answer(key, _event(event_with, key, partition, count), refused=refused)
+    for answer in overtaken:
+        await answer
+    answers: Answers[Answer] = {}
+    for key, answer in asked.items():
+        answers.setdefault(key.topic_id, {})[key.partition] = await answer
+    return answers
+
+
+def failures(request: _Request) -> Iterable[tuple[bytes, list[int]]]:
+    """The topics and partitions of a request, for an answer that has the same error for all."""
+    return [(topic.topic_id, [each.partition for each in topic.partitions]) for topic in request.topics]
+
+
+def results_of(
+    result_type: Callable[..., Result],
+    partition_type: Callable[..., object],
+    refusals: Iterable[tuple[bytes, Iterable[tuple[int, Refusal | None]]]],
+) -> list[Result]:
+    """The results of an answer that has nothing but an error for each partition of each topic."""
+    return [
+        result_type(
+            topic_id=topic_id,
+            partitions=[
+                partition_type(partition=partition, **error_fields(refusal)) for partition, refusal in told
+            ],
+        )
+        for topic_id, told in refusals
+    ]
+
+
+def failed_results(
+    result_type: Callable[..., Result],
+    partition_type: Callable[..., object],
+    request: _Request,
+    error: KafkaError,
+) -> list[Result]:
+    """Such results with the same error for all that the request names."""
+    refusal = Refusal(error.code, error.message)
+    told = [
+        (topic_id, [(each, refusal) for each in partitions]) for topic_id, partitions in failures(request)
+    ]
+    return results_of(result_type, partition_type, told)
+
+
+def error_fields(refusal: Refusal | None) -> dict[str, Any]:
+    """The error code and the message of one partition's answer."""
+    if refusal is None:
+        return {"error_code": 0, "error_message": None}
+    return {"error_code": int(refusal.error), "error_message": refusal.message}
+
+
+def _event(
+    event_with: Callable[[int, SharePartition, Any, int], Event],
+    key: SharePartition,
+    asked: Any,
+    partition_count: int,
+) -> Callable[[int], Event]:
+    return lambda token: event_with(token, key, asked, partition_count)
+
+
+def _partition_count(topic_id: bytes, ctx: RequestContext) -> int:
+    image = ctx.node.metadata.image
+    name = image.topic_names.get(topic_id)
+    return 0 if name is None else len(image.topics[name].partitions)

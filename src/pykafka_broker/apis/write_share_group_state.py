@@ -1,0 +1,77 @@
+"""WriteShareGroupState (API key 85): store what has changed in share partitions (KIP-932).
+
+v0 flexible, v1 how many deliveries are complete (KIP-1226). The leaders of partitions send it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_cluster
+from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.apis.share_state import answers_of, failed_results, is_complete, results_of
+from pykafka_broker.coordination.share import refusals
+from pykafka_broker.coordinator.share import events
+from pykafka_broker.coordinator.share.batches import StateBatch
+from pykafka_broker.protocol.messages.write_share_group_state import (
+    PartitionResult,
+    WriteShareGroupStateRequest,
+    WriteShareGroupStateResponse,
+    WriteStateResult,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.coordinator.share.state import SharePartition
+    from pykafka_broker.protocol.errors import KafkaError
+
+
+def failed(request: WriteShareGroupStateRequest, error: KafkaError) -> WriteShareGroupStateResponse:
+    """The answer where none could be made."""
+    return WriteShareGroupStateResponse(
+        results=failed_results(WriteStateResult, PartitionResult, request, error)
+    )
+
+
+@handles(
+    WriteShareGroupStateRequest,
+    versions="0-1",
+    needs=[on_cluster(AclOperation.CLUSTER_ACTION)],
+    error_response=failed,
+)
+async def write_share_group_state(
+    request: WriteShareGroupStateRequest, ctx: RequestContext
+) -> WriteShareGroupStateResponse:
+    """Lay the changes over the state of each share partition, with its own error."""
+    if not is_complete(request):
+        return WriteShareGroupStateResponse(results=[])
+    now_ms = ctx.node.shares.now_ms()
+
+    def event(token: int, key: SharePartition, asked: Any, partition_count: int) -> events.WriteState:
+        return events.WriteState(
+            token,
+            now_ms,
+            key,
+            asked.state_epoch,
+            asked.leader_epoch,
+            asked.start_offset,
+            asked.delivery_complete_count,
+            tuple(
+                StateBatch(batch.first_offset, batch.last_offset, batch.delivery_count, batch.delivery_state)
+                for batch in asked.state_batches
+            ),
+            partition_count,
+        )
+
+    answers = await answers_of(request, ctx, event, refusals.write)
+    return WriteShareGroupStateResponse(
+        results=results_of(
+            WriteStateResult,
+            PartitionResult,
+            (
+                (topic_id, ((partition, result.refusal) for partition, result in results.items()))
+                for topic_id, results in answers.items()
+            ),
+        )
+    )

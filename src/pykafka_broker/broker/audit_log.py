@@ -1,0 +1,98 @@
+"""The log of decisions of the authorizer, in the words of Apache Kafka's `kafka.authorizer.logger`.
+
+Attempts that were denied are told at INFO; attempts that were allowed at DEBUG. A denial that repeats, of the
+same principal, address, operation and resource, is told once in ten seconds with a count, and over all there
+are no more than `MAX_LINES` lines in that time: a client that tries names without end cannot fill a disk.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from pykafka_broker.authorization.index import Acl
+from pykafka_broker.protocol.acls import AclOperation, AclPermission, AclResourceType, PatternType
+from pykafka_broker.protocol.messages import API_NAMES
+from pykafka_broker.system.named_tuple import NamedTuple
+from pykafka_broker.system.repeated_lines import INTERVAL_MS, RepeatedLines
+
+logger = logging.getLogger("kafka.authorizer.logger")
+
+#: The most lines about denials in `INTERVAL_MS`.
+MAX_LINES = 1_000
+
+
+class Question(NamedTuple):
+    """What the authorizer was asked."""
+
+    principal: str
+    host: str
+    operation: AclOperation
+    resource_type: AclResourceType
+    name: str
+    api_key: int
+
+
+class AuditLog:
+    """Writes the lines. Event loop only."""
+
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
+        self._denials = RepeatedLines(logger, now_ms)
+        self._began_ms = 0
+        self._written = 0
+        self._left_out = 0
+
+    def denied(self, question: Question, rule: str) -> None:
+        """An attempt was denied."""
+        if not logger.isEnabledFor(logging.INFO):
+            return
+        subject = "\0".join(map(str, question))
+        # One that repeats takes no line: it must not keep out what others are denied.
+        if not self._denials.is_recent("denied", subject) and not self._has_room():
+            return
+        self._denials.log(logging.INFO, "denied", subject, _line(question, "Denied", rule))
+
+    def allowed(self, question: Question, rule: str) -> None:
+        """An attempt was allowed; the caller has asked `is_detailed`."""
+        logger.debug("%s", _line(question, "Allowed", rule))
+
+    @property
+    def is_detailed(self) -> bool:
+        """Whether attempts that were allowed are told too."""
+        return logger.isEnabledFor(logging.DEBUG)
+
+    def _has_room(self) -> bool:
+        now_ms = self._now_ms()
+        if not 0 <= now_ms - self._began_ms < INTERVAL_MS:
+            if self._left_out:
+                logger.info("%d more operations were denied, which are not logged one by one", self._left_out)
+            self._began_ms, self._written, self._left_out = now_ms, 0, 0
+        if self._written >= MAX_LINES:
+            self._left_out += 1
+            return False
+        self._written += 1
+        return True
+
+
+def _line(question: Question, decision: str, rule: str) -> str:
+    return (
+        f"Principal = {question.principal} is {decision} operation = {question.operation.name} "
+        f"from host = {question.host} on resource = "
+        f"{_in_words(question.resource_type)}:LITERAL:{question.name} "
+        f"for request = {API_NAMES[question.api_key]} with resourceRefCount = 1 based on rule {rule}"
+    )
+
+
+def rule_of(acl: Acl) -> str:
+    """The ACL that decided, as a rule."""
+    return (
+        f"MatchingAcl(acl=StandardAcl(resourceType={AclResourceType(acl.resource_type).name}, "
+        f"resourceName={acl.name}, patternType={PatternType(acl.pattern_type).name}, "
+        f"principal={acl.principal}, host={acl.host}, operation={AclOperation(acl.operation).name}, "
+        f"permissionType={AclPermission(acl.permission).name}))"
+    )
+
+
+def _in_words(resource_type: AclResourceType) -> str:
+    return "".join(word.capitalize() for word in resource_type.name.split("_"))

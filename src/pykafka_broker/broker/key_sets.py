@@ -1,0 +1,165 @@
+"""The keys of an issuer of tokens (JWKS), of a file or a URL.
+
+A file is read at the start. A URL is fetched at the start and from time to time, and again when a token names
+a key that is not known, for each name at most once a minute. Where that fails the keys before stay, and it is
+tried again, later each time. Until it has succeeded once, no token is accepted.
+
+A URL is fetched in a thread of its own, without following redirects, and at most `MOST_BYTES` of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from http.client import HTTPException
+from typing import Union
+from urllib.error import HTTPError
+from urllib.request import (
+    HTTPDefaultErrorHandler,
+    HTTPErrorProcessor,
+    HTTPHandler,
+    HTTPSHandler,
+    OpenerDirector,
+)
+
+from pykafka_broker.config.keys import ConfigError
+from pykafka_broker.config.oauth_listeners import KeySetSettings
+from pykafka_broker.machine.clock import Clock, Timer
+from pykafka_broker.sasl.signed_tokens import SigningKey, read_keys
+
+logger = logging.getLogger("kafka.security.oauthbearer")
+
+MOST_BYTES = 1 << 20
+TIMEOUT_S = 10
+#: A name of a key for which was just fetched is not fetched for again so soon.
+MISSING_KEY_MS = 60_000
+MOST_MISSING_KEYS = 16
+MOST_KEY_ID_LENGTH = 1_000
+
+#: The content of a URL, or what went wrong.
+Fetched = Union[bytes, Exception]
+#: Fetches a URL, and tells the content later.
+Fetch = Callable[[str, Callable[[Fetched], None]], None]
+
+
+def keys_of_file(settings: KeySetSettings) -> tuple[SigningKey, ...]:
+    """The keys of a `file:` URL.
+
+    Raises:
+        ConfigError: it cannot be read, or has no key that verifies signatures.
+    """
+    try:
+        with open(str(settings.file), "rb") as file:
+            keys = read_keys(file.read(MOST_BYTES))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{settings.url} cannot be read: {error}") from None
+    if not keys:
+        raise ConfigError(f"{settings.url} has no key that verifies signatures")
+    return keys
+
+
+def fetch_in_thread(url: str, done: Callable[[Fetched], None]) -> None:
+    """Fetch in a thread, which the end of the process does not wait for."""
+    loop = asyncio.get_running_loop()
+
+    def work() -> None:
+        fetched: Fetched
+        try:
+            fetched = _content(url)
+        except HTTPError as error:
+            error.close()
+            fetched = error
+        except (OSError, ValueError, HTTPException) as error:
+            fetched = error
+        with suppress(RuntimeError):  # the node has stopped meanwhile
+            loop.call_soon_threadsafe(done, fetched)
+
+    threading.Thread(target=work, name="jwks", daemon=True).start()
+
+
+def _content(url: str) -> bytes:
+    opener = OpenerDirector()
+    for handler in (HTTPHandler(), HTTPSHandler(), HTTPDefaultErrorHandler(), HTTPErrorProcessor()):
+        opener.add_handler(handler)
+    with opener.open(url, timeout=TIMEOUT_S) as response:
+        content: bytes = response.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise ValueError(f"it has more than {MOST_BYTES} bytes")
+    return content
+
+
+class FetchedKeys:
+    """The keys of a URL, fetched from now on."""
+
+    def __init__(self, settings: KeySetSettings, clock: Clock, fetch: Fetch = fetch_in_thread) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._fetch = fetch
+        self.keys: tuple[SigningKey, ...] = ()
+        #: Name of a key -> when it may be fetched for again (monotonic).
+        self._missing: OrderedDict[str, int] = OrderedDict()
+        self._is_fetching = False
+        #: A key was missed since the fetch that is under way began.
+        self._is_outdated = False
+        self._failures = 0
+        self._retry: Timer | None = None
+        self._refresh()
+
+    def miss(self, kid: str | None) -> None:
+        """A token names a key that is not known."""
+        if kid is None or len(kid) > MOST_KEY_ID_LENGTH:
+            return
+        now_ms = self._clock.monotonic_ms()
+        if self._missing.get(kid, now_ms) > now_ms:
+            return
+        self._missing[kid] = now_ms + MISSING_KEY_MS
+        self._missing.move_to_end(kid)
+        if len(self._missing) > MOST_MISSING_KEYS:
+            self._missing.popitem(last=False)
+        self._is_outdated = self._is_fetching
+        self._start()
+
+    def _refresh(self) -> None:
+        self._start()
+        self._later(self._settings.refresh_ms, self._refresh)
+
+    def _start(self) -> None:
+        if not self._is_fetching:
+            self._is_fetching = True
+            self._fetch(self._settings.url, self._fetched)
+
+    def _fetched(self, fetched: Fetched) -> None:
+        self._is_fetching = False
+        if self._is_outdated:
+            self._is_outdated = False
+            self._start()
+        try:
+            if isinstance(fetched, Exception):
+                raise ValueError(str(fetched)) from fetched
+            keys = read_keys(fetched)
+            if not keys:
+                raise ValueError("it has no key that verifies signatures")
+        except ValueError as error:
+            logger.warning("The keys of %s cannot be fetched: %s", self._settings.url, error)
+            pause_ms = self._settings.retry_backoff_ms << min(self._failures, 20)
+            self._failures += 1
+            if self._retry is not None:  # a key was missed while it waited
+                self._retry.cancel()
+            self._retry = self._later(min(pause_ms, self._settings.retry_backoff_max_ms), self._start)
+            return
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+        if self._failures or not self.keys:
+            logger.info("The keys of %s are fetched.", self._settings.url)
+        self._failures = 0
+        self.keys = keys
+        for key in keys:
+            self._missing.pop(key.kid or "", None)
+
+    def _later(self, after_ms: int, do: Callable[[], None]) -> Timer:
+        return self._clock.call_at(self._clock.monotonic_ms() + after_ms, do)

@@ -1,0 +1,77 @@
+"""The security with which this node connects to others: its user, where these listen with SASL, and TLS.
+
+The functions ask for the configuration in force. As in Apache Kafka, keys that a listener of nodes gets by
+IncrementalAlterConfigs hold for connections to come in both directions; the user is that of the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from secrets import randbits
+from typing import TYPE_CHECKING
+
+from pykafka_broker.config import BrokerConfig
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+    from pykafka_broker.client.authentication import Login, TokenLogin
+    from pykafka_broker.client.connection import Security
+
+
+def security_with_brokers(current: Callable[[], BrokerConfig]) -> Security | None:
+    """For the listener that brokers use; None if it asks for nothing.
+
+    Raises:
+        ConfigError: its TLS cannot be had.
+    """
+    config = current()
+    return _security(
+        current, config.inter_broker_listener_name, config["sasl.mechanism.inter.broker.protocol"]
+    )
+
+
+def security_with_controllers(current: Callable[[], BrokerConfig]) -> Security | None:
+    """For the listeners of controllers; None if they ask for nothing.
+
+    Raises:
+        ConfigError: its TLS cannot be had.
+    """
+    config = current()
+    names = config.controller_listener_names
+    return _security(current, names[0], config["sasl.mechanism.controller.protocol"]) if names else None
+
+
+def _security(current: Callable[[], BrokerConfig], listener: str, mechanism: str) -> Security | None:
+    login, tls = _login(current(), listener, mechanism), _tls(current, listener)
+    if login is None and tls is None:
+        return None
+    from pykafka_broker.client.connection import Security  # a node that is alone needs no client
+
+    return Security(login, tls)
+
+
+def _login(config: BrokerConfig, listener: str, mechanism: str) -> Login | TokenLogin | None:
+    if not config.protocol_of(listener).startswith("SASL_"):
+        return None
+    # Nodes without SASL do not pay for its mechanisms.
+    from pykafka_broker.client.authentication import Login, TokenLogin
+    from pykafka_broker.config.sasl_listeners import NodeUser, node_login
+    from pykafka_broker.sasl.scram_keys import RANDOM_BITS, random_text
+
+    login = node_login(config, listener, mechanism)
+    if not isinstance(login, NodeUser):
+        from pykafka_broker.client.bearer_tokens import new_bearer_tokens
+
+        return TokenLogin(new_bearer_tokens(login))
+    return Login(mechanism, login.name, login.password, lambda: random_text(randbits(RANDOM_BITS)))
+
+
+def _tls(current: Callable[[], BrokerConfig], listener: str) -> Callable[[], SSLContext] | None:
+    protocol = current().protocol_of(listener)
+    if not protocol.endswith("SSL"):
+        return None
+    from pykafka_broker.broker.tls_offer import ListenerContext
+    from pykafka_broker.tls.contexts import client_context
+
+    return ListenerContext(current, listener, protocol, client_context)

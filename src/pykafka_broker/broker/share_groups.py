@@ -1,0 +1,42 @@
+"""What a broker keeps for the members of share groups: their sessions, and the share partitions led here.
+
+Both go when `share.version` is lowered to a level without share groups.
+"""
+
+from __future__ import annotations
+
+from pykafka_broker.apis.share_sessions import ShareSessions
+from pykafka_broker.cluster.features import SHARE_VERSION
+from pykafka_broker.cluster.image import ClusterImage
+from pykafka_broker.config import BrokerConfig
+from pykafka_broker.machine.clock import Clock
+from pykafka_broker.machine.wall_timers import WallTimers
+from pykafka_broker.replication.share_partition import LogReads, ShareNode, ShareStates
+from pykafka_broker.replication.share_partitions import SharePartitions
+from pykafka_broker.replication.share_settings import share_settings
+
+
+class ShareGroups:
+    """Keeps them as configured. Event loop only."""
+
+    def __init__(self, config: BrokerConfig, states: ShareStates, reads: LogReads, clock: Clock) -> None:
+        self.sessions = ShareSessions(config["group.share.max.share.sessions"])
+        self._config = config
+        self._image = ClusterImage()
+        self.partitions = SharePartitions(
+            ShareNode(states, reads, WallTimers(clock)), share_settings(config, self._image)
+        )
+
+    def reconfigure(self, config: BrokerConfig) -> None:
+        """Apply changed broker settings."""
+        self._config = config
+        self.partitions.settings = share_settings(config, self._image)
+
+    def on_image(self, old: ClusterImage, new: ClusterImage) -> None:
+        """Follow the settings of groups, and the finalised level of the feature."""
+        self._image = new
+        if new.configs is not old.configs:
+            self.reconfigure(self._config)
+        if old.features.get(SHARE_VERSION, 0) >= 1 > new.features.get(SHARE_VERSION, 0):
+            self.sessions.clear()
+            self.partitions.drop_everything()

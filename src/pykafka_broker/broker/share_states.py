@@ -1,0 +1,47 @@
+"""The way from the share partitions led here to their share coordinators, in the words of both."""
+
+from __future__ import annotations
+
+from pykafka_broker.coordination.share.persister import Persister
+from pykafka_broker.coordinator.share.batches import StateBatch
+from pykafka_broker.coordinator.share.state import SharePartition
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.replication.share_partition import SharePartitionKey
+from pykafka_broker.share import records
+from pykafka_broker.share.events import OK, Result, StateRead
+from pykafka_broker.share.in_flight import Delivery
+
+
+class PersistedStates:
+    """Reads and writes the states of share partitions over the persister."""
+
+    def __init__(self, persister: Persister) -> None:
+        self._persister = persister
+
+    async def read(self, key: SharePartitionKey, leader_epoch: int) -> StateRead:
+        """What the coordinator has of a share partition, or its error."""
+        result = await self._persister.read(SharePartition(*key), leader_epoch=leader_epoch)
+        if result.refusal is not None:
+            return StateRead(result.refusal.error, result.refusal.message)
+        batches = tuple(
+            records.StateBatch(
+                batch.first_offset, batch.last_offset, Delivery(batch.delivery_state), batch.delivery_count
+            )
+            for batch in result.batches
+        )
+        return StateRead(ErrorCode.NONE, None, result.state_epoch, result.start_offset, batches)
+
+    async def write(self, key: SharePartitionKey, leader_epoch: int, write: records.StateWrite) -> Result:
+        """Have the coordinator store what has changed; its error, or NONE."""
+        result = await self._persister.write(
+            SharePartition(*key),
+            state_epoch=write.state_epoch,
+            leader_epoch=leader_epoch,
+            start_offset=write.start_offset,
+            delivery_complete_count=write.delivery_complete_count,
+            batches=tuple(
+                StateBatch(batch.first_offset, batch.last_offset, batch.delivery_count, batch.delivery.value)
+                for batch in write.batches
+            ),
+        )
+        return OK if result.refusal is None else Result(result.refusal.error, result.refusal.message)

@@ -1,0 +1,79 @@
+"""The TLS of a listener, and of those who connect to it: made anew when its keys or a file change."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from ssl import SSLContext
+
+from pykafka_broker.config import BrokerConfig, ConfigError
+from pykafka_broker.config.tls_listeners import may_change, tls_settings
+from pykafka_broker.tls.contexts import TlsSettings
+from pykafka_broker.tls.renewal import check_renewed
+from pykafka_broker.tls.stores import read_key_store, stamp_of
+
+logger = logging.getLogger("kafka.common.security.ssl.SslFactory")
+
+
+class ListenerContext:
+    """Returns the context of the next connection when it is called.
+
+    It looks each time whether the configuration or a file has changed: two questions to the file system, a
+    few microseconds beside a handshake of a thousand. What cannot be read, or is a certificate of another
+    server (`tls/renewal.py`), leaves the last context in force, with one line in the log.
+    """
+
+    def __init__(
+        self,
+        config: Callable[[], BrokerConfig],
+        listener: str,
+        security_protocol: str,
+        make: Callable[[TlsSettings], SSLContext],
+    ) -> None:
+        """`make` is `server_context`, `node_context` or `client_context`.
+
+        Raises:
+            ConfigError: there is no context to begin with.
+        """
+        self._config = config
+        self._listener = listener
+        self._security_protocol = security_protocol
+        self._make = make
+        self._read_config = config()
+        self._settings = self._settings_in(self._read_config)
+        self._stamps = _stamps(self._settings)
+        try:
+            self._context = make(self._settings)
+            self._keys = read_key_store(self._settings.key_store)
+        except ValueError as error:
+            raise ConfigError(f"Listener {listener} cannot serve TLS: {error}") from None
+
+    def __call__(self) -> SSLContext:
+        config = self._config()
+        try:
+            settings = self._settings
+            if config is not self._read_config:
+                self._read_config = config
+                settings = self._settings_in(config)
+            stamps = _stamps(settings)
+            if settings != self._settings or stamps != self._stamps:
+                # Also noted when it fails: the same is not tried again for each connection.
+                self._settings, self._stamps = settings, stamps
+                context, keys = self._make(settings), read_key_store(settings.key_store)
+                check_renewed(self._keys, keys, **may_change(config))
+                self._context, self._keys = context, keys
+                logger.info("Listener %s has new keys or other settings of TLS", self._listener)
+        except ValueError as error:
+            logger.error(
+                "Listener %s keeps its settings of TLS, for the new ones cannot be had: %s",
+                self._listener,
+                error,
+            )
+        return self._context
+
+    def _settings_in(self, config: BrokerConfig) -> TlsSettings:
+        return tls_settings(config, self._listener, self._security_protocol)
+
+
+def _stamps(settings: TlsSettings) -> tuple[tuple[int, ...], ...]:
+    return stamp_of(settings.key_store), stamp_of(settings.trust_store)

@@ -1,0 +1,165 @@
+"""Reading as a member of a share group (KIP-932): records are acquired, printed, and acknowledged.
+
+The member is one of a group as any other: it sends heartbeats, and reads the partitions that the coordinator
+assigns to it. How a printed record is acknowledged is told once, for all of them. Acknowledgements go along
+with the next fetch, the last ones when the session ends; what was acquired and not printed is released then.
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+import uuid
+from collections.abc import Iterator
+
+from pykafka_broker.cli.consume.reader import MAX_WAIT_MS, PARTITION_MAX_BYTES, ReadRecord
+from pykafka_broker.cli.interrupts import Interrupts
+from pykafka_broker.cli.suggestions import known_topic
+from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.share_group import (
+    BATCH_OPTIMIZED,
+    NO_SESSION,
+    RECORD_LIMIT,
+    Acknowledgement,
+    Acquired,
+    Membership,
+    ShareSession,
+)
+from pykafka_broker.protocol.errors import KafkaError
+
+#: As many records are acquired in one fetch; `max.poll.records` of Kafka's consumers.
+MAX_RECORDS = 500
+
+
+class ShareReader:
+    """Acquires records of one topic as a member of a share group, and acknowledges those it has given."""
+
+    def __init__(
+        self,
+        client: Client,
+        topic: str,
+        group: str,
+        acknowledgement: Acknowledgement,
+        *,
+        max_records: int | None = None,
+        interrupts: Interrupts | None = None,
+    ) -> None:
+        """`max_records` is the most that is given; none beyond them is acquired where brokers can do that."""
+        self.client = client
+        self.topic = topic
+        self.distance = None
+        #: Goes on for ever.
+        self.is_finished = False
+        self._acknowledgement = acknowledgement
+        self._left = max_records
+        self._interrupts = interrupts or Interrupts()
+        member_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+        self._member = Membership(group, member_id, [topic])
+        self._next_heartbeat_s = 0.0
+        self._sessions: dict[int, ShareSession] = {}
+        self._ended: list[ShareSession] = []
+        self._learn_leaders()
+
+    def _learn_leaders(self) -> None:
+        found = known_topic(self.client, self.topic)
+        self._topic_id: bytes = found.topic_id
+        self._leaders = {p.partition_index: p.leader_id for p in found.partitions}
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the answers so far."""
+        return sum(session.bytes for session in (*self._ended, *self._sessions.values()))
+
+    @property
+    def refused(self) -> list[str]:
+        """The acknowledgements that leaders have not taken."""
+        return [
+            f"{self.topic}-{partition}: {error.name}"
+            for session in (*self._ended, *self._sessions.values())
+            for partition, error in session.refused
+        ]
+
+    def poll(self) -> Iterator[ReadRecord]:
+        """The records that one round of fetches acquires; none if there were none for a while.
+
+        A record that was given is acknowledged with the next fetch.
+
+        Raises:
+            KafkaError: the group does not take this member, or a partition cannot be read.
+            OSError: a broker does not answer.
+            KeyboardInterrupt: a signal came before an answer.
+        """
+        with self._interrupts.waiting():
+            if time.monotonic() >= self._next_heartbeat_s:
+                self._beat()
+        assigned = {p for topic_id, p in self._member.assigned if topic_id == self._topic_id}
+        if not assigned <= self._leaders.keys():
+            with self._interrupts.waiting():
+                self._learn_leaders()
+        by_leader: dict[int, set[int]] = {leader: set() for leader in self._sessions}
+        for partition in assigned & self._leaders.keys():
+            by_leader.setdefault(self._leaders[partition], set()).add(partition)
+        if not assigned:
+            # A heartbeat brings some when the share coordinator knows of them; a person does not wait for it.
+            with self._interrupts.waiting():
+                time.sleep(MAX_WAIT_MS / 1_000)
+            self._next_heartbeat_s = 0.0
+        for leader, partitions in sorted(by_leader.items()):
+            session = self._sessions.setdefault(leader, ShareSession(self._member, self._topic_id))
+            for acquired in self._fetch(leader, session, partitions):
+                if self._left == 0:
+                    return  # the others are released with the session
+                if self._left is not None:
+                    self._left -= 1
+                session.acknowledge(acquired.partition, acquired.record.offset, self._acknowledgement)
+                yield ReadRecord(acquired.partition, acquired.is_append_time, acquired.record)
+
+    def _fetch(self, leader: int, session: ShareSession, partitions: set[int]) -> list[Acquired]:
+        """Acquire records; none where the leader has gone, or knows no session: the next round begins one."""
+        most = MAX_RECORDS if self._left is None else min(MAX_RECORDS, max(self._left, 1))
+        request = session.fetch(
+            partitions,
+            max_records=most,
+            max_wait_ms=MAX_WAIT_MS,
+            partition_max_bytes=PARTITION_MAX_BYTES,
+            acquire_mode=BATCH_OPTIMIZED if self._left is None else RECORD_LIMIT,
+        )
+        with self._interrupts.waiting():
+            try:
+                found = session.fetched(self.client.send(request, leader))
+                if session.has_moved:
+                    self._learn_leaders()
+            except OSError:
+                self._ended.append(self._sessions.pop(leader))
+                self.client.retrying(self._learn_leaders)
+                return []
+            except KafkaError as error:
+                if error.code not in NO_SESSION:
+                    raise
+                return []
+        return found
+
+    def _beat(self) -> None:
+        self.client.at_coordinator(self._member.group, self._beat_at)
+        self._next_heartbeat_s = time.monotonic() + self._member.interval_ms / 1_000
+
+    def _beat_at(self, coordinator: int) -> None:
+        while self._member.answered(self.client.send(self._member.heartbeat(), coordinator)):
+            pass
+
+    # ---- acknowledging ----
+
+    def maybe_commit(self) -> None:
+        """Acknowledgements go along with the next fetch."""
+
+    def commit(self) -> None:
+        """Acknowledge what was given, end the sessions, and leave the group.
+
+        Raises:
+            KafkaError, OSError: a leader or the coordinator does not take it.
+        """
+        for leader, session in sorted(self._sessions.items()):
+            if session.has_begun:
+                session.closed(self.client.send(session.close(), leader))
+        self._member.leave()
+        self._beat()

@@ -1,0 +1,82 @@
+"""How far replicas are behind their leaders: the ends of their logs, as each broker that is up tells them.
+
+A broker tells those of followers as well where it is asked as by Kafka's own tools, with replica id -2. The
+brokers are asked one after the other: under load the lag of a replica is exact to what is written meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.offset import TopicPartition
+from pykafka_broker.client.offsets import LATEST
+from pykafka_broker.protocol.errors import KafkaError
+
+#: A replica id that stands for a tool.
+ANY_REPLICA = -2
+
+#: The end of a log by its broker and its partition.
+Ends = Mapping[tuple[int, TopicPartition], int]
+
+
+def log_ends(connect: Callable[[], Client], brokers: Iterable[int], topics: Iterable[Any]) -> Ends:
+    """The ends of the logs on these brokers, of topics as a Metadata answer has them. Missing are replicas
+    that are not online, and those of brokers that do not answer.
+    """
+    ends: dict[tuple[int, TopicPartition], int] = {}
+    for broker_id in brokers:
+        held = {
+            topic.name: indexes
+            for topic in topics
+            if (
+                indexes := [one.partition_index for one in topic.partitions if broker_id in one.replica_nodes]
+            )
+        }
+        if not held:
+            continue
+        with connect() as client, suppress(OSError, KafkaError):
+            for partition, end in _ends_on(client, broker_id, held).items():
+                ends[broker_id, partition] = end
+    return ends
+
+
+def _ends_on(client: Client, broker_id: int, held: Mapping[str, list[int]]) -> dict[TopicPartition, int]:
+    from pykafka_broker.protocol.messages.list_offsets import (
+        ListOffsetsPartition,
+        ListOffsetsRequest,
+        ListOffsetsTopic,
+    )
+
+    asked = [
+        ListOffsetsTopic(
+            name=name,
+            partitions=[ListOffsetsPartition(partition_index=one, timestamp=LATEST) for one in indexes],
+        )
+        for name, indexes in held.items()
+    ]
+    answer = client.send(ListOffsetsRequest(replica_id=ANY_REPLICA, topics=asked), broker_id)
+    return {
+        (topic.name, one.partition_index): one.offset
+        for topic in answer.topics
+        for one in topic.partitions
+        if one.error_code == 0
+    }
+
+
+def max_lag(topic: Any, ends: Ends) -> int | None:
+    """The records that the last replica of a topic has not, of those that tell; None if no leader does."""
+    lags = (partition_lag(topic.name, one, ends) for one in topic.partitions)
+    return max((lag for lag in lags if lag is not None), default=None)
+
+
+def partition_lag(topic: str, described: Any, ends: Ends) -> int | None:
+    """The same of one partition."""
+    partition = (topic, described.partition_index)
+    end = ends.get((described.leader_id, partition))
+    if end is None:
+        return None
+    own = (ends.get((broker_id, partition), end) for broker_id in described.replica_nodes)
+    return max(0, end - min(own, default=end))

@@ -1,0 +1,106 @@
+"""The broker that runs here with a configuration, asked by one who has that and is no user: for `health`.
+
+Of its listeners for clients that one is asked that tells a stranger most:
+
+    PLAINTEXT                         its metadata and its disks, as everywhere
+    SSL                               the same, after a handshake of TLS
+    SASL_PLAINTEXT, SASL_SSL          ApiVersions, which is answered before anybody logs in
+    ssl.client.auth=required          the handshake: that it is answered, be it by a refusal
+
+Certificates are not verified: nothing secret is sent, and a broker whose certificate others would refuse is
+not to be restarted for that.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+
+import click
+
+from pykafka_broker.client.addresses import Address
+from pykafka_broker.client.blocking import connect
+from pykafka_broker.client.connection import Security
+from pykafka_broker.config.settings import BrokerConfig
+from pykafka_broker.config.sources import load_config
+from pykafka_broker.config.tls_listeners import tls_settings
+from pykafka_broker.system.named_tuple import NamedTuple
+
+
+class OwnListener(NamedTuple):
+    """A listener for clients, at an address where it can be reached from here."""
+
+    address: Address
+    security_protocol: str
+    #: Whether it lets in only who shows a certificate.
+    needs_certificate: bool
+
+    @property
+    def needs_user(self) -> bool:
+        """Whether it asks clients to log in."""
+        return self.security_protocol.startswith("SASL")
+
+
+def listeners_of(file: str | None) -> list[OwnListener]:
+    """The listeners of the broker that `start` would run here, in the order of the configuration.
+
+    Raises:
+        ConfigError, OSError: the configuration cannot be read.
+    """
+    config = load_config(file=file, environ=os.environ)
+    found = []
+    for name, host, port, protocol in config.broker_listeners:
+        address = Address("127.0.0.1" if host in ("", "0.0.0.0") else host, port)
+        found.append(OwnListener(address, protocol, _needs_certificate(config, name, protocol)))
+    return found
+
+
+def most_open(listeners: list[OwnListener]) -> OwnListener:
+    """The one that tells a stranger most."""
+    return min(listeners, key=lambda one: (one.needs_certificate, one.needs_user, one.security_protocol))
+
+
+def for_security(listeners: list[OwnListener], security: Security) -> OwnListener:
+    """The first one that a client with this security can use.
+
+    Raises:
+        click.ClickException: there is none.
+    """
+    for listener in listeners:
+        if listener.security_protocol == security.protocol:
+            return listener
+    others = ", ".join(dict.fromkeys(one.security_protocol for one in listeners))
+    raise click.ClickException(f"No listener of this broker has {security.protocol}: they have {others}")
+
+
+def stranger(listener: OwnListener) -> Security | None:
+    """The security of a client that trusts everybody and is nobody."""
+    return Security(tls=_untrusting) if listener.security_protocol.endswith("SSL") else None
+
+
+def greet(address: Address, timeout_s: float) -> None:
+    """A handshake of TLS, as far as it goes without a certificate.
+
+    Raises:
+        ConnectionError: it is not answered in TLS.
+    """
+    with connect(address, timeout_s) as connected:
+        try:
+            _untrusting().wrap_socket(connected).close()
+        except ssl.SSLError as error:
+            # An alert is an answer: up to TLS 1.2 the handshake itself fails without a certificate.
+            if "ALERT" not in (error.reason or ""):
+                raise ConnectionError(f"{address} does not speak TLS") from None
+        except OSError:
+            raise ConnectionError(f"{address} does not answer a handshake of TLS") from None
+
+
+def _needs_certificate(config: BrokerConfig, name: str, protocol: str) -> bool:
+    return protocol.endswith("SSL") and tls_settings(config, name, protocol).client_auth == "required"
+
+
+def _untrusting() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context

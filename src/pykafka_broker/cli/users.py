@@ -1,0 +1,172 @@
+"""`users`: show, set and delete the credentials of SCRAM users."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from typing import Any
+
+import click
+
+from pykafka_broker.cli import Group
+from pykafka_broker.cli.cells import Column, Table
+from pykafka_broker.cli.cluster import Cluster, cluster_options
+from pykafka_broker.cli.output import Output, json_option
+from pykafka_broker.client.connection import check
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.system.named_tuple import NamedTuple
+
+#: By the number of the protocol.
+MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+STRONGEST = MECHANISMS[2]
+#: As kafka-configs.sh has it; a broker takes 4096 to 16384.
+DEFAULT_ITERATIONS = 4096
+SALT_BYTES = 20
+
+
+class Credential(NamedTuple):
+    """A user's password for a mechanism; the password itself is not known to anybody."""
+
+    user: str
+    mechanism: str
+    iterations: int
+
+
+class Changed(NamedTuple):
+    """A user whose password was set or deleted."""
+
+    user: str
+    mechanism: str
+
+
+@click.group(cls=Group)
+def users() -> None:
+    """List, set and delete users with passwords (SCRAM)."""
+
+
+@users.command("list")
+@click.argument("names", nargs=-1, metavar="[NAME…]")
+@cluster_options
+@json_option(Credential, key="users")
+def list_(names: tuple[str, ...], cluster: Cluster, output: Output) -> None:
+    """List users, with their mechanisms and iterations.
+
+    Exit status 1 if one that is named has no password.
+    """
+    from pykafka_broker.protocol.messages.describe_user_scram_credentials import (
+        DescribeUserScramCredentialsRequest,
+        UserName,
+    )
+
+    wanted = [UserName(name=name) for name in names] or None
+    with cluster.connect() as client:
+        answer = client.send(DescribeUserScramCredentialsRequest(users=wanted))
+    check(answer.error_code, answer.error_message)
+    found, missing = [], []
+    for result in sorted(answer.results, key=lambda result: str(result.user)):
+        if result.error_code == ErrorCode.RESOURCE_NOT_FOUND:
+            missing.append(result)
+        else:
+            check(result.error_code, result.error_message)
+        found += [
+            Credential(result.user, MECHANISMS.get(info.mechanism, "UNKNOWN"), info.iterations)
+            for info in result.credential_infos
+        ]
+    output.show_all(
+        found,
+        [
+            f"SCRAM credential configs for user-principal '{one.user}' are "
+            f"{one.mechanism}=iterations={one.iterations}"
+            for one in found
+        ],
+        [
+            Table(
+                (Column("USER"), Column("MECHANISM"), Column("ITERATIONS", is_number=True)),
+                [(one.user, one.mechanism, str(one.iterations)) for one in found],
+            )
+        ],
+    )
+    for result in missing:
+        check(result.error_code, result.error_message)
+
+
+def mechanism_option(command: Any) -> Any:
+    """`--mechanism`, which is SCRAM-SHA-512 where it is not given."""
+    return click.option(
+        "--mechanism",
+        type=click.Choice(list(MECHANISMS.values()), case_sensitive=False),
+        default=STRONGEST,
+        show_default=True,
+        help="What the password is for.",
+    )(command)
+
+
+@users.command("set")
+@click.argument("name")
+@mechanism_option
+@click.option(
+    "--iterations",
+    type=click.IntRange(min=1),
+    default=DEFAULT_ITERATIONS,
+    show_default=True,
+    metavar="NUMBER",
+)
+@click.option(
+    "--password-file", type=click.File(), metavar="FILE", help="Its first line is the password; - for stdin."
+)
+@cluster_options
+@json_option(Changed)
+def set_user(
+    name: str, mechanism: str, iterations: int, password_file: Any, cluster: Cluster, output: Output
+) -> None:
+    """Create a user, or change its password, which is asked for unless it is in a file.
+
+    The brokers store what they check it with, never the password.
+    """
+    from pykafka_broker.protocol.messages.alter_user_scram_credentials import ScramCredentialUpsertion
+    from pykafka_broker.sasl.scram_keys import SCRAM_MECHANISMS, salted_password
+
+    if password_file is not None:
+        password = password_file.readline().rstrip("\r\n")
+    elif sys.stdin.isatty():
+        password = click.prompt(f"Password of {name}", hide_input=True, confirmation_prompt=True, err=True)
+    else:
+        raise click.UsageError("There is no terminal to ask for the password: --password-file")
+    if not password:
+        raise click.UsageError("The password is empty.")
+    salt = secrets.token_bytes(SALT_BYTES)
+    known = SCRAM_MECHANISMS[mechanism]
+    upsertion = ScramCredentialUpsertion(
+        name=name,
+        mechanism=known.type,
+        iterations=iterations,
+        salt=salt,
+        salted_password=salted_password(known, password, salt, iterations),
+    )
+    _alter(cluster, upsertions=[upsertion])
+    output.show(Changed(name, mechanism), [f"Completed updating config for user {name}."])
+
+
+@users.command()
+@click.argument("name")
+@mechanism_option
+@cluster_options
+@json_option(Changed)
+def delete(name: str, mechanism: str, cluster: Cluster, output: Output) -> None:
+    """Delete the password of a user for one mechanism."""
+    from pykafka_broker.protocol.messages.alter_user_scram_credentials import ScramCredentialDeletion
+    from pykafka_broker.sasl.scram_keys import SCRAM_MECHANISMS
+
+    _alter(
+        cluster, deletions=[ScramCredentialDeletion(name=name, mechanism=SCRAM_MECHANISMS[mechanism].type)]
+    )
+    output.show(Changed(name, mechanism), [f"Completed updating config for user {name}."])
+
+
+def _alter(cluster: Cluster, **changes: list[Any]) -> None:
+    from pykafka_broker.protocol.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
+
+    request = AlterUserScramCredentialsRequest(**{"deletions": [], "upsertions": [], **changes})
+    with cluster.connect() as client:
+        [result] = client.send(request).results
+    check(result.error_code, result.error_message)

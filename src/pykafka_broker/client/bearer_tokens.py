@@ -1,0 +1,136 @@
+"""The bearer token that a client shows, and the next one in time.
+
+A token is fetched before a connection is made, when there is none yet or when most of the one before is over.
+Where that fails, the one before is shown until its end, and it is tried again a little later.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pykafka_broker.sasl.oauth_login import OAuthLogin, TokenEndpoint, TokenFile
+from pykafka_broker.sasl.token_life import refresh_at_ms, token_life
+from pykafka_broker.sasl.unsecured_login import unsecured_login_token
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+logger = logging.getLogger("kafka.security.oauthbearer")
+
+#: A token that could not be fetched is asked for again after so long, as by Apache Kafka.
+RETRY_MS = 10_000
+#: More of a file is not read.
+MOST_BYTES = 1 << 20
+
+
+class TokenUnavailableError(ConnectionError):
+    """There is no token to connect with."""
+
+
+def new_bearer_tokens(login: OAuthLogin) -> BearerTokens:
+    """The tokens of a login, none of them fetched yet."""
+    source = login.source
+    if isinstance(source, TokenFile):
+        return BearerTokens(login, partial(_read, source.path), f"The token in {source.path}")
+    if isinstance(source, TokenEndpoint):
+        return BearerTokens(login, partial(_fetch, source), f"The token of {source.url}")
+    return BearerTokens(
+        login, lambda: unsecured_login_token(source.options, _now_ms()), "The token of the login module"
+    )
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="ascii") as file:
+        return file.read(MOST_BYTES).strip()
+
+
+def _fetch(endpoint: TokenEndpoint) -> str:
+    from pykafka_broker.client.token_endpoint import fetch_token  # needs the HTTP client of the library
+
+    return fetch_token(endpoint, lambda: _trusting(endpoint.tls))
+
+
+def _trusting(tls: Mapping[str, str]) -> SSLContext:
+    if not tls:
+        from ssl import create_default_context
+
+        return create_default_context()
+    from pykafka_broker.client.tls import context_of
+
+    return context_of(tls)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class BearerTokens:
+    """The tokens of one user; may be used by several threads."""
+
+    def __init__(
+        self,
+        login: OAuthLogin,
+        retrieve: Callable[[], str],
+        name: str,
+        *,
+        now_ms: Callable[[], int] = _now_ms,
+        dice: Callable[[], float] = random.random,
+    ) -> None:
+        """`retrieve` gets a token, and raises OSError and ValueError; `name` stands in errors for what it
+        gets.
+        """
+        self._login = login
+        self._retrieve = retrieve
+        self._name = name
+        self._now_ms = now_ms
+        self._dice = dice
+        self._lock = threading.Lock()
+        self._token: str | None = None
+        self._refresh_ms = 0
+        self._expires_ms = 0
+
+    @property
+    def extensions(self) -> Mapping[str, str]:
+        """What is sent beside a token."""
+        return self._login.extensions
+
+    @property
+    def token(self) -> str:
+        """The newest. Raises TokenUnavailableError before one was fetched."""
+        if self._token is None:
+            raise TokenUnavailableError(f"{self._name} was not fetched yet")
+        return self._token
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether `refresh` is to be called before the next connection."""
+        return self._now_ms() >= self._refresh_ms
+
+    def refresh(self) -> None:
+        """Get a new token if this one is stale. Blocks.
+
+        Raises:
+            TokenUnavailableError: there is none, and the one before is over.
+        """
+        with self._lock:
+            if not self.is_stale:
+                return
+            try:
+                token = self._retrieve()
+                life = token_life(token, self._login.principal_claim)
+            except (OSError, ValueError) as error:
+                failure = f"{self._name} cannot be had: {error}"
+                if self._now_ms() >= self._expires_ms:
+                    raise TokenUnavailableError(failure) from None
+                logger.warning("%s. The one before is used.", failure)
+                self._refresh_ms = self._now_ms() + RETRY_MS
+                return
+            now_ms = self._now_ms()
+            self._token, self._expires_ms = token, life.expires_ms
+            self._refresh_ms = refresh_at_ms(life, now_ms, self._login.refresh, self._dice())

@@ -1,0 +1,98 @@
+"""The reassignments under way: ListPartitionReassignments, over the blocking client.
+
+The active controller answers. Until a reassignment is over, the replicas of a partition are those to come as
+well as those to go: how many it should have without them is its replication factor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.connection import check
+from pykafka_broker.client.offset import TopicPartition
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsTopics,
+)
+from pykafka_broker.system.named_tuple import NamedTuple
+
+#: How long the controller may take where a command goes on without its answer.
+REASSIGNMENTS_WITHIN_S = 3.0
+
+
+class Ongoing(NamedTuple):
+    """A partition that is being reassigned: all of its replicas, those to come and those to go."""
+
+    replicas: list[int]
+    adding: list[int]
+    removing: list[int]
+
+    @property
+    def wanted(self) -> list[int]:
+        """The replicas when the reassignment is over."""
+        return [broker for broker in self.replicas if broker not in self.removing]
+
+
+def reassignments(
+    client: Client, timeout_ms: int, partitions: Iterable[TopicPartition] | None = None
+) -> dict[TopicPartition, Ongoing]:
+    """The reassignments under way: of these partitions, or all.
+
+    Raises:
+        KafkaError, OSError: the controller refuses, or does not answer.
+    """
+    request = ListPartitionReassignmentsRequest(timeout_ms=timeout_ms)
+    if partitions is not None:
+        asked: dict[str, list[int]] = {}
+        for topic, index in partitions:
+            asked.setdefault(topic, []).append(index)
+        request.topics = [
+            ListPartitionReassignmentsTopics(name=topic, partition_indexes=indexes)
+            for topic, indexes in asked.items()
+        ]
+    answer = client.send(request)
+    check(answer.error_code, answer.error_message)
+    return {
+        (topic.name, partition.partition_index): Ongoing(
+            list(partition.replicas), list(partition.adding_replicas), list(partition.removing_replicas)
+        )
+        for topic in answer.topics
+        for partition in topic.partitions
+    }
+
+
+def reassignments_as_told(client: Client) -> dict[TopicPartition, Ongoing]:
+    """All reassignments; none where a cluster does not know of them, a user may not ask, or no controller
+    answers.
+    """
+    try:
+        return reassignments(client, int(client.timeout_s * 1000))
+    except OSError:
+        return {}
+    except KafkaError as error:
+        if error.code in _UNTOLD:
+            return {}
+        raise
+
+
+_UNTOLD = frozenset(
+    {
+        ErrorCode.UNSUPPORTED_VERSION,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.BROKER_NOT_AVAILABLE,
+    }
+)
+
+
+def replication_factor(replicas: Sequence[int], ongoing: Ongoing | None) -> int:
+    """How many replicas a partition should have in sync, as kafka-topics counts them.
+
+    A reassignment that was over when the replicas were told does not count.
+    """
+    if ongoing is None or not {*replicas} & {*ongoing.adding, *ongoing.removing}:
+        return len(replicas)
+    return len(ongoing.replicas) - len(ongoing.adding)

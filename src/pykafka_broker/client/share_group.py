@@ -1,0 +1,300 @@
+"""A consumer of a share group (KIP-932), without I/O: its membership, and its session with one leader.
+
+    1. `Membership`: heartbeats to the group's coordinator, which tells the partitions to read.
+    2. `ShareSession`, one for each leader of those: `fetch` acquires records and acknowledges those before,
+       `close` acknowledges the last ones; what was acquired and not acknowledged is then released.
+
+Where an acquired range holds no record, as where a transaction's marker stands, that is told as a gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from enum import IntEnum
+from itertools import groupby
+
+from pykafka_broker.client.retries import RETRIABLE
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages import share_acknowledge, share_fetch
+from pykafka_broker.protocol.messages.share_group_heartbeat import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+)
+from pykafka_broker.protocol.records.batch import Record, iter_batches, read_records
+from pykafka_broker.system.named_tuple import NamedTuple
+
+JOIN_EPOCH, LEAVE_EPOCH = 0, -1
+NEW_SESSION, FINAL_SESSION = 0, -1
+_LAST_EPOCH = 0x7FFFFFFF
+#: `share.acquire.mode`: whole batches, or not more records than asked for.
+BATCH_OPTIMIZED, RECORD_LIMIT = 0, 1
+#: The member is not in the group any more, and joins again.
+REMOVED = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH})
+#: The leader does not know the session; a new one has to begin.
+NO_SESSION = frozenset({ErrorCode.SHARE_SESSION_NOT_FOUND, ErrorCode.INVALID_SHARE_SESSION_EPOCH})
+
+
+class Acknowledgement(IntEnum):
+    """What becomes of a record that was acquired."""
+
+    #: There is no record at this offset.
+    GAP = 0
+    #: Done.
+    ACCEPT = 1
+    #: For another delivery.
+    RELEASE = 2
+    #: Never again.
+    REJECT = 3
+
+
+class Acquired(NamedTuple):
+    """A record that this consumer has acquired."""
+
+    partition: int
+    record: Record
+    #: How often it was delivered, this time included.
+    delivery_count: int
+    is_append_time: bool
+
+
+class Membership:
+    """One member of a share group. `member_id` is of its own choice, at most 36 characters."""
+
+    def __init__(self, group: str, member_id: str, topics: Collection[str]) -> None:
+        self.group = group
+        self.member_id = member_id
+        self._topics = list(topics)
+        self.epoch = JOIN_EPOCH
+        #: The partitions that it reads: (topic id, partition).
+        self.assigned: frozenset[tuple[bytes, int]] = frozenset()
+        #: When the next heartbeat is due, after the one before.
+        self.interval_ms = 0
+
+    def leave(self) -> None:
+        """The next heartbeat is the last."""
+        self.epoch = LEAVE_EPOCH
+
+    def heartbeat(self) -> ShareGroupHeartbeatRequest:
+        """The next heartbeat."""
+        return ShareGroupHeartbeatRequest(
+            group_id=self.group,
+            member_id=self.member_id,
+            member_epoch=self.epoch,
+            subscribed_topic_names=self._topics if self.epoch == JOIN_EPOCH else None,
+        )
+
+    def answered(self, response: ShareGroupHeartbeatResponse) -> bool:
+        """Take the answer; return whether another heartbeat is due at once, to join again.
+
+        Raises:
+            KafkaError: the group does not take this member.
+        """
+        if response.error_code in REMOVED and self.epoch == LEAVE_EPOCH:
+            return False  # it was removed before it could leave
+        if response.error_code in REMOVED and self.epoch > JOIN_EPOCH:
+            self.epoch, self.assigned = JOIN_EPOCH, frozenset()
+            return True
+        if response.error_code:
+            raise KafkaError(ErrorCode(response.error_code), response.error_message)
+        self.epoch = response.member_epoch
+        self.interval_ms = response.heartbeat_interval_ms
+        if response.assignment is not None:
+            self.assigned = frozenset(
+                (topic.topic_id, partition)
+                for topic in response.assignment.topic_partitions
+                for partition in topic.partitions
+            )
+        return False
+
+
+class ShareSession:
+    """The session of a member with one leader, for partitions of one topic."""
+
+    def __init__(self, membership: Membership, topic_id: bytes) -> None:
+        self._membership = membership
+        self._topic_id = topic_id
+        self.epoch = NEW_SESSION
+        self._partitions: set[int] = set()
+        #: Partition -> offset -> how it will be acknowledged.
+        self._pending: dict[int, dict[int, Acknowledgement]] = {}
+        #: A partition is led by another broker by now.
+        self.has_moved = False
+        #: Bytes of records in the answers so far.
+        self.bytes = 0
+        #: What was acknowledged and not taken, as (partition, error).
+        self.refused: list[tuple[int, ErrorCode]] = []
+
+    @property
+    def has_begun(self) -> bool:
+        return self.epoch != NEW_SESSION
+
+    def acknowledge(self, partition: int, offset: int, acknowledgement: Acknowledgement) -> None:
+        """Note how an acquired record is acknowledged, with the next request."""
+        self._pending.setdefault(partition, {})[offset] = acknowledgement
+
+    def fetch(
+        self,
+        partitions: Collection[int],
+        *,
+        max_records: int,
+        max_wait_ms: int,
+        partition_max_bytes: int,
+        acquire_mode: int = BATCH_OPTIMIZED,
+    ) -> share_fetch.ShareFetchRequest:
+        """Acquire records of these partitions, and acknowledge. The answer goes to `fetched`."""
+        if not self.has_begun:
+            # A new session takes none: with the one before, all of its records were released.
+            self._pending.clear()
+        told = sorted({*partitions} - self._partitions | self._pending.keys() & {*partitions})
+        forgotten = sorted(self._partitions - {*partitions})
+        request = share_fetch.ShareFetchRequest(
+            group_id=self._membership.group,
+            member_id=self._membership.member_id,
+            share_session_epoch=self.epoch,
+            max_wait_ms=max_wait_ms,
+            min_bytes=1,
+            max_bytes=partition_max_bytes * max(len(partitions), 1),
+            max_records=max_records,
+            batch_size=max_records,
+            share_acquire_mode=acquire_mode,
+            topics=[share_fetch.FetchTopic(topic_id=self._topic_id, partitions=self._to_fetch(told))]
+            if told
+            else [],
+            forgotten_topics_data=[share_fetch.ForgottenTopic(topic_id=self._topic_id, partitions=forgotten)]
+            if forgotten
+            else [],
+        )
+        self._partitions = {*partitions}
+        self._pending.clear()
+        return request
+
+    def _to_fetch(self, told: Collection[int]) -> list[share_fetch.FetchPartition]:
+        return [
+            share_fetch.FetchPartition(
+                partition_index=partition,
+                acknowledgement_batches=[
+                    share_fetch.AcknowledgementBatch(
+                        first_offset=first, last_offset=last, acknowledge_types=types
+                    )
+                    for first, last, types in acknowledgement_batches(self._pending.get(partition, {}))
+                ],
+            )
+            for partition in told
+        ]
+
+    def fetched(self, response: share_fetch.ShareFetchResponse) -> list[Acquired]:
+        """The records that an answer brings.
+
+        Raises:
+            KafkaError: the leader does not take the request. After one of `NO_SESSION` the next `fetch`
+                begins a new session.
+        """
+        self._went_on(response.error_code, response.error_message)
+        self.has_moved = False
+        found: list[Acquired] = []
+        for topic in response.responses:
+            for answer in topic.partitions:
+                self._note(answer.partition_index, answer.acknowledge_error_code)
+                if answer.error_code in RETRIABLE:
+                    self.has_moved = True
+                elif answer.error_code:
+                    raise KafkaError(ErrorCode(answer.error_code), answer.error_message)
+                else:
+                    found += self._records(answer)
+        return found
+
+    def _records(self, answer: share_fetch.PartitionData) -> Iterator[Acquired]:
+        data, partition = answer.records, answer.partition_index
+        if not answer.acquired_records or not data:
+            return
+        self.bytes += len(data)
+        missing = {
+            offset: run.delivery_count
+            for run in answer.acquired_records
+            for offset in range(run.first_offset, run.last_offset + 1)
+        }
+        for at, header in iter_batches(data):
+            if header.is_control:
+                continue
+            for record in read_records(data[at:]):
+                count = missing.pop(record.offset, None)
+                if count is not None:
+                    yield Acquired(partition, record, count, header.timestamp_type == 1)
+        for offset in missing:
+            self.acknowledge(partition, offset, Acknowledgement.GAP)
+
+    def acknowledging(self) -> share_acknowledge.ShareAcknowledgeRequest:
+        """Acknowledge without a fetch. The answer goes to `acknowledged`."""
+        return self._acknowledging(self.epoch)
+
+    def close(self) -> share_acknowledge.ShareAcknowledgeRequest:
+        """Acknowledge, and end the session. The answer goes to `closed`."""
+        return self._acknowledging(FINAL_SESSION)
+
+    def _acknowledging(self, epoch: int) -> share_acknowledge.ShareAcknowledgeRequest:
+        partitions = [
+            share_acknowledge.AcknowledgePartition(
+                partition_index=partition,
+                acknowledgement_batches=[
+                    share_acknowledge.AcknowledgementBatch(
+                        first_offset=first, last_offset=last, acknowledge_types=types
+                    )
+                    for first, last, types in acknowledgement_batches(pending)
+                ],
+            )
+            for partition, pending in sorted(self._pending.items())
+            if pending
+        ]
+        topic = share_acknowledge.AcknowledgeTopic(topic_id=self._topic_id, partitions=partitions)
+        self._pending.clear()
+        return share_acknowledge.ShareAcknowledgeRequest(
+            group_id=self._membership.group,
+            member_id=self._membership.member_id,
+            share_session_epoch=epoch,
+            topics=[topic] if partitions else [],
+        )
+
+    def acknowledged(self, response: share_acknowledge.ShareAcknowledgeResponse) -> None:
+        """Take the answer.
+
+        Raises:
+            KafkaError: as `fetched`.
+        """
+        self._went_on(response.error_code, response.error_message)
+        self._note_all(response)
+
+    def closed(self, response: share_acknowledge.ShareAcknowledgeResponse) -> None:
+        """Take the answer. A session that is not there any more has ended, too.
+
+        Raises:
+            KafkaError: the leader does not take the request.
+        """
+        if response.error_code and response.error_code not in NO_SESSION:
+            raise KafkaError(ErrorCode(response.error_code), response.error_message)
+        self._note_all(response)
+
+    def _went_on(self, error_code: int, message: str | None) -> None:
+        if error_code:
+            if error_code in NO_SESSION:
+                self.epoch, self._partitions = NEW_SESSION, set()
+            raise KafkaError(ErrorCode(error_code), message)
+        self.epoch = 1 if self.epoch == _LAST_EPOCH else self.epoch + 1
+
+    def _note_all(self, response: share_acknowledge.ShareAcknowledgeResponse) -> None:
+        for topic in response.responses:
+            for answer in topic.partitions:
+                self._note(answer.partition_index, answer.error_code)
+
+    def _note(self, partition: int, code: int) -> None:
+        if code:
+            self.refused.append((partition, ErrorCode(code)))
+
+
+def acknowledgement_batches(
+    pending: Mapping[int, Acknowledgement],
+) -> Iterator[tuple[int, int, list[int]]]:
+    """Runs of offsets as requests tell them: the first, the last, and one type for all or one for each."""
+    for _, run in groupby(enumerate(sorted(pending)), lambda each: each[1] - each[0]):
+        offsets = [offset for _, offset in run]
+        types = [int(pending[offset]) for offset in offsets]
+        yield offsets[0], offsets[-1], types[:1] if len({*types}) == 1 else types

@@ -1,0 +1,57 @@
+"""The settings of the authorizer: keys that Kafka's StandardAuthorizer reads, and its broker does not know.
+
+DescribeConfigs shows them as it shows keys that are unknown, as with Apache Kafka.
+"""
+
+from __future__ import annotations
+
+from pykafka_broker.config.keys import ACTS, BOOLEAN, MEDIUM, READ_ONLY, STRING, ConfigError, Key
+from pykafka_broker.config.typed_values import TypedValues
+from pykafka_broker.system.named_tuple import NamedTuple
+
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+SUPER_USERS = "super.users"
+ALLOW_EVERYONE = "allow.everyone.if.no.acl.found"
+
+
+# fmt: off
+AUTHORIZER_KEYS: tuple[Key, ...] = (
+    Key(SUPER_USERS, STRING, "", None, MEDIUM, READ_ONLY, ACTS,
+        "Principals that may do everything, separated by semicolons: `User:alice;User:CN=node1,O=us`."),
+    Key(ALLOW_EVERYONE, BOOLEAN, False, None, MEDIUM, READ_ONLY, ACTS,
+        "Whether everybody may do everything with a resource that no ACL concerns."),
+)
+# fmt: on
+
+
+class AuthorizerSettings(NamedTuple):
+    """What an authorizer decides without ACLs."""
+
+    #: Principals that may do everything: "User:alice".
+    super_users: frozenset[str]
+    #: Whether everybody may do everything with a resource that no ACL concerns.
+    allows_everyone: bool
+
+
+def authorizer_settings(values: TypedValues, originals: dict[str, str]) -> AuthorizerSettings | None:
+    """The settings of the authorizer that `authorizer.class.name` names; None if it names none.
+
+    Raises:
+        ConfigError: it is not Kafka's StandardAuthorizer, or a super user is not written as a principal.
+    """
+    name = values["authorizer.class.name"]
+    if not name:
+        return None
+    if name != STANDARD_AUTHORIZER:
+        raise ConfigError(
+            f"authorizer.class.name is {name}, but this broker has only {STANDARD_AUTHORIZER}. "
+            "Going on without it would be unsafe."
+        )
+    users = [user.strip() for user in originals.get(SUPER_USERS, "").split(";")]
+    for user in users:
+        if user and ":" not in user:
+            raise ConfigError(
+                f"{SUPER_USERS}: expected a string in format principalType:principalName but got {user}"
+            )
+    allows_everyone = originals.get(ALLOW_EVERYONE, "").strip().lower() == "true"
+    return AuthorizerSettings(frozenset(filter(None, users)), allows_everyone)

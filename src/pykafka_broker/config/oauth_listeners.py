@@ -1,0 +1,125 @@
+"""OAUTHBEARER on a listener: which tokens are accepted, and where the keys are that verify them.
+
+Signed tokens need the keys of their issuer, and an issuer or an audience: otherwise whoever has a token of
+that issuer for anything at all would be let in. Tokens without a signature are accepted only where the login
+module has an option that begins with `unsecured`, or their callback handler is named; Apache Kafka accepts
+them where nothing else is configured.
+
+A key counts as `listener.name.<listener>.oauthbearer.<key>`, else as `listener.name.<listener>.<key>`, else
+as `<key>`. All are read at the start alone, so that nobody changes a URL of a running node; Apache Kafka's
+system property `org.apache.kafka.sasl.oauthbearer.allowed.urls` is not needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from pykafka_broker.config.keys import ConfigError
+from pykafka_broker.sasl.jaas import LoginModule
+from pykafka_broker.sasl.signed_tokens import SignedRules
+from pykafka_broker.sasl.unsecured_tokens import UNSECURED_OPTIONS, UnsecuredRules
+
+HANDLER = "sasl.server.callback.handler.class"
+_PACKAGE = "org.apache.kafka.common.security.oauthbearer"
+SIGNED_HANDLER = f"{_PACKAGE}.OAuthBearerValidatorCallbackHandler"
+UNSECURED_HANDLER = f"{_PACKAGE}.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
+_VALIDATORS = (f"{_PACKAGE}.DefaultJwtValidator", f"{_PACKAGE}.BrokerJwtValidator")
+_URL = "sasl.oauthbearer.jwks.endpoint.url"
+
+
+@dataclass(frozen=True, slots=True)
+class KeySetSettings:
+    """Where the keys of an issuer are."""
+
+    url: str
+    #: The file of a `file:` URL; else None.
+    file: str | None
+    refresh_ms: int
+    retry_backoff_ms: int
+    retry_backoff_max_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SignedSettings:
+    """Signed tokens are accepted."""
+
+    keys: KeySetSettings
+    rules: SignedRules
+
+
+OAuthSettings = SignedSettings | UnsecuredRules
+
+
+def oauth_settings(value: Callable[[str], Any], login: LoginModule, listener: str) -> OAuthSettings:
+    """Which tokens a listener accepts; `value` gives the value of a key that counts for it.
+
+    Raises:
+        ConfigError: none, or all.
+    """
+    handler, url = value(HANDLER), value(_URL)
+    if handler not in (None, SIGNED_HANDLER, UNSECURED_HANDLER):
+        raise ConfigError(f"Listener {listener}: {HANDLER} names code for Java, which this broker cannot run")
+    if value("sasl.oauthbearer.jwt.validator.class") not in _VALIDATORS:
+        raise ConfigError(
+            f"Listener {listener}: sasl.oauthbearer.jwt.validator.class names code for Java, which this "
+            "broker cannot run"
+        )
+    is_asked = any(name.startswith(UNSECURED_OPTIONS) for name in login.options)
+    if handler == UNSECURED_HANDLER or (handler is None and url is None and is_asked):
+        try:
+            return UnsecuredRules.of_options(login.options)
+        except ValueError as error:
+            raise ConfigError(f"Listener {listener}: {error}") from None
+    if url is None:
+        raise ConfigError(
+            f"Listener {listener} has no keys that verify the tokens of OAUTHBEARER: set {_URL}. Tokens "
+            f"without a signature, with which everybody is who he wants to be, are accepted with {HANDLER}="
+            f"{UNSECURED_HANDLER}"
+        )
+    issuer, audiences = value("sasl.oauthbearer.expected.issuer"), value("sasl.oauthbearer.expected.audience")
+    if not issuer and not audiences:
+        raise ConfigError(
+            f"Listener {listener} would accept tokens that are meant for others: set "
+            "sasl.oauthbearer.expected.issuer, sasl.oauthbearer.expected.audience, or both"
+        )
+    if find_spec("joserfc") is None:
+        raise ConfigError(
+            f"Listener {listener}: OAUTHBEARER needs joserfc: pip install 'pykafka-broker[oauth]'"
+        )
+    return SignedSettings(
+        _key_set(value, url),
+        SignedRules(
+            issuer=issuer or None,
+            audiences=frozenset(audiences),
+            scope_claim=_claim(value, "sasl.oauthbearer.scope.claim.name"),
+            principal_claim=_claim(value, "sasl.oauthbearer.sub.claim.name"),
+            clock_skew_s=value("sasl.oauthbearer.clock.skew.seconds"),
+        ),
+    )
+
+
+def _key_set(value: Callable[[str], Any], url: str) -> KeySetSettings:
+    parts = urlsplit(url.strip())
+    if parts.scheme not in ("http", "https", "file"):
+        raise ConfigError(f"{_URL} is no URL that begins with https:, http: or file:")
+    refresh_ms = value("sasl.oauthbearer.jwks.endpoint.refresh.ms")
+    if refresh_ms <= 0:
+        raise ConfigError("sasl.oauthbearer.jwks.endpoint.refresh.ms must be positive")
+    return KeySetSettings(
+        url.strip(),
+        unquote(parts.path) if parts.scheme == "file" else None,
+        refresh_ms,
+        max(1, value("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms")),
+        max(1, value("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms")),
+    )
+
+
+def _claim(value: Callable[[str], Any], name: str) -> str:
+    claim: str = (value(name) or "").strip()
+    if not claim:
+        raise ConfigError(f"{name} must not be empty")
+    return claim

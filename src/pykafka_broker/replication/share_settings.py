@@ -1,0 +1,136 @@
+"""What the leader of a share partition goes by: the group's own configuration, or else the broker's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pykafka_broker.cluster.image import ClusterImage, ResourceType
+from pykafka_broker.config import BrokerConfig
+from pykafka_broker.config.group import GROUP
+from pykafka_broker.config.typed_values import NumberKey
+from pykafka_broker.log.partition.limit import Limit
+from pykafka_broker.share.config import ShareConfig
+from pykafka_broker.system.named_tuple import NamedTuple
+
+EARLIEST, LATEST = "earliest", "latest"
+
+_DURATION = re.compile(
+    r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:[.,](\d*))?S)?)?", re.IGNORECASE | re.ASCII
+)
+_LIMITS: dict[str, Limit] = {"read_uncommitted": "high_watermark", "read_committed": "last_stable"}
+
+
+class OffsetReset(NamedTuple):
+    """`share.auto.offset.reset`: where a group begins in a partition of which there is no state yet."""
+
+    #: `earliest`, `latest` or `by_duration`.
+    strategy: str = LATEST
+    #: How far back from now, for `by_duration`.
+    duration_ms: int = 0
+
+
+class ShareGroupSettings(NamedTuple):
+    """The settings of one share group."""
+
+    #: What the core of its share partitions acts on.
+    partitions: ShareConfig = ShareConfig()
+    #: By `share.isolation.level`, up to where its members read.
+    limit: Limit = "high_watermark"
+    offset_reset: OffsetReset = OffsetReset()
+
+
+class ShareSettings(NamedTuple):
+    """Those of all share groups."""
+
+    default: ShareGroupSettings = ShareGroupSettings()
+    by_group: Mapping[str, ShareGroupSettings] = {}
+
+    def of(self, group_id: str) -> ShareGroupSettings:
+        """The settings of a group."""
+        return self.by_group.get(group_id, self.default)
+
+
+def share_settings(config: BrokerConfig, image: ClusterImage) -> ShareSettings:
+    """The settings by the broker's configuration and the groups' in the cluster's metadata."""
+    return ShareSettings(
+        share_group_settings(config, {}),
+        {
+            name: share_group_settings(config, values)
+            for (resource_type, name), values in image.configs.items()
+            if resource_type == ResourceType.GROUP
+        },
+    )
+
+
+def share_group_settings(config: BrokerConfig, overrides: Mapping[str, str]) -> ShareGroupSettings:
+    """The settings of a share group with these overrides."""
+    partitions = ShareConfig(
+        partition_max_record_locks=_bounded(
+            config,
+            overrides,
+            "share.partition.max.record.locks",
+            "group.share.partition.max.record.locks",
+            "group.share.min.partition.max.record.locks",
+            "group.share.max.partition.max.record.locks",
+        ),
+        delivery_count_limit=_bounded(
+            config,
+            overrides,
+            "share.delivery.count.limit",
+            "group.share.delivery.count.limit",
+            "group.share.min.delivery.count.limit",
+            "group.share.max.delivery.count.limit",
+        ),
+        record_lock_duration_ms=_bounded(
+            config,
+            overrides,
+            "share.record.lock.duration.ms",
+            "group.share.record.lock.duration.ms",
+            "group.share.min.record.lock.duration.ms",
+            "group.share.max.record.lock.duration.ms",
+        ),
+        renew_acknowledge_enable=_own(overrides, "share.renew.acknowledge.enable"),
+    )
+    return ShareGroupSettings(
+        partitions,
+        _LIMITS[_own(overrides, "share.isolation.level")],
+        offset_reset(_own(overrides, "share.auto.offset.reset")),
+    )
+
+
+def offset_reset(text: str) -> OffsetReset:
+    """`earliest`, `latest`, or `by_duration:` and an ISO 8601 duration, which Java cuts to milliseconds."""
+    strategy, _, duration = text.partition(":")
+    if not duration:
+        return OffsetReset(strategy)
+    parts = _DURATION.fullmatch(duration)
+    assert parts is not None, text
+    days, hours, minutes, seconds = (int(part or 0) for part in parts.groups()[:4])
+    fraction_ms = int(((parts[5] or "") + "000")[:3])
+    whole_seconds = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    return OffsetReset(strategy, whole_seconds * 1_000 + fraction_ms)
+
+
+def _own(overrides: Mapping[str, str], key: str) -> Any:
+    """A group's own value, or the default of groups."""
+    text = overrides.get(key)
+    return GROUP[key].default if text is None else GROUP[key].parse(text)
+
+
+def _bounded(
+    config: BrokerConfig,
+    overrides: Mapping[str, str],
+    key: str,
+    default: NumberKey,
+    low: NumberKey,
+    high: NumberKey,
+) -> int:
+    """A group's own number, or the broker's. One that was set when bounds were wider counts as the bound."""
+    text = overrides.get(key)
+    if text is None:
+        return config[default]
+    value = GROUP[key].parse(text)
+    assert isinstance(value, int)
+    return min(max(value, config[low]), config[high])

@@ -1,0 +1,101 @@
+r"""SASL/OAUTHBEARER as a server runs it (RFC 7628): a bearer token in one message.
+
+    n,a=<authorization id>,\x01auth=Bearer <token>\x01<extension>=<value>\x01\x01
+
+A token that is not accepted is answered with JSON that says why; the client answers with `\x01`, and the
+exchange fails. Extensions are read and do not matter, as in Apache Kafka.
+
+Source of the forms and of what is told: Apache Kafka's OAuthBearerSaslServer and
+OAuthBearerClientInitialResponse.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pykafka_broker.sasl.account import Account
+from pykafka_broker.sasl.refusal import RefusedError, UnreadableTokenError, refused_in_public
+
+OAUTHBEARER = "OAUTHBEARER"
+
+_NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
+_PAIRS = r"(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*"
+_INITIAL = re.compile(rf"n,(?:a=(?P<authorization_id>{_NAME}))?,\x01(?P<pairs>{_PAIRS})\x01")
+_CREDENTIAL = re.compile(r"(?P<scheme>[A-Za-z0-9_]+) +(?P<token>[-_~+/.a-zA-Z0-9]+=*)")
+#: The client has read why its token was not accepted.
+_ACKNOWLEDGED = b"\x01"
+
+
+@dataclass(frozen=True, slots=True)
+class BearerToken:
+    """What a token says."""
+
+    principal_name: str
+    #: In ms since 1970.
+    expires_ms: int
+
+
+class TokenError(Exception):
+    """A token that is not accepted; the text is for this node's log, and quotes nothing of the token.
+
+    `scope` is what the token would have to hold.
+    """
+
+    def __init__(self, reason: str, scope: str | None = None) -> None:
+        super().__init__(reason)
+        self.scope = scope
+
+    @property
+    def told(self) -> str:
+        """What the client is told, as JSON."""
+        if self.scope is None:
+            return '{"status":"invalid_token"}'
+        return f'{{"status":"insufficient_scope", "scope":"{self.scope}"}}'
+
+
+#: What a token says. Raises TokenError, and UnreadableTokenError.
+Validate = Callable[[str], BearerToken]
+
+
+class OAuthBearerServer:
+    """One exchange with a peer."""
+
+    def __init__(self, validate: Validate) -> None:
+        self._validate = validate
+        self._refused: TokenError | None = None
+        self.account: Account | None = None
+
+    def respond(self, token: bytes) -> bytes:
+        """The answer to the peer's next token: nothing, or why its bearer token is not accepted.
+
+        Raises:
+            RefusedError: the token is no such message, or the peer has read why.
+            UnreadableTokenError: it is no bearer token.
+        """
+        refused, self._refused = self._refused, None
+        if token == _ACKNOWLEDGED and refused is not None:
+            raise RefusedError(str(refused), told=refused.told)
+        match = _INITIAL.fullmatch(token.decode("utf-8", "replace"))
+        if match is None:
+            raise RefusedError("Invalid OAUTHBEARER client first message")
+        pairs = dict(pair.split("=", 1) for pair in match["pairs"].split("\x01") if pair)
+        credential = _CREDENTIAL.fullmatch(pairs.get("auth", ""))
+        if credential is None:
+            raise RefusedError("Invalid OAUTHBEARER client first message: no bearer token")
+        if credential["scheme"].lower() != "bearer":
+            raise UnreadableTokenError("Invalid scheme in OAUTHBEARER client first message")
+        try:
+            accepted = self._validate(credential["token"])
+        except TokenError as error:
+            self._refused = error
+            return error.told.encode()
+        name, asked = accepted.principal_name, match["authorization_id"]
+        if asked not in (None, name):
+            raise refused_in_public(
+                f"Authentication failed: Client requested an authorization id ({asked}) that is different "
+                f"from the token's principal name ({name})"
+            )
+        self.account = Account(name, expires_ms=accepted.expires_ms)
+        return b""

@@ -1,0 +1,187 @@
+"""Signed bearer tokens (JWT): whose signature counts, and what a token must say.
+
+A token names its key; without a name any key that fits its algorithm may have signed it. Only algorithms
+whose keys have a public half count, and a key counts for its own kind of algorithm alone: so nobody signs
+with what everybody may read. Keys that a token itself brings (`jwk`, `jku`, `x5c`) are not looked at.
+
+Source of what a token must say: Apache Kafka's ValidatorAccessTokenValidator, and jose4j's JwtConsumer as it
+uses it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pykafka_broker.sasl.oauth_bearer import BearerToken, TokenError
+
+if TYPE_CHECKING:
+    from joserfc.jwk import Key
+
+#: Algorithm -> the kind of key that it needs.
+ALGORITHMS: Mapping[str, str] = {
+    **dict.fromkeys(("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"), "RSA"),
+    **dict.fromkeys(("ES256", "ES384", "ES512"), "EC"),
+    "EdDSA": "OKP",
+}
+#: Keys that are tried for one token which names none.
+MOST_KEYS_TRIED = 8
+#: Keys of one set that are used; a set with more is refused.
+MOST_KEYS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class SignedRules:
+    """What a signed token must say."""
+
+    issuer: str | None = None
+    audiences: frozenset[str] = frozenset()
+    scope_claim: str = "scope"
+    principal_claim: str = "sub"
+    clock_skew_s: int = 30
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKey:
+    """A public key of a set (JWKS)."""
+
+    kid: str | None
+    kind: str
+    #: None: any that fits the kind.
+    algorithm: str | None
+    key: Key
+
+
+class UnknownKeyError(TokenError):
+    """No key of the set has signed the token; a newer set may have the one that it names."""
+
+    def __init__(self, kid: str | None) -> None:
+        super().__init__("No key is known that may have signed the token")
+        self.kid = kid
+
+
+def read_keys(data: bytes) -> tuple[SigningKey, ...]:
+    """The keys of a JWKS that verify signatures; those of other kinds and for other uses are left out.
+
+    Raises:
+        ValueError: it is no JWKS.
+    """
+    from joserfc.errors import JoseError
+    from joserfc.jwk import import_key
+
+    try:
+        entries = json.loads(data)["keys"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise ValueError("not a set of keys (JWKS)") from None
+    if not isinstance(entries, list) or len(entries) > MOST_KEYS:
+        raise ValueError(f"not a set of at most {MOST_KEYS} keys (JWKS)")
+    keys = []
+    for entry in entries:
+        if not isinstance(entry, dict) or entry.get("kty") not in ALGORITHMS.values():
+            continue
+        if entry.get("use", "sig") != "sig":
+            continue
+        try:
+            key: Any = import_key(entry)
+        except (JoseError, ValueError, TypeError, KeyError):
+            continue
+        keys.append(SigningKey(entry.get("kid"), entry["kty"], entry.get("alg"), key))
+    return tuple(keys)
+
+
+def signed_token(token: str, keys: Sequence[SigningKey], rules: SignedRules, now_ms: int) -> BearerToken:
+    """What a token says.
+
+    Raises:
+        TokenError: nobody whose keys these are has signed it, it is not for here, has expired or lacks a
+            claim (`UnknownKeyError`: the key that it names is not there).
+    """
+    claims = _verified(token, keys)
+    now_s = now_ms / 1_000
+    expires_s, issued_s = _time(claims, "exp"), _time(claims, "iat")
+    not_before_s = _time(claims, "nbf")
+    if expires_s is None or issued_s is None:
+        raise TokenError("The token lacks exp or iat")
+    if now_s - rules.clock_skew_s >= expires_s:
+        raise TokenError("The token has expired")
+    if not_before_s is not None and now_s + rules.clock_skew_s < not_before_s:
+        raise TokenError("The token is not valid yet")
+    if expires_s < issued_s or (not_before_s is not None and expires_s < not_before_s):
+        raise TokenError("The token expires before it begins")
+    if rules.issuer is not None and claims.get("iss") != rules.issuer:
+        raise TokenError("The token is of another issuer")
+    _check_audience(claims.get("aud"), rules.audiences)
+    _check_scope(claims.get(rules.scope_claim))
+    principal = claims.get(rules.principal_claim)
+    if not isinstance(principal, str) or not principal.strip():
+        raise TokenError("The token names nobody")
+    return BearerToken(principal.strip(), expires_s * 1_000)
+
+
+def _verified(token: str, keys: Sequence[SigningKey]) -> dict[str, Any]:
+    """The claims of a token that one of these keys has signed."""
+    from joserfc import jws
+    from joserfc.errors import JoseError
+
+    if len([part for part in token.split(".") if part]) != 3 or token.count(".") != 2:
+        raise TokenError("The token has not three parts")
+    try:
+        header = jws.extract_compact(token.encode()).headers()
+    except (JoseError, ValueError, TypeError, RecursionError):
+        raise TokenError("The token cannot be read") from None
+    algorithm, kid = header.get("alg"), header.get("kid")
+    if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
+        raise TokenError("The token is not signed with a key of which the other half is public")
+    if kid is not None and not isinstance(kid, str):
+        raise TokenError("The token cannot be read")
+    fitting = list(_fitting(keys, algorithm, kid))
+    if not fitting:
+        raise UnknownKeyError(kid)
+    for each in fitting[:MOST_KEYS_TRIED]:
+        try:
+            signed = jws.deserialize_compact(token, each.key, algorithms=[algorithm])
+            claims = json.loads(signed.payload)
+        except (JoseError, ValueError, TypeError, RecursionError):
+            continue
+        if isinstance(claims, dict):
+            return claims
+    raise TokenError("The signature does not fit")
+
+
+def _fitting(keys: Sequence[SigningKey], algorithm: str, kid: str | None) -> Iterator[SigningKey]:
+    for key in keys:
+        if (
+            key.kind == ALGORITHMS[algorithm]
+            and key.algorithm in (None, algorithm)
+            and kid in (None, key.kid)
+        ):
+            yield key
+
+
+def _time(claims: Mapping[str, Any], name: str) -> int | None:
+    value = claims.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e15:
+        raise TokenError(f"{name} is no time")
+    return int(value)
+
+
+def _check_audience(audience: Any, expected: frozenset[str]) -> None:
+    found = [audience] if isinstance(audience, str) else audience
+    if found is None and not expected:
+        return
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise TokenError("The token is for nobody")
+    if expected.isdisjoint(found):
+        # Also where none is expected: then it is meant for somebody else.
+        raise TokenError("The token is for another audience")
+
+
+def _check_scope(scope: Any) -> None:
+    found = [scope] if isinstance(scope, str) else scope if isinstance(scope, list) else []
+    names = [each.strip() if isinstance(each, str) else "" for each in found]
+    if not all(names) or len(set(names)) != len(names):
+        raise TokenError("The scope is empty, or names something twice")

@@ -1,0 +1,88 @@
+"""Records that were never delivered become in-flight batches.
+
+In batch-optimized mode whole record batches are acquired, and put together until they have `batch_size`
+offsets. In record-limit mode (KIP-1206) no more than asked for are acquired; the rest of the last record
+batch is in flight too, available, with no delivery counted.
+"""
+
+from __future__ import annotations
+
+from pykafka_broker.share.batch import InFlightBatch, Run, whole
+from pykafka_broker.share.events import Acquire, AcquiredRecords, AcquireMode, FetchedBatch
+from pykafka_broker.share.in_flight import Delivery, InFlightState, acquired
+from pykafka_broker.share.turn import Turn
+
+_NEVER_DELIVERED = InFlightState(Delivery.AVAILABLE, 0)
+
+
+def acquire_new(
+    turn: Turn, event: Acquire, first_offset: int, last_offset: int, max_records: int
+) -> list[AcquiredRecords]:
+    """Acquire from one offset on, at least one record batch."""
+    if not turn.batches:
+        # What was in flight is done with; a record batch that begins before was delivered in part.
+        first_offset = max(first_offset, turn.end_offset)
+    if first_offset > last_offset:
+        return []
+    end = last_offset
+    if max_records < last_offset - first_offset + 1:
+        end = _end_of_batch(event.batches, first_offset + max_records - 1)
+        if turn.active_gap_window is not None:
+            # Loaded states need not end where record batches do, and the next one may begin within.
+            end = min(end, last_offset)
+    state = acquired(_NEVER_DELIVERED, event.member_id, turn.lock_until())
+    if event.mode is AcquireMode.RECORD_LIMIT:
+        records = [_limited(turn, state, first_offset, end, max_records)]
+    else:
+        records = _in_pieces(event, first_offset, end)
+        for part in records:
+            turn.insert(whole(part.first_offset, part.last_offset, state))
+    if turn.batches[0].first_offset == first_offset:
+        turn.start_offset = first_offset
+    turn.end_offset = max(turn.end_offset, end)
+    move_gap_window(turn, records[-1].last_offset + 1)
+    return records
+
+
+def _limited(
+    turn: Turn, state: InFlightState, first_offset: int, end: int, max_records: int
+) -> AcquiredRecords:
+    """Acquire no more than asked for of one in-flight batch."""
+    last = min(end, first_offset + max_records - 1)
+    if last == end:
+        turn.insert(whole(first_offset, end, state))
+    else:
+        runs = (Run(last, state), Run(end, _NEVER_DELIVERED))
+        turn.insert(InFlightBatch(first_offset, end, runs, by_offset=True))
+        turn.look_for_available = True
+    return AcquiredRecords(first_offset, last, state.delivery_count)
+
+
+def _in_pieces(event: Acquire, first_offset: int, end: int) -> list[AcquiredRecords]:
+    """Record batches put together, cut before the first that begins `batch_size` offsets or more later."""
+    cuts = [first_offset]
+    if end - first_offset + 1 > event.batch_size:
+        for batch in event.batches:
+            if batch.base_offset > end:
+                break
+            if batch.base_offset > cuts[-1] and batch.base_offset - cuts[-1] >= event.batch_size:
+                cuts.append(batch.base_offset)
+    ends = [cut - 1 for cut in cuts[1:]] + [end]
+    return [AcquiredRecords(first, last, 1) for first, last in zip(cuts, ends, strict=True)]
+
+
+def _end_of_batch(batches: tuple[FetchedBatch, ...], offset: int) -> int:
+    """The last offset of the record batch that holds an offset; the offset itself if none does."""
+    for batch in batches:
+        if batch.base_offset <= offset <= batch.last_offset:
+            return batch.last_offset
+    return offset
+
+
+def move_gap_window(turn: Turn, offset: int) -> None:
+    """Everything below an offset has been read since the state was loaded."""
+    window = turn.active_gap_window
+    if window is not None and offset <= window.end_offset:
+        turn.gap_window = window._replace(start_offset=max(window.start_offset, offset))
+    else:
+        turn.gap_window = None

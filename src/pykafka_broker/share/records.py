@@ -1,0 +1,80 @@
+"""What is written to the share coordinator (WriteShareGroupState), and the fold of it.
+
+Kafka's broker writes one state batch for each offset of a batch that is kept by offset; here consecutive
+offsets of one state are one. The share coordinator joins them anyway. Records that were archived because they
+left the log, or because their transaction was aborted, are never written: the start offset passes them.
+"""
+
+from __future__ import annotations
+
+from pykafka_broker.share.in_flight import Delivery
+from pykafka_broker.system.named_tuple import NamedTuple
+
+
+class StateBatch(NamedTuple):
+    """Consecutive offsets of one state, as requests between brokers have them."""
+
+    first_offset: int
+    last_offset: int
+    delivery: Delivery
+    delivery_count: int
+
+
+class StateWrite(NamedTuple):
+    """One request to the share coordinator; the shell adds its leader epoch."""
+
+    #: Comes back with `WriteDone`.
+    write_id: int
+    state_epoch: int
+    start_offset: int
+    #: Records at or above the start offset that need no delivery any more.
+    delivery_complete_count: int
+    batches: tuple[StateBatch, ...]
+
+
+class Persisted(NamedTuple):
+    """What the share coordinator knows of a share partition, and answers to ReadShareGroupState."""
+
+    start_offset: int
+    #: In the order of their offsets, without overlaps; those alike are one.
+    batches: tuple[StateBatch, ...] = ()
+
+
+def replay(persisted: Persisted, write: StateWrite) -> Persisted:
+    """The state with one write added that was successful: later states win, and nothing is kept below the
+    start offset.
+    """
+    start_offset = max(persisted.start_offset, write.start_offset)
+    known = list(persisted.batches)
+    for batch in write.batches:
+        known = [part for old in known for part in _without(old, batch)]
+        known.append(batch)
+    known.sort(key=lambda batch: batch.first_offset)
+    joined: list[StateBatch] = []
+    for batch in known:
+        if batch.last_offset < start_offset:
+            continue
+        batch = batch._replace(first_offset=max(batch.first_offset, start_offset))
+        if joined and _continues(joined[-1], batch):
+            joined[-1] = joined[-1]._replace(last_offset=batch.last_offset)
+        else:
+            joined.append(batch)
+    return Persisted(start_offset, tuple(joined))
+
+
+def _continues(before: StateBatch, after: StateBatch) -> bool:
+    return (
+        before.last_offset + 1 == after.first_offset
+        and before.delivery is after.delivery
+        and before.delivery_count == after.delivery_count
+    )
+
+
+def _without(old: StateBatch, new: StateBatch) -> list[StateBatch]:
+    """The parts of `old` that `new` does not cover."""
+    parts = []
+    if old.first_offset < new.first_offset:
+        parts.append(old._replace(last_offset=min(old.last_offset, new.first_offset - 1)))
+    if old.last_offset > new.last_offset:
+        parts.append(old._replace(first_offset=max(old.first_offset, new.last_offset + 1)))
+    return parts

@@ -1,0 +1,163 @@
+"""One event's consequences for a share partition, while they are worked out."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Optional
+
+from pykafka_broker.machine.illegal_state import IllegalState
+from pykafka_broker.machine.step import Effect, Reply, SetTimer, Start, Step
+from pykafka_broker.share.batch import InFlightBatch, Piece, changed
+from pykafka_broker.share.config import ShareConfig
+from pykafka_broker.share.events import WakeFetches
+from pykafka_broker.share.in_flight import InFlightState
+from pykafka_broker.share.records import StateBatch, StateWrite
+from pykafka_broker.share.state import GapWindow, PendingWrite, SharePartition
+from pykafka_broker.system.named_tuple import NamedTuple
+
+_first_offset = attrgetter("first_offset")
+
+
+class LockTimer(NamedTuple):
+    """The key of the one timer of a share partition: at the end of its first lock, or before."""
+
+
+LOCK_TIMER = LockTimer()
+
+
+class Turn:
+    """Holds the batches in a list, and counts what is done with every change."""
+
+    def __init__(self, state: SharePartition, config: ShareConfig, now_ms: int = 0) -> None:
+        self.state = state
+        self.config = config
+        self.now_ms = now_ms
+        self.batches = list(state.batches)
+        self.start_offset = state.start_offset
+        self.end_offset = state.end_offset
+        self.gap_window: Optional[GapWindow] = state.gap_window
+        self.look_for_available = state.look_for_available
+        self.delivery_complete_count = state.delivery_complete_count
+        self.writes = state.writes
+        self.next_write_id = state.next_write_id
+        self.timer_at_ms = state.timer_at_ms
+        self.records: list[StateWrite] = []
+        self.effects: list[Effect] = []
+
+    # ---- where ----
+
+    def floor(self, offset: int) -> int:
+        """The place of the last batch that begins at or below an offset; -1 if there is none."""
+        return bisect_right(self.batches, offset, key=_first_offset) - 1
+
+    def places(self, first_offset: int, last_offset: int) -> range:
+        """The places of the batches from the floor of one offset to that of another."""
+        return range(max(self.floor(first_offset), 0), self.floor(last_offset) + 1)
+
+    @property
+    def active_gap_window(self) -> Optional[GapWindow]:
+        window = self.gap_window
+        return window if window is not None and window.end_offset == self.end_offset else None
+
+    def is_cut_by_start(self, batch: InFlightBatch) -> bool:
+        """Some of the batch's records have left the log, and some have not."""
+        return batch.first_offset < self.start_offset <= batch.last_offset
+
+    # ---- changes ----
+
+    def insert(self, batch: InFlightBatch) -> None:
+        """Put a batch of records that nobody had before into its place.
+
+        Raises:
+            IllegalState: some of its offsets are in flight already.
+        """
+        place = self.floor(batch.first_offset) + 1
+        before = self.batches[place - 1] if place else None
+        after = self.batches[place] if place < len(self.batches) else None
+        if (before is not None and before.last_offset >= batch.first_offset) or (
+            after is not None and after.first_offset <= batch.last_offset
+        ):
+            raise IllegalState(f"{batch} overlaps {before} or {after}")
+        self.batches.insert(place, batch)
+
+    def by_offset(self, place: int) -> None:
+        """Keep the state of a batch by offset from now on."""
+        if not self.batches[place].by_offset:
+            self.batches[place] = self.batches[place]._replace(by_offset=True)
+
+    def change(
+        self, place: int, first_offset: int, last_offset: int, to: Callable[[Piece], InFlightState]
+    ) -> None:
+        """Change the states between two offsets of a batch, and count what is done with by that."""
+
+        def counted(piece: Piece) -> InFlightState:
+            after = to(piece)
+            if after.is_done is not piece.state.is_done:
+                size = piece.last_offset - max(piece.first_offset, self.start_offset) + 1
+                self.delivery_complete_count += max(size, 0) if after.is_done else -max(size, 0)
+            return after
+
+        batch = changed(self.batches[place], first_offset, last_offset, counted)
+        self.batches[place] = batch if len(batch.runs) == 1 else batch._replace(by_offset=True)
+
+    def set(self, place: int, first_offset: int, last_offset: int, state: InFlightState) -> None:
+        """Give all records between two offsets of a batch one state."""
+        self.change(place, first_offset, last_offset, lambda _: state)
+
+    # ---- what follows ----
+
+    def write(self, token: Optional[int], batches: list[StateBatch]) -> None:
+        """Have states written; whoever `token` stands for is answered when that is done."""
+        write = StateWrite(
+            self.next_write_id,
+            self.state.state_epoch,
+            self.start_offset,
+            self.delivery_complete_count,
+            tuple(batches),
+        )
+        self.next_write_id += 1
+        self.writes = (*self.writes, PendingWrite(write, token))
+        self.records.append(write)
+
+    def lock_until(self) -> int:
+        """The end of a lock that begins now."""
+        end_ms = self.now_ms + self.config.record_lock_duration_ms
+        self.watch(end_ms)
+        return end_ms
+
+    def watch(self, end_ms: int) -> None:
+        """A lock ends at that time; the timer is set anew where it would come too late."""
+        if self.timer_at_ms is None or end_ms < self.timer_at_ms:
+            self.timer_at_ms = end_ms
+            self.effects.append(SetTimer(LOCK_TIMER, end_ms))
+
+    def reply(self, token: Optional[int], result: object) -> None:
+        """Answer a request, if there is one."""
+        if token is not None:
+            self.effects.append(Reply(token, result))
+
+    def wake(self) -> None:
+        """Let fetches look that wait for this share partition."""
+        self.effects.append(Start(WakeFetches()))
+
+    def step(self) -> Step[SharePartition]:
+        """The decision."""
+        state = self.state._replace(
+            start_offset=self.start_offset,
+            end_offset=self.end_offset,
+            batches=tuple(self.batches),
+            gap_window=self.gap_window,
+            look_for_available=self.look_for_available,
+            delivery_complete_count=self.delivery_complete_count,
+            writes=self.writes,
+            next_write_id=self.next_write_id,
+            timer_at_ms=self.timer_at_ms,
+        )
+        return Step(state, tuple(self.records), tuple(self.effects))
+
+
+def state_batch(piece: Piece) -> StateBatch:
+    """What is written of records in their new state."""
+    return StateBatch(piece.first_offset, piece.last_offset, piece.state.delivery, piece.state.delivery_count)

@@ -1,0 +1,75 @@
+"""A write of states was successful, or has failed and is taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pykafka_broker.machine.step import Step
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.share.batch import Piece
+from pykafka_broker.share.config import ShareConfig
+from pykafka_broker.share.events import OK, WriteDone
+from pykafka_broker.share.in_flight import Delivery, InFlightState, committed, rolled_back
+from pykafka_broker.share.loading import told
+from pykafka_broker.share.records import StateBatch
+from pykafka_broker.share.start_offset import move_behind_done
+from pykafka_broker.share.state import SharePartition
+from pykafka_broker.share.turn import Turn
+
+
+def on_write_done(state: SharePartition, event: WriteDone, config: ShareConfig) -> Step[SharePartition]:
+    """End the transitions that waited for the write, and answer who waits.
+
+    A failed write of locks that timed out changes nothing: they are lost all the same.
+    """
+    turn = Turn(state, config, event.now_ms)
+    done = next((pending for pending in state.writes if pending.write.write_id == event.write_id), None)
+    if done is None:
+        return turn.step()
+    turn.writes = tuple(pending for pending in state.writes if pending is not done)
+    failed = event.error is not ErrorCode.NONE
+    if failed:
+        roll_back(turn, event.write_id, done.write.batches)
+    else:
+        _commit(turn, event.write_id, done.write.batches)
+    moved = move_behind_done(turn)
+    if moved or (turn.look_for_available and not state.look_for_available):
+        turn.wake()
+    turn.reply(done.token, told(event.error, event.message) if failed else OK)
+    return turn.step()
+
+
+def _commit(turn: Turn, write_id: int, batches: Iterable[StateBatch]) -> None:
+    def after(piece: Piece) -> InFlightState:
+        state = piece.state
+        if state.rollback is None or state.rollback.write_id != write_id:
+            return state
+        turn.look_for_available |= state.delivery is Delivery.AVAILABLE
+        return committed(state)
+
+    for batch in batches:
+        for place in turn.places(batch.first_offset, batch.last_offset):
+            turn.change(place, batch.first_offset, batch.last_offset, after)
+
+
+def roll_back(turn: Turn, write_id: int, batches: Iterable[StateBatch]) -> None:
+    """Take the transitions back that waited for a write: the member has its records again, unless its lock
+    has timed out or they have left the log meanwhile.
+    """
+
+    def after(piece: Piece) -> InFlightState:
+        state = piece.state
+        if state.rollback is None or state.rollback.write_id != write_id:
+            return state
+        back = rolled_back(state, turn.now_ms, is_in_log=piece.first_offset >= turn.start_offset)
+        turn.look_for_available |= back.delivery is Delivery.AVAILABLE
+        if back.delivery is Delivery.ACQUIRED:
+            turn.watch(back.lock_until_ms)
+        return back
+
+    for batch in batches:
+        first, last, start = batch.first_offset, batch.last_offset, turn.start_offset
+        for low, high in ((first, min(last, start - 1)), (max(first, start), last)):
+            if low <= high:
+                for place in turn.places(low, high):
+                    turn.change(place, low, high, after)

@@ -1,0 +1,20 @@
+"""Addresses as Java shows them: groups, ACLs and the log name hosts in this form."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from ipaddress import IPv6Address, ip_address
+
+
+@lru_cache(maxsize=1_000)
+def java_address(address: str) -> str:
+    """An address of a socket as `InetAddress.getHostAddress` has it: IPv6 in eight groups, none left out."""
+    if ":" not in address:
+        return address
+    written, percent, zone = address.partition("%")
+    known = ip_address(written)
+    assert isinstance(known, IPv6Address)
+    if known.ipv4_mapped is not None:
+        return str(known.ipv4_mapped)
+    groups = (int(group, 16) for group in known.exploded.split(":"))
+    return ":".join(f"{group:x}" for group in groups) + percent + zone

@@ -1,0 +1,100 @@
+"""Which keys may take the place of others while a listener goes on: those of a certificate renewed.
+
+Source: CertificateEntries of Apache Kafka's SslFactory, and KIP-978 for the two exceptions.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Sequence
+from ipaddress import ip_address
+
+from pykafka_broker.tls.der import (
+    OBJECT_IDENTIFIER,
+    OCTET_STRING,
+    SEQUENCE,
+    expect,
+    object_identifier,
+    only,
+    values,
+)
+from pykafka_broker.tls.distinguished_names import subject_of
+from pykafka_broker.tls.stores import PrivateKey, StoreError
+
+#: The extensions of a certificate of version 3.
+_EXTENSIONS = 0xA3
+_SUBJECT_ALTERNATIVE_NAMES = "2.5.29.17"
+_ADDRESS = 7
+#: E-mail addresses, host names and URIs.
+_TEXTS = frozenset({1, 2, 6})
+
+#: As Java prints one: the kind of name and the name.
+AlternativeName = tuple[int, str]
+
+
+def check_renewed(
+    current: Sequence[PrivateKey],
+    renewed: Sequence[PrivateKey],
+    *,
+    may_change_name: bool = False,
+    may_change_hosts: bool = False,
+) -> None:
+    """Accept keys whose certificates are about the same names as the `current` ones, and for all their hosts;
+    the exceptions are `ssl.allow.dn.changes` and `ssl.allow.san.changes`.
+
+    Raises:
+        StoreError: they are about others.
+    """
+    if may_change_name and may_change_hosts:
+        return
+    if len(current) != len(renewed):
+        raise StoreError(
+            f"Keystore entries do not match, existing store contains {len(current)} entries, "
+            f"new store contains {len(renewed)} entries"
+        )
+    for old, new in zip(map(_certificate, current), map(_certificate, renewed), strict=True):
+        before, after = subject_of(old), subject_of(new)
+        if not may_change_name and before.lower() != after.lower():
+            raise StoreError(
+                f"Keystore DistinguishedName does not match:  existing={{DN={before}}}, new={{DN={after}}}"
+            )
+        hosts, new_hosts = alternative_names_of(old), alternative_names_of(new)
+        if not may_change_hosts and not set(hosts) <= set(new_hosts):
+            raise StoreError(
+                f"Keystore SubjectAltNames do not match:  existing={{SAN={_shown(hosts)}}}, "
+                f"new={{SAN={_shown(new_hosts)}}}"
+            )
+
+
+def alternative_names_of(certificate: bytes) -> list[AlternativeName]:
+    """The names and addresses that a certificate (DER) is for beside its subject.
+
+    Raises:
+        ValueError: these bytes are no certificate.
+    """
+    to_be_signed = expect(next(values(only(certificate, SEQUENCE)), None), SEQUENCE)
+    for tag, content, _ in values(to_be_signed):
+        if tag == _EXTENSIONS:
+            for extension in values(only(content, SEQUENCE)):
+                parts = list(values(expect(extension, SEQUENCE)))
+                oid = object_identifier(expect(parts[0] if parts else None, OBJECT_IDENTIFIER))
+                if oid == _SUBJECT_ALTERNATIVE_NAMES:
+                    names = only(expect(parts[-1], OCTET_STRING), SEQUENCE)
+                    return [_alternative_name(kind & 0x1F, name) for kind, name, _ in values(names)]
+    return []
+
+
+def _alternative_name(kind: int, name: bytes) -> AlternativeName:
+    if kind == _ADDRESS and len(name) in (4, 16):
+        return kind, str(ip_address(name))
+    return kind, name.decode("ascii", "replace") if kind in _TEXTS else name.hex()
+
+
+def _certificate(key: PrivateKey) -> bytes:
+    """That of the key itself, which is the first."""
+    end = b"-----END CERTIFICATE-----"
+    return ssl.PEM_cert_to_DER_cert((key.certificates.partition(end)[0] + end).decode())
+
+
+def _shown(names: Sequence[AlternativeName]) -> str:
+    return "[" + ", ".join(f"[{kind}, {name}]" for kind, name in names) + "]"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import threading
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -321,7 +322,9 @@ async def test_what_had_to_wait_for_a_segment_is_stored_as_it_was_sent(
         assert {record.timestamp for record in records} == {NOW}
 
 
-async def test_a_topic_that_cannot_be_made_on_one_disk_is_made_on_the_other_and_holds_up_none() -> None:
+async def test_a_topic_that_cannot_be_made_on_one_disk_is_made_on_the_other_and_holds_up_none(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async with a_group_and_both_disks() as (home, user, other):
         with standing_still(home, "make_directory") as waiting:
             await user.create_topic("new", partitions=2)
@@ -330,6 +333,8 @@ async def test_a_topic_that_cannot_be_made_on_one_disk_is_made_on_the_other_and_
             assert await user.produce("new", b"x", partition=on_fast) == 0
             answer = await user.try_to_produce("new", b"x", partition=1 - on_fast)
             assert ErrorCode(answer.error_code) == ErrorCode.KAFKA_STORAGE_ERROR
+            [line] = [record for record in caplog.records if "has not made the log" in record.getMessage()]
+            assert line.levelno == logging.WARNING, "it is made in the end"
             await goes_on(home, other)
             await other.delete_topic("fast")
         await until(lambda: not home.broker.node.logs._creation.makers)

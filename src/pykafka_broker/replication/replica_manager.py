@@ -23,6 +23,7 @@ from pykafka_broker.cluster.image import (
 from pykafka_broker.cluster.partitions import DIRECTORY_LOST
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.checkpoints import PartitionKey
+from pykafka_broker.log.manager.log_creation import LogNotMadeYet
 from pykafka_broker.log.manager.log_folders import WantedLog
 from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.partition.partition_log import PartitionLog
@@ -308,7 +309,8 @@ class ReplicaManager:
                 raise log
         except KafkaError as error:
             if key not in self._missing:
-                logger.error("Partition %s-%d is offline: %s", *key, error.message)
+                level = logging.WARNING if isinstance(error, LogNotMadeYet) else logging.ERROR
+                logger.log(level, "Partition %s-%d is offline: %s", *key, error.message)
                 self._missing[key] = self._is_running
             return None
         self._missing.pop(key, None)

@@ -30,6 +30,14 @@ logger = logging.getLogger(__name__)
 MAKING_PATIENCE_S = 2.0
 
 
+class LogNotMadeYet(KafkaError):
+    """A thread is still making the log: it is there when it is asked for again. KAFKA_STORAGE_ERROR."""
+
+    def __init__(self, wanted: WantedLog) -> None:
+        log = f"{wanted.topic}-{wanted.partition}"
+        super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, f"The disk has not made the log of {log} yet")
+
+
 class LogCreation:
     """Makes the logs of one broker. Event loop only."""
 
@@ -102,7 +110,7 @@ class LogCreation:
         for number, one in enumerate(wanted):
             if number not in made:
                 key = one.topic, one.partition
-                made[number] = self._registry.served.get(key) or refused.get(key) or _still_made(one)
+                made[number] = self._registry.served.get(key) or refused.get(key) or LogNotMadeYet(one)
         return [made[number] for number in range(len(wanted))]
 
     async def _wait_for(self, makers: Sequence[asyncio.Future[Any]]) -> None:
@@ -152,7 +160,7 @@ class LogCreation:
         log = self._registry.served.get((wanted.topic, wanted.partition)) or self._orphan(wanted)
         if log is None:
             if (wanted.topic, wanted.partition) in self._being_made:
-                raise _still_made(wanted)
+                raise LogNotMadeYet(wanted)
             return None
         if log.topic_id == UNKNOWN_TOPIC_ID:
             logger.warning("%s: partition.metadata was lost, written again", log.directory)
@@ -185,11 +193,3 @@ class LogCreation:
             return None
         self._registry.served[key] = orphans.pop(key)
         return copy
-
-
-def _still_made(wanted: WantedLog) -> KafkaError:
-    """The error of a log that a thread is still making."""
-    return KafkaError(
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        f"The disk has not made the log of {wanted.topic}-{wanted.partition} yet",
-    )

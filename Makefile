@@ -12,7 +12,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 .PHONY: run test slow check fix bench interop conformance reencode simulate torture fuzz docs clean
 run: $(VENV)/.run ; $(BIN)/pykafka-broker start --data-dir $(DATA)
-test: $(VENV)/.test ; $(PYTEST) -m "not slow"
+test: $(VENV)/.test ; $(BIN)/python -m tests -n $(WORKERS) -m "not slow"
 slow: $(VENV)/.test ; $(PYTEST) -m slow --ignore=tests/torture
 check: $(VENV)/.test ; $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy && $(BIN)/lint-imports
 fix: $(VENV)/.test ; $(BIN)/ruff format . && $(BIN)/ruff check --fix .

@@ -20,6 +20,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from pykafka_broker.testing.processes import PykafkaBroker
 
+pytestmark = pytest.mark.acknowledged
+
 TOPIC = "ledger"
 PARTITIONS = 4
 #: Kills, and acknowledgements awaited before each: they fall into the middle of a busy stream.

@@ -18,6 +18,8 @@ from pykafka_broker.testing.home import Home
 from pykafka_broker.testing.memory_files import MemoryFiles
 from pykafka_broker.testing.user import TOPIC_RESOURCE, User
 
+pytestmark = pytest.mark.acknowledged
+
 SETTINGS = {"offsets.topic.num.partitions": "1"}
 
 

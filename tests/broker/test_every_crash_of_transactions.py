@@ -26,6 +26,8 @@ from tests.apis.transacting import (
 )
 from tests.broker.test_every_crash import Recorder, Told
 
+pytestmark = pytest.mark.acknowledged
+
 SETTINGS = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",

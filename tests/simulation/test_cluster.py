@@ -11,6 +11,8 @@ import pytest
 
 from tests.simulation.cluster.cluster import Cluster, run
 
+pytestmark = pytest.mark.acknowledged
+
 #: Few, as each takes seconds. `make simulate` runs as many as asked for.
 SEEDS = 5
 

@@ -18,6 +18,8 @@ from tests.simulation.replica import Kind
 from tests.simulation.shell_replica import SHELL
 from tests.simulation.violation import Violation
 
+pytestmark = pytest.mark.acknowledged
+
 #: In parts, so that several processes can share them. `make simulate` runs as many as asked for.
 PARTS, CORE_SEEDS_OF_A_PART, SHELL_SEEDS_OF_A_PART = 8, 25, 6
 

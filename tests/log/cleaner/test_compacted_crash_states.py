@@ -32,6 +32,8 @@ from tests.log.manager.test_log_manager import Broker
 from tests.log.manager.test_log_moves import begin, copy, finish
 from tests.log.recovery.test_crash_states import Recorder
 
+pytestmark = pytest.mark.acknowledged
+
 ROUNDS = 4
 BATCHES_A_ROUND = 12
 KEYS = 5

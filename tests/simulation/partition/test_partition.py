@@ -10,6 +10,8 @@ from tests.simulation.partition.cluster import PartitionCluster
 from tests.simulation.partition.planted import PLANTED, Planted
 from tests.simulation.violation import Violation
 
+pytestmark = pytest.mark.acknowledged
+
 SEEDS = 200 * int(os.environ.get("TORTURE_ROUNDS", "1"))
 
 

@@ -30,6 +30,18 @@ settings.register_profile(
 settings.load_profile("tests")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What needs Java is slow, but for the few tests that say why `make test` runs them."""
+    for item in items:
+        if needs_java(item) and not item.get_closest_marker("gate"):
+            item.add_marker(pytest.mark.slow)
+
+
+def needs_java(item: pytest.Item) -> bool:
+    return "kafka_jars" in getattr(item, "fixturenames", ()) or item.nodeid.startswith("tests/spark/test_")
+
+
 @pytest.fixture(scope="session")
 def kafka_jars() -> Path:
     """The folder of Apache Kafka's jars, fetched on first use.

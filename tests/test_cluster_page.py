@@ -75,7 +75,11 @@ def free_ports() -> str:
 
 
 @pytest.mark.parametrize(
-    ("page", "begin"), [("docs/cluster.md", ""), ("README.md", "$ pykafka-broker cluster")]
+    ("page", "begin"),
+    [
+        pytest.param("docs/cluster.md", "", marks=pytest.mark.slow),
+        ("README.md", "$ pykafka-broker cluster"),
+    ],
 )
 def test_the_commands_of_the_page_do_what_it_shows(tmp_path: Path, page: str, begin: str) -> None:
     ports = free_ports()

@@ -14,11 +14,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import pytest
 import yaml
 
 from pykafka_broker.config.sources import load_config
 from pykafka_broker.testing.processes import free_port
 from tests.support.pages import REPOSITORY
+
+pytestmark = pytest.mark.slow
 
 PROPERTIES = REPOSITORY / "packaging" / "cluster.properties"
 COMPOSE = REPOSITORY / "docker" / "compose.yaml"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from bench.cluster import ROWS, longest_gap
 from bench.figures import FIGURES, ONE_SECOND, lower
 
@@ -25,6 +27,7 @@ def test_every_row_has_its_figures() -> None:
     assert named >= ROWS.keys()
 
 
+@pytest.mark.slow
 def test_the_leaders_kill_is_over_long_before_its_session() -> None:
     """By default nine seconds."""
     assert ROWS["cluster_leader"]("ours", 0.01)["seconds"] < 5

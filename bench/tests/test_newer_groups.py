@@ -12,6 +12,7 @@ from bench.streams import ROWS as OF_STREAMS
 ROWS = {**OF_SHARES, **OF_STREAMS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", ROWS)
 def test_a_row_has_the_figures_of_the_table(row: str) -> None:
     named = {figure.key.partition(".")[2] for figure in FIGURES if figure.key.startswith(f"{row}.")}
@@ -20,6 +21,7 @@ def test_a_row_has_the_figures_of_the_table(row: str) -> None:
     assert all(value >= 0 for value in measured.values())
 
 
+@pytest.mark.slow
 def test_a_record_that_is_not_delivered_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The consumers go on until all that was written is acknowledged."""
     monkeypatch.setattr("bench.shares.PATIENCE_S", 2.0)

@@ -8,6 +8,7 @@ from bench.figures import FIGURES
 from bench.security import ROWS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", ROWS)
 def test_a_row_has_the_figures_of_the_table(row: str) -> None:
     named = {figure.key.partition(".")[2] for figure in FIGURES if figure.key.startswith(f"{row}.")}

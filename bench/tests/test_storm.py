@@ -27,6 +27,7 @@ def enough_files() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("enough_files")
 async def test_a_storm_of_300_groups_costs_no_member_its_place(tmp_path: Path) -> None:
     with PykafkaBroker({"group.initial.rebalance.delay.ms": "500"}, tmp_path) as broker:

@@ -90,6 +90,7 @@ class Copier:
         self.consumer.close()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_copy_equals_its_source_though_transactions_fail_and_the_broker_dies_between_their_steps() -> None:
     chance = random.Random(7)

@@ -21,6 +21,7 @@ def test_there_is_a_listener_for_each_way_and_no_unknown_client_lacks_one() -> N
     assert all(set(way.lacks) < clients for way in (*ways(), denial()))
 
 
+@pytest.mark.slow
 def test_a_client_finds_each_way_that_it_has_into_our_node(monkeypatch: pytest.MonkeyPatch) -> None:
     """And is denied the topic of others in each: a client that was not would be a failure. With a wrong
     password or a foreign certificate it is let into none.

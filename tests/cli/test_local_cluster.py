@@ -96,6 +96,7 @@ def test_nodes_are_killed_frozen_restarted_and_stopped_by_their_folder(folder: P
     assert states(cluster("stop")) == {1: "stopped", 2: "stopped", 3: "stopped"}
 
 
+@pytest.mark.slow
 def test_a_restart_of_all_waits_for_each_to_be_in_sync_again(folder: Path) -> None:
     def cluster(*words: str) -> Result:
         return run_command("cluster", *words, "-d", str(folder))
@@ -208,6 +209,7 @@ def test_another_folder_another_shape_and_another_node_are_refused(folder: Path)
     assert "is not empty, and holds no cluster" in refused("start")
 
 
+@pytest.mark.slow
 def test_a_node_that_lost_its_disk_is_another_voter_when_it_comes_back(folder: Path) -> None:
     def cluster(*words: str) -> Result:
         return run_command("cluster", *words, "-d", str(folder), "--json")
@@ -241,6 +243,7 @@ def test_a_node_that_lost_its_disk_is_another_voter_when_it_comes_back(folder: P
     )
 
 
+@pytest.mark.slow
 def test_a_node_more_serves_and_votes(folder: Path) -> None:
     def cluster(*words: str) -> Result:
         return run_command("cluster", *words, "-d", str(folder), "--json")

@@ -115,6 +115,8 @@ def test_a_folder_of_apache_kafka_opens_here_with_everything_in_it_and_goes_back
     assert [v for _, v in producer.acknowledged] == [r.value for r in records]
 
 
+@pytest.mark.acknowledged
+@pytest.mark.gate("the way back to Apache Kafka is open")
 @pytest.mark.timeout(900)
 def test_a_folder_of_ours_opens_in_apache_kafka_with_everything_in_it_and_comes_back(node: Node) -> None:
     with node.running("ours"):

@@ -17,6 +17,8 @@ from pykafka_broker.protocol.schema import array, boolean, i16, i32, message, st
 from pykafka_broker.testing.messages import everything
 from tests.support.kafka_schemas import Json, differences, schemas_in
 
+pytestmark = pytest.mark.gate("reads schemas in the jars, and starts no Java")
+
 
 @pytest.fixture(scope="module")
 def schemas(kafka_jars: Path) -> dict[str, Json]:

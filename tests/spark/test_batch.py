@@ -9,6 +9,8 @@ import pytest
 
 from tests.spark.kafka import NOON, Kafka, offsets
 
+pytestmark = pytest.mark.gate("Spark's own connector reads and writes what the broker serves")
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 

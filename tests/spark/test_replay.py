@@ -63,6 +63,8 @@ def values(kafka: Kafka, topic: str) -> list[str]:
     return [row[1].decode() for row in in_topic(kafka, topic)]
 
 
+@pytest.mark.acknowledged
+@pytest.mark.gate("Spark runs the jobs of archive and replay")
 def test_a_topic_that_is_archived_and_replayed_is_the_same_record_by_record(
     spark: SparkSession, kafka: Kafka, tmp_path: Path
 ) -> None:

@@ -18,6 +18,8 @@ from pyspark.errors import StreamingQueryException
 from tests.spark.conftest import Broker
 from tests.spark.kafka import NOON, Kafka, offsets
 
+pytestmark = pytest.mark.gate("streams of Spark's own connector")
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery

@@ -1,7 +1,7 @@
 """How `pytest -n auto`, which is `make test`, shares the tests among processes: hooks of pytest-xdist.
 
-As many processes as pay; the tests of a folder that share something dear in one of them; the others wherever
-there is time, the long ones first, so that none is left over for the end.
+As many processes as pay; tests that share something dear in one of them; the others wherever there is time,
+the long ones first, so that none is left over for the end.
 """
 
 from __future__ import annotations
@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 #: One Spark serves these tests, and another one the other tests of the folder that take a session.
 PIPELINE = tuple(f"tests/spark/test_{name}.py" for name in ("archive", "audit", "kafka_log", "replay"))
-TOGETHER = {PIPELINE: "pipeline on Spark", ("tests/spark/test_",): "Spark's own connector"}
+TOGETHER = {
+    PIPELINE: "pipeline on Spark",
+    ("tests/spark/test_",): "Spark's own connector",
+    ("tests/test_architecture.py",): "a reading of all files",
+}
 #: Marked `slow`: minutes each, with Sparks of their own.
 LONGEST = ("tests/spark/test_page.py", "tests/spark/test_archive_kills.py")
 #: Their tests take seconds each, because they start brokers; so do those beside Apache Kafka.

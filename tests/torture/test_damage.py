@@ -4,8 +4,8 @@ never serves a wrong byte.
 One broker lives and stops in order, or is killed; each variant damages one file of what it left. What can be
 made again from the logs must not cost a record. Where a file has no checksum and nothing else says the same
 (`meta.properties`, `partition.metadata`, the log start offsets), a changed digit is believed: then records
-may be hidden or set aside, never changed. Damage of a log costs the batches it touches. `make test` takes a
-sample, `make torture` a larger one. That the checks can fail is shown by planted bugs.
+may be hidden or set aside, never changed. Damage of a log costs the batches it touches. That the checks can
+fail is shown by planted bugs.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ from pykafka_broker.testing.memory_files import MemoryFiles
 from pykafka_broker.testing.user import EARLIEST, User
 from tests.torture.files import kind
 from tests.torture.harness import tell
+
+pytestmark = pytest.mark.slow
 
 #: Variants of each kind of file: half of them flips, half of them cuts.
 VARIANTS = int(os.environ.get("TORTURE_ROUNDS", "20"))
@@ -360,7 +362,6 @@ PLANTED = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", PLANTED)
 async def test_a_planted_bug_is_caught_by_damage(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     bug = PLANTED[name]

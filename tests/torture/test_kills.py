@@ -1,9 +1,8 @@
 """kill -9 at random moments and at named crash points, and power cuts, while idempotent producers write.
 
-`make test` kills 20 times; `make torture` at every named crash point and TORTURE_ROUNDS times at random. What
-a kill cannot show, a missing sync, the power cuts do: there the process keeps what it has written and not
-synced to itself (`files.py`), so that it dies with it. A planted bug is caught by the same rounds
-(`mutants.py`).
+`make torture` kills at every named crash point and TORTURE_ROUNDS times at random. What a kill cannot show, a
+missing sync, the power cuts do: there the process keeps what it has written and not synced to itself
+(`files.py`), so that it dies with it. A planted bug is caught by the same rounds (`mutants.py`).
 """
 
 from __future__ import annotations
@@ -18,6 +17,8 @@ import pytest
 from tests.torture.files import Crash, Plan
 from tests.torture.harness import TorturedBroker, crash_points, random_kills, tell, torture
 from tests.torture.mutants import FSYNC, MUTANTS
+
+pytestmark = pytest.mark.slow
 
 #: Random kills; named crash points on top of it.
 ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "10"))
@@ -41,7 +42,6 @@ def plans_for(points: dict[str, int], dice: random.Random) -> list[Plan]:
 
 
 @pytest.mark.timeout(600 + 30 * ROUNDS + 1200 * (NAMED is None))
-@pytest.mark.slow
 def test_kills_at_random_moments_and_at_crash_points_cost_nothing_that_was_acknowledged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -63,7 +63,6 @@ def test_kills_at_random_moments_and_at_crash_points_cost_nothing_that_was_ackno
 
 
 @pytest.mark.timeout(600 + 30 * ROUNDS)
-@pytest.mark.slow
 def test_power_cuts_cost_nothing_that_was_acknowledged_after_a_sync(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -74,7 +73,6 @@ def test_power_cuts_cost_nothing_that_was_acknowledged_after_a_sync(
 
 
 @pytest.mark.timeout(300 * TRIES)
-@pytest.mark.slow
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_planted_bug_is_caught(name: str, tmp_path: Path) -> None:
     """In one of a few tries: the moment of a kill may spare what the bug would have cost."""

@@ -26,6 +26,8 @@ from tests.torture.files import Plan
 from tests.torture.harness import PARTITIONS, TOPIC_CONFIG, TorturedBroker, tell
 from tests.torture.history import anomalies
 
+pytestmark = pytest.mark.slow
+
 ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "6"))
 #: So many times as many rounds are run at most, until enough moves were seen.
 PATIENCE = 3
@@ -96,7 +98,6 @@ def seen_enough(broker: TorturedBroker) -> bool:
 
 
 @pytest.mark.timeout(600 + 60 * ROUNDS)
-@pytest.mark.slow
 def test_kills_during_moves_cost_nothing_that_was_acknowledged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

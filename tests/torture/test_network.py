@@ -12,7 +12,7 @@ import pytest
 
 from tests.torture.network import IN_LONG_FORM, OUTSIDE, Network, why_not
 
-pytestmark = IN_LONG_FORM
+pytestmark = [pytest.mark.slow, IN_LONG_FORM]
 
 HOSTS = (1, 2, 3)
 PORTS = (7001, 7002)

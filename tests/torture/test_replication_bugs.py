@@ -75,10 +75,7 @@ def found_in(folder: Path, seed: int, mutant: str = "") -> dict[str, list[str]]:
 
 
 class TestARoundInWhichALeaderWritesAlone:
-    pytestmark = [
-        pytest.mark.skipif("TORTURE_ROUNDS" not in os.environ, reason="make torture runs it"),
-        pytest.mark.timeout(300 * TRIES),
-    ]
+    pytestmark = [pytest.mark.slow, pytest.mark.timeout(300 * TRIES)]
 
     def test_costs_nothing_where_no_bug_is_planted(self, tmp_path: Path) -> None:
         assert found_in(tmp_path, SEED) == {}

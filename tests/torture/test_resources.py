@@ -30,6 +30,8 @@ from tests.torture.files import Plan
 from tests.torture.harness import TorturedBroker
 from tests.torture.mutants import FSYNC
 
+pytestmark = pytest.mark.slow
+
 KIB = 1024
 VOLUME_KIB = 3_000
 #: `ulimit -n` of the broker that runs out of descriptors.
@@ -361,19 +363,16 @@ def stop_one_disk(folder: Path, bug: str = "", patience_s: float = PATIENCE_S) -
 # --- planted bugs ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_an_acknowledgement_of_what_a_full_disk_refused_is_noticed(full_disk: FullDisk) -> None:
     with pytest.raises(AssertionError):
         fill_the_disk(full_disk, mutants.acknowledge_what_a_full_disk_refused.__name__)
 
 
-@pytest.mark.slow
 def test_descriptors_that_are_not_given_back_are_noticed(tmp_path: Path) -> None:
     with pytest.raises(AssertionError):
         run_out_of_descriptors(tmp_path, mutants.keep_the_descriptors_of_all_logs.__name__, patience_s=10)
 
 
-@pytest.mark.slow
 def test_disks_that_share_their_threads_are_noticed(tmp_path: Path) -> None:
     with pytest.raises(AssertionError):
         stop_one_disk(tmp_path, mutants.share_the_threads_of_all_disks.__name__, patience_s=10)

@@ -13,6 +13,8 @@ from pykafka_broker.testing.processes import PykafkaBroker
 from tests.torture.harness import tell
 from tests.torture.share_consumers import PROPERTIES, run
 
+pytestmark = pytest.mark.slow
+
 ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "10"))
 RECORDS_A_ROUND = 400
 

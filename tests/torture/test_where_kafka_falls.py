@@ -123,6 +123,7 @@ def test_every_row_is_shown_by_tests_that_exist(row: str) -> None:
         assert name in functions, shown_by
 
 
+@pytest.mark.slow
 def test_a_killed_broker_answers_again_before_its_session_runs_out(tmp_path: Path) -> None:
     """Its session does not have to run out: the controller is the same process, and knows who comes back."""
     with PykafkaBroker(SESSION, tmp_path) as broker:
@@ -135,6 +136,7 @@ def test_a_killed_broker_answers_again_before_its_session_runs_out(tmp_path: Pat
             assert producer.flush(60) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_thousands_of_partitions_of_four_segments_start_in_seconds_and_in_less_than_200_mb(
     tmp_path: Path,

@@ -37,7 +37,7 @@ from tests.torture.transfers import BALANCES, Transfers, create_transfers, read_
 from tests.torture.users import ANYBODY, Users
 
 #: `make torture ROUNDS=N` has N/10 faults, each kind at least once; TORTURE_SEED gives another order.
-ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "0")) // 10
+ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "100")) // 10
 SEED = int(os.environ.get("TORTURE_SEED", "1"))
 NODES = (1, 2, 3)
 RECORDS_A_ROUND = 300
@@ -55,7 +55,7 @@ PROPERTIES = {
 
 #: Of tests that run a tortured cluster.
 MARKS = [
-    pytest.mark.skipif("TORTURE_ROUNDS" not in os.environ, reason="make torture runs it"),
+    pytest.mark.slow,
     pytest.mark.timeout(600 + 120 * max(ROUNDS, 15)),
     # PySpark leaves the sockets and pipes of its JVM to the garbage collector.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from importlib import import_module
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -26,7 +29,6 @@ from pykafka_broker.protocol.messages import API_NAMES, module_name, request_typ
 SOURCE = Path(pykafka_broker.__file__).parent
 TESTS = Path(__file__).parent
 REPOSITORY = TESTS.parent
-MODULES = sorted(SOURCE.rglob("*.py"))
 
 # --- APIs ---------------------------------------------------------------------------------------------
 
@@ -134,10 +136,10 @@ def test_a_handler_is_imported_by_the_lists_of_apis_alone() -> None:
     lists = ("apis/__init__.py", "apis/controller_apis.py")
     handlers = {f"pykafka_broker.apis.{module_name(api.key)}" for api in (*APIS, *CONTROLLER_APIS)}
     found = {
-        (path, node.module)
-        for path, tree in trees()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module in handlers and path not in lists
+        (path, module)
+        for path, file in source_files()
+        for module, _ in file.imported_from
+        if module in handlers and path not in lists
     }
 
     # The connection answers a version of ApiVersions that is not served, without a handler.
@@ -155,42 +157,105 @@ def test_a_handlers_contract_names_its_key_and_its_versions(api: Api) -> None:
 # --- files --------------------------------------------------------------------------------------------
 
 
-def where(path: Path) -> str:
-    return path.relative_to(SOURCE).as_posix()
+#: Where the repository has Python.
+TREES = ("src/pykafka_broker", "tests", "interop", "bench")
 
 
-def trees() -> Iterator[tuple[str, ast.Module]]:
-    """Every module that has any code, by its path."""
-    for path in MODULES:
-        tree = ast.parse(path.read_text())
-        if tree.body:
-            yield where(path), tree
+class File(NamedTuple):
+    """What the tests below ask of a Python file, which is small; its syntax tree is not."""
+
+    #: It has code and no docstring.
+    is_without_a_word: bool
+    is_left_for_later: bool
+    #: By `import`.
+    imported: frozenset[str]
+    #: Each module with a name that is imported from it.
+    imported_from: frozenset[tuple[str, str]]
+    catches_everything: bool
+    #: As `open` or `os.open`.
+    called: frozenset[str]
+    #: What is named of the module `time`.
+    of_time: frozenset[str]
+    #: The functions that take too many parameters.
+    crowded: tuple[str, ...]
+    #: A constructor has `*` or `**`.
+    forwards_arguments: bool
+
+    @property
+    def packages(self) -> set[str]:
+        """The top-level packages that its import statements name."""
+        modules = {*self.imported, *(module for module, _ in self.imported_from)}
+        return {module.split(".")[0] for module in modules}
+
+
+@cache
+def files() -> dict[str, File]:
+    """Every Python file of the repository by its path; each is parsed once for all tests."""
+    paths = [path for tree in TREES for path in sorted((REPOSITORY / tree).rglob("*.py"))]
+    return {path.relative_to(REPOSITORY).as_posix(): parsed(path.read_text()) for path in paths}
+
+
+def source_files() -> Iterator[tuple[str, File]]:
+    """Every module of the package, by its path there."""
+    for path, file in files().items():
+        if path.startswith("src/pykafka_broker/"):
+            yield path.removeprefix("src/pykafka_broker/"), file
+
+
+def parsed(text: str) -> File:
+    tree = ast.parse(text)
+    nodes: defaultdict[type, list[Any]] = defaultdict(list)
+    for node in ast.walk(tree):
+        nodes[type(node)].append(node)
+    functions = nodes[ast.FunctionDef] + nodes[ast.AsyncFunctionDef]
+    return File(
+        is_without_a_word=bool(tree.body) and not ast.get_docstring(tree),
+        is_left_for_later=re.search(r"\b(TODO|FIXME|XXX)\b", text) is not None,
+        imported=frozenset(alias.name for node in nodes[ast.Import] for alias in node.names),
+        imported_from=frozenset(
+            (node.module or "", alias.name) for node in nodes[ast.ImportFrom] for alias in node.names
+        ),
+        catches_everything=any(node.type is None for node in nodes[ast.ExceptHandler]),
+        called=frozenset(dotted(node.func) for node in nodes[ast.Call]),
+        of_time=frozenset(node.attr for node in nodes[ast.Attribute] if dotted(node) == f"time.{node.attr}"),
+        crowded=tuple(node.name for node in functions if len(parameters(node.args)) > MAX_PARAMETERS),
+        forwards_arguments=any(
+            node.name == "__init__" and (node.args.vararg or node.args.kwarg)
+            for node in nodes[ast.FunctionDef]
+        ),
+    )
+
+
+def dotted(expression: ast.expr) -> str:
+    """A name, or an attribute of one, as it is written; empty for all else."""
+    match expression:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=ast.Name(id=name), attr=attribute):
+            return f"{name}.{attribute}"
+    return ""
+
+
+def parameters(arguments: ast.arguments) -> list[str]:
+    """The names of all parameters but `self` and `cls`."""
+    names = [each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+    return [name for name in names if name not in ("self", "cls")]
 
 
 def test_a_module_says_first_what_it_is() -> None:
-    assert [path for path, tree in trees() if not ast.get_docstring(tree)] == []
+    assert [path for path, file in source_files() if file.is_without_a_word] == []
 
 
 def test_nothing_is_left_for_later() -> None:
-    assert [where(path) for path in MODULES if re.search(r"\b(TODO|FIXME|XXX)\b", path.read_text())] == []
+    assert [path for path, file in source_files() if file.is_left_for_later] == []
 
 
 def test_nothing_is_caught_without_a_name() -> None:
-    assert [
-        path
-        for path, tree in trees()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ExceptHandler) and node.type is None
-    ] == []
+    assert [path for path, file in source_files() if file.catches_everything] == []
 
 
 def test_only_the_code_generator_runs_generated_code() -> None:
-    runs = {
-        path
-        for path, tree in trees()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("exec", "eval")
-    }
+    runs = {path for path, file in source_files() if file.called & {"exec", "eval"}}
 
     assert runs <= {"protocol/codegen.py", "protocol/compile.py", "protocol/schema.py"}
 
@@ -201,16 +266,7 @@ def test_time_is_read_by_the_servers_clock_and_given_to_all_others() -> None:
     # A separate process has no caller to take the time from.
     programs = {"log/cleaner/process.py", "log/check/scrub_process.py"}
     clocks = {"time", "time_ns", "monotonic", "monotonic_ns"}
-    found = {
-        path
-        for path, tree in trees()
-        for node in ast.walk(tree)
-        if path.split("/")[0] in below
-        and isinstance(node, ast.Attribute)
-        and node.attr in clocks
-        and isinstance(node.value, ast.Name)
-        and node.value.id == "time"
-    }
+    found = {path for path, file in source_files() if path.split("/")[0] in below and file.of_time & clocks}
 
     assert found == programs
 
@@ -219,10 +275,9 @@ def test_handlers_do_no_input_and_output_of_their_own() -> None:
     forbidden = {"asyncio", "os", "socket", "threading", "time", "random", "uvloop"}
     found = {
         (path, name)
-        for path, tree in trees()
-        for node in ast.walk(tree)
-        for name in imported_by(node)
-        if path.startswith("apis/") and name in forbidden
+        for path, file in source_files()
+        for name in file.packages & forbidden
+        if path.startswith("apis/")
     }
 
     assert found == set()
@@ -250,38 +305,19 @@ OPEN_FILES = {
 
 def test_files_are_opened_in_the_file_layer_and_in_a_few_named_places() -> None:
     """The import contract sees who imports `os`; here is who opens files, with the built-in `open` too."""
-    assert {
-        path
-        for path, tree in trees()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and opens_a_file(node.func)
-    } == set(OPEN_FILES)
+    opening = {"open", "os.open", "io.open"}
 
-
-def opens_a_file(called: ast.expr) -> bool:
-    """The built-in `open`, `os.open` or `io.open`."""
-    return ast.unparse(called) in ("open", "os.open", "io.open")
-
-
-def imported_by(node: ast.AST) -> list[str]:
-    """The top-level packages an import statement names."""
-    if isinstance(node, ast.Import):
-        return [alias.name.split(".")[0] for alias in node.names]
-    if isinstance(node, ast.ImportFrom):
-        return [(node.module or "").split(".")[0]]
-    return []
+    assert {path for path, file in source_files() if file.called & opening} == set(OPEN_FILES)
 
 
 def test_tests_interop_and_bench_do_not_import_each_other() -> None:
     """All of them import `pykafka_broker.testing`, which has what they share."""
     folders = {"tests", "interop", "bench"}
     found = {
-        (path.relative_to(REPOSITORY).as_posix(), name)
-        for folder in folders
-        for path in (REPOSITORY / folder).rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        for name in imported_by(node)
-        if name in folders - {folder}
+        (path, name)
+        for path, file in files().items()
+        for name in file.packages & folders
+        if (folder := path.split("/")[0]) in folders and name != folder
     }
 
     assert found == set()
@@ -312,52 +348,16 @@ TAKE_LISTS = (
     "tests/client/test_metadata.py",
     "tests/support/serving.py",
 )
-#: Where the repository has Python.
-TREES = ("src/pykafka_broker", "tests", "interop", "bench")
-
-
-def every_file() -> Iterator[Path]:
-    """Every Python file of the repository, relative to it."""
-    for tree in TREES:
-        for path in sorted((REPOSITORY / tree).rglob("*.py")):
-            yield path.relative_to(REPOSITORY)
-
-
-def every_tree() -> Iterator[tuple[str, ast.Module]]:
-    """Every Python file of the repository, parsed, by its path."""
-    for path in every_file():
-        yield path.as_posix(), ast.parse((REPOSITORY / path).read_text())
 
 
 def test_no_function_takes_more_than_eight_parameters() -> None:
     """What travels together is a value with a name."""
-    found = {
-        f"{path}: {node.name}"
-        for path, tree in every_tree()
-        for node in ast.walk(tree)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-        and len(parameters(node.args)) > MAX_PARAMETERS
-    }
-
-    assert found == set()
-
-
-def parameters(arguments: ast.arguments) -> list[str]:
-    """The names of all parameters but `self` and `cls`."""
-    names = [each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
-    return [name for name in names if name not in ("self", "cls")]
+    assert {f"{path}: {name}" for path, file in files().items() for name in file.crowded} == set()
 
 
 def test_constructors_forward_no_arguments_that_they_do_not_name() -> None:
     """But for messages, whose constructors are compiled."""
-    found = {
-        path
-        for path, tree in every_tree()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef)
-        and node.name == "__init__"
-        and (node.args.vararg or node.args.kwarg)
-    }
+    found = {path for path, file in files().items() if file.forwards_arguments}
 
     assert found == {"src/pykafka_broker/protocol/schema.py", *TAKE_LISTS}
 
@@ -369,23 +369,20 @@ def test_no_files_import_each_other_in_a_circle() -> None:
 
 def imports_of_modules() -> dict[str, set[str]]:
     """Every module of the repository, with those of them that it imports."""
-    modules = {module_of(path): REPOSITORY / path for path in every_file()}
+    modules = {module_of(path): file for path, file in files().items()}
     found = {}
-    for name, path in modules.items():
-        imported: set[str] = set()
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Import):
-                imported |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                members = {f"{node.module}.{alias.name}" for alias in node.names}
-                imported |= members | {node.module} if members - modules.keys() else members
+    for name, file in modules.items():
+        imported = set(file.imported)
+        for module, member in file.imported_from:
+            dotted_name = f"{module}.{member}"
+            imported.add(dotted_name if dotted_name in modules else module)
         found[name] = (imported & modules.keys()) - {name}
     return found
 
 
-def module_of(path: Path) -> str:
+def module_of(path: str) -> str:
     """The dotted name of a file of the repository."""
-    parts = [part for part in path.with_suffix("").parts if part not in ("src", "__init__")]
+    parts = path.removeprefix("src/").removesuffix(".py").removesuffix("/__init__").split("/")
     return ".".join(parts)
 
 

@@ -16,6 +16,7 @@ from interop import (
     cluster_tools,
     disk_diff,
     dump_check,
+    pages,
     secured_lane,
     secured_tools,
     share_group_tools,
@@ -28,7 +29,6 @@ from interop.clients import connect
 from interop.clients.client import Client
 from interop.clients.driven import ToolchainMissingError
 from interop.clients.java import Java39
-from interop.conformance.table import write as write_conformance_page
 from interop.exactly_once import copying, lane, streams
 from interop.matrix_result import STORED, STORED_SECURITY, STORED_SPARK, MatrixResult, load
 from interop.run import load_matrix, row, run_matrix
@@ -150,7 +150,7 @@ def run_clients(chosen: argparse.Namespace, broker: Broker) -> list[str]:
 def store(result: MatrixResult, path: Path, names: Sequence[str], scenarios: Sequence[str]) -> None:
     """Of what did not run, what was stored before stays, while it is in the matrix."""
     path.write_text(load(path).updated(result).of(names, scenarios).as_json())
-    write_conformance_page()
+    pages.write()
 
 
 def absent(chosen: argparse.Namespace, missing: Mapping[str, str]) -> list[str]:

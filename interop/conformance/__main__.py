@@ -14,6 +14,7 @@ from collections.abc import Callable, Container, Sequence
 from contextlib import ExitStack
 from fnmatch import fnmatchcase
 
+from interop import pages
 from interop.conformance import clusters, data_walk, results, table
 from interop.conformance.conversation import Case, cases
 from interop.conformance.play import (
@@ -61,7 +62,6 @@ def options() -> argparse.Namespace:
     )
     parser.add_argument("--words", action="store_true", help="tell other words in error messages as well")
     parser.add_argument("--sabotage", action="store_true", help="only prove that every one of them can fail")
-    parser.add_argument("--table", action="store_true", help="only write the page from what is stored")
     parser.add_argument("--list", action="store_true", help="only name the conversations")
     return parser.parse_args()
 
@@ -131,9 +131,6 @@ def keep_logs(apache: clusters.Cluster, ours: clusters.Cluster) -> None:
 
 def main() -> int:
     asked = options()
-    if asked.table:
-        table.write()
-        return 0
     playing = chosen(asked)
     if asked.list:
         print(*playing, sep="\n")
@@ -159,7 +156,7 @@ def main() -> int:
     walked = walk(asked)
     if not asked.dry:
         results.store(results.merge(results.load(), came_out))
-        table.write()
+        pages.write()
     counts = table.totals(results.merge({}, came_out))
     forgotten = stale(came_out, cases())
     for entry in forgotten:

@@ -1,12 +1,11 @@
-"""The page `docs/configuration.md`, from the tables of keys: `python -m pykafka_broker.config.reference`.
+"""The page `docs/configuration.md`, from the tables of keys; `make fix` writes it.
 
 The facts about keys are in the tables; here are only the sentences around them, and the differences from
-Apache Kafka. A test compares the page with the output of this module.
+Apache Kafka.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable
 
 from pykafka_broker.config.authorizer import AUTHORIZER_KEYS
@@ -47,7 +46,7 @@ INTRODUCTION = f"""\
 # Configuration
 
 Every key of Apache Kafka 4.3 is known here, with its type, default and bounds. This page is made from the
-tables that the broker itself uses (`make docs`).
+tables that the broker itself uses (`make fix`).
 
 ## Where a value comes from
 
@@ -269,7 +268,3 @@ def _table(keys: Iterable[Key], columns: tuple[Column, ...]) -> str:
     rows = [[column.header for column in columns], ["---"] * len(columns)]
     rows += [[column.cell(key).replace("|", "\\|") for column in columns] for key in keys]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
-
-
-if __name__ == "__main__":
-    sys.stdout.write(page())

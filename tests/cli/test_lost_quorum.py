@@ -10,6 +10,7 @@ import pytest
 from pykafka_broker import Cluster
 from pykafka_broker.cli.local_cluster.status import NO_QUORUM
 from tests.cli.conftest import run_command
+from tests.support.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +21,8 @@ def survivor() -> Iterator[tuple[str, list[str]]]:
         cluster.leader("orders")
         dead = [cluster.address(node_id) for node_id in (1, 2)]
         cluster.kill(1, 2)
+        # If it leads, it goes on until its followers have not fetched for a while.
+        until(lambda: run_command("health", cluster.address(3)).status != 0, "it misses the quorum")
         yield cluster.address(3), dead
 
 

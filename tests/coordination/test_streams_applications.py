@@ -25,8 +25,8 @@ from tests.support.counting_application import (
     Instance,
     described,
     is_settled,
-    until,
 )
+from tests.support.waiting import until
 
 SETTINGS = {
     **BROKER_SETTINGS,
@@ -46,7 +46,6 @@ def topics(broker: PykafkaBroker) -> set[str]:
     return set(AdminClient({"bootstrap.servers": broker.address}).list_topics(timeout=30).topics)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_an_application_is_scaled_and_killed_and_counts_every_record_once(
     broker: PykafkaBroker, tmp_path: Path
@@ -83,7 +82,6 @@ def test_an_application_is_scaled_and_killed_and_counts_every_record_once(
     until(lambda: described(broker.address).group_state == "Empty", "the group is empty")
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_tool_for_streams_groups_lists_describes_resets_and_deletes(
     broker: PykafkaBroker, tmp_path: Path

@@ -24,7 +24,8 @@ from pykafka_broker.protocol.messages.streams_group_heartbeat import StreamsGrou
 from tests.apis.streaming import beating, internal, owning, reading
 from tests.exchange.contents import TIMEOUT_S
 from tests.exchange.node import Node, Software
-from tests.support.counting_application import BROKER_SETTINGS, Counted, Instance, is_settled, until
+from tests.support.counting_application import BROKER_SETTINGS, Counted, Instance, is_settled
+from tests.support.waiting import until
 
 NOT_YET = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -124,7 +125,6 @@ def _without_sizes(group: DescribedGroup) -> DescribedGroup:
     return group
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_an_application_counts_on_through_exchanges(node: Node, tmp_path: Path) -> None:
     counted = Counted(node.address)

@@ -7,9 +7,8 @@ from __future__ import annotations
 import io
 import subprocess
 import threading
-import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,6 +21,7 @@ from pykafka_broker.protocol.messages.streams_group_describe import (
     StreamsGroupDescribeRequest,
 )
 from pykafka_broker.testing.apache.tools import command
+from tests.support.waiting import PATIENCE_S, until
 
 APPLICATION = "counters"
 SOURCE, RESULT, SOURCE_PARTITIONS, TASKS_OF_COUNTS = "words", "counts", 4, 3
@@ -40,16 +40,7 @@ BROKER_SETTINGS = {
 }
 JVM_OPTIONS = ("-Xmx192m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 BYTES = "org.apache.kafka.common.serialization.Serdes$ByteArraySerde"
-PATIENCE_S = 120
 QUIET: dict[str, Any] = {"log_level": 0, "reconnect.backoff.max.ms": 200}
-
-
-def until(is_so: Callable[[], bool], what: str, patience_s: float = PATIENCE_S) -> None:
-    """Wait for what another process does."""
-    deadline = time.monotonic() + patience_s
-    while not is_so():
-        assert time.monotonic() < deadline, f"waited {patience_s:.0f} s in vain until {what}"
-        time.sleep(0.1)
 
 
 class Instance:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import pytest
-
 from interop.conformance import clusters, results
 from interop.conformance.conversation import cases
 from interop.conformance.play import Result, Verdict, both_brokers, run, sample
@@ -40,7 +38,6 @@ def surprises(came_out: list[Result], stored: Outcomes) -> list[Result]:
     ]
 
 
-@pytest.mark.slow
 def test_a_sample_of_conversations_ends_as_it_is_stored(kafka_jars: Path) -> None:
     """What comes out otherwise is played again: conversations wait for timeouts to run out, and on a busy
     machine one of the brokers may be late. Those that need brokers of their own are `make conformance`'s.
@@ -54,7 +51,6 @@ def test_a_sample_of_conversations_ends_as_it_is_stored(kafka_jars: Path) -> Non
     assert not wrong, "\n".join([f"with CONFORMANCE_SEED={SEED}", *told])
 
 
-@pytest.mark.slow
 def test_a_sample_of_conversations_is_the_same_with_clusters_of_which_a_node_is_killed(
     kafka_jars: Path,
 ) -> None:

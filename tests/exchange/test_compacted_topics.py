@@ -139,9 +139,7 @@ def end(node: Node, is_killed: bool) -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    "is_killed", [pytest.param(False, id="stopped", marks=pytest.mark.slow), pytest.param(True, id="killed")]
-)
+@pytest.mark.parametrize("is_killed", [pytest.param(False, id="stopped"), pytest.param(True, id="killed")])
 def test_compacted_topics_are_exchanged(node: Node, is_killed: bool) -> None:
     node.run("ours")
     admin = AdminClient({"bootstrap.servers": node.address, **QUIET})

@@ -143,10 +143,10 @@ def is_coordinated_by(node: Node, key_type: int, key: str) -> bool:
     [
         pytest.param("ours", "apache", Node.kill, id="ours-apache-kill"),
         pytest.param("apache", "ours", Node.stop, id="apache-ours-stop"),
-        pytest.param("ours", "apache", Node.stop, id="ours-apache-stop", marks=pytest.mark.slow),
-        pytest.param("apache", "ours", Node.kill, id="apache-ours-kill", marks=pytest.mark.slow),
-        pytest.param("ours", "ours", Node.stop, id="ours-ours-stop", marks=pytest.mark.slow),
-        pytest.param("ours", "ours", Node.kill, id="ours-ours-kill", marks=pytest.mark.slow),
+        pytest.param("ours", "apache", Node.stop, id="ours-apache-stop"),
+        pytest.param("apache", "ours", Node.kill, id="apache-ours-kill"),
+        pytest.param("ours", "ours", Node.stop, id="ours-ours-stop"),
+        pytest.param("ours", "ours", Node.kill, id="ours-ours-kill"),
     ],
 )
 def test_what_one_broker_coordinates_goes_on_at_the_other(

@@ -147,7 +147,7 @@ def test_a_folder_of_ours_opens_in_apache_kafka_with_everything_in_it_and_comes_
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("formatted_by", "release"),
-    [("apache", None), ("ours", None), pytest.param("apache", "3.9", marks=pytest.mark.slow)],
+    [("apache", None), ("ours", None), ("apache", "3.9")],
 )
 def test_a_quorum_that_stands_in_the_configuration_is_exchanged_too(
     node: Node, formatted_by: Software, release: str | None
@@ -190,9 +190,7 @@ def finalized(address: str) -> dict[str, int]:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    "release", ["3.3", *(pytest.param(r, marks=pytest.mark.slow) for r in ("3.6", "3.9"))]
-)
+@pytest.mark.parametrize("release", ["3.3", "3.6", "3.9"])
 def test_the_levels_of_an_older_cluster_are_raised_here_and_hold_in_apache_kafka(
     node: Node, release: str
 ) -> None:
@@ -225,8 +223,8 @@ def test_the_levels_of_an_older_cluster_are_raised_here_and_hold_in_apache_kafka
     [
         pytest.param("apache", False, id="apache-stopped"),
         pytest.param("ours", True, id="ours-killed"),
-        pytest.param("apache", True, id="apache-killed", marks=pytest.mark.slow),
-        pytest.param("ours", False, id="ours-stopped", marks=pytest.mark.slow),
+        pytest.param("apache", True, id="apache-killed"),
+        pytest.param("ours", False, id="ours-stopped"),
     ],
 )
 def test_a_transaction_that_one_broker_begins_is_ended_by_the_other(

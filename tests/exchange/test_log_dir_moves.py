@@ -114,7 +114,7 @@ def described(node: Node) -> dict[str, list[tuple[str, int, bool, bool]]]:
     }
 
 
-@pytest.mark.parametrize("software", [pytest.param("apache", marks=pytest.mark.slow), "ours"])
+@pytest.mark.parametrize("software", ["apache", "ours"])
 def test_apaches_admin_client_moves_a_partition(node: Node, software: Software) -> None:
     with node.running(software):
         fill(node)
@@ -136,8 +136,8 @@ def test_apaches_admin_client_moves_a_partition(node: Node, software: Software) 
     [
         pytest.param("apache", True, id="apache-killed"),
         pytest.param("ours", True, id="ours-killed"),
-        pytest.param("apache", False, id="apache-stopped", marks=pytest.mark.slow),
-        pytest.param("ours", False, id="ours-stopped", marks=pytest.mark.slow),
+        pytest.param("apache", False, id="apache-stopped"),
+        pytest.param("ours", False, id="ours-stopped"),
     ],
 )
 def test_a_move_begun_by_one_is_brought_to_its_end_by_the_other(

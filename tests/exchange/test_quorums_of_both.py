@@ -31,7 +31,7 @@ def topics_survive(nodes: Nodes, names: list[str]) -> None:
 @pytest.mark.parametrize(
     "voters",
     [
-        pytest.param({1: "ours", 2: "apache", 3: "apache"}, id="two of apache", marks=pytest.mark.slow),
+        pytest.param({1: "ours", 2: "apache", 3: "apache"}, id="two of apache"),
         pytest.param({1: "apache", 2: "ours", 3: "ours"}, id="two of ours"),
     ],
 )
@@ -115,7 +115,6 @@ JOINS = {"controller.quorum.auto.join.enable": "true"}
 
 
 @pytest.mark.usefixtures("kafka_jars")
-@pytest.mark.slow
 def test_voters_of_either_kind_are_added_removed_and_join_by_themselves(tmp_path: Path) -> None:
     # An auto-join waits for the third of these time-outs.
     quick = {"controller.quorum.fetch.timeout.ms": "1000"}

@@ -32,13 +32,11 @@ def with_brokers(folder: Path, controllers: Software, brokers: Mapping[int, Soft
             "ours",
             {FIRST: "apache", SECOND: "apache", THIRD: "apache"},
             id="apache under ours",
-            marks=pytest.mark.slow,
         ),
         pytest.param(
             "apache",
             {FIRST: "ours", SECOND: "apache", THIRD: "apache"},
             id="one of ours under apache",
-            marks=pytest.mark.slow,
         ),
         pytest.param("ours", {FIRST: "ours", SECOND: "apache", THIRD: "ours"}, id="both under ours"),
     ],
@@ -73,7 +71,7 @@ def test_replicas_follow_and_lead_each_other_whoever_is_killed(
 
 
 @pytest.mark.usefixtures("kafka_jars")
-@pytest.mark.parametrize("controllers", ["apache", pytest.param("ours", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("controllers", ["apache", "ours"])
 def test_replicas_of_apache_follow_ours_and_come_back(controllers: Software, tmp_path: Path) -> None:
     brokers: dict[int, Software] = {FIRST: "ours", SECOND: "apache", THIRD: "apache"}
     with with_brokers(tmp_path, controllers, brokers) as nodes:

@@ -99,7 +99,6 @@ def changes_nothing(
     assert outcomes["committed"] > 0
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.usefixtures("kafka_jars")
 def test_a_cluster_changes_its_software_node_by_node_and_back(
@@ -123,7 +122,6 @@ def test_a_cluster_changes_its_software_node_by_node_and_back(
         changes_nothing(nodes, roll, capsys)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.usefixtures("kafka_jars")
 def test_separate_controllers_and_brokers_change_their_software_and_one_of_each_is_killed_for_it(

@@ -20,6 +20,8 @@ from pykafka_broker.testing.apache.tools import command
 from tests.exchange.coordinators import GROUP, TRANSACTION, coordinated_by, coordinator
 from tests.torture.clients import QUIET
 
+pytestmark = pytest.mark.slow
+
 PATIENCE_S = 60
 #: Several partitions of the coordinators' topics, so that each broker coordinates something.
 SPREAD = {"offsets.topic.num.partitions": "6", "transaction.state.log.num.partitions": "6"}
@@ -207,7 +209,7 @@ def run(
     ("properties", "replicas"),
     [
         pytest.param(SPREAD, 1, id="one replica"),
-        pytest.param(REPLICATED, 3, id="three replicas", marks=pytest.mark.slow),
+        pytest.param(REPLICATED, 3, id="three replicas"),
     ],
 )
 @pytest.mark.parametrize(
@@ -233,7 +235,7 @@ def test_transactions_over_brokers_of_ours_that_are(
     ("properties", "replicas"),
     [
         pytest.param(SPREAD, 1, id="one replica"),
-        pytest.param(REPLICATED, 3, id="three replicas", marks=pytest.mark.slow),
+        pytest.param(REPLICATED, 3, id="three replicas"),
     ],
 )
 def test_transactions_over_brokers_of_both_kinds_that_are_killed(
@@ -247,7 +249,6 @@ def test_transactions_over_brokers_of_both_kinds_that_are_killed(
 
 
 @pytest.mark.usefixtures("kafka_jars")
-@pytest.mark.slow
 def test_apaches_copier_adds_partitions_by_writing_at_brokers_of_both_kinds(tmp_path: Path) -> None:
     count = 400
     with Nodes(tmp_path, {1: "ours"}, properties=SPREAD) as nodes:

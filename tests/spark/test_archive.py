@@ -236,7 +236,6 @@ SHORT = (
 )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_the_command_ends_after_its_batch_at_a_signal(
     spark: SparkSession, kafka: Kafka, tmp_path: Path, number: signal.Signals, status: int
@@ -374,7 +373,6 @@ def test_json_becomes_columns_that_grow_with_its_schema(
         job.run(topic, decode={"value": wrong})
 
 
-@pytest.mark.slow
 def test_avro_of_a_registry_becomes_columns_and_small_files_large_ones(
     spark: SparkSession, kafka: Kafka, tmp_path: Path
 ) -> None:

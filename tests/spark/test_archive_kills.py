@@ -14,7 +14,6 @@ from tests.spark.conftest import table_jars
 from tests.support.pages import REPOSITORY
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_table_is_the_topic_after_killings(tmp_path: Path) -> None:
     table_jars()

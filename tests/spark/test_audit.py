@@ -50,7 +50,7 @@ def topic_frame(spark: SparkSession, kafka: Kafka, topic: str) -> DataFrame:
 @pytest.fixture(
     params=[
         pytest.param(PykafkaBroker, id="ours"),
-        pytest.param(ApacheBroker, id="apache", marks=pytest.mark.slow),
+        pytest.param(ApacheBroker, id="apache"),
     ]
 )
 def cleaning(request: pytest.FixtureRequest) -> Iterator[Kafka]:
@@ -224,7 +224,6 @@ def test_order_repetition_and_times_of_keys_are_judged(spark: SparkSession, kafk
         ]
 
 
-@pytest.mark.slow
 def test_a_mirror_has_the_records_of_its_source_in_their_order(spark: SparkSession, kafka: Kafka) -> None:
     source, mirror, mixed = kafka.topic(2), kafka.topic(2), kafka.topic(2)
     # Offsets of mirrors are their own.

@@ -13,7 +13,6 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
 import trustme
 
 from pykafka_broker.client.addresses import Address, parse_address
@@ -117,7 +116,6 @@ spark.stop()
 """
 
 
-@pytest.mark.slow
 def test_a_session_without_the_connector_or_what_it_needs_is_explained() -> None:
     [connector] = connector_jars().glob("spark-sql-kafka-*.jar")
     done = subprocess.run(

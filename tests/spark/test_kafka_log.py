@@ -121,7 +121,6 @@ def test_what_is_wrong_is_said_in_a_sentence(spark: SparkSession, broker: Broker
         replay(frame, target)
 
 
-@pytest.mark.slow
 def test_a_stream_goes_on_where_it_was_in_batches_of_some_offsets(
     spark: SparkSession, broker: Broker, kafka: Kafka, tmp_path: Path
 ) -> None:

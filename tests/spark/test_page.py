@@ -28,7 +28,6 @@ spark.ui.enabled false
 BLOCK = re.compile(r"```(console|python)\n(.*?)```", re.DOTALL)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_page_does_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     jars = table_jars()

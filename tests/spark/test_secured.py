@@ -113,7 +113,6 @@ def test_spark_is_told_why_it_may_not(spark: SparkSession, secured: Broker, user
     assert "guessed" not in str(refused.value)
 
 
-@pytest.mark.slow
 def test_jobs_of_this_package_log_in_too(spark: SparkSession, secured: Broker, tmp_path: Path) -> None:
     """An archive, its replay, and the progress of a query in a group."""
     properties = properties_of(secured, "jobs")

@@ -10,7 +10,6 @@ import asyncio
 import shutil
 from pathlib import Path
 
-import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -122,7 +121,6 @@ def check_served(broker: BrokerProcess, committed: Committed) -> None:
         assert found(broker.address) == committed
 
 
-@pytest.mark.slow
 async def test_groups_and_transactions_shrink_as_with_apache_and_all_of_them_stay(
     kafka_jars: Path, tmp_path: Path
 ) -> None:

@@ -62,7 +62,7 @@ async def test_a_follower_that_does_not_fetch_leaves_the_isr_and_producers_are_t
             roles = cluster.broker(2).node.broker.replicas._roles
             [fetchers] = [one for one in roles if isinstance(one, ReplicaFetchers)]
             await fetchers.stop()
-            waiting = asyncio.ensure_future(user.try_to_produce("orders", b"two", acks=-1))
+            waiting = asyncio.ensure_future(user.try_to_produce("orders", b"two", timeout_ms=1_000))
             await isr_is(cluster, 1, 1)
             assert log_of(cluster, 1).state.high_watermark == 1, "too few replicas are in sync"
             answer = await waiting

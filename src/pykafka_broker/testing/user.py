@@ -161,6 +161,7 @@ class User:
         partition: int = 0,
         timestamp: int = NOW,
         acks: int = -1,
+        timeout_ms: int = 10_000,
         **batch: Any,
     ) -> producing.PartitionProduceResponse:
         """Produce one batch; the partition's part of the answer. `batch` are `BatchFields`."""
@@ -168,7 +169,7 @@ class User:
         data = producing.PartitionProduceData(index=partition, records=records)
         request = producing.ProduceRequest(
             acks=acks,
-            timeout_ms=10_000,
+            timeout_ms=timeout_ms,
             topic_data=[producing.TopicProduceData(name=topic, partition_data=[data])],
         )
         answer: producing.ProduceResponse = await self.send(request, 12)

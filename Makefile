@@ -10,7 +10,7 @@ WORKERS ?= auto
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
-.PHONY: run test slow check fix bench interop conformance reencode simulate torture fuzz clean
+.PHONY: run test slow check fix bench interop conformance reencode simulate torture fuzz proofs clean
 run: $(VENV)/.run ; $(BIN)/pykafka-broker start --data-dir $(DATA)
 test: $(VENV)/.test ; $(BIN)/python -m tests -n $(WORKERS) -m "not slow"
 slow: $(VENV)/.test ; $(PYTEST) -m slow --ignore=tests/torture
@@ -23,6 +23,7 @@ reencode: $(VENV)/.test ; $(BIN)/python -m interop.reencode
 simulate: $(VENV)/.test ; SEEDS=$(SEEDS) SHELL_SEEDS=$(SHELL_SEEDS) CLUSTER_SEEDS=$(CLUSTER_SEEDS) SECONDS=$(SECONDS) FIRST=$(FIRST) $(BIN)/python -m tests.simulation
 torture: $(VENV)/.test ; TORTURE_ROUNDS=$(ROUNDS) $(PYTEST) tests/torture
 fuzz: $(VENV)/.test ; FUZZ_CASES=100000 FUZZ_FRAMES=400 $(BIN)/python -m pytest --timeout 0 -k hostile tests/protocol tests/log tests/network
+proofs: $(VENV)/.test ; $(BIN)/python -m interop.proofs
 clean: ; rm -rf $(VENV) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
 
 $(VENV)/.run: pyproject.toml ; $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q --disable-pip-version-check -e . && touch $@

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from interop import proofs
 from interop.conformance import results, table
 from pykafka_broker.config import reference
 
@@ -24,6 +25,7 @@ class Page(NamedTuple):
 PAGES = (
     Page("docs/configuration.md", reference.page),
     Page("docs/conformance.md", lambda: table.page(results.load())),
+    Page("docs/proofs.md", lambda: proofs.page(proofs.load())),
 )
 
 

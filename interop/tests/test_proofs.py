@@ -1,0 +1,62 @@
+"""`make proofs` runs each proof within its limit, and says what came out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from interop.proofs import OF_PYTEST, PROOFS, REPOSITORY, Outcome, Proof, closing_lines, page, run
+
+COMMIT = "0123456789"
+
+
+def outcome_of(folder: Path, script: str, *, limit_minutes: float = 5, closing: str = OF_PYTEST) -> Outcome:
+    (folder / "proof").write_text(script)
+    return run(Proof("proof", "something", "sh proof", limit_minutes, closing), COMMIT, folder)
+
+
+def test_a_proof_is_summed_up_by_its_closing_lines(tmp_path: Path) -> None:
+    outcome = outcome_of(tmp_path, "echo ==== 3 passed in 1.20s ====; echo more")
+    assert (outcome.commit, outcome.is_green, outcome.result) == (COMMIT, True, "3 passed")
+
+
+def test_a_proof_that_fails_is_red(tmp_path: Path) -> None:
+    outcome = outcome_of(tmp_path, "echo '== 1 failed, 2 passed in 61.00s (0:01:01) =='; exit 1")
+    assert (outcome.is_green, outcome.result) == (False, "1 failed, 2 passed")
+    outcome = outcome_of(tmp_path, "exit 2")
+    assert (outcome.is_green, outcome.result) == (False, "ended with 2")
+
+
+def test_a_proof_that_does_not_end_is_killed_with_all_that_it_has_started(tmp_path: Path) -> None:
+    outcome = outcome_of(tmp_path, "sleep 600 & sleep 600", limit_minutes=0.001)
+    assert (outcome.is_green, outcome.result) == (False, "not over after 0.001 minutes")
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "told"),
+    [
+        ("simulate", "core: 20 seeds from 0 on, 0 failed: 20.7 seeds/s", "20 seeds from 0 on, 0 failed"),
+        (
+            "conformance",
+            "9 of 10 conversations equal (1 differ), in 5 s",
+            "9 of 10 conversations equal (1 differ)",
+        ),
+        ("interop", "0 failures", "0 failures"),
+        ("reencode", "Apache Kafka agrees on all 5 encodings", "Apache Kafka agrees on all 5 encodings"),
+    ],
+)
+def test_what_each_command_ends_with_is_found(name: str, line: str, told: str) -> None:
+    [proof] = [proof for proof in PROOFS if proof.name == name]
+    assert list(closing_lines(proof, ["something else\n", f"{line}\n"])) == [told]
+
+
+def test_the_page_has_a_row_for_each_and_each_is_a_target_of_make() -> None:
+    outcomes = {"fuzz": Outcome(COMMIT, "2026-01-02", 3.2, False, "1 failed")}
+    rows = [line for line in page(outcomes).splitlines() if line.startswith("| `make")]
+    assert len(rows) == len(PROOFS)
+    assert rows[-1].endswith(f"| {COMMIT} | 2026-01-02 | 3 min | **red**: 1 failed |")
+    assert rows[0].endswith("| | | | not run yet |")
+    makefile = (REPOSITORY / "Makefile").read_text()
+    for proof in PROOFS:
+        assert f"\n{proof.command.split()[1]}: " in makefile

@@ -79,9 +79,23 @@ def test_many_failures_are_no_matter_of_chance() -> None:
     assert refusal(*few, failed("more", "TimeoutError")) == "6 failures: more than 5 are not looked at twice."
 
 
-@pytest.mark.parametrize("message", ["assert [1, 2] == [1, 2, 3]", "AssertionError: 3 is lost"])
+@pytest.mark.parametrize(
+    "message",
+    [
+        "assert [1, 2] == [1, 2, 3]",
+        "AssertionError: 3 is lost",
+        "tests.simulation.violation.Violation: 3 is lost",
+        "AssertionError: a TimeoutError, and 3 is lost",
+    ],
+)
 def test_a_record_that_is_lost_is_not_looked_at_twice(message: str) -> None:
     lost = failed("crash", message, "acknowledged")
-    assert refusal(lost) == "Acknowledged records are wrong: no second look at crash"
+    assert refusal(lost) == "No second look at acknowledged records: crash"
     assert refusal(failed("crash", message)) is None, "no test about such records"
-    assert refusal(failed("crash", "TimeoutError", "acknowledged")) is None, "it has not come to say so"
+
+
+@pytest.mark.parametrize(
+    "message", ["TimeoutError", "concurrent.futures._base.TimeoutError", "Failed: Timeout (>300.0s) from"]
+)
+def test_a_test_of_records_that_runs_out_of_time_has_not_come_to_say_so(message: str) -> None:
+    assert refusal(failed("crash", message, "acknowledged")) is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -21,6 +23,8 @@ from tests.apis.transacting import READ_COMMITTED, Producer
 from tests.broker.test_isr_of_nodes import isr_is
 from tests.broker.test_replication_of_nodes import QUICK_FETCHES, agree, create, log_of
 from tests.support.clusters import Cluster
+
+pytestmark = pytest.mark.acknowledged
 
 SETTINGS = {
     **QUICK_FETCHES,

@@ -16,6 +16,8 @@ from pykafka_broker.testing.user import User
 from tests.log.logs import NOW, batch, values
 from tests.support.clusters import Cluster
 
+pytestmark = pytest.mark.acknowledged
+
 QUICK_FETCHES = {"replica.fetch.wait.max.ms": "100", "replica.fetch.backoff.ms": "100"}
 
 

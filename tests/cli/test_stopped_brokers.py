@@ -12,6 +12,8 @@ from pykafka_broker.client.blocking import Client
 from pykafka_broker.local_cluster.cluster import BlockingCluster
 from tests.cli.conftest import Result, run_command
 
+pytestmark = pytest.mark.acknowledged
+
 TOPIC = "payments"
 #: The broker that is killed, and another one, which commands ask first.
 KILLED, OTHER = 2, 1

@@ -18,6 +18,8 @@ from pykafka_broker.protocol.messages.create_topics import CreatableTopic, Creat
 from pykafka_broker.protocol.records.batch import build_batch
 from pykafka_broker.testing.processes import PykafkaBroker
 
+pytestmark = pytest.mark.acknowledged
+
 TRANSACTION_VERSIONS = pytest.mark.parametrize("transaction_version", [1, 2])
 
 

@@ -41,6 +41,8 @@ from pykafka_broker.protocol.records.batch import BatchFields, build_batch, iter
 from pykafka_broker.testing.clock import VirtualClock, settle
 from pykafka_broker.testing.memory_files import MemoryFiles
 
+pytestmark = pytest.mark.acknowledged
+
 ID = "payments"
 PLACES = [TopicPartition("t", index) for index in range(3)]
 #: Brokers 1, 2, ... coordinate one after the other; broker 1 leads a partition too.

@@ -20,6 +20,8 @@ from pykafka_broker.testing.processes import PykafkaBroker
 from pykafka_broker.testing.user import User
 from tests.apis.transacting import Producer as RawProducer
 
+pytestmark = pytest.mark.acknowledged
+
 TOOLS = "org.apache.kafka.tools"
 SETTINGS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "4"}
 GROUP = "readers"

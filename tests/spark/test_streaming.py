@@ -18,7 +18,7 @@ from pyspark.errors import StreamingQueryException
 from tests.spark.conftest import Broker
 from tests.spark.kafka import NOON, Kafka, offsets
 
-pytestmark = pytest.mark.gate("streams of Spark's own connector")
+pytestmark = [pytest.mark.gate("streams of Spark's own connector"), pytest.mark.acknowledged]
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -26,6 +26,8 @@ from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import NOW, TOPIC_ID, append, batch, end_transaction, produce, records, values
 from tests.log.manager.test_log_manager import OTHER_ID, Broker, folders
 
+pytestmark = pytest.mark.acknowledged
+
 STEP_BYTES = 400
 SMALL = LogConfig(segment_bytes=600)
 

@@ -28,6 +28,8 @@ from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import NOW, TOPIC_ID, end_transaction, produce, served
 from tests.log.manager.test_log_manager import Broker
 
+pytestmark = pytest.mark.acknowledged
+
 BATCHES = 24
 SETTINGS = LogConfig(segment_bytes=2500)
 

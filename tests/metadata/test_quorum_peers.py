@@ -113,7 +113,7 @@ async def test_there_is_no_answer_of_something_else_than_a_node(first_bytes: byt
     async with peers_of("any", clock) as peers:
         for connections in (1, 2):
             asked = asyncio.ensure_future(ask(peers, f"127.0.0.1:{port}", VOTE))
-            await until(lambda: len(writers) == connections)  # noqa: B023
+            await until(lambda expected=connections: len(writers) == expected)
             while not asked.done():
                 await clock.pass_time(TIMEOUT_MS)
             assert asked.result() is None

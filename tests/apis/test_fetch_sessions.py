@@ -209,6 +209,19 @@ async def test_a_deleted_topic_is_an_error_in_the_session_that_remembers_its_nam
     assert await reader.news() == [(0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
 
 
+async def test_a_session_of_ids_gets_nothing_of_another_topic_that_has_the_name_now(reader: Reader) -> None:
+    user, topic = reader.user, await topic_of(reader)
+    await user.produce("t", *[b"old"] * 4)
+    await reader.fetch(wanting(topic, 4))
+    await user.delete_topic("t")
+    await user.create_topic("t")
+    await user.produce("t", *[b"new"] * 10)
+
+    by_id = [(0, int(ErrorCode.INCONSISTENT_TOPIC_ID))]
+    for _ in range(2):
+        assert await reader.news() == (by_id if reader.version >= 13 else [(0, 0)])
+
+
 async def test_a_partition_that_was_served_goes_to_the_end_of_the_queue(user: User) -> None:
     reader = Reader(user, 12)
     await topic_of(reader)

@@ -71,6 +71,38 @@ class Replicated:
         self.image = self.image._replace(topics=topics)
         self.node.broker.replicas.apply(self.image)
 
+    def delete(self) -> None:
+        """No topic has the name any more, as far as the partitions know."""
+        topics = {name: topic for name, topic in self.image.topics.items() if name != "t"}
+        self.image = self.image._replace(topics=topics)
+        self.node.broker.replicas.apply(self.image)
+
+    def create_again(self, topic_id: bytes) -> None:
+        """Another topic has the name now; this node leads its partition, and broker 7 is in sync."""
+        topic = self.image.topics["t"]._replace(topic_id=topic_id)
+        self.delete()
+        self.image = self.image._replace(topics={**self.image.topics, "t": topic})
+        self.node.broker.replicas.apply(self.image)
+        self.register_follower()
+
+    def register_follower(self) -> None:
+        """Let the partition know broker 7."""
+        broker = BrokerRegistration(
+            FOLLOWER, FOLLOWER_EPOCH, bytes(16), {"PLAINTEXT": RegisteredEndpoint("h", 1)}, "b", fenced=False
+        )
+        known = {FOLLOWER: broker}
+        partition = self.partition
+        partition._ports = partition._ports._replace(
+            registration_of=lambda n: known.get(n) or self.image.brokers.get(n)
+        )
+
+    async def open_session(self, offset: int, *, by: int = FOLLOWER) -> int:
+        """The id of a new fetch session of the topic's id."""
+        state = ReplicaState(replica_id=by, replica_epoch=FOLLOWER_EPOCH if by >= 0 else -1)
+        request = fetching_of(wanting(self.topic_id, offset), session_epoch=0, replica_state=state)
+        session_id: int = (await self.user.send(request, 17)).session_id
+        return session_id
+
     @property
     def partition(self) -> Partition:
         partition = self.node.broker.replicas.hosted("t", 0)
@@ -99,16 +131,44 @@ async def replicated(home: Home, user: User) -> Replicated:
     topic_id = await user.create_topic("t")
     replicated = Replicated(home, user, topic_id)
     replicated.change()
-    broker = BrokerRegistration(
-        FOLLOWER, FOLLOWER_EPOCH, bytes(16), {"PLAINTEXT": RegisteredEndpoint("h", 1)}, "b", fenced=False
-    )
-    known = {FOLLOWER: broker}
-    partition = replicated.partition
-    partition._ports = partition._ports._replace(
-        registration_of=lambda n: known.get(n) or replicated.image.brokers.get(n)
-    )
+    replicated.register_follower()
     await replicated.write(b"a", b"b")
     return replicated
+
+
+async def test_a_follower_of_the_topic_before_commits_nothing_of_one_that_has_its_name_now(
+    home: Home, user: User, another: User, replicated: Replicated
+) -> None:
+    session = {"session_id": await replicated.open_session(2), "session_epoch": 1}
+    replicated.create_again(b"\x09" * 16)
+    waiting = await parked(home, another.send(producing_to("t", batch(b"1", b"2")), 12))
+
+    request = fetching_of(
+        replica_state=ReplicaState(replica_id=FOLLOWER, replica_epoch=FOLLOWER_EPOCH), **session
+    )
+    [answer] = partitions_of(await user.send(request, 17))
+
+    assert answer.error_code == ErrorCode.INCONSISTENT_TOPIC_ID
+    assert replicated.partition.log.state.high_watermark == 0
+    assert not waiting.done()
+    replicated.change(leader=FOLLOWER)
+    [refused] = partitions_of(await waiting)
+    assert refused.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@pytest.mark.parametrize("by", [-1, -2, FOLLOWER])
+async def test_the_topic_id_is_looked_at_before_the_leader_and_its_epoch(
+    replicated: Replicated, by: int
+) -> None:
+    session_id = await replicated.open_session(2, by=by)
+    replicated.create_again(b"\x09" * 16)
+    replicated.change(leader=FOLLOWER)
+
+    state = ReplicaState(replica_id=by, replica_epoch=FOLLOWER_EPOCH if by >= 0 else -1)
+    request = fetching_of(replica_state=state, session_id=session_id, session_epoch=1)
+    [answer] = partitions_of(await replicated.user.send(request, 17))
+
+    assert answer.error_code == ErrorCode.INCONSISTENT_TOPIC_ID
 
 
 async def test_a_leader_that_is_cut_off_names_no_leader_when_it_refuses_records(

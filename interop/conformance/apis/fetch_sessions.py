@@ -172,6 +172,21 @@ def a_topic_that_goes_leaves_an_error_in_its_session(talk: Talk) -> None:
 
 
 @conversation("7+")
+def a_topic_that_is_created_again_under_its_name_is_another_one_by_id(talk: Talk) -> None:
+    topic = written(talk)
+    session = Session(talk)
+    session.fetches(of(topic, at(4)))
+    without(talk, topic)
+    again = written(talk, name=topic.name, batches=5)
+    told = (E.INCONSISTENT_TOPIC_ID,) if talk.version >= 13 else ()
+    session.fetches(errors=told)
+    session.fetches(errors=told)
+    if talk.version >= 13:
+        session.fetches(of(again, at(0)), errors=told)
+        Session(talk).fetches(of(topic, at(4)), errors=(E.UNKNOWN_TOPIC_ID,))
+
+
+@conversation("7+")
 def small_limits_are_fair_to_all_partitions_of_a_session(talk: Talk) -> None:
     a, b, c = (written(talk, label=label) for label in "abc")
     session = Session(talk)

@@ -27,6 +27,7 @@ from pykafka_broker.replication.core.access import (
     CONSUMER_REPLICA_ID,
     NO_LEADER_EPOCH,
     check_leader_epoch,
+    check_topic_id,
 )
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ def plan_fetch(
                         wanted.topic,
                         wanted.partition,
                         leader_epoch,
+                        topic_id=wanted.topic_id,
                         from_any_replica=from_any_replica,
                     )
                 except KafkaError as error:
@@ -123,6 +125,7 @@ def plan_fetch(
                     planned.unknown.add(wanted)
                     unknown_partitions.append((wanted, unknown(wanted, error.code)))
                     continue
+            check_topic_id(partition.topic_id, wanted.topic_id)
             check_leader_epoch(partition.leader_epoch, leader_epoch)
             if replica_id >= 0:
                 limit = planned.limit = partition.limit_for_replica(replica_id, leader_epoch)

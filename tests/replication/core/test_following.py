@@ -127,6 +127,7 @@ def test_a_follower_inside_the_leaders_log_that_was_out_of_range_asks_again_late
         ErrorCode.UNKNOWN_LEADER_EPOCH,
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
         ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
         ErrorCode.KAFKA_STORAGE_ERROR,
     ],
 )

@@ -1,9 +1,10 @@
-"""Access to a partition led here: the limit of a read, and the checks of leader epoch and acks=all."""
+"""Access to a partition held here: the limit of a read; checks of topic id, leader epoch and acks=all."""
 
 from __future__ import annotations
 
 from pykafka_broker.log.partition.limit import Limit
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.replication.core.in_sync import is_max_under_min_isr
 from pykafka_broker.replication.core.state import Leadership
 
@@ -17,6 +18,19 @@ NO_LEADER_EPOCH = -1
 CONSUMER_REPLICA_ID = -1
 #: A producer that waits for all in-sync replicas.
 ACKS_ALL = -1
+
+
+def check_topic_id(topic_id: bytes, asked: bytes) -> None:
+    """Refuse a reader whose topic was deleted, and another one created under its name (KIP-516).
+
+    A fetch session keeps the name that an id had when it was asked for first, so the name alone says nothing.
+
+    Raises:
+        KafkaError: INCONSISTENT_TOPIC_ID if `asked` is not the topic's id. ZERO_UUID, of requests that name
+            their topics, passes.
+    """
+    if asked != topic_id and asked != ZERO_UUID:
+        raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
 
 
 def check_leader_epoch(leader_epoch: int, current_leader_epoch: int) -> None:

@@ -275,6 +275,39 @@ async def test_what_a_full_disk_refuses_is_created_when_there_is_room(home: Home
     assert await user.produce("many", b"two", partition=2) == 0
 
 
+async def test_a_log_made_late_is_not_taken_for_that_of_another_topic_of_the_same_name(
+    home: Home, user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replicas = home.broker.node.broker.replicas
+    home.files.fail("create", errno.ENOSPC, path="orders-0", times=1)
+    old_id = await user.create_topic("orders")
+    make, is_made, may_go_on = replicas._logs.create_all, asyncio.Event(), asyncio.Event()
+
+    async def held(wanted: Any) -> Any:
+        logs = await make(wanted)
+        if wanted[0].topic_id == old_id:
+            is_made.set()
+            await may_go_on.wait()
+        return logs
+
+    monkeypatch.setattr(replicas._logs, "create_all", held)
+    late = asyncio.ensure_future(replicas.create_missing())
+    await is_made.wait()
+    await user.delete_topic("orders")
+    home.files.fail("create", errno.ENOSPC, path="orders-0", times=1)
+    new_id = await user.create_topic("orders")
+    may_go_on.set()
+    await late
+    assert replicas.hosted("orders", 0) is None
+
+    await replicas.create_missing()
+
+    partition = replicas.hosted("orders", 0)
+    assert partition is not None
+    assert partition.log.topic_id == partition.topic_id == new_id
+    assert await user.produce("orders", b"new") == 0
+
+
 # --- topic configs --------------------------------------------------------------------------------
 
 

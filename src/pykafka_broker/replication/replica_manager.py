@@ -71,8 +71,9 @@ class ReplicaManager:
         #: Partitions that belong here and could not be created yet. False for those that were missing at the
         #: start: a directory that is out of service may hold their log.
         self._missing: dict[PartitionKey, bool] = {}
-        #: The logs that `prepare` has made for the next image, or the errors with which it could not.
-        self._prepared: dict[PartitionKey, PartitionLog | KafkaError] = {}
+        #: The logs that `prepare` has made for the next image, or the errors with which it could not, by
+        #: topic id and partition: another topic of the same name may come while a thread makes them.
+        self._prepared: dict[tuple[bytes, int], PartitionLog | KafkaError] = {}
         self._is_running = False
         self._image = ClusterImage()
         self._next_lag_check_ms = 0
@@ -173,7 +174,7 @@ class ReplicaManager:
 
     async def _make_logs(self, wanted: list[WantedLog]) -> None:
         logs = await self._logs.create_all(wanted)
-        self._prepared.update({(w.topic, w.partition): log for w, log in zip(wanted, logs, strict=True)})
+        self._prepared.update({(w.topic_id, w.partition): log for w, log in zip(wanted, logs, strict=True)})
 
     def _changed_topics(self, image: ClusterImage) -> Iterator[tuple[TopicImage, LogConfig]]:
         """The topics of `image` that are not as they were, with their settings."""
@@ -286,10 +287,10 @@ class ReplicaManager:
             return
         await self._make_logs([self._wanted(*one) for one in missing])
         for topic, registration, config in self._registered_missing():  # as things are by now
-            if (topic.name, registration.partition_id) in self._prepared:
+            if (topic.topic_id, registration.partition_id) in self._prepared:
                 self._apply_partition(topic, registration, config)
         for topic, registration, _ in missing:
-            self._prepared.pop((topic.name, registration.partition_id), None)
+            self._prepared.pop((topic.topic_id, registration.partition_id), None)
 
     def _registered_missing(self) -> Iterator[tuple[TopicImage, PartitionRegistration, LogConfig]]:
         for name, index in tuple(self._missing):
@@ -302,7 +303,7 @@ class ReplicaManager:
     ) -> Partition | None:
         key = topic.name, registration.partition_id
         try:
-            log = self._prepared.pop(key, None) or self._logs.create(
+            log = self._prepared.pop((topic.topic_id, key[1]), None) or self._logs.create(
                 *self._wanted(topic, registration, config)
             )
             if isinstance(log, KafkaError):

@@ -110,7 +110,11 @@ class LogCreation:
         for number, one in enumerate(wanted):
             if number not in made:
                 key = one.topic, one.partition
-                made[number] = self._registry.served.get(key) or refused.get(key) or LogNotMadeYet(one)
+                log = self._registry.served.get(key)
+                if log is not None and log.topic_id == one.topic_id:
+                    made[number] = log
+                else:
+                    made[number] = refused.get(key) or LogNotMadeYet(one)
         return [made[number] for number in range(len(wanted))]
 
     async def _wait_for(self, makers: Sequence[asyncio.Future[Any]]) -> None:

@@ -54,9 +54,8 @@ logger = logging.getLogger("kafka.server.ReplicaFetcherThread")
 
 LATEST_TIMESTAMP = -1
 EARLIEST_TIMESTAMP = -2
-#: The first Fetch version in which a follower is told where logs diverge, and the first with topic ids.
-LOWEST_FETCH_VERSION = 12
-TOPIC_ID_VERSION = 13
+#: The first Fetch version with topic ids: a name may be that of a topic which has been deleted since.
+LOWEST_FETCH_VERSION = 13
 #: Other work has its turn after so many bytes were written.
 BYTES_IN_TURN = 1024 * 1024
 
@@ -160,8 +159,6 @@ class ReplicaFetcher:
         self._ports = ports
         self._settings = settings
         self._followers: dict[Key, _Follower] = {}
-        #: The names of their topics, by id: also of those that were left since the last request.
-        self._topics: dict[bytes, str] = {}
         self._session: FollowerSession[Key] = FollowerSession()
         #: Partitions about which the next request says something else than the one before.
         self._changed: dict[Key, None] = {}
@@ -180,7 +177,6 @@ class ReplicaFetcher:
         """Fetch a partition in its present leader epoch."""
         self.leave(partition)
         key = key_of(partition)
-        self._topics[partition.topic_id] = partition.topic
         self._followers[key] = _Follower(partition)
         self._note_change(key)
 
@@ -331,12 +327,10 @@ class ReplicaFetcher:
         if not self._session.answered(error, response.session_id):
             logger.info("%s The leader ends the fetch session: %s", self.name, error.name)
             return
-        ids = {} if version >= TOPIC_ID_VERSION else {name: one for one, name in self._topics.items()}
         written = 0
         for topic in response.responses:
-            topic_id = ids.get(topic.topic, topic.topic_id)
             for data in topic.partitions:
-                key = (topic_id, data.partition_index)
+                key = (topic.topic_id, data.partition_index)
                 follower, wanted = self._followers.get(key), self._session.wanted.get(key)
                 if follower is None or wanted is None:
                     continue
@@ -353,8 +347,7 @@ class ReplicaFetcher:
         for (topic_id, index), wanted in asked.named.items():
             topic = topics.get(topic_id)
             if topic is None:
-                name = self._topics[topic_id]
-                topic = topics[topic_id] = FetchTopic(topic=name, topic_id=topic_id, partitions=[])
+                topic = topics[topic_id] = FetchTopic(topic_id=topic_id, partitions=[])
             topic.partitions.append(
                 FetchPartition(
                     partition=index,
@@ -368,9 +361,7 @@ class ReplicaFetcher:
         forgotten: dict[bytes, ForgottenTopic] = {}
         for topic_id, index in asked.forgotten:
             if topic_id not in forgotten:
-                forgotten[topic_id] = ForgottenTopic(
-                    topic=self._topics[topic_id], topic_id=topic_id, partitions=[]
-                )
+                forgotten[topic_id] = ForgottenTopic(topic_id=topic_id, partitions=[])
             forgotten[topic_id].partitions.append(index)
         return FetchRequest(
             replica_state=ReplicaState(replica_id=settings.node_id, replica_epoch=self._ports.broker_epoch()),

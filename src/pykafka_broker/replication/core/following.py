@@ -15,7 +15,7 @@ any epoch is cut at its high watermark, and one beyond the leader's end, of whic
 at that end. As in Apache Kafka a truncation below the high watermark is carried out, and logged: the leader
 was elected uncleanly.
 
-Left out on purpose: leaders that cannot tell diverging epochs (Fetch below v12), and tiered storage.
+Left out on purpose: leaders that do not know topics by their ids (Fetch below v13), and tiered storage.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from pykafka_broker.client.addresses import Address
 from pykafka_broker.cluster.controller import RULES
 from pykafka_broker.cluster.events import BrokerProbed
-from pykafka_broker.cluster.image import NO_LEADER, ClusterImage
+from pykafka_broker.cluster.image import NO_LEADER, ClusterImage, PartitionRegistration
 from pykafka_broker.cluster.state import ControllerState, Decision
 from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC
 from pykafka_broker.controller.role import ControllerRole
@@ -36,6 +36,7 @@ from tests.simulation.cluster.node_process import NodeProcess, burying
 from tests.simulation.cluster.offsets import commit
 from tests.simulation.cluster.producers import write, write_ahead, write_in_transactions
 from tests.simulation.cluster.profile import Profile, draw
+from tests.simulation.cluster.remaking import REMADE, ReaderById, Written, label, remake, write_by_id
 from tests.simulation.cluster.wires import Host, Wires
 from tests.simulation.network import Network
 from tests.simulation.violation import Violation, check
@@ -75,6 +76,8 @@ class Cluster:
         drawn = draw(self.world.random)
         if seed % 2:
             drawn = drawn._replace(change_ms=500 + 97 * seed % 4500)
+        if seed % 3 == 2:
+            drawn = drawn._replace(remake_ms=500 + 131 * seed % 4000)
         self.profile: Profile = drawn._replace(**faults)  # type: ignore[arg-type]
         self.network = Network(self.world, self.profile)  # type: ignore[arg-type]
         self.wires = Wires(self.world, self.network)
@@ -183,6 +186,14 @@ class Cluster:
             self._has_topic = True
             if profile.change_ms:
                 clients.start(administer(Client(clients, "administrator"), profile, lambda: self._is_faulty))
+            if profile.remake_ms:
+                admin = Client(clients, "remaker")
+                clients.start(
+                    remake(admin, profile.replication_factor, profile.remake_ms, lambda: self._is_faulty)
+                )
+                written: Written = {}
+                clients.start(write_by_id(Client(clients, "i0"), written, pause_ms))
+                clients.start(ReaderById(Client(clients, "i1"), written).run())
             for number in range(profile.producers):
                 clients.start(write(Client(clients, f"p{number}"), profile.partitions, pause_ms))
             for number in range(profile.transactional):
@@ -263,7 +274,7 @@ class Cluster:
         self._check_controller(machine, machine.broker.node.role)
         self._check_image(machine, machine.broker.node.image)
         for partition in self._partitions(machine):
-            name = partition.topic, partition.partition
+            name = label(partition.topic, partition.topic_id), partition.partition
             view.ends[number, name] = partition.log.state.log_end_offset
             if self._is_in_sync(number, name):
                 self._committed.compare(number, partition)
@@ -278,8 +289,16 @@ class Cluster:
         """Whether a replica is in sync by the newest metadata. One that has lost its power may have other
         records than it had below its high watermark, until it is.
         """
-        registration = self._newest_image.partition(*name)
+        registration = self._registration(name)
         return registration is not None and number in registration.isr
+
+    def _registration(self, name: TopicPartition) -> PartitionRegistration | None:
+        """What the newest metadata says of a partition, by its name in the ledger."""
+        topic, index = name
+        known = self._newest_image.topics.get(REMADE if topic.startswith(REMADE) else topic)
+        if known is None or label(known.name, known.topic_id) != topic:
+            return None
+        return known.partitions.get(index)
 
     def _check_in_sync(
         self,
@@ -289,7 +308,7 @@ class Cluster:
         ends: Mapping[tuple[int, TopicPartition], int],
     ) -> None:
         """Every replica that leader and controller count as in sync has what the leader has committed."""
-        registration = self._newest_image.partition(*name)
+        registration = self._registration(name)
         leadership = partition._leadership
         if registration is None or leadership is None:
             return
@@ -297,7 +316,7 @@ class Cluster:
             return
         committed = max(partition.log.state.high_watermark, self.ledger.end_of(name))
         for member in registration.isr:
-            end = ends.get((member, name), committed)
+            end = ends.get((member, name), 0 if member in self._views else committed)
             check(
                 end >= committed,
                 f"n{member} is in sync with n{leader} in {name[0]}-{name[1]} and has {end} of {committed}",
@@ -469,8 +488,8 @@ class Cluster:
                 first, *others = contents.values()
                 same = all(other == first for other in others)
                 check(same, f"{topic.name}-{index} is not the same on {list(contents)}")
-                if topic.name == TOPIC:
-                    logs[TOPIC, index] = _stored(first)
+                if topic.name in (TOPIC, REMADE):
+                    logs[label(topic.name, topic.topic_id), index] = _stored(first)
         return logs
 
     # -- faults ----------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pykafka_broker.protocol.records.batch import BatchHeader, iter_batches
 from pykafka_broker.replication.partition import Partition
 from tests.simulation.cluster.ledger import TopicPartition
+from tests.simulation.cluster.remaking import label
 from tests.simulation.violation import check
 
 #: The batch that begins at an offset: its end, its leader epoch, and its checksum.
@@ -25,7 +26,7 @@ class CommittedLogs:
 
     def compare(self, number: int, partition: Partition) -> None:
         """Compare what a replica has committed since it was compared last."""
-        name = partition.topic, partition.partition
+        name = label(partition.topic, partition.topic_id), partition.partition
         state = partition.log.state
         replica, start = self._compared.get((number, name), (partition, 0))
         if replica is not partition:

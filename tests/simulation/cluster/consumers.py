@@ -24,7 +24,7 @@ BETWEEN_FETCHES_MS = 30
 LATEST = -1
 
 #: What a consumer may be answered while the cluster changes.
-_PASSES = frozenset(
+PASSES = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -65,7 +65,7 @@ class Consumer:
                 code = await self._step()
             except CANNOT:
                 code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-            if code in _PASSES:
+            if code in PASSES:
                 self._leader = None
                 await client.pause(RETRY_MS)
             elif code:

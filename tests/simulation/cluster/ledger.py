@@ -126,7 +126,8 @@ class Ledger:
             for record in log:
                 before = last.get(record.producer, -1)
                 check(
-                    before < record.value, f"{partition}: {record.value} of a producer comes after {before}"
+                    before < record.value or record.producer < 0,
+                    f"{partition}: {record.value} of a producer comes after {before}",
                 )
                 last[record.producer] = record.value
         self._check_transactions(logs)

@@ -28,6 +28,7 @@ from pykafka_broker.machine.shard import Shard
 from pykafka_broker.machine.step import Start, Step
 from pykafka_broker.metadata.raft_host import RaftHost
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages.fetch import FetchRequest
 from pykafka_broker.raft.core import elections, progress, turn
 from pykafka_broker.replication import partition
 from pykafka_broker.replication.core import following, high_watermark, transitions
@@ -68,6 +69,27 @@ def _joins_at_once(right: Any) -> object:
         return (*isr.committed, event.replica_id)
 
     return isr_with
+
+
+def _names_are_enough(right: Any) -> object:
+    return lambda topic_id, asked: None
+
+
+#: Whether the newest fetch that was planned is a follower's.
+_of_follower = [False]
+
+
+def _notes_who_fetches(right: Any) -> object:
+    def noting(request: FetchRequest) -> int:
+        replica_id: int = right(request)
+        _of_follower[0] = replica_id >= 0
+        return replica_id
+
+    return noting
+
+
+def _followers_names_are_enough(right: Any) -> object:
+    return lambda topic_id, asked: None if _of_follower[0] else right(topic_id, asked)
 
 
 def _diverging_epochs_are_not_told(right: Any) -> object:
@@ -228,6 +250,7 @@ CALM: Mapping[str, float] = {
     "delay_ms": 5,
     "pause_between_ms": 100,
     "change_ms": 0,
+    "remake_ms": 0,
     "kill_ms": 0,
     "power_ms": 0,
     "pause_ms": 0,
@@ -238,6 +261,8 @@ CALM: Mapping[str, float] = {
     "longer_down_ms": 0,
 }
 KILLS = {**CALM, "kill_ms": 3000}
+#: A topic is deleted and created again under its name.
+REMAKES = {**CALM, "remake_ms": 1000}
 CHANGES = {**CALM, "replication_factor": 1, "change_ms": 1000}
 #: Long enough for another leader, while clients still reach the one before.
 CUTS = {**CALM, "partition_ms": 10_000, "ahead": 1}
@@ -262,6 +287,20 @@ PLANTED = (
         "the end of the log goes back with a new leader",
         (Wrong(partition, "is_end_known", lambda right: lambda *_: True),),
         faults=KILLS,
+    ),
+    Planted(
+        "a consumer's session reads the topic that has the name of its own now",
+        (Wrong(fetch_plan, "check_topic_id", _names_are_enough),),
+        faults=REMAKES,
+    ),
+    Planted(
+        "a follower's session of the topic before commits what another topic of its name has",
+        (
+            Wrong(fetch_plan, "replica_id_of", _notes_who_fetches),
+            Wrong(fetch_plan, "check_topic_id", _followers_names_are_enough),
+        ),
+        faults={**REMAKES, "drop": 0.05, "delay_ms": 30, "remake_ms": 500},
+        found_by=1,
     ),
     Planted(
         "followers are not told where the logs diverge",

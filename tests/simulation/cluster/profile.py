@@ -38,6 +38,8 @@ class Profile(NamedTuple):
     replica_lag_ms: int = 30_000
     #: How often an administrator moves a partition, elects a preferred leader, or changes a configuration.
     change_ms: int = 0
+    #: How often a topic is deleted and created again under its name.
+    remake_ms: int = 0
     #: How much longer a machine has no power than it is down after other faults.
     longer_down_ms: int = 0
     #: Of the network of `tests/simulation/network.py`, where messages travel alone.
@@ -61,6 +63,7 @@ class Profile(NamedTuple):
             partition_ms=0,
             stop_ms=0,
             change_ms=0,
+            remake_ms=0,
         )
 
 

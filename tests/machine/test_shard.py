@@ -63,17 +63,23 @@ def transition(total: int, event: Event) -> Step[int]:
 class World:
     """A shard over a log in memory that commits when it is told to, and fails when it is told to."""
 
-    def __init__(self, *, commits_at_once: bool = False) -> None:
-        self.clock = VirtualClock()
+    def __init__(self, *, commits_at_once: bool = False, early_ms: int = 0) -> None:
+        self.clock = VirtualClock(early_ms=early_ms)
         self.log: list[object] = []
         self.commits_at_once = commits_at_once
         self.disk_error: KafkaError | None = None
         self.started: list[object] = []
+        #: The moments at which timers have fired, as their events say it.
+        self.fired_ms: list[int] = []
         self.shard: Shard[int, Event] = Shard(
             0,
-            ShardCore(transition, Fired),
+            ShardCore(transition, self.fired),
             ShardPorts(self.append, WallTimers(self.clock), self.started.append),
         )
+
+    def fired(self, key: Hashable, now_ms: int) -> Event:
+        self.fired_ms.append(now_ms)
+        return Fired(key, now_ms)
 
     def append(self, records: tuple[object, ...]) -> int:
         if self.disk_error is not None:
@@ -192,6 +198,16 @@ async def test_a_timer_fires_once_at_its_moment() -> None:
     assert world.log == ["fired t"]
 
 
+async def test_a_timer_that_comes_early_fires_as_at_its_moment() -> None:
+    world = World(early_ms=1)
+    due_ms = world.clock.now_ms() + 10
+    world.shard.tell(Do((SetTimer("t", due_ms),)))
+
+    world.clock.advance(9)
+
+    assert (world.log, world.fired_ms) == (["fired t"], [due_ms])
+
+
 async def test_timers_are_set_without_waiting_for_a_commit() -> None:
     world = World()
     world.shard.ask(lambda token: Add(token, 1))
@@ -275,8 +291,9 @@ async def test_work_waits_however_long_the_commit_takes_and_answers_behind_it_do
     assert world.started == ["hello"]
 
 
-async def test_a_commit_that_does_not_come_fails_the_answers_but_not_the_state() -> None:
-    world = World()
+@pytest.mark.parametrize("early_ms", [0, 1])
+async def test_a_commit_that_does_not_come_fails_the_answers_but_not_the_state(early_ms: int) -> None:
+    world = World(early_ms=early_ms)
     late = world.shard.ask(lambda token: Add(token, 1))
     world.clock.advance(3_000)
     later = world.shard.ask(lambda token: Add(token, 1))

@@ -55,3 +55,18 @@ async def test_a_timer_that_is_due_already_runs_without_time_passing() -> None:
     await settle()
 
     assert seen == [0]
+
+
+def test_a_hasty_clock_calls_early_once_and_then_at_the_moment() -> None:
+    clock = VirtualClock(early_ms=2)
+    seen: list[int] = []
+
+    def look() -> None:
+        seen.append(clock.monotonic_ms())
+        if clock.monotonic_ms() < 100:
+            clock.call_at(100, look)
+
+    clock.call_at(100, look)
+    clock.advance(200)
+
+    assert seen == [98, 100]

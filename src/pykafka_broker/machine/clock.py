@@ -40,11 +40,11 @@ class Clock(Protocol):
         ...
 
     def call_at(self, monotonic_ms: int, callback: Callable[[], object]) -> Timer:
-        """Call `callback` on the event loop once `monotonic_ms` is reached."""
+        """Call `callback` on the event loop once `monotonic_ms` is reached, and never earlier."""
         ...
 
     async def sleep(self, duration_ms: int) -> None:
-        """Return after `duration_ms`."""
+        """Return after `duration_ms`, and never earlier."""
         ...
 
 
@@ -60,9 +60,45 @@ class SystemClock:
         return time.monotonic_ns() // 1_000_000
 
     def call_at(self, monotonic_ms: int, callback: Callable[[], object]) -> Timer:
-        # Rounded up to the next millisecond, so that the callback finds its moment reached.
-        delay_ms = max(0.0, monotonic_ms - time.monotonic_ns() / 1_000_000)
-        return asyncio.get_running_loop().call_later(delay_ms / 1000, callback)
+        return _PunctualTimer(monotonic_ms, callback)
 
     async def sleep(self, duration_ms: int) -> None:
+        until_ms = self.monotonic_ms() + duration_ms
         await asyncio.sleep(duration_ms / 1000)
+        while (left_ms := until_ms - self.monotonic_ms()) > 0:  # noqa: ASYNC110 - sleeps what is left
+            await asyncio.sleep(left_ms / 1000)
+
+
+class _PunctualTimer:
+    """A timer of the event loop that is set again where the loop calls too early.
+
+    uvloop rounds a delay to the nearest millisecond and counts it from the last whole one, so it may call up
+    to 1 ms early; asyncio, by the resolution of the machine's clock, which is 16 ms on Windows.
+    """
+
+    __slots__ = ("_callback", "_due_ms", "_handle")
+
+    _handle: asyncio.TimerHandle | None
+
+    def __init__(self, due_ms: int, callback: Callable[[], object]) -> None:
+        self._due_ms = due_ms
+        self._callback = callback
+        self._set(time.monotonic_ns())
+
+    def cancel(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+
+    def _set(self, now_ns: int) -> None:
+        # Whole milliseconds from the one that is running: the moment is reached when they are over.
+        delay_ms = self._due_ms - now_ns // 1_000_000
+        self._handle = asyncio.get_running_loop().call_later(delay_ms / 1000, self._call)
+
+    def _call(self) -> None:
+        now_ns = time.monotonic_ns()
+        if now_ns // 1_000_000 < self._due_ms:
+            self._set(now_ns)
+            return
+        # asyncio's handle keeps what it has called: without this the two would keep each other.
+        self._handle = None
+        self._callback()

@@ -20,7 +20,8 @@ class Scheduler(Protocol):
     """Wall clock and timers.
 
     `call_at` names a moment of the wall clock and turns it into a delay at once: setting the clock later
-    must not end sessions.
+    must not end sessions. So the callback may come while the clock shows less than `at_ms`, if only by a
+    millisecond, whose parts the two clocks count differently: what acts by the time takes the later of both.
     """
 
     def now_ms(self) -> int: ...

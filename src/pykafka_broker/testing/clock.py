@@ -4,6 +4,9 @@ clock = VirtualClock()
 clock.call_at(clock.monotonic_ms() + 1_000, callback)
 clock.advance(1_000)               callbacks that fall due run in their order, each at its own moment
 await clock.pass_time(1_000)       the same, and tasks react to each callback before the next one
+
+Timers of `VirtualClock(early_ms=1)` come a millisecond before their moment, as those of event loops may: what
+acts only when its moment is reached has to set another, which then comes at its moment.
 """
 
 from __future__ import annotations
@@ -37,10 +40,14 @@ class VirtualTimer:
 
 
 class VirtualClock:
-    """The `Clock` of a broker under test; time passes only in `advance` and `pass_time`."""
+    """The `Clock` of a broker under test; time passes only in `advance` and `pass_time`.
 
-    def __init__(self, now_ms: int = NOW) -> None:
+    A timer that is set for more than `early_ms` later comes so much too early.
+    """
+
+    def __init__(self, now_ms: int = NOW, *, early_ms: int = 0) -> None:
         self._now_ms = now_ms
+        self._early_ms = early_ms
         self._monotonic_ms = 0
         self._order = count()
         self._timers: list[tuple[int, int, VirtualTimer]] = []
@@ -53,6 +60,8 @@ class VirtualClock:
 
     def call_at(self, monotonic_ms: int, callback: Callable[[], object]) -> VirtualTimer:
         timer = VirtualTimer(callback)
+        if monotonic_ms - self._early_ms > self._monotonic_ms:
+            monotonic_ms -= self._early_ms
         heapq.heappush(self._timers, (monotonic_ms, next(self._order), timer))
         if monotonic_ms <= self._monotonic_ms:
             self._run_soon()

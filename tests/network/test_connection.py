@@ -21,7 +21,7 @@ from pykafka_broker.protocol.messages.fetch import FetchResponse
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatResponse
 from pykafka_broker.protocol.messages.list_groups import ListedGroup, ListGroupsResponse
 from pykafka_broker.protocol.messages.produce import ProduceResponse
-from pykafka_broker.testing.clock import settle
+from pykafka_broker.testing.clock import VirtualClock, settle
 from tests.support.serving import (
     API_VERSIONS,
     FETCH,
@@ -652,6 +652,26 @@ async def test_a_throttled_connection_starts_its_next_request_when_its_time_is_u
     assert served.answered() == [1, 2, 3]
     await served.clock.pass_time(1)
     assert served.answered() == [1, 2, 3, 4]
+
+
+async def test_a_throttle_ends_though_its_timer_comes_early() -> None:
+    served = Served(clock=VirtualClock(early_ms=1))
+    served.connection.throttle(500)
+    served.send(API_VERSIONS)
+    await served.clock.pass_time(499)
+    assert served.answered() == []
+    await served.clock.pass_time(1)
+    assert served.answered() == [1]
+
+
+async def test_a_throttle_has_one_timer_which_goes_with_the_connection() -> None:
+    served = Served()
+    for duration_ms in (500, 2_000, 1_000):
+        served.connection.throttle(duration_ms)
+    assert served.clock.pending_timers == 1
+    served.transport.disconnect()
+    served.connection.throttle(1_000)
+    assert served.clock.pending_timers == 0
 
 
 # Memory.

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.api import Api
     from pykafka_broker.apis.ports.sasl import SaslConversation
     from pykafka_broker.network.dispatch import Dispatch, Route
+    from pykafka_broker.machine.clock import Timer
 
 logger = logging.getLogger("kafka.network.Processor")
 request_logger = logging.getLogger("kafka.request.logger")
@@ -148,6 +149,7 @@ class Connection(asyncio.BufferedProtocol):
         "closed",
         "listener_name",
         "peer_host",
+        "_throttle",
         "peer_port",
         "principal",
         "sasl",
@@ -205,6 +207,8 @@ class Connection(asyncio.BufferedProtocol):
     def __repr__(self) -> str:
         return f"{self.listener_name}-{self.peer_host}:{self.peer_port}"
 
+        #: Ends the throttle, or is set anew where the end has moved; None while there is none.
+        self._throttle: Timer | None = None
     # For handlers and the rest of the server.
 
     @property
@@ -251,11 +255,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def throttle(self, duration_ms: int) -> None:
         """Start no further request for `duration_ms`, as an answer's throttle_time_ms promises."""
-        clock = self._shared.clock
-        until_ms = clock.monotonic_ms() + duration_ms
+        until_ms = self._shared.clock.monotonic_ms() + duration_ms
         self._throttled_until_ms = max(until_ms, self._throttled_until_ms)
         self._holds |= THROTTLED
-        clock.call_at(until_ms, self._throttle_ends)
+        if self._throttle is None and not self.closed:
+            self._throttle = self._shared.clock.call_at(until_ms, self._throttle_ends)
 
     def close_when_answered(self) -> None:
         """As `finish`, for the handler of a request, whose own answer is not written yet."""
@@ -316,6 +320,9 @@ class Connection(asyncio.BufferedProtocol):
         callbacks, self._on_close = self._on_close, []
         for callback in callbacks:
             callback()
+        if self._throttle is not None:
+            self._throttle.cancel()
+            self._throttle = None
         self._on_lost()
 
     def eof_received(self) -> bool:
@@ -671,7 +678,12 @@ class Connection(asyncio.BufferedProtocol):
                 asyncio.get_running_loop().call_soon(self._go_on)
 
     def _throttle_ends(self) -> None:
-        if self._shared.clock.monotonic_ms() >= self._throttled_until_ms:
+        """The time is up, unless another answer has moved the end, or the timer has come early."""
+        clock, until_ms = self._shared.clock, self._throttled_until_ms
+        if clock.monotonic_ms() < until_ms:
+            self._throttle = clock.call_at(until_ms, self._throttle_ends)
+        else:
+            self._throttle = None
             self._let_go(THROTTLED)
 
     def _take_turn(self) -> None:

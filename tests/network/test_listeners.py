@@ -16,9 +16,11 @@ from pykafka_broker.network.endpoint import ListenerEndpoint
 from pykafka_broker.network.limits import ConnectionLimits
 from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.network.shared import Shared
+from pykafka_broker.network.sweeping import SWEEP_MS, Sweep
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pykafka_broker.protocol.messages.list_groups import ListedGroup, ListGroupsResponse
 from pykafka_broker.protocol.messages.produce import ProduceResponse
+from pykafka_broker.system.descriptors import DescriptorReserve
 from pykafka_broker.testing.clock import VirtualClock
 from pykafka_broker.testing.home import until
 from tests.network.clients import LOCAL, Client, connected, kafka, listening, served
@@ -268,6 +270,20 @@ async def test_a_stop_does_not_wait_forever_for_a_handler() -> None:
         await until(lambda: doors.waiting)
         await listeners.stop(grace_ms=20)
         assert not listeners.shared.connections
+
+
+def test_the_sweep_goes_on_after_one_that_failed() -> None:
+    class Broken:
+        def check(self, now_ms: int) -> None:
+            raise ZeroDivisionError
+
+    clock = VirtualClock()
+    shared = Shared(clock)
+    shared.connections.add(Broken())  # type: ignore[arg-type]  # nobody asks it for more
+    Sweep(shared, DescriptorReserve()).start()
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            clock.advance(SWEEP_MS)
 
 
 @pytest.mark.parametrize("loop_name", ["asyncio", "uvloop"])

@@ -45,15 +45,16 @@ class Sweep:
         )
 
     def _sweep(self) -> None:
-        """Look at every connection once."""
-        self._reserve.refill()
-        now_ms = self._shared.clock.monotonic_ms()
-        for connection in list(self._shared.connections):
-            connection.check(now_ms)
-        unsent = self._shared.unsent
-        if unsent.full:
-            self._drop_slow_readers(now_ms)
-        self._schedule()
+        """Look at every connection once; the next sweep comes whatever this one meets with."""
+        try:
+            self._reserve.refill()
+            now_ms = self._shared.clock.monotonic_ms()
+            for connection in list(self._shared.connections):
+                connection.check(now_ms)
+            if self._shared.unsent.full:
+                self._drop_slow_readers(now_ms)
+        finally:
+            self._schedule()
 
     def _drop_slow_readers(self, now_ms: int) -> None:
         """Too many answers wait for peers that do not read; those with most to read and no progress go."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import socket
-import threading
+import asyncio
 from typing import Any
 
 import pytest
@@ -28,26 +27,27 @@ async def test_an_unknown_host_with_a_limit_of_its_own_is_refused(host: str) -> 
 
 
 class SlowResolver:
-    """A resolver that answers for `slow.example` only when it is told to."""
+    """The resolver of an event loop that answers for `slow.example` only when it is told to."""
 
-    def __init__(self) -> None:
-        self.asked = threading.Event()
-        self.answer = threading.Event()
-        self._ask = socket.getaddrinfo
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.asked = asyncio.Event()
+        self.answer = asyncio.Event()
+        self._ask = loop.getaddrinfo
 
-    def getaddrinfo(self, host: str, *arguments: Any, **options: Any) -> Any:
+    async def getaddrinfo(self, host: str, *arguments: Any, **options: Any) -> Any:
         if host != "slow.example":
-            return self._ask(host, *arguments, **options)
+            return await self._ask(host, *arguments, **options)
         self.asked.set()
-        assert self.answer.wait(10), "the event loop stands still until the resolver answers"
-        return self._ask("127.0.0.7", *arguments, **options)
+        await self.answer.wait()
+        return await self._ask("127.0.0.7", *arguments, **options)
 
 
 async def test_a_slow_resolver_holds_up_neither_clients_nor_later_limits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    resolver = SlowResolver()
-    monkeypatch.setattr(socket, "getaddrinfo", resolver.getaddrinfo)
+    loop = asyncio.get_running_loop()
+    resolver = SlowResolver(loop)
+    monkeypatch.setattr(loop, "getaddrinfo", resolver.getaddrinfo)
     home = Home()
     async with home.running() as user:
 
@@ -55,7 +55,7 @@ async def test_a_slow_resolver_holds_up_neither_clients_nor_later_limits(
             return dict(home.broker.node.listeners.limits.max_connections_per_ip_overrides)
 
         await user.alter_broker(max_connections_per_ip_overrides="slow.example:5")
-        await until(resolver.asked.is_set)
+        await resolver.asked.wait()
         await user.metadata()
         await user.alter_broker(max_connections_per_ip_overrides="127.0.0.8:6")
         await until(lambda: limits() == {"127.0.0.8": 6})

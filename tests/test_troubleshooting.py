@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from pykafka_broker.network.unanswered import Waiting, line
 from pykafka_broker.testing.processes import PykafkaBroker, environment, free_port
 from tests.cli.conftest import run_command
 from tests.support.pages import REPOSITORY
@@ -79,3 +80,10 @@ def test_what_the_log_says_is_quoted(tmp_path: Path) -> None:
         log = broker.log_file.read_text()
     is_quoted("Invalid receive (size = 1195725856 larger than 104857600); the peer seems to speak HTTP", log)
     is_quoted("These configuration keys are unknown: retention.ms (did you mean log.retention.ms?)", log)
+
+
+def test_the_line_about_a_request_that_waits_is_quoted() -> None:
+    waiting = Waiting("Produce", 13, 7, "shop", 30_000, "partition 'orders-0'")
+    connection = type("Named", (), {"__repr__": lambda _: "PLAINTEXT-10.0.0.7:50123"})()
+    said = line(connection, waiting, 35_000)
+    is_quoted(said, said)

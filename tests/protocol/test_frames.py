@@ -64,6 +64,16 @@ def test_a_frame_may_be_cut_at_every_byte(cut: int) -> None:
     assert rounds(reader, stream[:cut]) + rounds(reader, stream[cut:]) == [b"first", b"the second"]
 
 
+@pytest.mark.parametrize("size", [100, SMALL_REST_BYTES + 1])
+def test_what_is_pending_can_be_looked_at_between_rounds(size: int) -> None:
+    reader = new_reader()
+    rest = framed(sized(size))[:-1]
+    assert rounds(reader, framed(b"first") + rest) == [b"first"]
+    assert reader.pending == rest
+    assert rounds(reader, framed(sized(size))[-1:]) == [sized(size)]
+    assert reader.pending == b""
+
+
 @given(
     sizes=st.lists(
         st.sampled_from([1, 3, 100, SMALL_REST_BYTES, LARGE_FRAME_BYTES + 1, 300_000, 1_100_000]), max_size=6

@@ -10,7 +10,8 @@
     dispatch.py            from API key and version to decoder, handler and encoder
     sending.py             answers that are read from their files while they are sent
     purgatory.py           parked fetches, and other requests that wait for a log to move
-    limits.py, patience.py the limits of one connection, and the deadlines of its peer
+    limits.py, patience.py the limits of one connection, and its deadlines
+    unanswered.py          requests that wait for too long: what for, and the line about them
     account.py, memory.py  memory: the use of one connection, and the bounds of all together
     shared.py              the shared state of all connections; counters.py, faults.py
     sweeping.py            looks at every connection now and then

@@ -49,6 +49,7 @@ from pykafka_broker.network.purgatory import Disconnected
 from pykafka_broker.network.sending import IN_MEMORY, Sender
 from pykafka_broker.network.shared import Shared
 from pykafka_broker.network.transports import peer_of
+from pykafka_broker.network.unanswered import GRACE_MS, begun, not_begun
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.compile import Cut, assemble, buffers_length, skip_tags
 from pykafka_broker.protocol.errors import ProtocolError
@@ -58,8 +59,8 @@ from pykafka_broker.system.host_text import java_address
 if TYPE_CHECKING:
     from pykafka_broker.apis.api import Api
     from pykafka_broker.apis.ports.sasl import SaslConversation
-    from pykafka_broker.network.dispatch import Dispatch, Route
     from pykafka_broker.machine.clock import Timer
+    from pykafka_broker.network.dispatch import Dispatch, Route
 
 logger = logging.getLogger("kafka.network.Processor")
 request_logger = logging.getLogger("kafka.request.logger")
@@ -103,7 +104,13 @@ _pack_frame_length = FRAME_LENGTH.pack_into
 class _Slot:
     """The place of an answer that is not ready yet."""
 
-    __slots__ = ("closes", "cuts", "held_bytes", "out", "ready")
+    __slots__ = ("closes", "context", "cuts", "held_bytes", "number", "out", "ready", "request", "route")
+
+    #: Of an answer that is waited for: the request, how many have been served with it, and what goes with it.
+    number: int
+    route: Route
+    context: Context[Any]
+    request: Any
 
     def __init__(self) -> None:
         self.ready = False
@@ -142,6 +149,7 @@ class Connection(asyncio.BufferedProtocol):
         "_shared",
         "_slots",
         "_take_token",
+        "_throttle",
         "_throttled_until_ms",
         "_transport",
         "_written_bytes",
@@ -149,7 +157,6 @@ class Connection(asyncio.BufferedProtocol):
         "closed",
         "listener_name",
         "peer_host",
-        "_throttle",
         "peer_port",
         "principal",
         "sasl",
@@ -200,6 +207,8 @@ class Connection(asyncio.BufferedProtocol):
         self._client_id = ""
         self._log_requests = False
         self._throttled_until_ms = 0
+        #: Ends the throttle, or is set anew where the end has moved; None while there is none.
+        self._throttle: Timer | None = None
         self._served = 0
         self._patience = patience = Patience(shared.limits, shared.clock.monotonic_ms())
         self._account = Account(self._reader, patience, shared.request_memory, shared.unsent)
@@ -207,8 +216,6 @@ class Connection(asyncio.BufferedProtocol):
     def __repr__(self) -> str:
         return f"{self.listener_name}-{self.peer_host}:{self.peer_port}"
 
-        #: Ends the throttle, or is set anew where the end has moved; None while there is none.
-        self._throttle: Timer | None = None
     # For handlers and the rest of the server.
 
     @property
@@ -313,6 +320,9 @@ class Connection(asyncio.BufferedProtocol):
         self._sender.drop()
         shared.unsent.forget(self)
         self._account.closes()
+        if self._throttle is not None:
+            self._throttle.cancel()
+            self._throttle = None
         self._slots.clear()
         self._out = bytearray()
         self._cuts = []
@@ -320,9 +330,6 @@ class Connection(asyncio.BufferedProtocol):
         callbacks, self._on_close = self._on_close, []
         for callback in callbacks:
             callback()
-        if self._throttle is not None:
-            self._throttle.cancel()
-            self._throttle = None
         self._on_lost()
 
     def eof_received(self) -> bool:
@@ -454,13 +461,13 @@ class Connection(asyncio.BufferedProtocol):
             else:
                 self._holds |= HANDLING
                 going_on = _going_on(coroutine, waits_for)
-                self._await(route, correlation_id, request, going_on, holds=HANDLING)
+                self._await(route, context, request, going_on, holds=HANDLING)
                 return self._holds
             kind = answer.__class__
         if answer is NO_RESPONSE:
             pass
         elif kind is Later:
-            self._await(route, correlation_id, request, answer.awaitable, holds=0)
+            self._await(route, context, request, answer.awaitable, holds=0)
             if self._is_queue_full():
                 self._holds |= OUTSTANDING
         elif not self._slots:
@@ -512,36 +519,29 @@ class Connection(asyncio.BufferedProtocol):
         return client_id
 
     def _await(
-        self, route: Route, correlation_id: int, request: Any, awaitable: Awaitable[Any], holds: int
+        self, route: Route, context: Context[Any], request: Any, awaitable: Awaitable[Any], holds: int
     ) -> None:
         slot = _Slot()
+        slot.number, slot.route, slot.context, slot.request = self._served, route, context, request
         self._slots.append(slot)
-        task = asyncio.get_running_loop().create_task(
-            self._awaited(slot, route, correlation_id, request, awaitable, holds)
-        )
+        task = asyncio.get_running_loop().create_task(self._awaited(slot, awaitable, holds))
         handlers = self._shared.handlers
         handlers.add(task)
         task.add_done_callback(handlers.discard)
 
-    async def _awaited(
-        self,
-        slot: _Slot,
-        route: Route,
-        correlation_id: int,
-        request: Any,
-        awaitable: Awaitable[Any],
-        holds: int,
-    ) -> None:
+    async def _awaited(self, slot: _Slot, awaitable: Awaitable[Any], holds: int) -> None:
         """Wait for an answer and send it when its turn has come."""
         try:
             answer = await awaitable
         except Disconnected:
             return
         except Exception as error:
-            answer = self._failed(route, request, error)
+            answer = self._failed(slot.route, slot.request, error)
         if self.closed or self._transport.is_closing():
             return
-        self._fill(slot, route, correlation_id, answer)
+        # Its answer may have to wait for its turn; the records of the request need not.
+        slot.request = None
+        self._fill(slot, slot.route, slot.context.correlation_id, answer)
         self._patience.active = True
         self._send_ready()
         if not self._is_queue_full():
@@ -718,6 +718,7 @@ class Connection(asyncio.BufferedProtocol):
         if patience.is_stalled(now_ms, unsent_bytes + self._sender.left_bytes):
             self._blame_and_abort("stalled", f"the peer has not read for {self._limits.stalled_ms} ms")
         pending_bytes = self._reader.pending_bytes
+        self._look_at_oldest(now_ms)
         if not pending_bytes:
             patience.nothing_arrives()
             if account.request_bytes and patience.active_ms != now_ms:
@@ -731,6 +732,51 @@ class Connection(asyncio.BufferedProtocol):
             overdue_ms = patience.overdue_after_ms(now_ms, pending_bytes, self._served)
             if overdue_ms is not None:
                 self._blame_and_abort("slow", f"a request did not arrive within {overdue_ms} ms")
+
+    def _look_at_oldest(self, now_ms: int) -> None:
+        """Tell of the oldest request without an answer, once it has waited for longer than it may."""
+        slots = self._slots
+        number = 0
+        if slots:
+            number = slots[0].number
+        elif self._reader.pending_bytes and (self._holds or self._account.lacks_memory):
+            number = self._served + 1
+        patience = self._patience
+        waited_ms = patience.waited_ms(now_ms, number)
+        if not waited_ms:
+            return
+        request = None
+        if self._transport.is_closing():
+            pass
+        elif slots:
+            request = begun(slots[0].route, slots[0].context, slots[0].request)
+        elif self._take_token is None and not self._holds & CLOSING:
+            frame = self._reader.pending[FRAME_LENGTH.size :]
+            request = not_begun(frame, self._dispatch, self._why_held(now_ms))
+        if request is None:
+            patience.look_no_more()
+        elif waited_ms < request.limit_ms + GRACE_MS:
+            patience.look_again(request.limit_ms)
+        else:
+            self._shared.faults.of_waiting(self, request, waited_ms)
+            patience.look_no_more()
+
+    def _why_held(self, now_ms: int) -> str:
+        """What the next request waits for."""
+        holds = self._holds
+        if holds & THROTTLED:
+            left_ms = self._throttled_until_ms - now_ms
+            ends = f"ends in {left_ms} ms" if left_ms >= 0 else f"has ended {-left_ms} ms ago"
+            return f"the throttle of its client, which {ends}"
+        if holds & UNREAD:
+            return "its client, which has not read earlier answers"
+        if holds & SENDING:
+            return "an earlier answer, which is still being sent"
+        if holds & OTHERS_UNREAD:
+            return "other clients, which have not read their answers"
+        if self._account.lacks_memory:
+            return "memory, which other requests take"
+        return ""
 
     @property
     def stalled_since_ms(self) -> int | None:

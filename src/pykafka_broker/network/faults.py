@@ -2,7 +2,7 @@
 
 A peer that breaks the protocol, or takes too long, loses its connection and causes one line. An exception of
 a handler is our fault: its traceback is logged, and the client gets the API's `error_response`, or loses the
-connection if the API has none.
+connection if the API has none. Why a request is not answered in time the line about it says.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka_broker.apis.api import CLOSE
 from pykafka_broker.network.counters import Counters
+from pykafka_broker.network.unanswered import Waiting, line
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.system.repeated_lines import RepeatedLines
 
@@ -38,6 +39,11 @@ class Faults:
         """The peer is at fault and loses its connection: one line per kind and host."""
         self._counters.connections_closed_for_errors += 1
         self._complaints.log(logging.WARNING, kind, connection.peer_host, text)
+
+    def of_waiting(self, connection: Faulty, request: Waiting, waited_ms: int) -> None:
+        """A request has no answer after longer than it may take: one line per API and host."""
+        subject = f"{request.api_name} {connection.peer_host}"
+        self._complaints.log(logging.WARNING, "unanswered", subject, line(connection, request, waited_ms))
 
     def of_disk(self, connection: Faulty, error: OSError) -> None:
         """A disk did not give the bytes that an answer announced; the connection is closed."""

@@ -1,24 +1,32 @@
-"""The deadlines of a peer: to send a request it began, to read its answers, and for doing nothing at all.
+"""The deadlines of a peer: to send a request it began, to read its answers, and for doing nothing at all; and
+ours, to answer.
 
-A sweep looks at every connection now and then, reports its progress, and learns whether the peer's time is
+A sweep looks at every connection now and then, reports its progress, and learns whether the time of either is
 up. Times are monotonic and as fine as the sweep.
 """
 
 from __future__ import annotations
 
 from pykafka_broker.network.limits import ConnectionLimits
+from pykafka_broker.network.unanswered import GRACE_MS
 
 #: A request may take a second longer for so many bytes of it.
 SLOWEST_BYTES_PER_S = 16 * 1024
 
+#: When a request is looked at again that has been told of: never.
+_NEVER_MS = 1 << 63
+
 
 class Patience:
-    """The deadlines of one connection's peer."""
+    """The deadlines of one connection."""
 
     __slots__ = (
         "_arriving_since_ms",
         "_limits",
+        "_look_ms",
         "_served_before",
+        "_waiting",
+        "_waiting_since_ms",
         "active",
         "active_ms",
         "stalled_since_ms",
@@ -38,6 +46,10 @@ class Patience:
         #: Since when the request has been arriving that is not whole yet, and how many had been served then.
         self._arriving_since_ms: int | None = None
         self._served_before = 0
+        #: The oldest request without an answer, by its number on the connection; 0: there is none. Since when
+        #: sweeps have seen it wait, and when it is to be looked at.
+        self._waiting = 0
+        self._waiting_since_ms = self._look_ms = now_ms
 
     def swept(self, now_ms: int) -> None:
         """A sweep begins."""
@@ -74,3 +86,20 @@ class Patience:
             return None
         allowed_ms = self._limits.request_arrival_ms + pending_bytes * 1000 // SLOWEST_BYTES_PER_S
         return allowed_ms if now_ms - self._arriving_since_ms > allowed_ms else None
+
+    def waited_ms(self, now_ms: int, number: int) -> int:
+        """How long the oldest request without an answer has waited; 0 until it is worth a look."""
+        if number != self._waiting:
+            self._waiting = number
+            self._waiting_since_ms, self._look_ms = now_ms, now_ms + GRACE_MS
+        if not number or now_ms < self._look_ms:
+            return 0
+        return now_ms - self._waiting_since_ms
+
+    def look_again(self, limit_ms: int) -> None:
+        """The request that was looked at may wait for so long; look again once it is overdue."""
+        self._look_ms = self._waiting_since_ms + limit_ms + GRACE_MS
+
+    def look_no_more(self) -> None:
+        """The log has a line about the request, or there is nothing to tell of it."""
+        self._look_ms = _NEVER_MS

@@ -98,6 +98,11 @@ class FrameReader:
         """Bytes received and not yet handed out as frames."""
         return len(self._rest) or self._end - self._start
 
+    @property
+    def pending(self) -> memoryview:
+        """The bytes received and not yet handed out, for a look at them between two rounds."""
+        return memoryview(self._rest) if self._rest else self._view[self._start : self._end]
+
     def get_buffer(self) -> memoryview:
         """Return the buffer for the next bytes, never empty. Calling it changes nothing if no bytes come."""
         own = self._own

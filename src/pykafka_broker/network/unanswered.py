@@ -1,0 +1,167 @@
+"""Requests without an answer: how long they may wait by their own words, what they wait for, and the line
+about one that has waited for longer.
+
+A request that waits costs nothing here: sweeps look at the oldest of each connection (`patience.py`), and
+only once it has waited for `GRACE_MS` is it asked for its limit.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator
+from itertools import islice
+from struct import Struct
+from struct import error as StructError  # noqa: N812
+from typing import TYPE_CHECKING, Any, Union
+
+from pykafka_broker.protocol.compile import decode
+from pykafka_broker.protocol.errors import ProtocolError
+from pykafka_broker.protocol.fields import ZERO_UUID, Field, schema_of
+from pykafka_broker.protocol.messages.envelope import EnvelopeRequest
+from pykafka_broker.protocol.messages.headers import RequestHeader, request_header_version
+from pykafka_broker.protocol.messages.init_producer_id import InitProducerIdRequest
+from pykafka_broker.protocol.messages.join_group import JoinGroupRequest
+from pykafka_broker.protocol.messages.sync_group import SyncGroupRequest
+from pykafka_broker.system.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import Context
+    from pykafka_broker.network.dispatch import Dispatch, Route
+
+#: How much longer than its own limit a request may take.
+GRACE_MS = 5_000
+#: A SyncGroup waits for the leader of its group, at most for the rebalance timeout, which only the group
+#: knows: this is what Kafka's consumers have without settings (`max.poll.interval.ms`).
+SYNC_GROUP_MS = 300_000
+#: The most groups, transactions and partitions that a line names, and the most characters of a name.
+MOST_NAMES = 3
+MOST_CHARACTERS = 100
+
+#: As the dispatch takes them.
+API_AND_VERSION = Struct(">I")
+
+_KINDS = {"group_id": "group", "transactional_id": "transaction"}
+
+
+class Waiting(NamedTuple):
+    """A request that is not answered yet."""
+
+    api_name: str
+    version: int
+    correlation_id: int
+    client_id: Union[str, None]
+    limit_ms: int
+    #: Empty: that cannot be told.
+    waits_for: str
+
+
+def begun(route: Route, context: Context[Any], request: object) -> Waiting | None:
+    """A request whose handler waits; None if there is nothing to tell of it."""
+    limit_ms = own_limit_ms(request)
+    if limit_ms is None:
+        return None
+    waits_for = subjects(request)
+    if route.api.forwarded:
+        waits_for = f"the active controller, {waits_for}" if waits_for else "the active controller"
+    return Waiting(route.name, route.version, context.correlation_id, context.client_id, limit_ms, waits_for)
+
+
+def not_begun(frame: memoryview, dispatch: Dispatch[Any], waits_for: str) -> Waiting | None:
+    """The request at the front of `frame`, whose turn has not come; None if it cannot be read.
+
+    Where no more than a part of it was read its own limit may not be known, and counts as 0.
+    """
+    try:
+        (code,) = API_AND_VERSION.unpack_from(frame)
+        route = dispatch.find(code)
+        if route is None:
+            return None
+        header, body_at = decode(RequestHeader, request_header_version(route.api.key, route.version), frame)
+    except (ProtocolError, StructError):
+        return None
+    try:
+        limit_ms = own_limit_ms(route.decode(frame, body_at)[0]) or 0
+    except ProtocolError:
+        limit_ms = 0
+    return Waiting(route.name, route.version, header.correlation_id, header.client_id, limit_ms, waits_for)
+
+
+def own_limit_ms(request: object) -> int | None:
+    """How long the answer may take by the request's own words; 0 if it has none.
+
+    None for the request of a client that another broker has passed on: that broker knows its limit.
+    """
+    if isinstance(request, JoinGroupRequest):
+        return max(request.rebalance_timeout_ms, request.session_timeout_ms)
+    if isinstance(request, SyncGroupRequest):
+        return SYNC_GROUP_MS
+    if isinstance(request, InitProducerIdRequest):
+        return max(0, request.transaction_timeout_ms)
+    if isinstance(request, EnvelopeRequest):
+        return None
+    return max(0, getattr(request, "max_wait_ms", 0), getattr(request, "timeout_ms", 0))
+
+
+def subjects(request: object) -> str:
+    """The first groups, transactions and partitions that a request names, and how many there are more; the
+    fetch session where only that knows them.
+    """
+    named = _named(request)
+    first = list(islice(named, MOST_NAMES))
+    more = sum(1 for _ in named)
+    if not first and (session_id := getattr(request, "session_id", 0)):
+        return f"fetch session {session_id}"
+    return ", ".join(first) + (f" and {more} more" if more else "")
+
+
+def line(connection: object, request: Waiting, waited_ms: int) -> str:
+    """What the log says of a request that has waited for too long."""
+    own = f", and may take {request.limit_ms} ms by itself" if request.limit_ms else ""
+    reason = f": it waits for {request.waits_for}" if request.waits_for else ""
+    return (
+        f"{request.api_name} v{request.version} with correlation id {request.correlation_id} of client "
+        f"{_quoted(request.client_id)} on {connection!r} is unanswered after {waited_ms} ms{own}{reason}"
+    )
+
+
+def _named(message: object) -> Iterator[str]:
+    fields = schema_of(message).fields
+    topic = next(filter(None, (_topic(message, field) for field in fields)), "")
+    if topic:
+        yield from _partitions(topic, message, fields)
+    for field in fields:
+        value = getattr(message, field.name)
+        element = field.element or field
+        for each in (value or ()) if field.element else (value,):
+            if element.struct is not None and each is not None:
+                yield from _named(each)
+            elif element.entity in _KINDS and each:
+                yield f"{_KINDS[element.entity]} {_quoted(each)}"
+
+
+def _topic(message: object, field: Field) -> str:
+    """The name of the topic that a struct is about, or its id; empty if the field has neither."""
+    value = getattr(message, field.name)
+    if field.entity == "topic_name":
+        return value or ""
+    if field.name == "topic_id" and value != ZERO_UUID:
+        return urlsafe_b64encode(value).decode().rstrip("=")
+    return ""
+
+
+def _partitions(topic: str, message: object, fields: tuple[Field, ...]) -> Iterator[str]:
+    """The partitions of a topic that a request names; the topic, where it names none."""
+    partitions = next((field for field in fields if field.element is not None), None)
+    numbers = getattr(message, partitions.name) if partitions is not None else None
+    if not numbers:
+        yield f"topic {_quoted(topic)}"
+    for each in numbers or ():
+        # The first field of a partition is its number.
+        number = each if isinstance(each, int) else getattr(each, schema_of(each).fields[0].name)
+        yield f"partition {_quoted(f'{topic}-{number}')}"
+
+
+def _quoted(text: str | None) -> str:
+    if text is None or len(text) <= MOST_CHARACTERS:
+        return repr(text)
+    return f"{text[:MOST_CHARACTERS]!r}..."

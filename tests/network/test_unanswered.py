@@ -1,0 +1,217 @@
+"""Requests that wait: the log tells of one that has no answer for longer than it may take, and what it waits
+for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pykafka_broker.apis.api import Later
+from pykafka_broker.network.unanswered import GRACE_MS, SYNC_GROUP_MS, own_limit_ms, subjects
+from pykafka_broker.protocol.fields import ZERO_UUID, blank
+from pykafka_broker.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from pykafka_broker.protocol.messages.create_topics import CreateTopicsRequest
+from pykafka_broker.protocol.messages.describe_groups import DescribeGroupsRequest
+from pykafka_broker.protocol.messages.envelope import EnvelopeRequest
+from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from pykafka_broker.protocol.messages.init_producer_id import InitProducerIdRequest
+from pykafka_broker.protocol.messages.join_group import JoinGroupRequest
+from pykafka_broker.protocol.messages.produce import ProduceRequest, ProduceResponse
+from pykafka_broker.protocol.messages.sync_group import SyncGroupRequest
+from pykafka_broker.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from pykafka_broker.testing.clock import settle
+from tests.support.serving import API_VERSIONS, HEARTBEAT, Doors, Served, produce_of
+
+PRODUCED = ProduceResponse(responses=[])
+
+
+async def sweep(served: Served, duration_ms: int) -> None:
+    for _ in range(duration_ms // 1_000):
+        await served.clock.pass_time(1_000)
+        served.connection.check(served.clock.monotonic_ms())
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if "unanswered" in record.getMessage()]
+
+
+async def test_a_request_that_waits_for_longer_than_it_says_has_one_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    doors = Doors()
+    served = Served(produce=lambda request, ctx: Later(doors.wait()))
+    # It may take a second by its own words.
+    served.send(produce_of(b"x"))
+    await sweep(served, 6_000)
+    assert lines(caplog) == []
+
+    await sweep(served, 60_000)
+    assert lines(caplog) == [
+        "Produce v7 with correlation id 1 of client 'tester' on PLAINTEXT-10.0.0.7:50123 is unanswered after "
+        "6000 ms, and may take 1000 ms by itself: it waits for partition 't-0'"
+    ]
+    assert caplog.records[-1].levelname == "WARNING"
+    doors.open(PRODUCED)
+    await settle()
+    assert served.answered() == [1]
+
+
+async def test_what_a_handler_waits_for_that_lets_no_other_request_start_is_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    doors = Doors()
+
+    async def beat(request: Any, ctx: Any) -> Any:
+        return await doors.wait()
+
+    served = Served(heartbeat=beat)
+    served.send(HEARTBEAT, API_VERSIONS)
+    await sweep(served, 6_000)
+    [line] = lines(caplog)
+    assert line.startswith("Heartbeat v4 with correlation id 1 of client 'tester' on ")
+    assert line.endswith(" is unanswered after 5000 ms: it waits for group 'g'")
+
+
+async def test_each_request_has_its_own_time(caplog: pytest.LogCaptureFixture) -> None:
+    doors = Doors()
+    served = Served(produce=lambda request, ctx: Later(doors.wait()))
+    for _ in range(10):
+        served.send(produce_of(b"x"))
+        await sweep(served, 5_000)
+        doors.open(PRODUCED)
+        await settle()
+    assert lines(caplog) == []
+
+
+@pytest.mark.parametrize("records", [b"x", bytes(200_000)], ids=["whole", "read in part"])
+async def test_a_request_held_back_by_a_throttle_says_so(
+    records: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    served = Served(produce=lambda request, ctx: PRODUCED)
+    served.connection.throttle(60_000)
+    served.transport.offer(served.peer.request(produce_of(records)))
+    await sweep(served, 8_000)
+    [line] = lines(caplog)
+    assert line.startswith("Produce v7 with correlation id 1 of client 'tester' on ")
+    assert "it waits for the throttle of its client, which ends in 5" in line
+
+
+async def test_a_request_behind_answers_that_are_not_read_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    served = Served()
+    served.connection.pause_writing()
+    served.send(API_VERSIONS)
+    await sweep(served, 7_000)
+    [line] = lines(caplog)
+    assert line.endswith("it waits for its client, which has not read earlier answers")
+
+
+async def test_the_time_of_a_request_goes_on_when_it_starts(caplog: pytest.LogCaptureFixture) -> None:
+    doors = Doors()
+    served = Served(produce=lambda request, ctx: Later(doors.wait()))
+    served.connection.throttle(4_000)
+    served.send(produce_of(b"x"))
+    await sweep(served, 4_000)
+    assert len(doors.waiting) == 1
+    await sweep(served, 3_000)
+    assert len(lines(caplog)) == 1
+
+
+async def test_a_connection_that_closes_tells_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    doors = Doors()
+    served = Served(produce=lambda request, ctx: Later(doors.wait()))
+    served.send(produce_of(b"x"))
+    await sweep(served, 1_000)
+    served.transport.closing = True
+    await sweep(served, 30_000)
+    assert lines(caplog) == []
+
+
+async def test_many_that_wait_fill_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    doors = Doors()
+    first = Served(produce=lambda request, ctx: Later(doors.wait()))
+    others = [
+        Served(clock=first.clock, shared=first.shared, produce=lambda request, ctx: Later(doors.wait()))
+        for _ in range(50)
+    ]
+    for served in (first, *others):
+        served.send(produce_of(b"x"))
+    for _ in range(60):
+        first.clock.advance(1_000)
+        for served in (first, *others):
+            served.connection.check(first.clock.monotonic_ms())
+    assert len(lines(caplog)) == 1
+
+
+@pytest.mark.parametrize(
+    ("request_class", "values", "limit_ms"),
+    [
+        (FetchRequest, {"max_wait_ms": 500}, 500),
+        (ProduceRequest, {"timeout_ms": 30_000}, 30_000),
+        (ProduceRequest, {"timeout_ms": -1}, 0),
+        (CreateTopicsRequest, {"timeout_ms": 60_000}, 60_000),
+        (JoinGroupRequest, {"session_timeout_ms": 45_000, "rebalance_timeout_ms": 300_000}, 300_000),
+        (JoinGroupRequest, {"session_timeout_ms": 45_000}, 45_000),
+        (SyncGroupRequest, {}, SYNC_GROUP_MS),
+        (InitProducerIdRequest, {"transaction_timeout_ms": 60_000}, 60_000),
+        (TxnOffsetCommitRequest, {}, 0),
+        (EnvelopeRequest, {}, None),
+    ],
+)
+def test_how_long_an_answer_may_take_the_request_says(
+    request_class: type, values: dict[str, int], limit_ms: int | None
+) -> None:
+    request = blank(request_class)
+    for name, value in values.items():
+        setattr(request, name, value)
+    assert own_limit_ms(request) == limit_ms
+    assert GRACE_MS == 5_000
+
+
+def fetch_of(topic: str, topic_id: bytes, partitions: int) -> FetchRequest:
+    of_topic = [
+        FetchPartition(partition=number, fetch_offset=0, partition_max_bytes=1)
+        for number in range(partitions)
+    ]
+    return FetchRequest(
+        max_wait_ms=0,
+        min_bytes=1,
+        topics=[FetchTopic(topic=topic, topic_id=topic_id, partitions=of_topic)],
+    )
+
+
+@pytest.mark.parametrize(
+    ("request_", "named"),
+    [
+        (fetch_of("orders", ZERO_UUID, 1), "partition 'orders-0'"),
+        (
+            fetch_of("orders", ZERO_UUID, 5),
+            "partition 'orders-0', partition 'orders-1', partition 'orders-2' and 2 more",
+        ),
+        (fetch_of("", bytes(15) + b"\5", 1), "partition 'AAAAAAAAAAAAAAAAAAAABQ-0'"),
+        (fetch_of("orders", ZERO_UUID, 0), "topic 'orders'"),
+        (FetchRequest(max_wait_ms=0, min_bytes=1, topics=[]), ""),
+        (FetchRequest(max_wait_ms=0, min_bytes=1, topics=[], session_id=7), "fetch session 7"),
+        (
+            AddPartitionsToTxnRequest(
+                transactions=[
+                    AddPartitionsToTxnTransaction(
+                        transactional_id="t\n",
+                        producer_id=1,
+                        producer_epoch=0,
+                        topics=[AddPartitionsToTxnTopic(name="orders", partitions=[3])],
+                    )
+                ]
+            ),
+            r"transaction 't\n', partition 'orders-3'",
+        ),
+        (DescribeGroupsRequest(groups=["a", "b" * 101]), f"group 'a', group '{'b' * 100}'..."),
+    ],
+)
+def test_what_a_request_is_about(request_: object, named: str) -> None:
+    assert subjects(request_) == named

@@ -13,7 +13,6 @@ from pykafka_broker.protocol.messages.describe_quorum import (
     DescribeQuorumResponse,
     DescribeQuorumResponsePartitionData,
     DescribeQuorumResponseTopicData,
-    Listener,
     Node,
     ReplicaState,
 )
@@ -53,7 +52,7 @@ async def test_the_only_node_leads_and_votes(home: Home, user: User, version: in
         voter.last_fetch_timestamp = voter.last_caught_up_timestamp = now_ms
     if version >= 2:
         voter.replica_directory_id = node.logs.dirs.metadata.directory_id
-        nodes = [Node(node_id=1, listeners=[Listener(name="CONTROLLER", host="localhost", port=9093)])]
+        nodes = [Node(node_id=1, listeners=[])]
     text = "" if version >= 2 else None
     assert answer == DescribeQuorumResponse(
         error_code=0,
@@ -77,6 +76,18 @@ async def test_the_only_node_leads_and_votes(home: Home, user: User, version: in
         ],
         nodes=nodes,
     )
+
+
+async def test_the_only_node_is_reached_where_it_listens_for_controllers(home: Home) -> None:
+    """localhost:9093, which formatting wrote down, was named whether anything listened there or not."""
+    async with home.running() as user:
+        assert [node.listeners for node in (await user.send(THE_QUORUM, 2)).nodes] == [[]]
+    listeners = {"listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"}
+    again = Home({**home.overrides, **listeners}, files=home.files, clock=home.clock, listen=None)
+    async with again.running() as user:
+        host, port = again.broker.node.listeners.advertised("CONTROLLER")
+        [node] = (await user.send(THE_QUORUM, 2)).nodes
+        assert [(one.name, one.host, one.port) for one in node.listeners] == [("CONTROLLER", host, port)]
 
 
 @pytest.mark.parametrize("version", ends(describe_quorum))

@@ -119,6 +119,7 @@ def build_quorum(
             interval_ms=config["metadata.log.max.snapshot.interval.ms"],
         ),
         settings=raft_settings(config),
+        reached_at=own_endpoints if config.standalone else None,
     )
     if config.standalone:
         return QuorumParts(publisher, replica, role, own_controller, own_controller, None)

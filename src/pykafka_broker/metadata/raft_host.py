@@ -31,7 +31,7 @@ from pykafka_broker.metadata.quorum_lines import QuorumLines
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.core.log_view import Membership, SnapshotId
 from pykafka_broker.raft.core.messages import Answer, ChangeAnswer, Current, Request
-from pykafka_broker.raft.core.quorum import Address, Voter
+from pykafka_broker.raft.core.quorum import Address, Endpoints, Voter
 from pykafka_broker.raft.core.roles import Leader
 from pykafka_broker.raft.core.settings import DEFAULTS, Settings
 from pykafka_broker.raft.driver import DriverPorts, RaftDriver
@@ -64,7 +64,9 @@ class RaftHost:
     """Owns the replica; the `LeaderLog` of this node's controller.
 
     `leadership` is told when this node leads; None on a node that never does. `on_failure` is told when the
-    metadata log cannot be written or understood: a node without metadata must stop.
+    metadata log cannot be written or understood: a node without metadata must stop. `reached_at` has the
+    endpoints of a node that is its quorum, whose entry among the voters may name others: its listeners come
+    and go, and no other node needs the entry. None where the entries are kept true.
     """
 
     def __init__(
@@ -76,10 +78,12 @@ class RaftHost:
         ports: DriverPorts,
         *,
         settings: Settings = DEFAULTS,
+        reached_at: Endpoints | None = None,
         on_failure: Callable[[Exception], None],
     ) -> None:
         self._storage = storage
         self._local = local
+        self._reached_at = reached_at
         self._listener = listener
         self._leadership = leadership
         self._report_failure = on_failure
@@ -172,7 +176,10 @@ class RaftHost:
         if status is None:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         voters = self._driver.state.log.voters.voters
-        return QuorumDescription(status, {node_id: voter.endpoints for node_id, voter in voters.items()})
+        endpoints = {node_id: voter.endpoints for node_id, voter in voters.items()}
+        if self._reached_at is not None:
+            endpoints[self._local.key.node_id] = self._reached_at
+        return QuorumDescription(status, endpoints)
 
     # -- life ------------------------------------------------------------------------------------------
 

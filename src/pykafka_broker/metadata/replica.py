@@ -16,7 +16,7 @@ from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.metadata.raft_host import RaftHost
 from pykafka_broker.metadata.snapshotter import SnapshotSettings, Snapshotter
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.raft.core.quorum import Voter
+from pykafka_broker.raft.core.quorum import Endpoints, Voter
 from pykafka_broker.raft.core.settings import DEFAULTS, Settings
 from pykafka_broker.raft.driver import DriverPorts
 from pykafka_broker.raft.storage import RaftStorage
@@ -51,6 +51,7 @@ class MetadataReplica:
         leadership: Leadership | None,
         snapshots: SnapshotSettings,
         settings: Settings = DEFAULTS,
+        reached_at: Endpoints | None = None,
     ) -> None:
         self.publisher = publisher
         self._ports = ports
@@ -63,6 +64,7 @@ class MetadataReplica:
             leadership,
             ports.driver,
             settings=settings,
+            reached_at=reached_at,
             on_failure=self._failed,
         )
         self._snapshotter = Snapshotter(

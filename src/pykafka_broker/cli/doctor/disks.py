@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pykafka_broker.cli.health import LEAST_USABLE_BYTES
+from pykafka_broker.cli.wording import human_size
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.doctor.findings import Finding, ok, problem, warning
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -14,7 +15,6 @@ from pykafka_broker.system.wording import counted
 #: A disk is nearly full below this share and this size at once.
 NEARLY_FULL_SHARE = 0.1
 NEARLY_FULL_BYTES = 5 << 30
-GIB = 1 << 30
 
 
 class Directory(NamedTuple):
@@ -51,7 +51,7 @@ def judge(directories: Sequence[Directory]) -> list[Finding]:
     if findings or not directories:
         return findings
     known = [d.usable_bytes for d in directories if d.usable_bytes >= 0]
-    room = f", {min(known) / GIB:.1f} GiB free on the fullest disk" if known else ""
+    room = f", {human_size(min(known))} free on the fullest disk" if known else ""
     number = counted(len(directories), "log directory", "log directories")
     return [ok("disks", "", f"{number} online{room}.")]
 
@@ -68,12 +68,12 @@ def _about(directory: Directory) -> Finding | None:
         )
     if usable < 0 or total <= 0:
         return None
-    free = f"{usable / GIB:.1f} GiB of {total / GIB:.1f} GiB free"
+    free = f"{human_size(usable)} of {human_size(total)} free"
     if usable < LEAST_USABLE_BYTES:
         return problem(
             "disks",
             path,
-            f"The disk of {path} on broker {node_id} is full ({usable >> 10} KiB free): producers are "
+            f"The disk of {path} on broker {node_id} is full ({human_size(usable)} free): producers are "
             "refused with KAFKA_STORAGE_ERROR.",
             _make_room(),
         )

@@ -17,5 +17,12 @@ def test_what_has_no_port_is_no_address(text: str) -> None:
         parse_address(text)
 
 
+@pytest.mark.parametrize("text", ["http://a:1", "a:1, PLAINTEXT://b:2 ", "http://a/"])
+def test_a_url_is_no_address(text: str) -> None:
+    """Its host was looked up: `Name or service not known`."""
+    with pytest.raises(ValueError, match=r"^'\S+' is a URL: brokers are named HOST:PORT, as 127.0.0.1:9092$"):
+        parse_addresses(text)
+
+
 def test_an_address_is_shown_as_it_is_written() -> None:
     assert str(Address("broker", 9092)) == "broker:9092"

@@ -24,6 +24,8 @@ def parse_address(text: str) -> Address:
     Raises:
         ValueError: it is not HOST:PORT.
     """
+    if "://" in text:
+        raise ValueError(f"{text.strip()!r} is a URL: brokers are named HOST:PORT, as {DEFAULT_HOST}:9092")
     host, colon, port = text.strip().rpartition(":")
     if not colon or not port.isdecimal() or len(port) > 5 or int(port) > 65_535:
         raise ValueError(f"{text.strip()!r} is not HOST:PORT")

@@ -243,7 +243,7 @@ def _text(key: str, value: object) -> str:
 def _with_client_listener(configured: Mapping[str, str], listen: str) -> str:
     """`listeners` where the clients' listener is at `listen`; the controllers' listeners stay."""
     host, colon, port = listen.rpartition(":")
-    if not colon or not port.isdecimal():
+    if not colon or not port.isdecimal() or "://" in host:
         raise ConfigError(f"{listen!r} is not an address to listen on: write HOST:PORT")
     if host in ("0.0.0.0", "*"):
         # Every interface; clients are then told the address they reached the broker by.

@@ -212,7 +212,16 @@ def test_topics_of_the_environment_that_cannot_be_read_are_refused(value: str) -
         ),
         (["-c", "nowhere"], "No such file or directory: nowhere"),
         (["-l", "somewhere"], "'somewhere' is not an address to listen on: write HOST:PORT"),
+        (
+            ["-l", "http://127.0.0.1:9092"],
+            "'http://127.0.0.1:9092' is not an address to listen on: write HOST:PORT",
+        ),
         (["-o", "oops"], "'oops' is not an override: write key=value"),
+        (
+            ["-o", "listeners=CLIENTS://127.0.0.1:0"],
+            "Error creating broker listeners from '[CLIENTS://127.0.0.1:0]': No security protocol defined "
+            "for listener CLIENTS; listener.security.protocol.map has to name it, as in CLIENTS:PLAINTEXT",
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

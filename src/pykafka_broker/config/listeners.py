@@ -78,7 +78,10 @@ def parse_endpoints(
         if ports_must_differ:
             _check_ports(endpoints, shown)
     except ConfigError as error:
-        raise ConfigError(f"Error creating broker listeners from '{shown}': {error}") from None
+        refusal = ConfigError(f"Error creating broker listeners from '{shown}': {error}")
+        for remedy in getattr(error, "__notes__", ()):
+            refusal.add_note(remedy)
+        raise refusal from None
     return endpoints
 
 
@@ -89,7 +92,10 @@ def _endpoint(entry: str, protocols: dict[str, str]) -> Endpoint:
         raise ConfigError(f"Unable to parse {entry} to a broker endpoint")
     listener = name.upper()
     if listener not in protocols:
-        raise ConfigError(f"No security protocol defined for listener {listener}")
+        # The text is Apache Kafka's, to the letter; the remedy is told where a start ends.
+        refusal = ConfigError(f"No security protocol defined for listener {listener}")
+        refusal.add_note(f"{PROTOCOL_MAP} has to name it, as in {listener}:PLAINTEXT")
+        raise refusal
     number = int(port)
     if not 0 <= number <= 65_535:
         raise ConfigError(f"Port {number} of listener {listener} is not between 0 and 65535")

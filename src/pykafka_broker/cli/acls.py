@@ -11,7 +11,7 @@ import click
 
 from pykafka_broker.cli import Group
 from pykafka_broker.cli.cells import Column, Table
-from pykafka_broker.cli.cluster import Cluster, cluster_options
+from pykafka_broker.cli.cluster import Cluster, cluster_or_controller_options
 from pykafka_broker.cli.options import gathered
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.client.connection import check
@@ -120,7 +120,12 @@ def resource_options(command: Callable[..., Any]) -> Callable[..., Any]:
     ):
         run = click.option(f"--{kind}", multiple=True, metavar="NAME", help=help_text)(run)
     run = click.option("--cluster", is_flag=True, help="The cluster.")(run)
-    run = click.option("--group", multiple=True, metavar="NAME", help="A consumer group; * for all.")(run)
+    run = click.option(
+        "--group",
+        multiple=True,
+        metavar="NAME",
+        help="A consumer group; * for all.",
+    )(run)
     return click.option("--topic", multiple=True, metavar="NAME", help="A topic; * for all.")(run)
 
 
@@ -159,7 +164,7 @@ def acls() -> None:
 @click.option(
     "--principal", "principals", multiple=True, metavar="TYPE:NAME", help="Those of this user alone."
 )
-@cluster_options
+@cluster_or_controller_options
 @json_option(Acl, key="acls")
 def list_(named: Named, principals: tuple[str, ...], cluster: Cluster, output: Output) -> None:
     """List the ACLs of some resources, or all."""
@@ -178,7 +183,7 @@ def list_(named: Named, principals: tuple[str, ...], cluster: Cluster, output: O
 @acls.command()
 @resource_options
 @who_options
-@cluster_options
+@cluster_or_controller_options
 @json_option(Acl, key="acls")
 def add(named: Named, who: Who, cluster: Cluster, output: Output) -> None:
     """Add ACLs: for each user, resource and operation one."""
@@ -199,7 +204,7 @@ def add(named: Named, who: Who, cluster: Cluster, output: Output) -> None:
 @resource_options
 @who_options
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
-@cluster_options
+@cluster_or_controller_options
 @json_option(Acl, key="acls")
 def remove(named: Named, who: Who, dry_run: bool, cluster: Cluster, output: Output) -> None:
     """Remove the ACLs that are named; of the resources all, where no user is named."""

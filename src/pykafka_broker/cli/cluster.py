@@ -5,11 +5,13 @@ At a terminal it shows what it waits for, and points to `doctor` where there may
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
+from click.core import ParameterSource
 
 from pykafka_broker import __version__
 from pykafka_broker.cli.options import Seconds, gathered
@@ -35,6 +37,7 @@ class Cluster(NamedTuple):
     command_config: str | None = None
     login: str | None = None
     ca: str | None = None
+    bootstrap_controller: str | None = None
 
     def __repr__(self) -> str:
         """Without the login, which may have a password."""
@@ -65,12 +68,19 @@ class Cluster(NamedTuple):
         return client_properties(mechanism, self.command_config, self.login, self.ca)
 
     def connect(self) -> Client:
-        """A client of the cluster.
+        """A client of the cluster, or of its controllers where these are named.
 
         Raises:
             ValueError: the bootstrap servers are no addresses.
             click.ClickException: the security that the options ask for cannot be had.
         """
+        if self.bootstrap_controller is not None:
+            from pykafka_broker.client.controllers import Controllers
+
+            identity = self.identity
+            return Controllers(
+                self.bootstrap_controller, self.timeout_s, identity=identity, notices=_Notices(identity)
+            )
         return self.connect_to(self.bootstrap_server, self.timeout_s)
 
     def connect_to(self, address: str, timeout_s: float) -> Client:
@@ -123,6 +133,24 @@ def cluster_options_beside_users(command: Command) -> Command:
     return _cluster_options(command, "--login")
 
 
+def cluster_or_controller_options(command: Command) -> Command:
+    """The same, for a command that controllers serve by themselves: they may be named instead of brokers."""
+
+    @functools.wraps(command)
+    def run(cluster: Cluster, **options: Any) -> Any:
+        named = click.get_current_context().get_parameter_source("bootstrap_server")
+        if cluster.bootstrap_controller is not None and named is ParameterSource.COMMANDLINE:
+            raise click.UsageError("Name either --bootstrap-server or --bootstrap-controller.")
+        return command(cluster=cluster, **options)
+
+    return click.option(
+        "--bootstrap-controller",
+        metavar="HOST:PORT[,…]",
+        callback=_check_addresses,
+        help="Ask these controllers, at their own listeners, instead of brokers.",
+    )(cluster_options(cast("Command", run)))
+
+
 def _cluster_options(command: Command, login_flag: str) -> Command:
     command = security_options(gathered(Cluster, "cluster")(command), login_flag)
     command = click.option(
@@ -147,9 +175,10 @@ def _cluster_options(command: Command, login_flag: str) -> Command:
     )(command)
 
 
-def _check_addresses(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+def _check_addresses(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
     try:
-        parse_addresses(value)
+        if value is not None:
+            parse_addresses(value)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
     return value

@@ -9,7 +9,7 @@ import click
 
 from pykafka_broker.cli import Group
 from pykafka_broker.cli.cells import Column, Table
-from pykafka_broker.cli.cluster import Cluster, cluster_options
+from pykafka_broker.cli.cluster import Cluster, cluster_or_controller_options
 from pykafka_broker.cli.options import pairs
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.suggestions import meant_config, unknown_config, unknown_topic
@@ -148,7 +148,7 @@ def configs() -> None:
 @resource_options
 @click.option("--all", "show_all", is_flag=True, help="Defaults and static values too.")
 @click.option("--documentation", is_flag=True, help="What each key is for.")
-@cluster_options
+@cluster_or_controller_options
 @json_option(Described)
 def describe(
     show_all: bool,
@@ -269,7 +269,7 @@ def _shown(value: str | None) -> str:
 @click.option("--append", "appends", metavar="KEY=VALUE", multiple=True, help="Add to a list.")
 @click.option("--subtract", "subtracts", metavar="KEY=VALUE", multiple=True, help="Take from a list.")
 @click.option("--dry-run", is_flag=True, help="Only ask whether it would be accepted.")
-@cluster_options
+@cluster_or_controller_options
 @json_option(Altered)
 def alter(
     sets: tuple[str, ...],
@@ -310,7 +310,9 @@ def alter(
         validate_only=dry_run,
     )
     with cluster.connect() as client:
-        result = client.send(request, _node_of(resource)).responses[0]
+        # Controllers change the configuration of any broker, and know no address of those.
+        is_by_controllers = cluster.bootstrap_controller is not None and resource.kind == BROKER
+        result = client.send(request, None if is_by_controllers else _node_of(resource)).responses[0]
         if resource.kind == TOPIC and result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise unknown_topic(client, resource.name)
     try:

@@ -9,7 +9,7 @@ import click
 from pykafka_broker import __version__
 from pykafka_broker.cli import Group
 from pykafka_broker.cli.cells import Column, Table
-from pykafka_broker.cli.cluster import Cluster, cluster_options
+from pykafka_broker.cli.cluster import Cluster, cluster_or_controller_options
 from pykafka_broker.cli.options import pairs
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.client.connection import SOFTWARE_NAME, check
@@ -43,7 +43,7 @@ def features() -> None:
 
 
 @features.command()
-@cluster_options
+@cluster_or_controller_options
 @json_option(Feature, key="features")
 def describe(cluster: Cluster, output: Output) -> None:
     """Describe the levels that the cluster has, and those that it could have."""
@@ -97,7 +97,7 @@ def _level_names(feature: Feature) -> tuple[str, str, str]:
 @features.command()
 @click.argument("levels", nargs=-1, required=True, metavar="FEATURE=LEVEL...")
 @click.option("--dry-run", is_flag=True, help="Only ask whether it would be accepted.")
-@cluster_options
+@cluster_or_controller_options
 @json_option(ChangedFeature, key="features")
 def upgrade(levels: tuple[str, ...], dry_run: bool, cluster: Cluster, output: Output) -> None:
     """Raise the levels of features, of all or none.
@@ -111,7 +111,7 @@ def upgrade(levels: tuple[str, ...], dry_run: bool, cluster: Cluster, output: Ou
 @click.argument("levels", nargs=-1, required=True, metavar="FEATURE=LEVEL...")
 @click.option("--unsafe", is_flag=True, help="Even if metadata may be lost.")
 @click.option("--dry-run", is_flag=True, help="Only ask whether it would be accepted.")
-@cluster_options
+@cluster_or_controller_options
 @json_option(ChangedFeature, key="features")
 def downgrade(levels: tuple[str, ...], unsafe: bool, dry_run: bool, cluster: Cluster, output: Output) -> None:
     """Lower the levels of features, of all or none; level 0 switches a feature off."""

@@ -29,12 +29,14 @@ class Seconds(click.FloatRange):
 
 
 def gathered(values: Any, name: str) -> Callable[[Command], Command]:
-    """Hand a command the options that `values`, a named tuple, has fields for as one value called `name`."""
+    """Hand a command the options that `values`, a named tuple, has fields for as one value called `name`; a
+    field of which the command has no option keeps its default.
+    """
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
         def run(**options: Any) -> Any:
-            value = values(**{field: options.pop(field) for field in values._fields})
+            value = values(**{field: options.pop(field) for field in values._fields if field in options})
             return command(**options, **{name: value})
 
         return cast("Command", run)

@@ -12,7 +12,7 @@ import click
 
 from pykafka_broker.cli import Group
 from pykafka_broker.cli.cells import Cell, Column, Table
-from pykafka_broker.cli.cluster import Cluster, cluster_options
+from pykafka_broker.cli.cluster import Cluster, cluster_or_controller_options
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.client.connection import check
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -70,14 +70,14 @@ def quorum() -> None:
 
 @quorum.command()
 @click.option("--replication", is_flag=True, help="How much of the log each voter and observer has.")
-@cluster_options
+@cluster_or_controller_options
 @json_option(Quorum)
 def describe(replication: bool, cluster: Cluster, output: Output) -> None:
     """Describe who leads the metadata log and who votes."""
     from pykafka_broker.client.quorum import describe_quorum
 
     with cluster.connect() as client:
-        cluster_id = client.metadata([]).cluster_id or ""
+        cluster_id = client.cluster_id()
         answer = describe_quorum(client)
     found = _quorum(cluster_id, answer.topics[0].partitions[0], answer.nodes)
     lines = _replication(found.replicas) if replication else _status(found)
@@ -94,7 +94,7 @@ def describe(replication: bool, cluster: Cluster, output: Output) -> None:
     help="The server.properties file of the controller.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be added.")
-@cluster_options
+@cluster_or_controller_options
 @json_option(ChangedController)
 def add_controller(file: str, dry_run: bool, cluster: Cluster, output: Output) -> None:
     """Make a controller a voter; it has to run, and to have caught up.
@@ -161,7 +161,7 @@ def _controller_of(file: str) -> tuple[int, bytes, list[tuple[str, str, int]]]:
 )
 @click.option("-d", "--directory-id", metavar="UUID", required=True, help="The id of its directory.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
-@cluster_options
+@cluster_or_controller_options
 @json_option(ChangedController)
 def remove_controller(
     controller_id: int, directory_id: str, dry_run: bool, cluster: Cluster, output: Output

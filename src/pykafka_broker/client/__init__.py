@@ -20,6 +20,7 @@
     blocking.py       shell: sockets, one request at a time
     producer.py       an idempotent or transactional producer, over the blocking shell
     offsets.py        where partitions begin and end, and where groups are; over the blocking shell
+    controllers.py    the controllers of a cluster at their own listeners; over the blocking shell
     quorum.py         the quorum of controllers, as its leader tells; over the blocking shell
     reassignments.py  the reassignments under way; over the blocking shell
     aio.py            shell: asyncio, many requests on their way over one connection

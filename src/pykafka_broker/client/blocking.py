@@ -449,6 +449,10 @@ class Client:
         """The Metadata response for these topics; for all of them, if None."""
         return self.run(fetch_metadata(self.brokers, topics, auto_create=auto_create))
 
+    def cluster_id(self) -> str:
+        """The id of the cluster; empty if it does not tell."""
+        return self.metadata([]).cluster_id or ""
+
     def topic(self, name: str, *, auto_create: bool = False) -> MetadataResponseTopic:
         """One topic's metadata, once all its partitions have a leader.
 

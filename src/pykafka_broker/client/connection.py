@@ -45,6 +45,8 @@ API_VERSIONS_VERSION = 3
 #: Requests without an answer; a broker that leaves more unanswered is not there any more.
 MAX_IN_FLIGHT = 1_000
 MAX_CORRELATION_ID = (1 << 31) - 1
+#: The key of Vote, which controllers alone serve.
+VOTE = 52
 
 
 class Security(NamedTuple):
@@ -158,6 +160,9 @@ class ConnectionState:
             version = min(version, at_most)
         if version < max(low, ours[0]):
             name, kind = API_NAMES[api_key], self.identity.kind
+            if VOTE in self.versions:
+                text = f"{self.peer} is for controllers, which do not serve {name}: name a broker's address"
+                raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, text)
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_VERSION,
                 f"{self.peer} does not serve {name} in a version this {kind} knows",

@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 
 from pykafka_broker.cli import Group
-from pykafka_broker.cli.cluster import Cluster, cluster_options
+from pykafka_broker.cli.cluster import Cluster, cluster_options, cluster_or_controller_options
 from pykafka_broker.cli.group_state import TopicPartition
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.reassign import moves, plan_file
@@ -275,7 +275,7 @@ def _line(one: MovedPartition, wanted: Plan) -> str:
 
 
 @reassign.command("list")
-@cluster_options
+@cluster_or_controller_options
 @json_option(MovingPartition, key="partitions")
 def list_(cluster: Cluster, output: Output) -> None:
     """List the partitions that are being reassigned."""

@@ -1,0 +1,58 @@
+"""The controllers of a cluster, reached through their own listeners (KIP-919), over the blocking client.
+
+They serve no Metadata: DescribeCluster names them and the active one, to which requests go that name none.
+No broker needs to run. Apache Kafka's controllers serve this from 3.7 on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pykafka_broker.client.addresses import Address
+from pykafka_broker.client.blocking import Client, Connection
+from pykafka_broker.client.connection import check
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+
+#: The endpoint type of controllers.
+CONTROLLERS = 2
+
+
+class Controllers(Client):
+    """A quorum, reached through any of its controllers."""
+
+    def send(self, request: object, node_id: int | None = None, version: int | None = None) -> Any:
+        """Send a request to one controller, or to the active one, and return the response.
+
+        Raises:
+            KafkaError: NOT_CONTROLLER, none became active in time; BROKER_NOT_AVAILABLE, there is no such
+                one.
+        """
+        return super().send(request, self._active() if node_id is None else node_id, version)
+
+    def cluster_id(self) -> str:
+        return self._described().cluster_id
+
+    def _active(self) -> int:
+        for _ in self.attempts():
+            active = self._described().controller_id
+            if active in self.brokers.addresses:
+                return active
+        raise KafkaError(ErrorCode.NOT_CONTROLLER, "No controller leads the quorum.")
+
+    def _described(self) -> DescribeClusterResponse:
+        """The controllers, as one of them knows them."""
+        request = DescribeClusterRequest(
+            include_cluster_authorized_operations=False, endpoint_type=CONTROLLERS
+        )
+        answer: DescribeClusterResponse = self.connection().send(request)
+        check(answer.error_code, answer.error_message)
+        self.brokers.addresses = {one.broker_id: Address(one.host, one.port) for one in answer.brokers}
+        return answer
+
+    def _to(self, node_id: int) -> Connection:
+        if node_id not in self.brokers.addresses:
+            self._described()
+        if node_id not in self.brokers.addresses:
+            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"Controller {node_id} is not available.")
+        return self._open(self.brokers.addresses[node_id])

@@ -1,0 +1,77 @@
+"""`--bootstrap-controller`: commands that controllers serve by themselves, asked at their own listeners."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from pykafka_broker import BlockingCluster, Cluster
+from pykafka_broker.config.authorizer import STANDARD_AUTHORIZER
+from tests.cli.conftest import Result, run_command
+
+BROKER = 4
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[BlockingCluster]:
+    """Three controllers, whose only broker has gone."""
+    acls = {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User:ANONYMOUS"}
+    with Cluster(brokers=1, controllers=3, overrides=acls) as running:
+        running.stop(BROKER)
+        yield running
+
+
+@pytest.fixture
+def follower(cluster: BlockingCluster) -> str:
+    """The address of a controller that is not the active one."""
+    active = cluster.controller()
+    return cluster.address(next(one for one in (1, 2, 3) if one != active))
+
+
+def asked(follower: str, *words: str) -> Result:
+    return run_command(*words, "--bootstrap-controller", follower)
+
+
+def test_without_any_broker_the_active_controller_is_asked(cluster: BlockingCluster, follower: str) -> None:
+    quorum = asked(follower, "quorum", "describe", "--json")
+    assert quorum.status == 0, quorum.err
+    assert json.loads(quorum.out)["leader_id"] == cluster.controller()
+    assert "transaction.version" in asked(follower, "features", "describe").out
+    added = asked(follower, "acls", "add", "--allow-principal", "User:bob", "--topic", "orders")
+    assert added.status == 0, added.err
+    assert "User:bob" in asked(follower, "acls", "list").out
+    assert asked(follower, "reassign", "list").out == "No partition reassignments found.\n"
+
+
+def test_controllers_configure_brokers_and_describe_themselves(follower: str) -> None:
+    for whom in (("--broker-defaults",), ("--broker", str(BROKER)), ("--broker", "2")):
+        altered = asked(follower, "configs", "alter", *whom, "--set", "log.cleaner.backoff.ms=12345")
+        assert altered.status == 0, altered.err
+    described = asked(follower, "configs", "describe", "--broker", "2")
+    assert "log.cleaner.backoff.ms=12345" in described.out
+    assert asked(follower, "configs", "describe", "--broker", str(BROKER)) == (
+        1,
+        "",
+        f"Error: Controller {BROKER} is not available.\n",
+    )
+
+
+def test_only_one_of_both_is_named(follower: str) -> None:
+    for words in (("-b", "127.0.0.1:1"), ("--bootstrap-server", "127.0.0.1:1")):
+        for around in (
+            (*words, "--bootstrap-controller", follower),
+            ("--bootstrap-controller", follower, *words),
+        ):
+            result = run_command("quorum", "describe", *around)
+            assert result.status == 2
+            assert result.err.endswith("Name either --bootstrap-server or --bootstrap-controller.\n")
+
+
+def test_who_names_a_controller_as_a_broker_is_told_so(follower: str) -> None:
+    assert run_command("topics", "list", "-b", follower) == (
+        1,
+        "",
+        f"Error: {follower} is for controllers, which do not serve Metadata: name a broker's address\n",
+    )

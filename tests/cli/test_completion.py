@@ -1,16 +1,22 @@
-"""`completion`: bash runs the script, and completes."""
+"""`completion`: bash runs the script, and completes; which names of a cluster it is given."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from click.shell_completion import BashComplete
 
-from tests.cli.conftest import run_command
+from pykafka_broker.cli import cli, names
+from pykafka_broker.cli.completion import PROGRAM, VARIABLE
+from tests.cli.conftest import Run, run_command
+from tests.cli.test_security import leaves
 
 #: What bash does at a Tab: it calls the function of the command with the words so far.
 TAB = """
@@ -83,3 +89,79 @@ def test_completing_a_command_imports_none() -> None:
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "plain,topics\nplain,tokens\n", "")
+
+
+# --- names of a cluster -------------------------------------------------------------------------------
+
+
+def suggested_names(line: str) -> list[str]:
+    """What is suggested for the last word of a line."""
+    *words, incomplete = line.split(" ")
+    found = BashComplete(cli, {}, PROGRAM, VARIABLE).get_completions(words, incomplete)
+    return [one.value for one in found]
+
+
+@pytest.fixture
+def filled(run: Run) -> None:
+    assert run("topics", "create", "orders", "orders-eu", "payments", "--if-not-exists").status == 0
+    for group in ("readers", "reporters", "no; rm -r ~", "$(reboot)"):
+        assert run("consume", "orders", "--group", group, "--until", "end").status == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "suggested"),
+    [
+        ("topics describe or", ["orders", "orders-eu"]),
+        ("topics delete orders or", ["orders-eu"]),
+        ("consume pay", ["payments"]),
+        ("elections preferred pay", ["payments"]),
+        ("acls list --topic pay", ["payments"]),
+        ("configs describe --broker ", ["1"]),
+        ("brokers unregister ", ["1"]),
+        ("groups describe re", ["readers", "reporters"]),
+        ("consume orders --group rea", ["readers"]),
+        ("doctor --group rep", ["reporters"]),
+        ("groups delete no", []),
+        ("groups delete $", []),
+    ],
+)
+def test_names_of_the_cluster_are_suggested(filled: None, line: str, suggested: list[str]) -> None:
+    assert suggested_names(line) == suggested
+
+
+def test_the_cluster_is_the_one_that_the_line_names(filled: None, broker: str) -> None:
+    assert suggested_names("topics describe -b 127.0.0.1:1 pay") == []
+    assert suggested_names(f"topics describe -b {broker} pay") == ["payments"]
+
+
+def test_nothing_is_suggested_without_an_answer_in_time(
+    filled: None, monkeypatch: pytest.MonkeyPatch, broker: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setattr(names, "WITHIN_S", 0.1)
+        assert suggested_names(f"topics describe -b 127.0.0.1:{silent.getsockname()[1]} pay") == []
+    assert suggested_names("topics describe -b nonsense pay") == []
+
+
+def test_nobody_is_asked_for_a_password(filled: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYKAFKA_BROKER_PASSWORD", raising=False)
+    monkeypatch.setattr("click.prompt", lambda *_, **__: pytest.fail("a password is asked for"))
+    assert suggested_names("topics describe --user bob pay") == []
+
+
+#: Options whose values are names of the cluster.
+NAMING = {"--topic", "--group", "--broker", "--broker-logger", "--share"}
+
+
+def test_every_argument_and_option_that_takes_such_a_name_completes_it() -> None:
+    lacking = [
+        f"{name} {parameter.name}"
+        for name, command in leaves(cli)
+        for parameter in command.params
+        if NAMING & set(parameter.opts)
+        or (parameter.param_type_name == "argument" and parameter.name in ("topic", "topics", "broker_id"))
+        or re.fullmatch(r"\[?(TOPIC|GROUP)(\[:.*|…|\.\.\.)?\]?", parameter.metavar or "")
+        if parameter._custom_shell_complete is None
+    ]
+    # It is a topic of another cluster.
+    assert lacking == ["spark audit source_topic"]

@@ -11,6 +11,7 @@ import click
 from pykafka_broker.cli import Group
 from pykafka_broker.cli.cells import Cell, Column, Line, Styled, Table
 from pykafka_broker.cli.cluster import Cluster, cluster_options
+from pykafka_broker.cli.names import broker_ids
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.wording import human_size
 from pykafka_broker.client.blocking import Client
@@ -73,7 +74,7 @@ def list_(cluster: Cluster, output: Output) -> None:
 
 
 @brokers.command("disks")
-@click.argument("broker_ids", nargs=-1, type=int, metavar="[ID…]")
+@click.argument("broker_ids", nargs=-1, type=int, metavar="[ID…]", shell_complete=broker_ids)
 @cluster_options
 @json_option(BrokerLogDir, key="log_dirs")
 def disks(broker_ids: Sequence[int], cluster: Cluster, output: Output) -> None:
@@ -86,7 +87,7 @@ def disks(broker_ids: Sequence[int], cluster: Cluster, output: Output) -> None:
 
 
 @brokers.command("unregister")
-@click.argument("broker_id", type=int, metavar="ID")
+@click.argument("broker_id", type=int, metavar="ID", shell_complete=broker_ids)
 @click.option("--yes", is_flag=True, help="Also a broker that is up.")
 @cluster_options
 @json_option(Unregistered)

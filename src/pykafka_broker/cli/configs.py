@@ -10,6 +10,7 @@ import click
 from pykafka_broker.cli import Group
 from pykafka_broker.cli.cells import Column, Table
 from pykafka_broker.cli.cluster import Cluster, cluster_or_controller_options
+from pykafka_broker.cli.names import broker_ids, group_names, topic_names
 from pykafka_broker.cli.options import pairs
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.suggestions import meant_config, unknown_config, unknown_topic
@@ -98,10 +99,12 @@ def resource_options(command: Any) -> Any:
     for option in (
         click.option("--broker-defaults", is_flag=True, help="All brokers."),
         click.option("--client-metrics", metavar="NAME", help="A client metrics subscription."),
-        click.option("--broker-logger", metavar="ID", help="The log levels of a broker."),
-        click.option("--group", metavar="ID", help="A group."),
-        click.option("--broker", metavar="ID", help="A broker."),
-        click.option("--topic", metavar="NAME", help="A topic."),
+        click.option(
+            "--broker-logger", metavar="ID", shell_complete=broker_ids, help="The log levels of a broker."
+        ),
+        click.option("--group", metavar="ID", shell_complete=group_names, help="A group."),
+        click.option("--broker", metavar="ID", shell_complete=broker_ids, help="A broker."),
+        click.option("--topic", metavar="NAME", shell_complete=topic_names, help="A topic."),
     ):
         command = option(command)
     return command

@@ -8,6 +8,7 @@ import click
 
 from pykafka_broker.cli import Group
 from pykafka_broker.cli.cluster import Cluster, cluster_options
+from pykafka_broker.cli.names import topic_names
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.topics import describe_topics
 from pykafka_broker.client.blocking import Client
@@ -32,7 +33,7 @@ def elections() -> None:
 
 
 @elections.command("preferred")
-@click.argument("partitions", nargs=-1, metavar="[TOPIC[:PARTITION]…]")
+@click.argument("partitions", nargs=-1, metavar="[TOPIC[:PARTITION]…]", shell_complete=topic_names)
 @click.option("--all", "is_all", is_flag=True, help="All partitions of the cluster.")
 @cluster_options
 @json_option(Election, key="partitions")
@@ -47,7 +48,9 @@ def preferred(partitions: tuple[str, ...], is_all: bool, cluster: Cluster, outpu
 
 
 @elections.command("unclean")
-@click.argument("partitions", nargs=-1, required=True, metavar="TOPIC[:PARTITION]…")
+@click.argument(
+    "partitions", nargs=-1, required=True, metavar="TOPIC[:PARTITION]…", shell_complete=topic_names
+)
 @cluster_options
 @json_option(Election, key="partitions")
 def unclean(partitions: tuple[str, ...], cluster: Cluster, output: Output) -> None:

@@ -25,6 +25,7 @@ from pykafka_broker.cli.group_state import (
     positions,
     state_cell,
 )
+from pykafka_broker.cli.names import group_names
 from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.cli.reset_offsets import NewOffset, chosen_target, reset_options, show_new_offsets
 from pykafka_broker.cli.suggestions import unknown_group
@@ -92,7 +93,7 @@ def _list_table(found: Sequence[ListedGroup]) -> Table:
 
 
 @groups.command()
-@click.argument("names", nargs=-1, metavar="[GROUP…]")
+@click.argument("names", nargs=-1, metavar="[GROUP…]", shell_complete=group_names)
 @click.option("--members", "show", flag_value="members", help="The members instead of the offsets.")
 @click.option("--state", "show", flag_value="state", help="The state instead of the offsets.")
 @click.option("--offsets", "show", flag_value="offsets", default="offsets", help="The offsets and lags.")
@@ -245,7 +246,7 @@ def _details(group: Group) -> tuple[tuple[str, Cell], ...]:
 
 
 @groups.command()
-@click.argument("names", nargs=-1, required=True, metavar="GROUP…")
+@click.argument("names", nargs=-1, required=True, metavar="GROUP…", shell_complete=group_names)
 @cluster_options
 @json_option(DeletedGroup, key="groups")
 def delete(names: tuple[str, ...], cluster: Cluster, output: Output) -> None:

@@ -22,6 +22,7 @@ import click
 from pykafka_broker.cli import progress
 from pykafka_broker.cli.cluster import Cluster, cluster_options
 from pykafka_broker.cli.interrupts import Interrupts
+from pykafka_broker.cli.names import topic_names
 from pykafka_broker.cli.offsets import parse_time_ms
 from pykafka_broker.cli.options import INT32_MAX, gathered, pairs, progress_option
 from pykafka_broker.cli.output import Form, Output, json_option
@@ -235,7 +236,7 @@ def _argument_bytes(argument: str | None) -> bytes | None:
 
 
 @click.command()
-@click.argument("topic")
+@click.argument("topic", shell_complete=topic_names)
 @click.argument("values", nargs=-1, metavar="[VALUE…]")
 @click.option("-k", "--key", help="The key of every record.")
 @click.option("-K", "--key-separator", metavar="TEXT", help="Each line or VALUE is a key, this, and a value.")

@@ -9,6 +9,7 @@ import click
 
 from pykafka_broker.cli.cells import Column, Table
 from pykafka_broker.cli.columns import padded
+from pykafka_broker.cli.names import group_names, topic_names
 from pykafka_broker.cli.output import Output
 from pykafka_broker.client.offset import TopicPartition
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -47,12 +48,13 @@ ABSOLUTE_TARGETS = tuple(target for target in TARGETS if target not in ("to_curr
 def reset_options(all_topics: str, targets: tuple[str, ...] = tuple(TARGETS)) -> Callable[[Command], Command]:
     """Give a command the options that choose partitions and say where to; `all_topics` is a help text."""
     options = [
-        click.argument("name", metavar="GROUP"),
+        click.argument("name", metavar="GROUP", shell_complete=group_names),
         click.option(
             "--topic",
             "topics",
             metavar="TOPIC[:P,P…]",
             multiple=True,
+            shell_complete=topic_names,
             help="A topic, or some of its partitions.",
         ),
         click.option("--all-topics", is_flag=True, help=all_topics),

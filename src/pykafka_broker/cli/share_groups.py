@@ -17,6 +17,7 @@ from pykafka_broker.cli.cluster import Cluster, cluster_options
 from pykafka_broker.cli.columns import padded
 from pykafka_broker.cli.group_offsets import chosen_partitions, delete_group, new_offsets
 from pykafka_broker.cli.group_state import SHARE, list_groups, partitions_text, state_cell
+from pykafka_broker.cli.names import group_names, topic_names
 from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.cli.reset_offsets import (
     ABSOLUTE_TARGETS,
@@ -95,7 +96,7 @@ def _list_lines(found: Sequence[ListedShareGroup], *, show_state: bool) -> Itera
 
 
 @share_groups.command()
-@click.argument("names", nargs=-1, metavar="[GROUP…]")
+@click.argument("names", nargs=-1, metavar="[GROUP…]", shell_complete=group_names)
 @click.option("--members", "show", flag_value="members", help="The members instead of the offsets.")
 @click.option("--state", "show", flag_value="state", help="The state instead of the offsets.")
 @click.option("--offsets", "show", flag_value="offsets", default="offsets", help="Offsets and lags.")
@@ -276,7 +277,7 @@ def _details(group: ShareGroup) -> tuple[tuple[str, Cell], ...]:
 
 
 @share_groups.command()
-@click.argument("names", nargs=-1, required=True, metavar="GROUP…")
+@click.argument("names", nargs=-1, required=True, metavar="GROUP…", shell_complete=group_names)
 @cluster_options
 @json_option(DeletedShareGroup, key="groups")
 def delete(names: tuple[str, ...], cluster: Cluster, output: Output) -> None:
@@ -357,8 +358,16 @@ def check_empty(client: Client, name: str) -> None:
 
 
 @share_groups.command("delete-offsets")
-@click.argument("name", metavar="GROUP")
-@click.option("--topic", "topics", metavar="TOPIC", multiple=True, required=True, help="A topic to forget.")
+@click.argument("name", metavar="GROUP", shell_complete=group_names)
+@click.option(
+    "--topic",
+    "topics",
+    metavar="TOPIC",
+    multiple=True,
+    required=True,
+    shell_complete=topic_names,
+    help="A topic to forget.",
+)
 @cluster_options
 @json_option(ForgottenTopic, key="topics")
 def delete_offsets(name: str, topics: tuple[str, ...], cluster: Cluster, output: Output) -> None:

@@ -10,6 +10,7 @@ import click
 from pykafka_broker.cli import Group
 from pykafka_broker.cli.cells import Cell, Column, Styled, Table
 from pykafka_broker.cli.cluster import Cluster, cluster_options
+from pykafka_broker.cli.names import topic_names
 from pykafka_broker.cli.options import INT16_MAX, INT32_MAX, pairs
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.suggestions import unknown_config, unknown_topic
@@ -202,7 +203,7 @@ def _replication_factor(partitions: Sequence[Any]) -> int:
 
 
 @topics.command()
-@click.argument("names", nargs=-1, metavar="[NAME…]")
+@click.argument("names", nargs=-1, metavar="[NAME…]", shell_complete=topic_names)
 @click.option("--exclude-internal", is_flag=True, help="Leave out the topics Kafka keeps for itself.")
 @click.option("--under-replicated-partitions", is_flag=True, help="Only partitions that lack replicas.")
 @click.option("--unavailable-partitions", is_flag=True, help="Only partitions without a leader.")
@@ -434,7 +435,7 @@ def topic_overrides(client: Client, names: Sequence[str]) -> dict[str, dict[str,
 
 
 @topics.command()
-@click.argument("name")
+@click.argument("name", shell_complete=topic_names)
 @click.option(
     "-p", "--partitions", type=click.IntRange(1, INT32_MAX), required=True, help="The new, larger number."
 )
@@ -461,7 +462,7 @@ def alter(name: str, partitions: int, cluster: Cluster, output: Output) -> None:
 
 
 @topics.command()
-@click.argument("names", nargs=-1, required=True, metavar="NAME…")
+@click.argument("names", nargs=-1, required=True, metavar="NAME…", shell_complete=topic_names)
 @click.option("--if-exists", is_flag=True, help="Succeed where there is no such topic.")
 @cluster_options
 @json_option(DeletedTopic, key="topics")

@@ -27,6 +27,7 @@ from pykafka_broker.cli.consume.places import Commits, Places
 from pykafka_broker.cli.consume.printing import Commitments, Printer, Source
 from pykafka_broker.cli.consume.reader import Reader
 from pykafka_broker.cli.interrupts import Interrupts
+from pykafka_broker.cli.names import group_names, topic_names
 from pykafka_broker.cli.options import INT32_MAX, Seconds, gathered, progress_option
 from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.client.blocking import Client
@@ -82,7 +83,7 @@ class Shared(NamedTuple):
 
 
 @click.command()
-@click.argument("topic")
+@click.argument("topic", shell_complete=topic_names)
 @click.option(
     "-p",
     "--partition",
@@ -103,11 +104,21 @@ class Shared(NamedTuple):
 @click.option(
     "-i", "--idle", "idle_s", type=Seconds(0), metavar="SECONDS", help="Stop after this long without records."
 )
-@click.option("-g", "--group", help="Start where this group is, and commit how far it came.")
+@click.option(
+    "-g",
+    "--group",
+    shell_complete=group_names,
+    help="Start where this group is, and commit how far it came.",
+)
 @click.option(
     "--read-committed", is_flag=True, help="Leave out what belongs to open and aborted transactions."
 )
-@click.option("--share", metavar="GROUP", help="Read as a member of this share group, and accept records.")
+@click.option(
+    "--share",
+    metavar="GROUP",
+    shell_complete=group_names,
+    help="Read as a member of this share group, and accept records.",
+)
 @click.option("--reject", is_flag=True, help="With --share: reject records, so that none is delivered again.")
 @click.option("--release", is_flag=True, help="With --share: release records for another delivery.")
 @click.option(

@@ -24,6 +24,7 @@ import click
 from pykafka_broker.cli.cells import Line, Styled
 from pykafka_broker.cli.cluster import DEFAULT_BOOTSTRAP_SERVER, Cluster
 from pykafka_broker.cli.doctor.examination import Question, examine
+from pykafka_broker.cli.names import group_names, topic_names
 from pykafka_broker.cli.options import Seconds, gathered
 from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.cli.security import security_options
@@ -49,10 +50,20 @@ INDENT = max(len(mark.text) for mark in MARKS.values()) + 1
     default=DEFAULT_BOOTSTRAP_SERVER,
 )
 @click.option(
-    "--topic", "topics", multiple=True, metavar="TOPIC", help="A topic that a client uses; repeatable."
+    "--topic",
+    "topics",
+    multiple=True,
+    metavar="TOPIC",
+    shell_complete=topic_names,
+    help="A topic that a client uses; repeatable.",
 )
 @click.option(
-    "--group", "groups", multiple=True, metavar="GROUP", help="A group to look at [all]; repeatable."
+    "--group",
+    "groups",
+    multiple=True,
+    metavar="GROUP",
+    shell_complete=group_names,
+    help="A group to look at [all]; repeatable.",
 )
 @click.option(
     "--watch",

@@ -16,6 +16,7 @@ import click
 from pykafka_broker.cli import Group
 from pykafka_broker.cli.cluster import Cluster, cluster_options, cluster_or_controller_options
 from pykafka_broker.cli.group_state import TopicPartition
+from pykafka_broker.cli.names import topic_names
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.reassign import moves, plan_file
 from pykafka_broker.cli.reassign.planning import PlanError, brokers_of, copied, named, plan
@@ -72,7 +73,7 @@ def reassign() -> None:
 
 
 @reassign.command("plan")
-@click.argument("topics", nargs=-1, metavar="[TOPIC…]")
+@click.argument("topics", nargs=-1, metavar="[TOPIC…]", shell_complete=topic_names)
 @click.option("--brokers", metavar="ID,…", callback=lambda _c, _p, text: _ids(text), help="Only these [all].")
 @click.option("--without", metavar="ID,…", callback=lambda _c, _p, text: _ids(text), help="Not these.")
 @click.option("-r", "--replication-factor", type=click.IntRange(1), help="Replicas of each [as many as now].")

@@ -9,6 +9,7 @@ import click
 
 from pykafka_broker.cli.cluster import Cluster, cluster_options
 from pykafka_broker.cli.interrupts import Interrupts
+from pykafka_broker.cli.names import topic_names
 from pykafka_broker.cli.options import Seconds, gathered
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.spark.session_options import (
@@ -56,7 +57,7 @@ class _Pace(NamedTuple):
 
 
 @click.command()
-@click.argument("topics", metavar="TOPIC...", nargs=-1, required=True)
+@click.argument("topics", metavar="TOPIC...", nargs=-1, required=True, shell_complete=topic_names)
 @click.option(
     "--to",
     "table",

@@ -10,6 +10,7 @@ import click
 
 from pykafka_broker.cli.cells import Cell, Column, Line, Styled, Table
 from pykafka_broker.cli.cluster import COMMAND, Cluster, cluster_options, connected
+from pykafka_broker.cli.names import topic_names
 from pykafka_broker.cli.options import Seconds, gathered
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.spark.session_options import SessionOptions, reader_options, session_options
@@ -68,7 +69,7 @@ class Limits(NamedTuple):
 
 
 @click.command()
-@click.argument("topic")
+@click.argument("topic", shell_complete=topic_names)
 @click.option(
     "--archive",
     metavar="TABLE",

@@ -10,6 +10,7 @@ import click
 from pykafka_broker.cli import Group
 from pykafka_broker.cli.cells import Cell, Column, Styled, Table
 from pykafka_broker.cli.cluster import Cluster, cluster_options
+from pykafka_broker.cli.names import topic_names
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.spark.checkpoint.comparison import SOUND, Standing, State, Whither, needs_repair
 from pykafka_broker.spark.checkpoint.sentences import sentence, way_on
@@ -66,6 +67,7 @@ def inspect(folder: str, remember: bool, cluster: Cluster, output: Output) -> in
     "--recreated",
     multiple=True,
     metavar="TOPIC",
+    shell_complete=topic_names,
     help="A topic that was created anew, although its offsets fit; repeatable.",
 )
 @click.option("--yes", is_flag=True, help="Write the files; without it, only say what would change.")

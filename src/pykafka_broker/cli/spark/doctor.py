@@ -10,6 +10,7 @@ import click
 
 from pykafka_broker.cli.cluster import Cluster, cluster_options, connected
 from pykafka_broker.cli.doctor import shown
+from pykafka_broker.cli.names import topic_names
 from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.cli.spark.options import jars_option
 from pykafka_broker.cli.spark.session_options import reader_options
@@ -20,7 +21,14 @@ from pykafka_broker.spark.security import source_options
 
 
 @click.command()
-@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="A topic to read; repeatable.")
+@click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    metavar="TOPIC",
+    shell_complete=topic_names,
+    help="A topic to read; repeatable.",
+)
 @reader_options("An option of the source, such as kafka.security.protocol=SASL_SSL; repeatable.")
 @click.option(
     "--checkpoint",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pykafka_broker.cli.cluster import COMMAND, Cluster, cluster_options, connected
+from pykafka_broker.cli.names import topic_names
 from pykafka_broker.cli.options import gathered, pairs
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.spark.session_options import SessionOptions, reader_options, session_options
@@ -142,7 +143,14 @@ RATE = click.FloatRange(min=0.0, min_open=True)
 @click.option(
     "--partitions", "partition_count", type=click.IntRange(min=1), help="How many a created topic has."
 )
-@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only this one; repeatable.")
+@click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    metavar="TOPIC",
+    shell_complete=topic_names,
+    help="Only this one; repeatable.",
+)
 @click.option("--topic-id", "topic_ids", multiple=True, metavar="ID", help="Only of this topic; repeatable.")
 @click.option(
     "--partition",

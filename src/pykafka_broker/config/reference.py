@@ -34,8 +34,6 @@ DIFFERENCES = {
     "process has ended, and the followers elect another one at once.",
     "config.providers": "those of Apache Kafka for files, folders and the environment; others are refused.",
     "broker.session.timeout.ms": "it does not hold for the broker in the process of the active controller.",
-    "listener.security.protocol.map": "listeners over which nodes connect to each other must stand for "
-    "PLAINTEXT or SASL_PLAINTEXT.",
     "log.dirs": f"where neither this nor `log.dir` is set, `{DEFAULT_DATA_DIR}` in the current directory.",
     "log.dir": f"unset, `{DEFAULT_DATA_DIR}` in the current directory.",
     "group.consumer.assignors": f"only {' and '.join(sorted(set(ASSIGNOR_CLASSES.values())))}; "
@@ -108,8 +106,9 @@ the cluster a new data folder shall belong to; the first that is set counts |
 | `PYKAFKA_BROKER_USER`, `PYKAFKA_BROKER_PASSWORD` | as whom they connect: `--user` |
 
 Variables of container images that tune a JVM or say where the image keeps its own files (`KAFKA_HEAP_OPTS`,
-`KAFKA_JMX_OPTS`, `KAFKA_ENABLE_KRAFT`, `ALLOW_PLAINTEXT_LISTENER`, ...) are ignored. Those for logins and TLS
-(`KAFKA_CLIENT_USERS`, `KAFKA_TLS_TYPE`, ...) are named in the log as unknown keys: neither is served yet.
+`KAFKA_JMX_OPTS`, `KAFKA_ENABLE_KRAFT`, `ALLOW_PLAINTEXT_LISTENER`, ...) are ignored. Those with which
+Bitnami's image sets logins and TLS (`KAFKA_CLIENT_USERS`, `KAFKA_TLS_TYPE`, ...) are named in the log as
+unknown keys: [security.md](security.md) says which keys set both.
 """
 
 #: The form of a list's entries, where a validator checks them without describing them.
@@ -234,7 +233,7 @@ keys in the last column that is set.""",
         "Group keys",
         """\
 They may be changed at any time. A group that does not set a key takes that of the broker, which is called
-`group.` and the key. Those that make no difference belong to kinds of groups that are not served yet.""",
+`group.` and the key.""",
         GROUP_KEYS,
         OF_OTHERS,
     ),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -31,15 +32,19 @@ PATIENCE_S = 60.0
 
 
 @contextmanager
-def running(commands: list[list[str]], folder: Path, keys: list[Mapping[str, str]]) -> Iterator[None]:
+def running(
+    commands: list[list[str]], folder: Path, keys: list[Mapping[str, str]]
+) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Nodes as processes, each with environment variables of its own."""
+    processes = []
     with ExitStack() as ended:
         for number, (command, more) in enumerate(zip(commands, keys, strict=True), 1):
             log = ended.enter_context((folder / f"{number}.log").open("wb"))
             process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **more})
             ended.callback(process.wait)
             ended.callback(process.terminate)
-        yield
+            processes.append(process)
+        yield processes
 
 
 def status(address: str) -> str:
@@ -54,6 +59,20 @@ def status(address: str) -> str:
         )
         if asked.stdout.count("State: up") == len(NODES) and "Voters: 1,2,3" in asked.stdout:
             return asked.stdout
+        assert time.monotonic() < give_up, asked
+
+
+def until_it_votes(address: str, directory: str) -> None:
+    """Until the leader of the quorum counts this directory among the voters."""
+    give_up = time.monotonic() + PATIENCE_S
+    asking = [PROGRAM, "quorum", "describe", "-b", address, "--json", "--timeout", "5"]
+    while True:
+        asked = subprocess.run(asking, capture_output=True, text=True, check=False)
+        if any(
+            directory in replica
+            for replica in re.findall(r'{[^{}]*"(?:Leader|Follower)"[^{}]*}', asked.stdout)
+        ):
+            return
         assert time.monotonic() < give_up, asked
 
 
@@ -76,8 +95,23 @@ def test_three_machines_with_the_file_beside_the_unit_become_a_cluster(tmp_path:
         quorum = "--standalone" if node == "1" else "--no-initial-controllers"
         subprocess.run([PROGRAM, "format", "-c", str(file), "--cluster-id", cluster_id, quorum], check=True)
         commands.append([PROGRAM, "start", "--config", str(file)])
-    with running(commands, tmp_path, [{}] * len(NODES)):
-        status(f"127.0.0.1:{ports['2', '9092']}")
+    with running(commands, tmp_path, [{}] * len(NODES)) as processes:
+        address = f"127.0.0.1:{ports['2', '9092']}"
+        status(address)
+        # The first one, whose quorum it was, loses its disk.
+        processes[0].kill()
+        processes[0].wait()
+        shutil.rmtree(tmp_path / "1")
+        file = str(tmp_path / "1.properties")
+        again = [PROGRAM, "format", "-c", file, "--cluster-id", cluster_id, "--no-initial-controllers"]
+        subprocess.run(again, check=True)
+        [directory] = re.findall(
+            "^directory.id=(.*)$", (tmp_path / "1/data/meta.properties").read_text(), re.MULTILINE
+        )
+        (tmp_path / "again").mkdir()
+        with running(commands[:1], tmp_path / "again", [{}]):
+            until_it_votes(address, directory)
+            status(address)
 
 
 def test_the_containers_of_the_compose_file_become_a_cluster(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 .PHONY: run test slow check fix bench interop conformance reencode simulate torture fuzz proofs clean
-run: $(VENV)/.run ; $(BIN)/pykafka-broker start --data-dir $(DATA)
+run: $(VENV)/.run ; $(BIN)/pykafka-broker start --data-dir $(DATA) $(if $(PORT),--listen 127.0.0.1:$(PORT))
 test: $(VENV)/.test ; $(BIN)/python -m tests -n $(WORKERS) -m "not slow"
 slow: $(VENV)/.test ; $(PYTEST) -m slow --ignore=tests/torture
 check: $(VENV)/.test ; $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy && $(BIN)/lint-imports && $(BIN)/python -m interop.pages --check

@@ -1,11 +1,12 @@
 """The README's commands and programs do what it says: each is run as printed, only at another address.
 
-What sets up a machine (`make`, `docker`, installers) is CI's and the image's business and not run here; the
-program with Spark is in tests/spark, the cluster in tests/test_cluster_page.py.
+`make run`, which sets up a machine, is CI's business and only looked at here; the program with Spark is in
+tests/spark, the cluster in tests/test_cluster_page.py.
 """
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,9 +15,9 @@ import pytest
 
 from pykafka_broker.config.sources import STANDALONE
 from pykafka_broker.testing.processes import PykafkaBroker
-from tests.support.pages import ADDRESS, PROGRAMS, blocks, commands, matches, run, shown_output
+from tests.support.pages import ADDRESS, PROGRAMS, REPOSITORY, blocks, commands, matches, run, shown_output
 
-NOT_RUN = ("$ make", "$ pykafka-broker cluster", "$ docker", "$ python3 -m pip", "$ pipx")
+NOT_RUN = ("$ make", "$ pykafka-broker cluster")
 
 
 @pytest.fixture(scope="module")
@@ -43,3 +44,21 @@ def test_each_session_prints_what_it_shows(session: str, broker: PykafkaBroker, 
     for command in commands(session):
         printed = run(command.line, broker.address, tmp_path)
         assert matches(printed, command.shown), f"$ {command.line}\n{printed}\nis not\n{command.shown}"
+
+
+@pytest.mark.parametrize(
+    ("variables", "started"),
+    [
+        ((), "start --data-dir pykafka-data"),
+        (("PORT=9192", "DATA=folder"), "start --data-dir folder --listen 127.0.0.1:9192"),
+    ],
+)
+def test_make_run_takes_a_port_and_a_folder(variables: tuple[str, ...], started: str) -> None:
+    told = subprocess.run(
+        ["make", "--dry-run", "--old-file=.venv/.run", "run", *variables],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout.split() == [".venv/bin/pykafka-broker", *started.split()]

@@ -1,7 +1,10 @@
-"""The commands of the pages in docs/ do what is shown: each page is typed from its top to its end."""
+"""The commands of the pages in docs/ do what is shown: each page is typed from its top to its end.
+Their links lead somewhere.
+"""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -54,3 +57,24 @@ def test_the_commands_of_a_page_do_what_it_shows(page: Path, tmp_path: Path) -> 
             terminal.type(Command(line, ""))
         for command in typed:
             terminal.type(command)
+
+
+def anchors(page: Path) -> set[str]:
+    """The headings of a page, as links name them."""
+    headings = re.findall(
+        r"^#+ (.*)$", re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL), re.MULTILINE
+    )
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize(
+    "folder", ["", "docs", "bench", "interop", "examples", "tests", "src/pykafka_broker/log"]
+)
+def test_links_lead_to_pages_and_headings_that_there_are(folder: str) -> None:
+    broken = []
+    for page in (REPOSITORY / folder).glob("*.md"):
+        for path, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)#?([^)\s]*)\)", page.read_text()):
+            target = page.parent / path if path else page
+            if not target.exists() or (anchor and anchor not in anchors(target)):
+                broken.append(f"{page.name}: {path}#{anchor}")
+    assert broken == []

@@ -1,5 +1,5 @@
-"""The pages that are generated. `python -m interop.pages`, a part of `make fix`, writes them; with `--check`,
-a part of `make check`, it refuses those that are not what their sources say.
+"""The pages that are generated, and the sections of others. `python -m interop.pages`, a part of `make fix`,
+writes them; with `--check`, a part of `make check`, it refuses those that are not what their sources say.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from interop import proofs
+from interop import front_pages, proofs
 from interop.conformance import results, table
 from pykafka_broker.config import reference
 
@@ -18,26 +18,56 @@ REPOSITORY = Path(__file__).parents[1]
 
 
 class Page(NamedTuple):
+    """A page that is generated as a whole."""
+
     path: str
     text: Callable[[], str]
 
+    def made(self, _: str) -> str:
+        return self.text()
 
-PAGES = (
+
+class Section(NamedTuple):
+    """What stands on a page between the comments `<!-- name: generated -->` and `<!-- end of name -->`."""
+
+    path: str
+    name: str
+    text: Callable[[], str]
+
+    def made(self, page: str) -> str:
+        """The page with this section as its source says.
+
+        Raises:
+            ValueError: it lacks the comments.
+        """
+        before, begin, rest = page.partition(f"<!-- {self.name}: generated -->\n")
+        _, end, after = rest.partition(f"<!-- end of {self.name} -->\n")
+        if not begin or not end:
+            raise ValueError(f"{self.path} has no section {self.name!r}")
+        return f"{before}{begin}{self.text()}{end}{after}"
+
+
+PAGES: tuple[Page | Section, ...] = (
     Page("docs/configuration.md", reference.page),
     Page("docs/conformance.md", lambda: table.page(results.load())),
     Page("docs/proofs.md", lambda: proofs.page(proofs.load())),
+    Section("README.md", "served", front_pages.served),
+    Section("SECURITY.md", "protection", front_pages.protection),
+    Section("docs/architecture.md", "rooms", front_pages.rooms),
+    Section("docs/cli.md", "commands", front_pages.commands),
 )
 
 
 def write(folder: Path = REPOSITORY) -> None:
     for page in PAGES:
-        (folder / page.path).write_text(page.text())
+        file = folder / page.path
+        file.write_text(page.made(file.read_text() if file.exists() else ""))
 
 
 def check(folder: Path = REPOSITORY) -> None:
     """End the process if a page is not what its source says."""
-    outdated = [page.path for page in PAGES if (folder / page.path).read_text() != page.text()]
-    if outdated:
+    now = {page: (folder / page.path).read_text() for page in PAGES}
+    if outdated := dict.fromkeys(page.path for page, text in now.items() if page.made(text) != text):
         sys.exit("\n".join(f"{path} is not what its source says: run `make fix`" for path in outdated))
 
 

@@ -6,6 +6,9 @@ import re
 import sys
 from pathlib import Path
 
+from pykafka_broker.config.broker import BROKER_KEYS
+from pykafka_broker.config.keys import UNHEEDED
+from pykafka_broker.config.sasl_listeners import LOGIN_MODULES
 from pykafka_broker.config.sources import load_config
 from tests.support.pages import ADDRESS, blocks, commands, matches, run, shown_output
 from tests.test_cluster_page import PORTS, Shell, free_ports
@@ -47,6 +50,17 @@ def test_the_program_with_a_secured_broker_prints_what_its_comments_say(tmp_path
     _, program = blocks(PAGE, "python")
     printed = run([sys.executable, "-c", program], ADDRESS, tmp_path)
     assert printed.splitlines() == shown_output(program)
+
+
+def test_what_is_said_to_be_missing_is_not_served() -> None:
+    missing = Path(PAGE).read_text().partition("## What is missing")[2]
+    assert "Kerberos" in missing and "GSSAPI" not in LOGIN_MODULES
+    assert "`sasl.oauthbearer.assertion.*`" in missing
+    assert {key.handling for key in BROKER_KEYS if key.name.startswith("sasl.oauthbearer.assertion.")} == {
+        UNHEEDED
+    }
+    mechanisms = [name for name in LOGIN_MODULES if name not in Path(PAGE).read_text()]
+    assert mechanisms == [], "the page tells how users log in by them"
 
 
 def test_the_properties_of_a_cluster_are_accepted(tmp_path: Path) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 
 import pytest
 
 from pykafka_broker import BlockingCluster, Cluster
+from pykafka_broker.cli import cli
 from pykafka_broker.config.authorizer import STANDARD_AUTHORIZER
 from tests.cli.conftest import Result, run_command
+from tests.cli.test_security import leaves
+from tests.support.pages import REPOSITORY
 
 BROKER = 4
 
@@ -75,3 +79,17 @@ def test_who_names_a_controller_as_a_broker_is_told_so(follower: str) -> None:
         "",
         f"Error: {follower} is for controllers, which do not serve Metadata: name a broker's address\n",
     )
+
+
+def test_the_page_names_the_commands_that_have_the_option() -> None:
+    page = (REPOSITORY / "docs" / "cli.md").read_text()
+    [said] = re.findall(r"^It goes with (.*?)\.", page, re.MULTILINE | re.DOTALL)
+    names = re.findall("`(.*?)`", said)
+    having = {
+        name
+        for name, command in leaves(cli)
+        if any("--bootstrap-controller" in parameter.opts for parameter in command.params)
+    }
+    assert having == {
+        name for name, _ in leaves(cli) if any(f"{name} ".startswith(f"{one} ") for one in names)
+    }

@@ -1,5 +1,5 @@
 """What was done to other brokers and clients is done to this one: the attacks of CVEs that no other test
-makes, and the table in SECURITY.md that names a test for each.
+makes, and the tables in SECURITY.md that name tests.
 """
 
 from __future__ import annotations
@@ -86,6 +86,16 @@ def test_every_cve_has_tests_that_there_are() -> None:
         for test in tests:
             file, _, name = test.partition("::")
             assert re.search(rf"^(async )?def {name}\(", (REPOSITORY / file).read_text(), re.MULTILINE), test
+
+
+def test_what_the_page_says_is_tested_somewhere_that_there_is() -> None:
+    page = (REPOSITORY / "SECURITY.md").read_text()
+    paths = set(re.findall(r"`((?:tests|interop|docs)/[^`:]+)", page))
+    assert paths
+    assert {path for path in paths if not (REPOSITORY / path).exists()} == set()
+    makefile = (REPOSITORY / "Makefile").read_text()
+    targets = set(re.findall(r"`make (\w+)`", page))
+    assert {target for target in targets if f"\n{target}:" not in makefile} == set()
 
 
 # -- logins ----------------------------------------------------------------------------------------------

@@ -7,4 +7,6 @@ from __future__ import annotations
 
 NOT_YET_SERVED = {
     "client telemetry": ("GetTelemetrySubscriptions", "PushTelemetry"),
+    # No API is for it alone: the key `remote.log.storage.system.enable` is refused.
+    "tiered storage": (),
 }

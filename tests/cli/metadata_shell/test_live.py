@@ -7,7 +7,7 @@ from pathlib import Path
 from pykafka_broker.cli.metadata_shell.live import LiveMetadata
 from pykafka_broker.client.addresses import Address
 from pykafka_broker.testing.processes import free_port
-from tests.cli.conftest import RunningBroker, run_command
+from tests.cli.conftest import Run, RunningBroker, run_command
 from tests.cli.secured import PLAIN_LOGIN, config_of_bob, make_certificates
 
 
@@ -35,6 +35,14 @@ def test_a_shell_follows_a_running_cluster_and_reads_what_it_left(tmp_path: Path
 
     for folder in (tmp_path / "data", tmp_path / "data" / "__cluster_metadata-0"):
         assert run_command("metadata", "shell", "--folder", str(folder), *look) == (0, "orders\n", "")
+
+
+def test_who_asks_a_lone_node_is_told_of_its_files(run: Run) -> None:
+    assert run("metadata", "shell", "ls", "/image") == (
+        1,
+        "",
+        "Error: the controller of this node has no listener of its own: read its files with --folder\n",
+    )
 
 
 def test_a_shell_on_a_secured_cluster_logs_in_to_brokers_and_controllers(tmp_path: Path) -> None:

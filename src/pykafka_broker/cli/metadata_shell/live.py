@@ -104,13 +104,17 @@ def controllers_of(cluster: Cluster) -> list[Address]:
     """The addresses of the controllers, as brokers know them.
 
     Raises:
-        click.ClickException: the brokers are older than Kafka 3.9, and do not tell them.
+        click.ClickException: the brokers are older than Kafka 3.9, and do not tell them; or none listens.
     """
     from pykafka_broker.client.quorum import describe_quorum
 
     with cluster.connect() as client:
         answer = describe_quorum(client)
     addresses = [Address(one.host, one.port) for node in answer.nodes for one in node.listeners]
+    if answer.nodes and not addresses:
+        raise click.ClickException(
+            "the controller of this node has no listener of its own: read its files with --folder"
+        )
     if not addresses:
         raise click.ClickException(
             "the brokers do not tell where the controllers are: name one with --bootstrap-controller"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from pykafka_broker.client.addresses import parse_address
 from pykafka_broker.client.aio import FrameStream
 from pykafka_broker.client.frames import request_frame
 from pykafka_broker.cluster.events import HeartbeatResult
+from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.metadata.controller_channel import BrokerStatus
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import (
@@ -38,6 +39,7 @@ from pykafka_broker.protocol.messages import update_features as updating
 from pykafka_broker.protocol.messages.init_producer_id import InitProducerIdRequest
 from pykafka_broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from pykafka_broker.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from pykafka_broker.replication.replica_manager import ReplicaManager
 from pykafka_broker.testing.home import until
 from pykafka_broker.testing.user import User
 from tests.support.clusters import Cluster
@@ -275,6 +277,23 @@ class Silent:
         await self.free.wait()
         result: HeartbeatResult = await self._channel.heartbeat(status)
         return result
+
+
+async def test_a_broker_has_started_when_its_own_metadata_shows_it_to_clients(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The controller's answer to its heartbeat comes some time before."""
+    prepare = ReplicaManager.prepare
+
+    def slow(self: ReplicaManager, image: ClusterImage) -> Awaitable[None] | None:
+        if self._node_id == 2 and 2 in image.brokers and not image.brokers[2].fenced:
+            return asyncio.sleep(0.5)
+        return prepare(self, image)
+
+    monkeypatch.setattr(ReplicaManager, "prepare", slow)
+    cluster = Cluster(combined=1, brokers=1)
+    async with cluster.running():
+        assert not cluster.broker(2).node.image.brokers[2].fenced
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -173,6 +173,9 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
     undo.push_async_callback(log_dir_moves.stop)
     log_dir_moves.resume()
     await lifecycle.unfence(f.config.cordoned_log_dirs)
+    # The controller's answer may be ahead of the metadata here. A client that finds no broker in its first
+    # answer to Metadata may not ask again for minutes, as librdkafka's, which waits for a controller.
+    await metadata.shows(lambda image: _is_unfenced(image, f.node_id, lifecycle.broker_epoch))
     await f.threads.run_blocking(shared.reserve.take_back)
     lifecycle.report_places()
     if f.config.standalone:  # no other broker serves clients meanwhile, so they can wait
@@ -270,6 +273,12 @@ def _log_dir_moves(
         threads=config["num.replica.alter.log.dirs.threads"] or len(config.log_dirs),
         bytes_per_second=lambda: f.config["replica.alter.log.dirs.io.max.bytes.per.second"],
     )
+
+
+def _is_unfenced(image: ClusterImage, node_id: int, broker_epoch: int) -> bool:
+    """Whether clients are told of this broker, in the registration with this epoch."""
+    broker = image.brokers.get(node_id)
+    return broker is not None and broker.epoch == broker_epoch and not broker.fenced
 
 
 def _is_placed_here(node_id: int, image: ClusterImage, log: PartitionLog) -> bool:

@@ -48,7 +48,7 @@ class MetadataPublisher:
         self._unpublished: deque[tuple[int, ClusterImage]] = deque()
         #: Runs while the next image is prepared for.
         self._preparing: asyncio.Task[None] | None = None
-        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
         #: Everything below is committed; 0 until the quorum has a leader that knows more.
         self._high_watermark = 0
         self._waiting_for_leader: list[asyncio.Future[None]] = []
@@ -97,9 +97,20 @@ class MetadataPublisher:
         Raises:
             Exception: the error that `fail` was told meanwhile.
         """
-        if self._published_offset < offset:
+        await self._until(lambda: self._published_offset >= offset)
+
+    async def shows(self, is_shown: Callable[[ClusterImage], bool]) -> None:
+        """Return when the newest image that has been published is such a one.
+
+        Raises:
+            Exception: the error that `fail` was told meanwhile.
+        """
+        await self._until(lambda: is_shown(self._image))
+
+    async def _until(self, is_reached: Callable[[], bool]) -> None:
+        if not is_reached():
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append((offset, waiter))
+            self._waiting.append((is_reached, waiter))
             await waiter
 
     async def caught_up(self) -> None:
@@ -205,8 +216,10 @@ class MetadataPublisher:
         for watcher in self._watchers:
             watcher(image, next_offset)
         waiting, self._waiting = self._waiting, []
-        for offset, waiter in waiting:
-            if offset > next_offset:
-                self._waiting.append((offset, waiter))
-            elif not waiter.done():
+        for is_reached, waiter in waiting:
+            if waiter.done():
+                continue
+            if is_reached():
                 waiter.set_result(None)
+            else:
+                self._waiting.append((is_reached, waiter))

@@ -155,6 +155,7 @@ FIGURES = (
         "quorum_elections.kill_p50_ms", "quorum of 3: kill -9 of its leader to a commit", "ms", X(1), X(0.5)
     ),
     lower("quorum_elections.kill_p95_ms", "  p95", "ms", X(1.0), X(0.5)),
+    lower("quorum_elections.kill_max_ms", "  longest", "ms", Bound(400, ALONE)),
     lower("quorum_elections.stop_p50_ms", "  clean stop of its leader to a commit", "ms", X(1.0), X(0.5)),
     lower("quorum_elections.stop_p95_ms", "  p95", "ms", X(1.0), X(0.5)),
     higher("quorum_commits.per_s", "metadata commits, 3 voters, 16 connections", "1/s", X(1.0)),

@@ -91,11 +91,12 @@ def elections(nodes: Nodes, rounds: int) -> dict[str, float]:
             took[how].append(asyncio.run(election(nodes, end, 2 * turn + (how == "stop"))))
     for times in took.values():
         times.sort()
-    return {
+    figures = {
         f"{how}_{name}": quantile(times, share) * 1e3
         for how, times in took.items()
         for name, share in (("p50_ms", 0.5), ("p95_ms", 0.95))
     }
+    return {**figures, "kill_max_ms": took["kill"][-1] * 1e3}
 
 
 async def election(nodes: Nodes, end: signal.Signals, turn: int) -> float:

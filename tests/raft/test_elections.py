@@ -7,7 +7,7 @@ import pytest
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records import control as m
 from pykafka_broker.raft.core.log_view import Membership
-from pykafka_broker.raft.core.messages import Current, Fetch, Vote, VoteAnswer
+from pykafka_broker.raft.core.messages import Current, Fetch, Refused, Vote, VoteAnswer
 from pykafka_broker.raft.core.quorum import ReplicaKey
 from pykafka_broker.raft.core.roles import Candidate, Follower, Leader, Prospective, Unattached
 from pykafka_broker.raft.core.state import ElectionState, TimePassed, Unanswered
@@ -212,6 +212,50 @@ def test_a_candidate_that_can_win_no_more_asks_no_more():
     node.answer(3, VoteAnswer(NONE, Current(5)))
     assert node.sent == {}
     assert node.wait(900).send == ()
+
+
+def candidate(*among: int) -> Node:
+    """Node 1, a candidate of epoch 5 that has asked the other voters."""
+    log = LOG._replace(memberships=(Membership(voters(*among), 0),))
+    node = Node(ElectionState(5, voted_id=1, voted_directory_id=key(1).directory_id), log)
+    node.take(TimePassed())
+    return node
+
+
+def test_a_candidate_stands_again_in_its_turn_when_a_vote_is_split_between_two_that_are_left():
+    node = candidate(1, 2, 3)
+    node.answer(3, Refused())
+    assert isinstance(node.role, Candidate)
+    node.answer(2, VoteAnswer(NONE, Current(5)))
+    assert isinstance(node.role, Prospective) and node.role.epoch == 5
+
+
+def test_in_a_vote_of_two_against_two_a_candidate_that_knows_it_does_not_wait_for_its_timer():
+    node = candidate(1, 2, 3, 4)
+    node.answer(2, VoteAnswer(NONE, Current(5), granted=True))
+    node.answer(3, VoteAnswer(NONE, Current(5)))
+    node.answer(4, VoteAnswer(NONE, Current(5)))
+    assert isinstance(node.role, Prospective)
+
+
+def test_a_candidate_that_may_have_lost_to_another_lets_it_make_itself_known():
+    node = candidate(1, 2, 3, 4, 5)
+    node.answer(2, Refused())
+    for other in (3, 4, 5):
+        node.answer(other, VoteAnswer(NONE, Current(5)))
+    node.wait(900)
+    assert isinstance(node.role, Candidate)
+
+
+def test_a_voter_that_has_lost_its_leader_later_is_asked_again():
+    node = Node(ElectionState(3))
+    node.wait(1000)
+    node.answer(2, VoteAnswer(NONE, Current(3)))
+    assert node.sent == {}
+
+    answer = node.ask(vote(epoch=3, end=19, pre_vote=True))
+    assert answer == VoteAnswer(NONE, Current(3)), "its log is shorter"
+    assert node.sent[2] == Vote(3, key(1), key(2), last_epoch=3, end_offset=20, pre_vote=True)
 
 
 def test_a_vote_that_was_not_answered_is_asked_for_again_after_a_pause():

@@ -6,6 +6,7 @@ import pytest
 
 from pykafka_broker.machine.illegal_state import IllegalState
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.raft.core import transitions
 from pykafka_broker.raft.core.log_view import Batch, EpochEnd, EpochStart
 from pykafka_broker.raft.core.messages import Current, Fetch, FetchAnswer, Refused, Vote, VoteAnswer
 from pykafka_broker.raft.core.quorum import VoterSet
@@ -204,6 +205,53 @@ def test_a_leader_whose_process_has_ended_is_given_no_more_time():
     assert isinstance(node.role, Prospective)
 
 
+def lost(node_id: int, *gone: int, leader_id: int = 2, chance: float = 0.0) -> Node:
+    """A follower that has just seen that nothing listens at these voters' addresses, its leader's at last."""
+    log = log_of((1, 0), (3, 10), end=20, among=voters(1, 2, 3, 4, 5))
+    node = Node(ElectionState(3, leader_id), log, node_id=node_id)
+    node.take(TimePassed())
+    node.answer(leader_id, fetched(leader_id))
+    node.chance = chance
+    connections = node.state.connections
+    refused = frozenset(address for other in gone for address in voter(other).endpoints.values())
+    node.step = node.step._replace(
+        state=node.state._replace(connections=connections._replace(refused=refused))
+    )
+    node.answer(leader_id, Refused())
+    return node
+
+
+def test_of_the_voters_that_lose_their_leader_at_one_moment_that_with_the_lowest_id_stands_first():
+    stands = {}
+    for node_id in (1, 3, 4, 5):
+        earliest, latest = lost(node_id), lost(node_id, chance=0.99)
+        stands[node_id] = [after(node, Prospective) for node in (earliest, latest)]
+    assert stands == {1: [0, 24], 3: [50, 74], 4: [100, 124], 5: [150, 174]}
+
+
+def test_a_voter_that_has_ended_too_is_not_waited_for():
+    assert after(lost(4, 1), Prospective) == 50
+
+
+def test_voters_whose_leader_falls_silent_stand_in_the_same_order():
+    log = log_of((1, 0), (3, 10), end=20)
+    for node_id, place in ((1, 0), (3, 1)):
+        node = Node(ElectionState(3, 2), log, node_id=node_id)
+        node.take(TimePassed())
+        node.answer(2, fetched())
+        assert after(node, Prospective) == SETTINGS.fetch_timeout_ms + 50 * place
+
+
+def after(node: Node, role: type) -> int:
+    """How long it takes until a node has a role."""
+    begun_ms = node.now_ms
+    while not isinstance(node.role, role):
+        deadline_ms = transitions.next_deadline_ms(node.state, node.now_ms)
+        assert deadline_ms is not None
+        node.wait(deadline_ms - node.now_ms)
+    return node.now_ms - begun_ms
+
+
 def test_others_are_given_pre_votes_once_the_process_of_the_leader_has_ended():
     node = following()
     node.answer(2, fetched(high_watermark=20))
@@ -225,7 +273,7 @@ def test_a_leader_that_only_this_voter_does_not_reach_is_given_its_time_after_on
         node.answer(other, VoteAnswer(ErrorCode.NONE, Current(3, 2, voter(2).endpoints)))
     assert isinstance(node.role, Follower)
     node.answer(2, Refused())
-    assert node.role.early_election_ms is None
+    assert node.role.election_deadline_ms is None
     assert node.role.fetch_deadline_ms == heard_ms + SETTINGS.fetch_timeout_ms
 
 

@@ -1,9 +1,10 @@
 """`make simulate SEEDS=1000 SHELL_SEEDS=100 CLUSTER_SEEDS=20`, or `SECONDS=60`: seeds of the simulations.
 
 Seeds of quorums of the core, of quorums of the shell over files, and of clusters of whole nodes: each kind
-takes several times as long as the one before. After them seeds of a replicated partition, which are quick.
+takes several times as long as the one before. After them seeds of quorums whose leader is killed, and of a
+replicated partition, which are quick.
 Without SHELL_SEEDS and CLUSTER_SEEDS there are a tenth and a fiftieth as many of them, at least one; of
-SECONDS each kind gets a fourth. FIRST is the first seed (0). A seed that fails prints its transcript, and the
+SECONDS each kind gets a fifth. FIRST is the first seed (0). A seed that fails prints its transcript, and the
 exit code is 1.
 """
 
@@ -19,7 +20,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
 
-from tests.simulation import quorum
+from tests.simulation import killed_leader, quorum
 from tests.simulation.cluster import cluster
 from tests.simulation.core_replica import CORE
 from tests.simulation.partition.cluster import PartitionCluster
@@ -33,13 +34,14 @@ FORKS = multiprocessing.get_context("fork")
 def main() -> int:
     """Run seeds of all kinds until there are enough of them, or the time is over."""
     logging.disable()  # what a log says of damage and cuts is nothing new here
-    seconds = float(os.environ.get("SECONDS") or 0) / 4
+    seconds = float(os.environ.get("SECONDS") or 0) / 5
     seeds = int(os.environ.get("SEEDS") or (sys.maxsize if seconds else 1000))
     shell_seeds = int(os.environ.get("SHELL_SEEDS") or -(-seeds // 10))
     cluster_seeds = int(os.environ.get("CLUSTER_SEEDS") or -(-seeds // 50))
     failed = simulate(CORE.name, partial(quorum.run, kind=CORE), seeds, seconds)
     failed += simulate(SHELL.name, partial(quorum.run, kind=SHELL), shell_seeds, seconds)
     failed += simulate("cluster", cluster.run, cluster_seeds, seconds)
+    failed += simulate("killed leader", killed_leader.kill_leader, seeds, seconds)
     failed += simulate("partition", lambda seed: PartitionCluster(seed).run(), seeds, seconds)
     return 1 if failed else 0
 

@@ -198,6 +198,8 @@ class Invariants:
                 isinstance(event.answer, FetchAnswer)
                 and event.answer.error is ErrorCode.NONE
                 and isinstance(role, Follower)
+                # Else its time was over before it took the answer, and the request given up.
+                and role.election_deadline_ms is None
                 and event.answer.current.epoch == role.epoch
                 and before.connections.expects(event.node_id, event.request_id)
             ):

@@ -50,6 +50,10 @@ class Quorum:
         self._values = count(1)
         self._is_faulty = True
         self._lost: dict[ReplicaKey, Disk] = {}
+        #: Whose processes have ended on machines that are well.
+        self._killed: set[int] = set()
+        #: By sender, target and the id by which it is asked: what tells the sender that its connection broke.
+        self._connections: dict[tuple[int, int, int], Callable[[], None]] = {}
         self.replicas: dict[int, Replica] = {}
         self._form()
 
@@ -224,8 +228,20 @@ class Quorum:
 
     def _crash(self) -> None:
         replica = self._any()
-        replica.crash()
+        if self.world.happens(0.5):
+            self._kill(replica)
+        else:
+            self._killed.discard(replica.node_id)
+            replica.crash()
         self._restart_later(replica)
+
+    def _kill(self, replica: Replica) -> None:
+        """End a process: its machine keeps what was written, closes its connections and refuses others."""
+        replica.crash(lose=False)
+        self._killed.add(replica.node_id)
+        for (_, target, _), broken in self._connections.items():
+            if target == replica.node_id:
+                self.world.at(1, broken)
 
     def _pause(self) -> None:
         replica = self._any()
@@ -300,6 +316,10 @@ class Quorum:
             if life == sender.life:
                 answered(Refused())
 
+        def broken() -> None:
+            if life == sender.life:
+                answered(None)
+
         def reply(answer: Answer) -> None:
             def deliver() -> None:
                 if life == sender.life:
@@ -311,9 +331,10 @@ class Quorum:
             is_mistaken = self.world.happens(self.network.profile.drop / 10)
             if target.state is not None and not is_mistaken:
                 target.ask(send.request, reply)
-            elif life == sender.life and self.world.happens(0.5):
+            elif (target.state is None and target.node_id in self._killed) or self.world.happens(0.5):
                 self.world.at(1, refused)
 
+        self._connections[sender.node_id, target.node_id, send.to.node_id] = broken
         self.network.carry(sender.node_id, target.node_id, deliver)
 
     def ended(self, replica: Replica) -> None:
@@ -341,19 +362,21 @@ def _unheard(answer: Answer) -> None:
     """What an administrator is answered; the log will tell."""
 
 
-def run(seed: int, faults: Mapping[str, float] = NO_FAULTS, kind: Kind = CORE) -> int:
+def run(
+    seed: int, faults: Mapping[str, float] = NO_FAULTS, kind: Kind = CORE, of: type[Quorum] = Quorum
+) -> int:
     """Run a seed, with these values in its profile; return its number of events.
 
     Raises:
         Violation: an invariant does not hold, or the core refused an illegal state; with a transcript.
     """
-    quorum = Quorum(seed, faults, kind)
+    quorum = of(seed, faults, kind)
     try:
         quorum.run()
     except Exception as error:
         again: list[str] = []
         try:
-            Quorum(seed, faults, kind, transcript=again).run()
+            of(seed, faults, kind, transcript=again).run()
         except Exception as repeated:
             again.append(f"{type(repeated).__name__}: {repeated}")
         text = f"{kind.name} seed {seed}: {type(error).__name__}: {error}"

@@ -9,8 +9,10 @@ import pytest
 
 from pykafka_broker.machine.illegal_state import IllegalState
 from pykafka_broker.raft.core import transitions
+from pykafka_broker.raft.core.settings import Settings
 from pykafka_broker.raft.core.state import Event, Moment, RaftState, RaftStep
 from tests.simulation.core_replica import CORE
+from tests.simulation.killed_leader import kill_leader
 from tests.simulation.planted import PLANTED, Planted
 from tests.simulation.planted_in_shell import PLANTED_IN_SHELL
 from tests.simulation.quorum import Quorum, run
@@ -42,6 +44,21 @@ def test_a_quorum_keeps_what_it_has_committed_whatever_goes_wrong(part: int) -> 
 def test_so_does_a_quorum_of_drivers_over_files(part: int) -> None:
     for seed in range(part * SHELL_SEEDS_OF_A_PART, (part + 1) * SHELL_SEEDS_OF_A_PART):
         run(seed, kind=SHELL)
+
+
+@pytest.mark.parametrize("kind, seeds", [(CORE, 100), (SHELL, 20)], ids=["core", "shell"])
+def test_when_a_leader_is_killed_the_others_elect_at_once_and_in_one_round(kind: Kind, seeds: int) -> None:
+    for seed in range(seeds):
+        kill_leader(seed, kind)
+
+
+def test_voters_that_all_stand_at_the_same_moment_would_split_the_votes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Settings, "election_in_order_ms", lambda self, now_ms, chance, place: now_ms)
+    with pytest.raises(Violation, match="the first round elected none"):
+        for seed in range(100):
+            kill_leader(seed)
 
 
 @pytest.mark.parametrize("planted", PLANTED + PLANTED_IN_SHELL, ids=lambda planted: planted.bug)

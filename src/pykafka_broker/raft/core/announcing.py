@@ -32,7 +32,10 @@ def on_end_quorum_epoch(turn: Turn, token: int, request: EndQuorumEpoch) -> None
     if error is ErrorCode.NONE and isinstance(role, Follower) and role.leader_id == request.leader_id:
         backoff_ms = successor_backoff_ms(turn.settings, turn.local.key, request.successors)
         # The leader is known to be gone, so whoever stands may have a pre-vote.
-        turn.role = role._replace(fetch_deadline_ms=turn.now_ms + backoff_ms, has_fetched=False)
+        deadline_ms = turn.now_ms + backoff_ms
+        turn.role = role._replace(
+            fetch_deadline_ms=deadline_ms, election_deadline_ms=deadline_ms, has_fetched=False
+        )
     turn.acknowledge(token, error)
 
 

@@ -26,6 +26,8 @@ def on_vote(turn: Turn, token: int, request: Vote) -> None:
     granted = error is ErrorCode.NONE and _grants(turn, request)
     if granted and not request.pre_vote:
         _keep_vote(turn, request.candidate)
+    if error is ErrorCode.NONE and request.pre_vote and not granted:
+        _ask_again(turn, request.candidate.node_id)
     turn.answer(token, VoteAnswer(error, turn.current, granted))
 
 
@@ -55,7 +57,7 @@ def _has_leader(turn: Turn, role: Follower) -> bool:
     An observer goes on to follow a leader whose time is over; others may know it as a voter already, and need
     it for an election.
     """
-    is_over = turn.has_reached(role.fetch_deadline_ms) or role.early_election_ms is not None
+    is_over = turn.has_reached(role.fetch_deadline_ms) or role.election_deadline_ms is not None
     return role.has_fetched and not is_over
 
 
@@ -73,6 +75,15 @@ def _keep_vote(turn: Turn, candidate: ReplicaKey) -> None:
         return
     deadline_ms = None if role.election_deadline_ms is None else turn.next_election_ms()
     turn.role = role._replace(voted=candidate, election_deadline_ms=deadline_ms)
+
+
+def _ask_again(turn: Turn, node_id: int) -> None:
+    """A voter that wants an election no longer has the leader for which it may have refused one, and its log
+    lacks records that this one has. One that may win is not asked again: both would stand then.
+    """
+    role = turn.role
+    if isinstance(role, Prospective) and node_id in role.refused:
+        turn.role = role._replace(refused=role.refused - {node_id})
 
 
 # -- asking for votes --------------------------------------------------------------------------------------
@@ -126,6 +137,18 @@ def is_lost(turn: Turn, role: Union[Prospective, Candidate]) -> bool:
     return not is_majority(len(voters.keys() - role.refused), len(voters))
 
 
+def is_void(turn: Turn, role: Candidate) -> bool:
+    """Whether the votes are split, so that neither this candidate nor another one can win its epoch.
+
+    It need not wait for the other's announcement then. Voters that have ended count for neither; should one
+    have voted before, pre-votes protect the leader it has made.
+    """
+    voters = turn.voters.voters
+    there = voters.keys() - turn.gone
+    own, of_others = len(there - role.refused), len(there - role.granted)
+    return not is_majority(own, len(voters)) and not is_majority(of_others, len(voters))
+
+
 def _give_up(turn: Turn, role: Prospective) -> None:
     """A majority does not want an election: there may be a leader after all."""
     if role.leader_id is not None and role.endpoints:
@@ -144,6 +167,9 @@ def poll_prospective(turn: Turn, role: Prospective) -> None:
 
 def poll_candidate(turn: Turn, role: Candidate) -> None:
     """Ask for votes until they or the timer decide."""
+    if is_void(turn, role):
+        deadline_ms = min(role.election_deadline_ms, turn.election_in_order_ms())
+        role = turn.role = role._replace(election_deadline_ms=deadline_ms)
     if not turn.stopping and turn.has_reached(role.election_deadline_ms):
         stand(turn)
     elif not is_lost(turn, role):

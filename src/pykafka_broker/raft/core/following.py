@@ -34,8 +34,10 @@ def poll_unattached(turn: Turn, role: Unattached) -> None:
 
 def poll_follower(turn: Turn, role: Follower) -> None:
     """Fetch from the leader; stand for election, or ask around, once it has been silent for too long."""
-    is_over = turn.has_reached(role.fetch_deadline_ms) or turn.has_reached(role.early_election_ms)
-    if is_over and not turn.stopping:
+    if turn.has_reached(role.fetch_deadline_ms) and role.election_deadline_ms is None:
+        # The leader has answered the others at the same moment, and their time is over as well.
+        role = turn.role = role._replace(election_deadline_ms=turn.election_in_order_ms())
+    if turn.has_reached(role.election_deadline_ms) and not turn.stopping:
         if turn.may_stand:
             stand(turn)
         else:
@@ -105,7 +107,7 @@ def on_fetch_answer(turn: Turn, answer: FetchAnswer) -> bool:
     deadline_ms = turn.now_ms + turn.settings.fetch_timeout_ms
     # A download ends here: with records fetched since, its snapshot would take the log back.
     role = turn.role = role._replace(
-        has_fetched=True, early_election_ms=None, fetch_deadline_ms=deadline_ms, download=None
+        has_fetched=True, election_deadline_ms=None, fetch_deadline_ms=deadline_ms, download=None
     )
     if answer.diverging is not None:
         truncate(turn, answer.diverging)
@@ -130,9 +132,8 @@ def on_refused(turn: Turn, node_id: int) -> None:
     role = turn.role
     if not isinstance(role, Follower) or node_id != role.leader_id:
         return
-    if role.has_fetched and role.early_election_ms is None:
-        early_ms = turn.settings.early_election_ms(turn.now_ms, turn.chance)
-        turn.role = role._replace(early_election_ms=early_ms)
+    if role.has_fetched and role.election_deadline_ms is None:
+        turn.role = role._replace(election_deadline_ms=turn.election_in_order_ms())
 
 
 def truncate(turn: Turn, diverging: EpochEnd) -> None:

@@ -71,16 +71,16 @@ class Follower(NamedTuple):
     """Fetches from the leader of its epoch.
 
     `has_fetched` is True once the leader has answered: while it may live, no other is given a pre-vote.
-    `early_election_ms` is there once nothing listened at the leader's address any more: it needs no patience,
-    and others are given pre-votes. `has_updated` is True once the leader was told of this voter, for the
-    upgrade of kraft.version.
+    `election_deadline_ms` is there once it has given the leader up, whose time is over or at whose address
+    nothing listens any more: others are given pre-votes, and at that time it stands itself. `has_updated` is
+    True once the leader was told of this voter, for the upgrade of kraft.version.
     """
 
     epoch: int
     leader_id: int
     endpoints: Endpoints
     has_fetched: bool = False
-    early_election_ms: int | None = None
+    election_deadline_ms: int | None = None
     has_updated: bool = False
     download: Download | None = None
     fetch_deadline_ms: int | None = None

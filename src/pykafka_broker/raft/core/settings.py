@@ -39,11 +39,12 @@ class Settings(NamedTuple):
         """When an election that starts now has failed, or a silent quorum needs one."""
         return now_ms + self.election_timeout_ms + int(chance * self.election_timeout_ms)
 
-    def early_election_ms(self, now_ms: int, chance: float) -> int:
-        """When to stand for election after a leader whose process has ended; by chance, for several voters
-        see that at the same moment.
+    def election_in_order_ms(self, now_ms: int, chance: float, place: int) -> int:
+        """When to stand for election where others see at the same moment that one is needed, and `place` of
+        them go first: when their elections can be over. Two at a time would split the votes.
         """
-        return now_ms + int(chance * self.election_timeout_ms) // 10
+        share_ms = self.election_timeout_ms // 20
+        return now_ms + place * share_ms + int(chance * share_ms) // 2
 
     @property
     def check_quorum_timeout_ms(self) -> int:

@@ -73,7 +73,7 @@ def on_fetch_snapshot_answer(turn: Turn, answer: FetchSnapshotAnswer) -> bool:
     if not isinstance(role, Follower) or download is None:
         return False
     role = role._replace(
-        fetch_deadline_ms=turn.now_ms + turn.settings.fetch_timeout_ms, early_election_ms=None
+        fetch_deadline_ms=turn.now_ms + turn.settings.fetch_timeout_ms, election_deadline_ms=None
     )
     if answer.error is ErrorCode.SNAPSHOT_NOT_FOUND or answer.error is ErrorCode.POSITION_OUT_OF_RANGE:
         # The leader has deleted it, or it is another leader with another file: the next Fetch tells.

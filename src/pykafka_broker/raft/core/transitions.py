@@ -289,7 +289,7 @@ def _deadlines(state: RaftState) -> Iterator[int]:
         if role.change is not None:
             yield role.change.deadline_ms
     elif isinstance(role, Follower):
-        deadlines = (role.fetch_deadline_ms, role.early_election_ms, role.update_deadline_ms)
+        deadlines = (role.fetch_deadline_ms, role.election_deadline_ms, role.update_deadline_ms)
     else:
         deadlines = (role.election_deadline_ms,)
     yield from (deadline_ms for deadline_ms in deadlines if deadline_ms is not None)
@@ -302,10 +302,9 @@ def current(state: RaftState) -> Current:
 
 def is_majority_gone(state: RaftState) -> bool:
     """Whether nothing listens at the addresses of so many voters that the others elect no leader."""
-    voters, listener = state.log.voters.voters, state.settings.listener
-    refused = state.connections.refused
-    there = sum(voter.endpoints.get(listener) not in refused for voter in voters.values())
-    return len(voters) > 0 and not is_majority(there, len(voters))
+    voting = len(state.log.voters.voters)
+    there = voting - len(Turn(state, Moment(0, 0.0)).gone)
+    return voting > 0 and not is_majority(there, voting)
 
 
 def may_stop(state: RaftState) -> bool:

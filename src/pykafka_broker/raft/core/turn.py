@@ -129,6 +129,15 @@ class Turn:
         return self.log.may_stand(self.local.key, self.high_watermark or 0)
 
     @property
+    def gone(self) -> frozenset[int]:
+        """The voters at whose addresses nothing listens, as far as this role has seen."""
+        listener, refused = self.settings.listener, self.connections.refused
+        voters = self.voters.voters
+        return frozenset(
+            node_id for node_id, voter in voters.items() if voter.endpoints.get(listener) in refused
+        )
+
+    @property
     def leader_id(self) -> int | None:
         """The leader of the epoch, as far as it is known."""
         role = self.role
@@ -215,6 +224,16 @@ class Turn:
     def next_election_ms(self) -> int:
         """A new election timer."""
         return self.settings.election_deadline_ms(self.now_ms, self.chance)
+
+    def election_in_order_ms(self) -> int:
+        """A timer for an election that others may want at the same moment: voters with lower ids go first,
+        unless nothing listens at their addresses. An observer has nobody to wait for.
+        """
+        if not self.may_stand:
+            return self.now_ms
+        others = self.voters.voters.keys() - self.gone - {self.leader_id}
+        place = sum(node_id < self.node_id for node_id in others)
+        return self.settings.election_in_order_ms(self.now_ms, self.chance, place)
 
     def become_follower(
         self, epoch: int, leader_id: int, endpoints: Endpoints, fetch_deadline_ms: int | None = None

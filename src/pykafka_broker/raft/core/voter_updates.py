@@ -58,6 +58,6 @@ def on_update_answer(turn: Turn, answer: Acknowledged) -> bool:
     if handled is None and answer.error in known and isinstance(turn.role, Follower):
         deadline_ms = turn.now_ms + turn.settings.fetch_timeout_ms
         turn.role = turn.role._replace(
-            has_updated=True, fetch_deadline_ms=deadline_ms, early_election_ms=None
+            has_updated=True, fetch_deadline_ms=deadline_ms, election_deadline_ms=None
         )
     return True

@@ -16,7 +16,8 @@ from pykafka_broker.cluster.events import (
 from pykafka_broker.cluster.features import NODE_FEATURES, bootstrap_records
 from pykafka_broker.cluster.image import ClusterImage, RegisteredEndpoint, replay
 from pykafka_broker.cluster.records import decode_record, encode_record
-from pykafka_broker.cluster.state import ControllerRules, ControllerState
+from pykafka_broker.cluster.state import AnyConfig, ControllerRules, ControllerState
+from pykafka_broker.controller.decision_lines import Decided, lines
 from pykafka_broker.machine.step import Reply
 from pykafka_broker.protocol.errors import ErrorCode
 
@@ -108,5 +109,6 @@ def decide(state: ControllerState, event: Event) -> tuple[ControllerState, tuple
     assert records == step.records, "the log would say something else"
     replayed = replay(state.image, records, offset=state.next_offset, epoch=state.image.epoch)
     assert step.state.image == (replayed if records else state.image)
+    list(lines(Decided(event, records, state.image, step.state.image), AnyConfig().is_secret))  # can be told
     answers = [effect.result for effect in step.effects if isinstance(effect, Reply)]
     return step.state, step.records, answers[0] if answers else None

@@ -57,7 +57,7 @@ async def alter_client_quotas(
         for entry in request.entries
     ]
     try:
-        results = await ctx.node.controller.alter_client_quotas(
+        results = await ctx.node.controller.on_behalf_of(ctx.requester).alter_client_quotas(
             alterations, validate_only=request.validate_only
         )
     except KafkaError as error:

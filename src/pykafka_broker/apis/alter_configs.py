@@ -65,7 +65,9 @@ async def _alter_here(
 ) -> AlterConfigsResponse:
     denied = _denied(request, ctx)
     allowed = [each for each in resources if (each.resource_type, each.name) not in denied]
-    results = await ctx.node.controller.alter_configs(allowed, validate_only=request.validate_only)
+    results = await ctx.node.controller.on_behalf_of(ctx.requester).alter_configs(
+        allowed, validate_only=request.validate_only
+    )
     return _answer([*results, *denied.values()])
 
 
@@ -120,7 +122,8 @@ async def alter_configs_on_controller(
         and (resource.resource_type, resource.resource_name) not in denied
     )
     results: tuple[AlterConfigsResult, ...] = await ctx.node.active.result_of(
-        partial(AlterConfigs, resources=resources, validate_only=request.validate_only)
+        partial(AlterConfigs, resources=resources, validate_only=request.validate_only),
+        requester=ctx.requester,
     )
     error, text = ErrorCode.INVALID_REQUEST, "Unexpected resource type BROKER_LOGGER."
     refused = (AlterConfigsResult(each.resource_type, each.resource_name, error, text) for each in loggers)

@@ -53,7 +53,7 @@ async def alter_partition_reassignments(
             error_code=int(ErrorCode.NONE), error_message="", responses=[]
         )
     try:
-        results = await ctx.node.controller.alter_partition_reassignments(
+        results = await ctx.node.controller.on_behalf_of(ctx.requester).alter_partition_reassignments(
             [_reassignment(topic) for topic in request.topics],
             allow_replication_factor_change=request.allow_replication_factor_change,
             timeout_ms=request.timeout_ms,

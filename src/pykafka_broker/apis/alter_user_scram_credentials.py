@@ -54,7 +54,9 @@ async def alter_user_scram_credentials(
         for each in request.upsertions
     ]
     try:
-        results = await ctx.node.controller.alter_scram_credentials(deletions, upsertions)
+        results = await ctx.node.controller.on_behalf_of(ctx.requester).alter_scram_credentials(
+            deletions, upsertions
+        )
     except KafkaError as error:
         return failed(request, error)
     return AlterUserScramCredentialsResponse(

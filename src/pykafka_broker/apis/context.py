@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from pykafka_broker.apis.ports.administration import AdministrationPorts
 from pykafka_broker.apis.ports.controller import ControllerPorts
 from pykafka_broker.apis.ports.node import NodePorts
+from pykafka_broker.metadata.controller_channel import Requester
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.ports.connection import ClientConnection
@@ -57,6 +58,11 @@ class Context(Generic[Ports]):
     def client_host(self) -> str:
         """The client's address as Kafka shows it in group descriptions: "/127.0.0.1"."""
         return self.connection.client_host
+
+    @property
+    def requester(self) -> Requester:
+        """Who asks, and from where, for the log of the controller."""
+        return Requester(self.principal, self.client_host.removeprefix("/"))
 
 
 class ForwardedContext(Context[Ports]):

@@ -55,7 +55,9 @@ async def create_acls(request: CreateAclsRequest, ctx: AdministrationContext) ->
     faults = {acl: text for acl in acls if (text := _fault(acl))}
     valid = [acl for acl in acls if acl not in faults]
     try:
-        created = dict(zip(valid, await ctx.node.controller.create_acls(valid), strict=True))
+        created = dict(
+            zip(valid, await ctx.node.controller.on_behalf_of(ctx.requester).create_acls(valid), strict=True)
+        )
     except KafkaError as error:
         created = dict.fromkeys(valid, AclResult(error.code, error.explanation))
     refused = {acl: AclResult(ErrorCode.INVALID_REQUEST, text) for acl, text in faults.items()}

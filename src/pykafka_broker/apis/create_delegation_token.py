@@ -79,7 +79,7 @@ async def _create(
     owner = _owner(request, ctx)
     renewers = [(each.principal_type, each.principal_name) for each in request.renewers]
     try:
-        created = await ctx.node.controller.create_token(
+        created = await ctx.node.controller.on_behalf_of(ctx.requester).create_token(
             owner, ctx.principal, renewers, request.max_lifetime_ms
         )
     except KafkaError as error:

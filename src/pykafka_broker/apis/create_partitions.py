@@ -62,7 +62,7 @@ async def create_partitions(
     counted = count_mutations(
         _mutations(asked, given, ctx), ctx, strict_since=FIRST_VERSION_WITH_QUOTA_ERRORS
     )
-    answered = await ctx.node.controller.create_partitions(
+    answered = await ctx.node.controller.on_behalf_of(ctx.requester).create_partitions(
         [
             NewPartitions(
                 topic.name,

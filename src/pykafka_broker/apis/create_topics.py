@@ -69,7 +69,7 @@ async def create_topics(request: CreateTopicsRequest, ctx: AdministrationContext
         ctx,
         strict_since=FIRST_VERSION_WITH_QUOTA_ERRORS,
     )
-    results = await ctx.node.controller.create_topics(
+    results = await ctx.node.controller.on_behalf_of(ctx.requester).create_topics(
         [_new_topic(topic, ctx) for topic in counted.admitted],
         timeout_ms=request.timeout_ms,
         validate_only=request.validate_only,

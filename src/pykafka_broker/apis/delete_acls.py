@@ -49,7 +49,7 @@ async def delete_acls(request: DeleteAclsRequest, ctx: AdministrationContext) ->
     """Each filter finds and fails on its own."""
     filters = [filter_of(each) for each in request.filters]
     need_an_authorizer(ctx, "No Authorizer is configured.")
-    results = await ctx.node.controller.delete_acls(filters)
+    results = await ctx.node.controller.on_behalf_of(ctx.requester).delete_acls(filters)
     return DeleteAclsResponse(filter_results=[_filter_result(result) for result in results])
 
 

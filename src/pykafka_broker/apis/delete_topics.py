@@ -77,7 +77,9 @@ async def delete_topics(request: DeleteTopicsRequest, ctx: AdministrationContext
     kept = _denied(wanted, ctx)
     allowed = [topic for topic in wanted if topic not in kept] if kept else wanted
     counted = count_mutations(_mutations(allowed, ctx), ctx, strict_since=FIRST_VERSION_WITH_QUOTA_ERRORS)
-    results = await ctx.node.controller.delete_topics(counted.admitted, timeout_ms=request.timeout_ms)
+    results = await ctx.node.controller.on_behalf_of(ctx.requester).delete_topics(
+        counted.admitted, timeout_ms=request.timeout_ms
+    )
     over = ErrorCode.THROTTLING_QUOTA_EXCEEDED
     results += tuple(DeleteTopicResult(*_in_full(topic, ctx), over) for topic in counted.refused)
     denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED

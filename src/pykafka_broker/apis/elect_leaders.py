@@ -48,7 +48,7 @@ async def elect_leaders(request: ElectLeadersRequest, ctx: AdministrationContext
         if not asked:
             return ElectLeadersResponse(replica_election_results=[])
     try:
-        results = await ctx.node.controller.elect_leaders(
+        results = await ctx.node.controller.on_behalf_of(ctx.requester).elect_leaders(
             asked, request.election_type, timeout_ms=request.timeout_ms
         )
     except KafkaError as error:

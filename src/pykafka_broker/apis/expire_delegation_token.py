@@ -46,7 +46,7 @@ async def _expire(
     request: ExpireDelegationTokenRequest, ctx: AdministrationContext
 ) -> ExpireDelegationTokenResponse:
     try:
-        expiry_timestamp_ms = await ctx.node.controller.expire_token(
+        expiry_timestamp_ms = await ctx.node.controller.on_behalf_of(ctx.requester).expire_token(
             ctx.principal, bytes(request.hmac), request.expiry_time_period_ms
         )
     except KafkaError as error:

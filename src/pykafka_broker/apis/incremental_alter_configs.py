@@ -72,7 +72,7 @@ async def _alter_here(
     results = [_alter_loggers(change, loggers, request.validate_only, ctx) for change in loggers]
     allowed = [change for change in kept if (change.resource_type, change.name) not in denied]
     if allowed:
-        results += await ctx.node.controller.incremental_alter_configs(
+        results += await ctx.node.controller.on_behalf_of(ctx.requester).incremental_alter_configs(
             allowed, validate_only=request.validate_only
         )
     return _answer([*results, *denied.values()])
@@ -150,7 +150,8 @@ async def incremental_alter_configs_on_controller(
     denied = _denied(kept, ctx)
     kept = tuple(change for change in kept if (change.resource_type, change.name) not in denied)
     results: tuple[AlterConfigsResult, ...] = await ctx.node.active.result_of(
-        partial(IncrementalAlterConfigs, resources=kept, validate_only=request.validate_only)
+        partial(IncrementalAlterConfigs, resources=kept, validate_only=request.validate_only),
+        requester=ctx.requester,
     )
     return _answer([*results, *denied.values(), *of_loggers])
 

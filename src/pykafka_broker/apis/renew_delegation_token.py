@@ -46,7 +46,7 @@ async def _renew(
     request: RenewDelegationTokenRequest, ctx: AdministrationContext
 ) -> RenewDelegationTokenResponse:
     try:
-        expiry_timestamp_ms = await ctx.node.controller.renew_token(
+        expiry_timestamp_ms = await ctx.node.controller.on_behalf_of(ctx.requester).renew_token(
             ctx.principal, bytes(request.hmac), request.renew_period_ms
         )
     except KafkaError as error:

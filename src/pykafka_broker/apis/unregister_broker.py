@@ -38,7 +38,7 @@ async def unregister_broker(
 ) -> UnregisterBrokerResponse:
     """Answered once the broker is gone from the metadata of this node."""
     try:
-        await ctx.node.controller.unregister_broker(request.broker_id)
+        await ctx.node.controller.on_behalf_of(ctx.requester).unregister_broker(request.broker_id)
     except KafkaError as error:
         return failed(request, error)
     return UnregisterBrokerResponse(error_code=int(ErrorCode.NONE), error_message="")

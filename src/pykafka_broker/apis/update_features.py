@@ -43,7 +43,7 @@ async def update_features(
 ) -> UpdateFeaturesResponse:
     """The request's own timeout is not looked at, as with Apache Kafka."""
     try:
-        await ctx.node.controller.update_features(
+        await ctx.node.controller.on_behalf_of(ctx.requester).update_features(
             [
                 FeatureUpdate(update.feature, update.max_version_level, update.upgrade_type)
                 for update in request.feature_updates

@@ -21,7 +21,7 @@ import time
 from collections.abc import Mapping
 from typing import TextIO
 
-from pykafka_broker.cli.wording import printable
+from pykafka_broker.system.wording import printable
 
 #: Kafka's level names; TRACE has no counterpart in Python.
 TRACE = 5

@@ -20,8 +20,8 @@ from rich.text import Text
 
 from pykafka_broker.cli.cells import Cell, Column, Styled, Table
 from pykafka_broker.cli.terminal import terminal_width, wants_colour
-from pykafka_broker.cli.wording import printable
 from pykafka_broker.system.named_tuple import NamedTuple
+from pykafka_broker.system.wording import printable
 
 GAP = 2
 #: The least widths of shortened ids and of prose.

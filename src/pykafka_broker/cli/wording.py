@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pykafka_broker.system.wording import printable
+
 
 def human_size(count: float) -> str:
     """Bytes for a person, in powers of ten, as `12.3 MB`."""
@@ -10,13 +12,6 @@ def human_size(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
         count /= 1000
     return f"{count:.1f} TB"
-
-
-def printable(text: str) -> str:
-    """Text without anything that a terminal obeys."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def printable_lines(text: str) -> str:

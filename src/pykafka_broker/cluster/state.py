@@ -41,6 +41,10 @@ class ConfigRules(Protocol):
         """The node's own value of a broker key, from its properties file or the default."""
         ...
 
+    def is_secret(self, resource_type: int, key: str) -> bool:
+        """Whether the value of a key must not be shown, for it is or may be a secret."""
+        ...
+
 
 class AnyConfig:
     """Rules that accept every key and know no defaults: for nodes without a config table, such as tests."""
@@ -61,6 +65,10 @@ class AnyConfig:
     def static(self, key: str) -> str | None:
         """Nothing is set."""
         return None
+
+    def is_secret(self, resource_type: int, key: str) -> bool:
+        """Keys whose names say so."""
+        return key.endswith((".password", ".config"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,16 @@ MIN_PUSH_INTERVAL_MS, MAX_PUSH_INTERVAL_MS = 100, 3_600_000
 MOST_SUGGESTIONS = 100
 
 
+def is_secret_config(resource_type: int, key: str) -> bool:
+    """Whether a value is not shown: that of a sensitive key, or of a key that is unknown here, for any of
+    those may be a password. Apache Kafka's tools and its log show the latter.
+    """
+    if resource_type == BROKER_RESOURCE:
+        row = base_key(key)
+        return row is None or row.is_sensitive
+    return key not in TABLES.get(resource_type, {})
+
+
 class TableRules:
     """The controller's knowledge of configuration keys, from the tables and this node's configuration."""
 
@@ -112,6 +122,10 @@ class TableRules:
         """The value of a key that is not set, from which APPEND and SUBTRACT start."""
         row = TABLES.get(resource_type, {}).get(key)
         return None if row is None or row.default is REQUIRED else render(row.default, row.type)
+
+    def is_secret(self, resource_type: int, key: str) -> bool:
+        """Whether the value of a key must not be shown."""
+        return is_secret_config(resource_type, key)
 
     def static(self, key: str) -> str | None:
         """Look up this node's own value of a broker key, from its properties file or the default."""

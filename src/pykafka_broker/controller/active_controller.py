@@ -13,12 +13,12 @@ anew by each heartbeat. Brokers that are silent are fenced one by one, as in Kaf
 leader is chosen after the one before has been fenced. Those whose connections have ended are probed, and
 fenced earlier if their processes have ended as well (`cluster/early_fencing.py`). Two more timers bring
 preferred leaders back and hold unclean elections where they are allowed (`cluster/elections.py`), and one
-removes delegation tokens that have expired.
+removes delegation tokens that have expired. What is decided is told in the log once it is committed
+(`decision_lines.py`).
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from typing import Union, cast
@@ -33,16 +33,16 @@ from pykafka_broker.cluster.image import MINIMUM_METADATA_VERSION, ClusterImage,
 from pykafka_broker.cluster.state import ControllerRules, ControllerState
 from pykafka_broker.controller.bootstrap import first_records
 from pykafka_broker.controller.broker_probes import BrokerProbes, Probe, is_refused
+from pykafka_broker.controller.decision_lines import Decided, DecisionLines
 from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.machine.shard import Answer, Shard, ShardCore, ShardPorts
 from pykafka_broker.machine.step import CancelTimer, Effect, SetTimer, Start, Step
+from pykafka_broker.metadata.controller_channel import Requester
 from pykafka_broker.metadata.leadership import LeaderLog
 from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.metadata.quorum_description import QuorumDescription
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.core.messages import AddVoter, ChangeAnswer, RemoveVoter
-
-logger = logging.getLogger(__name__)
 
 #: The key of the timer that ends sessions.
 SESSIONS = "sessions"
@@ -66,6 +66,9 @@ class ActiveController:
         self._log = log
         self._now_ms = scheduler.now_ms
         self._probes = BrokerProbes(scheduler, self._on_probed, probe)
+        self._lines = DecisionLines(state.rules.node_id, state.rules.configs.is_secret)
+        #: The client whose event is decided on now.
+        self._requester: Requester | None = None
         self._shard: Shard[ControllerState, events.Event] = Shard(
             state,
             ShardCore(self._transition, _timer_event),
@@ -107,9 +110,13 @@ class ActiveController:
         """The offset of the next record."""
         return self._log.end_offset
 
-    def ask(self, event_with: Callable[[int], events.Event]) -> Answer:
+    def ask(self, event_with: Callable[[int], events.Event], requester: Requester | None = None) -> Answer:
         """Decide now; the answer comes when the decision is committed and published."""
-        return self._shard.ask(event_with)
+        self._requester = requester
+        try:
+            return self._shard.ask(event_with)
+        finally:
+            self._requester = None
 
     async def change_voters(self, request: Union[AddVoter, RemoveVoter]) -> ChangeAnswer:
         """The answer of the leader of the log to a change of its voters."""
@@ -166,17 +173,11 @@ class ActiveController:
             image = state.image._replace(offset=self._log.end_offset - 1)
             state = state._replace(image=image, rules=_rules_of(self._log, state.rules))
         step = transition(state, event)
+        if step.records:
+            decided = Decided(event, step.records, state.image, step.state.image, self._requester)
+            step = step._replace(effects=(Start(decided), *step.effects))
         if step.state.sessions is state.sessions and not isinstance(event, events.ExpireSessions):
             return step
-        if isinstance(event, events.ExpireSessions):
-            for broker_id in state.sessions.keys() - step.state.sessions.keys():
-                logger.info("Fencing broker %d because its session has timed out.", broker_id)
-        elif isinstance(event, events.BrokerProbed) and step.records:
-            logger.info(
-                "Fencing broker %d because its process has ended: it is not connected, and its listeners "
-                "refuse connections.",
-                event.broker_id,
-            )
         end_ms = next_session_end_ms(step.state)
         timer: Effect = CancelTimer(SESSIONS) if end_ms is None else SetTimer(SESSIONS, end_ms)
         effects = (*step.effects, timer)
@@ -186,7 +187,10 @@ class ActiveController:
         return step._replace(effects=effects)
 
     def _start(self, work: object) -> None:
-        self._probes.watch(cast("Mapping[int, Suspect]", work))
+        if isinstance(work, Decided):
+            self._lines.tell(work)
+        else:
+            self._probes.watch(cast("Mapping[int, Suspect]", work))
 
     def _on_probed(self, suspect: Suspect, is_refused: bool) -> None:
         with suppress(KafkaError):  # the next turn tells it again

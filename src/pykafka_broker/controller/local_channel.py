@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from copy import copy
 from functools import partial
+from itertools import count
 from typing import Any
 
 from pykafka_broker.authorization.index import Acl
@@ -51,7 +53,7 @@ from pykafka_broker.controller.hosts import is_known_host
 from pykafka_broker.controller.role import ControllerRole, NoController
 from pykafka_broker.log.disk.checkpoints import uuid_text
 from pykafka_broker.machine.scheduler import Scheduler
-from pykafka_broker.metadata.controller_channel import MAX_ASSIGNMENTS, BrokerStatus
+from pykafka_broker.metadata.controller_channel import MAX_ASSIGNMENTS, BrokerStatus, Requester
 from pykafka_broker.metadata.quorum_description import QuorumDescription
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.core.messages import AddVoter, ChangeAnswer, RemoveVoter
@@ -70,13 +72,20 @@ class LocalControllerChannel:
         self._role = role
         self._rules = rules
         self._scheduler = scheduler
-        self._seed = random.getrandbits(63)
+        #: The seed of replica placement, a new one for each request.
+        self._seeds = count(random.getrandbits(63))
+        self._requester: Requester | None = None
+
+    def on_behalf_of(self, requester: Requester) -> LocalControllerChannel:
+        channel = copy(self)
+        channel._requester = requester
+        return channel
 
     def _ask(
         self, event_with: Callable[[int], events.Event], timeout_ms: int | None = None
     ) -> Awaitable[Any]:
         """The result of an event; KafkaError when it was refused as a whole or took longer than allowed."""
-        return self._role.result_of(event_with, timeout_ms)
+        return self._role.result_of(event_with, timeout_ms, self._requester)
 
     # -- topics ----------------------------------------------------------------------------------------
 
@@ -86,7 +95,7 @@ class LocalControllerChannel:
         asked = tuple(
             topic if any(topic.topic_id) else topic._replace(topic_id=random_uuid()) for topic in topics
         )
-        seed = self._next_seed()
+        seed = next(self._seeds)
         try:
             results: tuple[CreateTopicResult, ...] = await self._ask(
                 lambda token: events.CreateTopics(token, asked, seed, validate_only), timeout_ms
@@ -114,7 +123,7 @@ class LocalControllerChannel:
         self, topics: Iterable[NewPartitions], *, timeout_ms: int | None = None, validate_only: bool = False
     ) -> tuple[CreatePartitionsResult, ...]:
         asked = tuple(topics)
-        seed = self._next_seed()
+        seed = next(self._seeds)
         try:
             results: tuple[CreatePartitionsResult, ...] = await self._ask(
                 lambda token: events.CreatePartitions(token, asked, seed, validate_only), timeout_ms
@@ -123,11 +132,6 @@ class LocalControllerChannel:
             names = dict.fromkeys(topic.name for topic in asked)
             return tuple(CreatePartitionsResult(name, error.code, error.explanation) for name in names)
         return results
-
-    def _next_seed(self) -> int:
-        """The seed of replica placement, a new one for each request."""
-        self._seed += 1
-        return self._seed
 
     # -- leaders and replicas --------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from pykafka_broker.controller.broker_connections import BrokerConnections, Note
 from pykafka_broker.controller.broker_probes import Probe, is_refused
 from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.machine.shard import Answer, Prompt
+from pykafka_broker.metadata.controller_channel import Requester
 from pykafka_broker.metadata.feature_check import check_features
 from pykafka_broker.metadata.leadership import LeaderLog
 from pykafka_broker.metadata.publisher import MetadataPublisher
@@ -71,13 +72,13 @@ class ControllerRole:
         """Whether this node's controller decides now."""
         return self._active is not None
 
-    def ask(self, event_with: Callable[[int], events.Event]) -> Answer:
+    def ask(self, event_with: Callable[[int], events.Event], requester: Requester | None = None) -> Answer:
         """Let the active controller decide; `event_with(token)` builds the event.
 
         Raises:
             KafkaError: no controller is active here.
         """
-        return self.active.ask(event_with)
+        return self.active.ask(event_with, requester)
 
     def now_ms(self) -> int:
         """The time for an event."""
@@ -90,9 +91,12 @@ class ControllerRole:
             self._heartbeats.note(node_id, connection)
 
     async def result_of(
-        self, event_with: Callable[[int], events.Event], timeout_ms: int | None = None
+        self,
+        event_with: Callable[[int], events.Event],
+        timeout_ms: int | None = None,
+        requester: Requester | None = None,
     ) -> Any:
-        """The result of an event.
+        """The result of an event, which a client has asked for where one is named.
 
         Raises:
             KafkaError: it was refused as a whole, no controller is active here, or `timeout_ms` have passed
@@ -100,7 +104,7 @@ class ControllerRole:
         """
         if timeout_ms is not None and timeout_ms <= 0:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
-        answer = self.ask(event_with)
+        answer = self.ask(event_with, requester)
         if timeout_ms is None or isinstance(answer, Prompt):
             result = await answer
         else:
@@ -169,7 +173,10 @@ class NoController:
         raise KafkaError(ErrorCode.NOT_CONTROLLER)
 
     async def result_of(
-        self, event_with: Callable[[int], events.Event], timeout_ms: int | None = None
+        self,
+        event_with: Callable[[int], events.Event],
+        timeout_ms: int | None = None,
+        requester: Requester | None = None,
     ) -> Any:
         """Raises KafkaError: NOT_CONTROLLER."""
         raise KafkaError(ErrorCode.NOT_CONTROLLER)

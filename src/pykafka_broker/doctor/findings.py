@@ -61,9 +61,3 @@ def _escaped(character: str) -> str:
     if character in "'\\":
         return "\\" + character
     return character if character.isprintable() else f"\\U{ord(character):08x}"
-
-
-def listed(names: list[str], most: int = 3) -> str:
-    """A few names as a sentence has them, and how many more there are."""
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

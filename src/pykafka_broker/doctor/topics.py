@@ -12,10 +12,10 @@ from typing import Any
 
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.offsets import EARLIEST, LATEST, list_offsets
-from pykafka_broker.doctor.findings import Finding, argument, listed, ok, problem, skipped, warning
+from pykafka_broker.doctor.findings import Finding, argument, ok, problem, skipped, warning
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.system.named_tuple import NamedTuple
-from pykafka_broker.system.wording import counted
+from pykafka_broker.system.wording import counted, listed
 
 NO_LEADER = -1
 READ_COMMITTED = 1

@@ -58,12 +58,26 @@ from pykafka_broker.system.named_tuple import NamedTuple
 MAX_ASSIGNMENTS = 2_250
 
 
+class Requester(NamedTuple):
+    """The client that asks for a change: its principal, as "User:alice", and its address."""
+
+    principal: str
+    host: str
+
+    def __str__(self) -> str:
+        return f"{self.principal} at {self.host}"
+
+
 class ClusterAdministration(Protocol):
     """Changes that clients ask for, and what only the controller can tell them.
 
     `timeout_ms` is the caller's patience: REQUEST_TIMED_OUT after it, though the change may still happen; a
     change whose caller has no time left is not begun.
     """
+
+    def on_behalf_of(self, requester: Requester) -> ClusterAdministration:
+        """The same for changes that this client asks for: the log of the controller names it."""
+        ...
 
     async def create_topics(
         self, topics: Iterable[NewTopic], *, timeout_ms: int | None = None, validate_only: bool = False

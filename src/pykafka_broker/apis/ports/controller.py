@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.ports.quotas import Quotas
     from pykafka_broker.cluster.events import Event
     from pykafka_broker.config import DynamicConfig
-    from pykafka_broker.metadata.controller_channel import ClusterAdministration
+    from pykafka_broker.metadata.controller_channel import ClusterAdministration, Requester
     from pykafka_broker.protocol.buffers import Buffer
     from pykafka_broker.raft.core.log_view import SnapshotId
     from pykafka_broker.raft.core.messages import Current, Request
@@ -27,8 +27,14 @@ class ActiveController(Protocol):
         """The time for an event."""
         ...
 
-    def result_of(self, event_with: Callable[[int], Event], timeout_ms: int | None = None) -> Awaitable[Any]:
-        """The result of the event that `event_with(token)` builds, once its records are committed.
+    def result_of(
+        self,
+        event_with: Callable[[int], Event],
+        timeout_ms: int | None = None,
+        requester: Requester | None = None,
+    ) -> Awaitable[Any]:
+        """The result of the event that `event_with(token)` builds, once its records are committed. The client
+        that asks for it is named in the log.
 
         Raises:
             KafkaError: the event is refused as a whole, no controller is active here (NOT_CONTROLLER), or

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from pykafka_broker.cli.wording import printable
-from pykafka_broker.doctor.findings import listed
 from pykafka_broker.doctor.topics import TopicPartition
+from pykafka_broker.system.wording import listed, printable
 
 
 class Member(Protocol):

@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Optional, TypeVar, Union
 
 from pykafka_broker import __version__
-from pykafka_broker.cli.redaction import REDACTED, is_secret_config
+from pykafka_broker.cli.redaction import REDACTED
 from pykafka_broker.cluster.features import METADATA_VERSION_NAMES
 from pykafka_broker.cluster.image import (
     METADATA_VERSION,
@@ -33,6 +33,7 @@ from pykafka_broker.cluster.image import (
     TopicImage,
 )
 from pykafka_broker.config.listeners import SECURITY_PROTOCOLS
+from pykafka_broker.config.rules import is_secret_config
 from pykafka_broker.log.disk.checkpoints import uuid_text
 from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.system.named_tuple import NamedTuple

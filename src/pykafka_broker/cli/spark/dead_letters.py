@@ -6,9 +6,9 @@ import click
 
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.spark.session_options import SessionOptions, format_option, session_options
-from pykafka_broker.cli.wording import printable
 from pykafka_broker.spark.archive.settings import TableFormat
 from pykafka_broker.system.named_tuple import NamedTuple
+from pykafka_broker.system.wording import printable
 
 
 class DeadLetter(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from pykafka_broker.apis import APIS
 from pykafka_broker.client.frames import request_frame
 from pykafka_broker.network.authentication import Identifiable, Identity
 from pykafka_broker.network.dispatch import Dispatch
+from pykafka_broker.network.faults import MAX_FAILED_LOGINS
 from pykafka_broker.network.sasl import Sasl
 from pykafka_broker.network.shared import Shared
 from pykafka_broker.network.transports import TransportPeer
@@ -17,6 +19,7 @@ from pykafka_broker.protocol.messages.heartbeat import HeartbeatResponse
 from pykafka_broker.protocol.messages.list_groups import ListGroupsResponse
 from pykafka_broker.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from pykafka_broker.sasl.exchange import OfferedMechanism
+from pykafka_broker.sasl.plain import PlainServer, plain_token
 from pykafka_broker.testing.clock import VirtualClock
 from tests.support.serving import HEARTBEAT, LIST_GROUPS, Served, apis, frame
 
@@ -80,7 +83,7 @@ async def test_a_peer_that_asks_for_more_than_its_identity_allows_loses_its_conn
 class Broken:
     """A mechanism with a fault of ours."""
 
-    account = None
+    user = account = None
 
     def respond(self, token: bytes) -> bytes:
         raise ZeroDivisionError
@@ -104,6 +107,70 @@ async def test_a_fault_while_a_bare_token_is_read_costs_its_connection_and_is_to
 
     assert shared.counters.handler_failures == 3
     assert [record.exc_info is not None for record in caplog.records] == [True]
+
+
+def fails(shared: Shared, token: bytes, mechanism: str = "PLAIN", host: str = "10.0.0.7") -> None:
+    """A peer asks to log in, in vain."""
+    offer = {"PLAIN": OfferedMechanism(lambda: PlainServer({"alice": "secret"}))}
+    sasl = Sasl(offer, shared.clock, shared.faults, max_receive_bytes=10_000, failure_delay_ms=0)
+    client = Served(shared.clock, shared=shared, dispatch=Dispatch(APIS), authentication=sasl)
+    client.connection.peer_host = host
+    client.transport.feed(request_frame(SaslHandshakeRequest(mechanism=mechanism), 0))
+    client.transport.feed(frame(token))
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What the log says of logins, without the addresses."""
+    lines = [r.getMessage() for r in caplog.records if r.name == "org.apache.kafka.common.network.Selector"]
+    return [re.sub(r" with \S+-(\S+):\d+", r" with \1", line) for line in lines]
+
+
+async def test_a_failed_login_names_the_user_the_mechanism_and_the_address(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    shared = Shared(VirtualClock())
+    fails(shared, plain_token("alice", "wrong"))
+    fails(shared, plain_token("bob", "hunter2"), host="10.0.0.8")
+    fails(shared, b"no token")
+    fails(shared, b"", mechanism="GSSAPI")
+
+    why = "Authentication failed: Invalid username or password"
+    assert told(caplog) == [
+        f"Failed authentication with 10.0.0.7 as user alice by PLAIN ({why})",
+        f"Failed authentication with 10.0.0.8 as user bob by PLAIN ({why})",
+        "Failed authentication with 10.0.0.7 as an unknown user by PLAIN "
+        "(Invalid SASL/PLAIN response: expected 3 tokens, got 1)",
+        "Failed authentication with 10.0.0.7 as an unknown user by GSSAPI (Unsupported SASL mechanism)",
+    ]
+    assert "hunter2" not in caplog.text
+
+
+async def test_a_login_that_fails_again_and_again_is_a_line_with_a_count(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = VirtualClock()
+    shared = Shared(clock)
+    for _ in range(5):
+        fails(shared, plain_token("alice", "wrong"))
+    clock.advance(10_000)
+    fails(shared, plain_token("alice", "wrong"))
+    assert len(told(caplog)) == 2
+    assert told(caplog)[1].endswith("(4 more of these since the last such line)")
+
+
+async def test_names_that_a_peer_makes_up_neither_break_a_line_nor_fill_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = VirtualClock()
+    shared = Shared(clock)
+    fails(shared, plain_token("\n[2026-01-01] FATAL" + "x" * 5_000, "wrong"))
+    assert r"as user \n[2026-01-01] FATALxx" in told(caplog)[0] and len(told(caplog)[0]) < 400
+    for number in range(MAX_FAILED_LOGINS + 6):
+        fails(shared, plain_token(f"user{number}", "wrong"))
+    assert len(told(caplog)) == MAX_FAILED_LOGINS
+    clock.advance(10_000)
+    fails(shared, plain_token("alice", "wrong"))
+    assert told(caplog)[-2] == "7 more authentications have failed, which are not logged one by one"
 
 
 async def test_a_peer_is_told_of_all_that_its_listener_serves_before_it_may_use_it() -> None:

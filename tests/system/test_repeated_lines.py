@@ -46,3 +46,14 @@ def test_no_more_peers_are_remembered_than_the_limit(caplog: pytest.LogCaptureFi
     lines.log(logging.WARNING, "garbage", "0", "forgotten, so written again")
     assert caplog.messages[-1] == "forgotten, so written again"
     assert "left out" not in caplog.messages
+
+
+def test_subjects_that_peers_make_up_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    clock = VirtualClock()
+    lines = RepeatedLines(logger, clock.monotonic_ms, most_lines=3, left_out="%d more names")
+    for number in range(5):
+        lines.log(logging.WARNING, "name", str(number), f"name {number}")
+        lines.log(logging.WARNING, "name", "0", "takes no room")
+    clock.advance(INTERVAL_MS)
+    lines.log(logging.WARNING, "name", "9", "name 9")
+    assert caplog.messages == ["name 0", "name 1", "name 2", "2 more names", "name 9"]

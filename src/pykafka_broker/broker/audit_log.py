@@ -14,11 +14,11 @@ from pykafka_broker.authorization.index import Acl
 from pykafka_broker.protocol.acls import AclOperation, AclPermission, AclResourceType, PatternType
 from pykafka_broker.protocol.messages import API_NAMES
 from pykafka_broker.system.named_tuple import NamedTuple
-from pykafka_broker.system.repeated_lines import INTERVAL_MS, RepeatedLines
+from pykafka_broker.system.repeated_lines import RepeatedLines
 
 logger = logging.getLogger("kafka.authorizer.logger")
 
-#: The most lines about denials in `INTERVAL_MS`.
+#: The most lines about denials in ten seconds.
 MAX_LINES = 1_000
 
 
@@ -37,20 +37,14 @@ class AuditLog:
     """Writes the lines. Event loop only."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
-        self._now_ms = now_ms
-        self._denials = RepeatedLines(logger, now_ms)
-        self._began_ms = 0
-        self._written = 0
-        self._left_out = 0
+        left_out = "%d more operations were denied, which are not logged one by one"
+        self._denials = RepeatedLines(logger, now_ms, most_lines=MAX_LINES, left_out=left_out)
 
     def denied(self, question: Question, rule: str) -> None:
         """An attempt was denied."""
         if not logger.isEnabledFor(logging.INFO):
             return
         subject = "\0".join(map(str, question))
-        # One that repeats takes no line: it must not keep out what others are denied.
-        if not self._denials.is_recent("denied", subject) and not self._has_room():
-            return
         self._denials.log(logging.INFO, "denied", subject, _line(question, "Denied", rule))
 
     def allowed(self, question: Question, rule: str) -> None:
@@ -61,18 +55,6 @@ class AuditLog:
     def is_detailed(self) -> bool:
         """Whether attempts that were allowed are told too."""
         return logger.isEnabledFor(logging.DEBUG)
-
-    def _has_room(self) -> bool:
-        now_ms = self._now_ms()
-        if not 0 <= now_ms - self._began_ms < INTERVAL_MS:
-            if self._left_out:
-                logger.info("%d more operations were denied, which are not logged one by one", self._left_out)
-            self._began_ms, self._written, self._left_out = now_ms, 0, 0
-        if self._written >= MAX_LINES:
-            self._left_out += 1
-            return False
-        self._written += 1
-        return True
 
 
 def _line(question: Question, decision: str, rule: str) -> str:

@@ -1,13 +1,15 @@
 """Faults on connections: counted, and logged once per interval for the same fault.
 
-A peer that breaks the protocol, or takes too long, loses its connection and causes one line. An exception of
-a handler is our fault: its traceback is logged, and the client gets the API's `error_response`, or loses the
-connection if the API has none. Why a request is not answered in time the line about it says.
+A peer that breaks the protocol, or takes too long, loses its connection and causes one line; so does each user
+who cannot log in, up to a limit, for peers make up names. A request that has waited for too long causes a line
+that says what it waits for. An exception of a handler is our fault: its traceback is logged, and the client
+gets the API's `error_response`, or loses the connection if the API has none.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka_broker.apis.api import CLOSE
@@ -15,9 +17,18 @@ from pykafka_broker.network.counters import Counters
 from pykafka_broker.network.unanswered import Waiting, line
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.system.repeated_lines import RepeatedLines
+from pykafka_broker.system.wording import printable
 
 if TYPE_CHECKING:
     from pykafka_broker.network.dispatch import Route
+
+
+#: The most lines about logins in ten seconds.
+MAX_FAILED_LOGINS = 100
+#: Of names that a peer gives, so many characters are told.
+MOST_CHARACTERS = 100
+
+login_logger = logging.getLogger("org.apache.kafka.common.network.Selector")
 
 
 class Faulty(Protocol):
@@ -29,11 +40,17 @@ class Faulty(Protocol):
 class Faults:
     """The faults on all connections of a broker: counts and logs them."""
 
-    __slots__ = ("_complaints", "_counters")
+    __slots__ = ("_complaints", "_counters", "_logins")
 
-    def __init__(self, counters: Counters, complaints: RepeatedLines) -> None:
+    def __init__(self, counters: Counters, complaints: RepeatedLines, now_ms: Callable[[], int]) -> None:
         self._counters = counters
         self._complaints = complaints
+        self._logins = RepeatedLines(
+            login_logger,
+            now_ms,
+            most_lines=MAX_FAILED_LOGINS,
+            left_out="%d more authentications have failed, which are not logged one by one",
+        )
 
     def of_peer(self, connection: Faulty, kind: str, text: str) -> None:
         """The peer is at fault and loses its connection: one line per kind and host."""
@@ -44,6 +61,14 @@ class Faults:
         """A request has no answer after longer than it may take: one line per API and host."""
         subject = f"{request.api_name} {connection.peer_host}"
         self._complaints.log(logging.WARNING, "unanswered", subject, line(connection, request, waited_ms))
+
+    def of_login(self, connection: Faulty, mechanism: str, user: str | None, reason: str) -> None:
+        """The peer is not who it says, and loses its connection: one line per host, user and mechanism."""
+        self._counters.connections_closed_for_errors += 1
+        who = "an unknown user" if user is None else f"user {_shown(user)}"
+        text = f"Failed authentication with {connection!r} as {who} by {_shown(mechanism)} ({reason})"
+        subject = f"{connection.peer_host} {mechanism} {user}"
+        self._logins.log(logging.WARNING, "authentication", subject, text)
 
     def of_disk(self, connection: Faulty, error: OSError) -> None:
         """A disk did not give the bytes that an answer announced; the connection is closed."""
@@ -80,3 +105,8 @@ class Faults:
         self._counters.handler_failures += 1
         subject = f"{route.name} v{route.version}"
         self._complaints.log(logging.ERROR, type(error).__name__, subject, what, error)
+
+
+def _shown(name: str) -> str:
+    """A name that the peer has sent, as one word or few of a line."""
+    return printable(name if len(name) <= MOST_CHARACTERS else f"{name[:MOST_CHARACTERS]}...")

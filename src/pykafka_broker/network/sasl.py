@@ -143,7 +143,7 @@ class SaslOfConnection:
         except OutOfOrderError as error:
             raise ProtocolError(str(error)) from None
         if answer.closes:
-            self._log_failure("Unsupported SASL mechanism")
+            self._log_failure(exchange, "Unsupported SASL mechanism")
             if self._session is not None:
                 raise ProtocolError("The peer asked for another mechanism when it authenticated again")
         else:
@@ -176,7 +176,7 @@ class SaslOfConnection:
         except (OutOfOrderError, UnreadableTokenError) as error:
             raise ProtocolError(str(error)) from None
         if answer.closes:
-            self._log_failure(answer.reason)
+            self._log_failure(exchange, answer.reason)
         elif exchange.session is not None:
             self._finish(exchange.session)
         return answer
@@ -215,12 +215,13 @@ class SaslOfConnection:
         return None
 
     def misplaced(self, name: str) -> TokenAnswer:
-        assert self._exchange is not None
+        exchange = self._exchange
+        assert exchange is not None
         try:
-            answer = self._exchange.on_other_request(name)
+            answer = exchange.on_other_request(name)
         except OutOfOrderError as error:
             raise ProtocolError(str(error)) from None
-        self._log_failure(answer.reason)
+        self._log_failure(exchange, answer.reason)
         return answer
 
     async def last_answer(self, answer: Answer) -> Answer:
@@ -228,9 +229,8 @@ class SaslOfConnection:
         self._connection.close_when_answered()
         return answer
 
-    def _log_failure(self, reason: str) -> None:
-        text = f"Failed authentication with {self._connection!r} ({reason})"
-        self._listener.faults.of_peer(self._connection, "authentication", text)
+    def _log_failure(self, exchange: SaslExchange, reason: str) -> None:
+        self._listener.faults.of_login(self._connection, exchange.mechanism, exchange.user, reason)
 
 
 def _first(api: Api[Any]) -> Handler[Any] | None:

@@ -38,7 +38,7 @@ class Shared:
         self.landing = Landing()
         self.counters = Counters()
         self.complaints = RepeatedLines(logger, clock.monotonic_ms)
-        self.faults = Faults(self.counters, self.complaints)
+        self.faults = Faults(self.counters, self.complaints, clock.monotonic_ms)
         #: Those of all listeners. A connection enters itself when its transport opens, and leaves when it is
         #: lost.
         self.connections: OrderedSet[OpenConnection] = OrderedSet()

@@ -29,6 +29,11 @@ class MechanismServer(Protocol):
     """A mechanism as a server runs it, for one exchange."""
 
     @property
+    def user(self) -> str | None:
+        """Who the peer says it is, as far as that can be read."""
+        ...
+
+    @property
     def account(self) -> Account | None:
         """Who the peer is, once the exchange is complete."""
         ...
@@ -97,11 +102,17 @@ class SaslExchange:
         self._offer = offer
         self._before = before
         self._next = _Next.VERSIONS_OR_HANDSHAKE if before is None else _Next.HANDSHAKE
-        self._mechanism = ""
+        #: The one that the peer has chosen, offered or not.
+        self.mechanism = ""
         self._server: MechanismServer | None = None
         self._bare_tokens = False
         #: Set when the peer has shown who it is.
         self.session: Session | None = None
+
+    @property
+    def user(self) -> str | None:
+        """The user that the peer says it is; None while it has not said so."""
+        return None if self._server is None else self._server.user
 
     @property
     def expects_bare_token(self) -> bool:
@@ -127,6 +138,7 @@ class SaslExchange:
         """
         if self._next not in (_Next.VERSIONS_OR_HANDSHAKE, _Next.HANDSHAKE):
             raise self._out_of_order("SaslHandshake")
+        self.mechanism = mechanism
         mechanisms = list(self._offer)
         offered = self._offer.get(mechanism)
         if offered is None:
@@ -136,7 +148,7 @@ class SaslExchange:
         if self._before is not None and self._before.mechanism != mechanism:
             self._next = _Next.TOKEN_IN_VAIN
         else:
-            self._mechanism, self._server = mechanism, offered.start()
+            self._server = offered.start()
             self._next = _Next.TOKEN
         return HandshakeAnswer(ErrorCode.NONE, mechanisms)
 
@@ -185,8 +197,8 @@ class SaslExchange:
         if account is None:
             return TokenAnswer(token=answer)
         self._next = _Next.NOTHING
-        lifetime_ms = _lifetime_ms(self._offer[self._mechanism].max_reauth_ms, account.expires_ms, now_ms)
-        self.session = Session(self._mechanism, account, lifetime_ms)
+        lifetime_ms = _lifetime_ms(self._offer[self.mechanism].max_reauth_ms, account.expires_ms, now_ms)
+        self.session = Session(self.mechanism, account, lifetime_ms)
         return TokenAnswer(token=answer, lifetime_ms=lifetime_ms or 0)
 
     def _refuse_another_principal(self, account: Account) -> None:
@@ -201,7 +213,7 @@ class SaslExchange:
         step = "authentication" if self._before is None else "re-authentication"
         return (
             f"Authentication failed during {step} "
-            f"due to invalid credentials with SASL mechanism {self._mechanism}"
+            f"due to invalid credentials with SASL mechanism {self.mechanism}"
         )
 
     def _out_of_order(self, what: str) -> OutOfOrderError:

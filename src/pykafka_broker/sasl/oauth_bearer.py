@@ -65,6 +65,8 @@ class OAuthBearerServer:
     def __init__(self, validate: Validate) -> None:
         self._validate = validate
         self._refused: TokenError | None = None
+        #: That of an accepted token alone: in others anyone may be named.
+        self.user: str | None = None
         self.account: Account | None = None
 
     def respond(self, token: bytes) -> bytes:
@@ -92,6 +94,7 @@ class OAuthBearerServer:
             self._refused = error
             return error.told.encode()
         name, asked = accepted.principal_name, match["authorization_id"]
+        self.user = name
         if asked not in (None, name):
             raise refused_in_public(
                 f"Authentication failed: Client requested an authorization id ({asked}) that is different "

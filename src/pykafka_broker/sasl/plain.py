@@ -20,6 +20,7 @@ class PlainServer:
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
         self._passwords = passwords
+        self.user: str | None = None
         self.account: Account | None = None
 
     @property
@@ -37,6 +38,7 @@ class PlainServer:
         if len(parts) != 3:
             raise refused_in_public(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}")
         authorization_id, user, password = parts
+        self.user = user or None
         if not user:
             raise refused_in_public("Authentication failed: username not specified")
         if not password:

@@ -71,6 +71,7 @@ class ScramServer:
         self._nonce = ""
         #: The client's first and the server's first message, as both sign them.
         self._said = ""
+        self.user: str | None = None
         self.account: Account | None = None
 
     @property
@@ -94,7 +95,7 @@ class ScramServer:
         match = _CLIENT_FIRST.fullmatch(message)
         if match is None:
             raise RefusedError("Invalid SCRAM client first message format")
-        user = unescaped(match["name"])
+        user = self.user = unescaped(match["name"])
         entry = self._find(user, _is_token(match["extensions"]))
         if entry is None:
             raise RefusedError("Invalid user credentials")

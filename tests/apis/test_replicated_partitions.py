@@ -172,11 +172,16 @@ async def test_the_topic_id_is_looked_at_before_the_leader_and_its_epoch(
 
 
 async def test_a_leader_that_is_cut_off_names_no_leader_when_it_refuses_records(
-    home: Home, user: User, replicated: Replicated
+    home: Home, user: User, replicated: Replicated, caplog: pytest.LogCaptureFixture
 ) -> None:
     await replicated.fetch(2)
     await home.clock.pass_time(SESSION_MS)
-    replicated.node.broker.replicas.check_controller(SESSION_MS)
+    for _ in range(3):
+        replicated.node.broker.replicas.check_controller(SESSION_MS)
+    assert [r.getMessage() for r in caplog.records if r.name == "kafka.server.ReplicaManager"] == [
+        "Neither the controller nor all in-sync replicas of 1 partition (t-0) are heard from: refusing "
+        "records with acks=all."
+    ]
     answer = await user.send(producing_to("t", batch(b"c")), 12)
     [refused] = partitions_of(answer)
     assert refused.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER

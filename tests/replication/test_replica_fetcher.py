@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -355,6 +356,37 @@ async def test_a_fenced_partition_waits_for_the_next_epoch_and_others_go_on() ->
 
         node.lead_by(fenced, 6)
         await node.until(lambda: values(here[0]) == [b"value"])
+
+
+async def test_what_a_leader_refuses_is_one_line_for_each_error_and_none_while_leaders_change(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG, logger="kafka.server.ReplicaFetcherThread")
+    led, here = [log_of(number) for number in range(7)], [log_of(number) for number in range(7)]
+    async with following(*led) as node:
+        node.leader.errors = dict.fromkeys(range(5), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        node.leader.errors |= {5: ErrorCode.FENCED_LEADER_EPOCH, 6: ErrorCode.NOT_LEADER_OR_FOLLOWER}
+        for log in here:
+            node.follow(log)
+        await node.until(lambda: caplog.records)
+    lines = [(r.levelname, r.getMessage().partition("] The leader answers ")[2]) for r in caplog.records]
+    assert lines == [
+        (
+            "INFO",
+            "UNKNOWN_TOPIC_OR_PARTITION for 5 partitions (orders-0, orders-1, orders-2 and 2 more): "
+            "This server does not host this topic-partition.",
+        ),
+        (
+            "DEBUG",
+            "FENCED_LEADER_EPOCH for orders-5: The leader epoch in the request is older than the epoch on "
+            "the broker.",
+        ),
+        (
+            "DEBUG",
+            "NOT_LEADER_OR_FOLLOWER for orders-6: This broker is not the leader, or not a replica, of the "
+            "topic-partition.",
+        ),
+    ]
 
 
 async def test_a_failed_disk_stops_only_its_partition() -> None:

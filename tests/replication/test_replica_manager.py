@@ -275,6 +275,17 @@ async def test_what_a_full_disk_refuses_is_created_when_there_is_room(home: Home
     assert await user.produce("many", b"two", partition=2) == 0
 
 
+async def test_partitions_that_a_full_disk_refuses_are_one_line_with_their_count(
+    home: Home, user: User, caplog: pytest.LogCaptureFixture
+) -> None:
+    home.files.fail("create", errno.ENOSPC, path="many-", times=30)
+    await user.create_topic("many", partitions=30)
+    [line] = [r for r in caplog.records if "offline" in r.getMessage()]
+    assert line.levelname == "ERROR"
+    first, _, names = line.getMessage().partition(" (many-")
+    assert first == "30 partitions" and " and 27 more) are offline, the first: " in names
+
+
 async def test_a_log_made_late_is_not_taken_for_that_of_another_topic_of_the_same_name(
     home: Home, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:

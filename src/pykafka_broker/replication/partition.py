@@ -590,8 +590,9 @@ class Partition:
         if self._leadership is not None and self._leadership.followers:
             self._take(TimePassed(self._ports.clock.monotonic_ms(), self._log_offsets()))
 
-    def check_controller(self, silent_for_ms: int | None) -> None:
-        """The controller has not answered this broker for so long; None: it answers.
+    def check_controller(self, silent_for_ms: int | None) -> bool:
+        """The controller has not answered this broker for so long; None: it answers. Return whether the
+        partition is now cut off, and was not before.
 
         Where a follower in sync is silent as well, others may lead the partition by now, and nothing is
         committed here. Producers with acks=all are then sent to the leader that the other brokers know. In
@@ -600,19 +601,15 @@ class Partition:
         """
         leadership = self._leadership
         if leadership is None:
-            return
+            return False
         was_cut_off, now_ms = self.is_cut_off, self._ports.clock.monotonic_ms()
         self.is_cut_off = silent_for_ms is not None and is_cut_off(leadership, now_ms, silent_for_ms)
         if self.is_cut_off is was_cut_off:
-            return
+            return False
         if self.is_cut_off:
-            logger.warning(
-                "[Partition %s] Neither the controller nor all in-sync replicas are heard from: refusing "
-                "records with acks=all.",
-                self.log.name,
-            )
             self._send_to_next_leader()
         self._lead(leadership)
+        return self.is_cut_off
 
     # --- committing -------------------------------------------------------------------------------
 

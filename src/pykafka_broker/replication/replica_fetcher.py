@@ -49,6 +49,7 @@ from pykafka_broker.replication.core.following import Answer, Asked, EpochEnd, F
 from pykafka_broker.replication.core.throttling import RateLimit
 from pykafka_broker.replication.partition import Partition
 from pykafka_broker.system.named_tuple import NamedTuple
+from pykafka_broker.system.wording import listed
 
 logger = logging.getLogger("kafka.server.ReplicaFetcherThread")
 
@@ -56,6 +57,14 @@ LATEST_TIMESTAMP = -1
 EARLIEST_TIMESTAMP = -2
 #: The first Fetch version with topic ids: a name may be that of a topic which has been deleted since.
 LOWEST_FETCH_VERSION = 13
+#: What a follower or its leader is told while the news of a change of leader has reached only one of them.
+LEADER_CHANGES = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+    }
+)
 #: Other work has its turn after so many bytes were written.
 BYTES_IN_TURN = 1024 * 1024
 
@@ -328,18 +337,32 @@ class ReplicaFetcher:
             logger.info("%s The leader ends the fetch session: %s", self.name, error.name)
             return
         written = 0
+        refused: dict[ErrorCode, list[str]] = {}
         for topic in response.responses:
             for data in topic.partitions:
                 key = (topic.topic_id, data.partition_index)
                 follower, wanted = self._followers.get(key), self._session.wanted.get(key)
                 if follower is None or wanted is None:
                     continue
+                if data.error_code:
+                    error = ErrorCode(data.error_code)
+                    refused.setdefault(error, []).append(follower.partition.log.name)
                 await self._answered(follower, wanted, data)
                 self._changed[key] = None
                 written += len(data.records or b"")
                 if written >= BYTES_IN_TURN:
                     written = 0
                     await self._ports.clock.sleep(0)
+        self._tell_refused(refused)
+
+    def _tell_refused(self, refused: dict[ErrorCode, list[str]]) -> None:
+        """One line for each error of an answer, with its reason, and the first partitions."""
+        for error, names in refused.items():
+            if error is not ErrorCode.OFFSET_OUT_OF_RANGE:  # the fetch goes on where the leader says
+                level = logging.DEBUG if error in LEADER_CHANGES else logging.INFO
+                of = names[0] if len(names) == 1 else f"{len(names):,} partitions ({listed(names)})"
+                reason = error.message or "no reason"
+                logger.log(level, "%s The leader answers %s for %s: %s", self.name, error.name, of, reason)
 
     def _request(self, asked: SessionRequest[Key]) -> FetchRequest:
         settings = self._settings
@@ -376,8 +399,6 @@ class ReplicaFetcher:
 
     async def _answered(self, follower: _Follower, wanted: Wanted, data: PartitionData) -> None:
         error = ErrorCode(data.error_code)
-        if error not in (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE):
-            logger.info("%s %s: the leader answers %s", self.name, follower.partition.log.name, error.name)
         diverging = data.diverging_epoch
         if diverging is not None and diverging.end_offset < 0 and diverging.epoch < 0:
             diverging = None

@@ -29,6 +29,7 @@ from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.replication.partition import Partition, PartitionPorts
+from pykafka_broker.system.wording import counted, listed
 
 logger = logging.getLogger("kafka.server.ReplicaManager")
 
@@ -71,6 +72,8 @@ class ReplicaManager:
         #: Partitions that belong here and could not be created yet. False for those that were missing at the
         #: start: a directory that is out of service may hold their log.
         self._missing: dict[PartitionKey, bool] = {}
+        #: Those of them that the log does not tell yet, by the kind of their error.
+        self._offline: dict[type[KafkaError], list[tuple[str, KafkaError]]] = {}
         #: The logs that `prepare` has made for the next image, or the errors with which it could not, by
         #: topic id and partition: another topic of the same name may come while a thread makes them.
         self._prepared: dict[tuple[bytes, int], PartitionLog | KafkaError] = {}
@@ -194,6 +197,7 @@ class ReplicaManager:
                 if self._node_id in registration.replicas:
                     self._apply_partition(topic, registration, config)
         self._prepared.clear()
+        self._tell_offline()
         if image.brokers is not old.brokers:
             for partition in self._partitions.values():
                 partition.brokers_changed()
@@ -228,8 +232,19 @@ class ReplicaManager:
         if silent_for_ms is None and not self._is_controller_silent:
             return
         self._is_controller_silent = silent_for_ms is not None
-        for partition in self._partitions.values():
-            partition.check_controller(silent_for_ms)
+        cut_off = [
+            partition.log.name
+            for partition in self._partitions.values()
+            if partition.check_controller(silent_for_ms)
+        ]
+        if cut_off:
+            logger.warning(
+                "Neither the controller nor all in-sync replicas of %s are heard from: refusing records with "
+                "acks=all.",
+                _named(cut_off),
+            )
+        elif silent_for_ms is None:
+            logger.info("The controller is heard from again.")
 
     def _remove_gone(self, old: ClusterImage, image: ClusterImage) -> None:
         """Drop partitions of topics that were deleted, and replicas that were given to other brokers."""
@@ -292,6 +307,17 @@ class ReplicaManager:
         for topic, registration, _ in missing:
             self._prepared.pop((topic.topic_id, registration.partition_id), None)
 
+    def _tell_offline(self) -> None:
+        """One line for all partitions that could not be created for the same kind of reason."""
+        told, self._offline = self._offline, {}
+        for kind, partitions in told.items():
+            level = logging.WARNING if issubclass(kind, LogNotMadeYet) else logging.ERROR
+            names, (_, first) = [name for name, _ in partitions], partitions[0]
+            if len(names) == 1:
+                logger.log(level, "Partition %s is offline: %s", names[0], first.message)
+            else:
+                logger.log(level, "%s are offline, the first: %s", _named(names), first.message)
+
     def _registered_missing(self) -> Iterator[tuple[TopicImage, PartitionRegistration, LogConfig]]:
         for name, index in tuple(self._missing):
             topic = self._image.topics.get(name)
@@ -310,8 +336,7 @@ class ReplicaManager:
                 raise log
         except KafkaError as error:
             if key not in self._missing:
-                level = logging.WARNING if isinstance(error, LogNotMadeYet) else logging.ERROR
-                logger.log(level, "Partition %s-%d is offline: %s", *key, error.message)
+                self._offline.setdefault(type(error), []).append((f"{key[0]}-{key[1]}", error))
                 self._missing[key] = self._is_running
             return None
         self._missing.pop(key, None)
@@ -340,3 +365,8 @@ class ReplicaManager:
 
     def _config_of(self, topic: TopicImage) -> LogConfig:
         return self._log_config(self._image.config(ResourceType.TOPIC, topic.name))
+
+
+def _named(partitions: list[str]) -> str:
+    """Partitions in a line of the log: their count, and the first of them."""
+    return f"{counted(len(partitions), 'partition')} ({listed(partitions)})"

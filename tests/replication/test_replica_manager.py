@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import threading
 from typing import Any
 
@@ -39,7 +40,10 @@ def segments(home: Home, topic: str) -> list[str]:
 # --- topics that go -------------------------------------------------------------------------------
 
 
-async def test_a_deleted_topic_leaves_the_disk_after_file_delete_delay() -> None:
+async def test_a_deleted_topic_leaves_the_disk_after_file_delete_delay(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
     home = Home()
     async with home.running() as user:
         await user.create_topic("orders", partitions=2, file_delete_delay_ms="60000")
@@ -48,6 +52,8 @@ async def test_a_deleted_topic_leaves_the_disk_after_file_delete_delay() -> None
 
         await user.delete_topic("orders")
 
+        [line] = [r.getMessage() for r in caplog.records if "deletion" in r.getMessage()]
+        assert line == "Removed 2 partitions (orders-0, orders-1): their logs are scheduled for deletion."
         await until(lambda: all(path.endswith("-delete") for path in folders(home, "orders")))
         assert ErrorCode((await user.fetch("orders")).error_code) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         await home.pass_time(MINUTE_MS - 1_000)

@@ -281,7 +281,8 @@ class Partition:
         self._lead(step.state)
         for effect in step.effects:
             assert isinstance(effect, Start) and isinstance(effect.work, AlterPartition)
-            logger.info(
+            # The controller tells at INFO what becomes of it, of all partitions at once.
+            logger.debug(
                 "[Partition %s] Asking for the ISR %s instead of %s (high watermark %d, log end %d).",
                 self.log.name,
                 [replica_id for replica_id, _ in effect.work.new_isr],

@@ -57,9 +57,12 @@ LATEST_TIMESTAMP = -1
 EARLIEST_TIMESTAMP = -2
 #: The first Fetch version with topic ids: a name may be that of a topic which has been deleted since.
 LOWEST_FETCH_VERSION = 13
-#: What a follower or its leader is told while the news of a change of leader has reached only one of them.
-LEADER_CHANGES = frozenset(
+#: What a leader answers while the news of a topic, or of another leader, has reached only one of the two.
+NEWS_ON_ITS_WAY = frozenset(
     {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
         ErrorCode.FENCED_LEADER_EPOCH,
         ErrorCode.UNKNOWN_LEADER_EPOCH,
@@ -124,7 +127,7 @@ class FetcherPorts(NamedTuple):
 class _Follower:
     """One partition of a fetcher, until it is left or followed in another epoch."""
 
-    __slots__ = ("following", "is_current", "is_unsettled", "lags", "partition", "todo")
+    __slots__ = ("following", "is_current", "is_unsettled", "lags", "partition", "refusals", "todo")
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
@@ -141,6 +144,8 @@ class _Follower:
         self.is_unsettled = False
         #: What the newest answer brought did not reach the leader's high watermark, or there was none yet.
         self.lags = True
+        #: How many answers in a row were errors.
+        self.refusals = 0
 
 
 def key_of(partition: Partition) -> Key:
@@ -337,16 +342,18 @@ class ReplicaFetcher:
             logger.info("%s The leader ends the fetch session: %s", self.name, error.name)
             return
         written = 0
-        refused: dict[ErrorCode, list[str]] = {}
+        refused: dict[tuple[int, ErrorCode], list[str]] = {}
         for topic in response.responses:
             for data in topic.partitions:
                 key = (topic.topic_id, data.partition_index)
                 follower, wanted = self._followers.get(key), self._session.wanted.get(key)
                 if follower is None or wanted is None:
                     continue
-                if data.error_code:
+                follower.refusals = follower.refusals + 1 if data.error_code else 0
+                if follower.refusals:
                     error = ErrorCode(data.error_code)
-                    refused.setdefault(error, []).append(follower.partition.log.name)
+                    level = _level_of(error, follower.refusals)
+                    refused.setdefault((level, error), []).append(follower.partition.log.name)
                 await self._answered(follower, wanted, data)
                 self._changed[key] = None
                 written += len(data.records or b"")
@@ -355,14 +362,12 @@ class ReplicaFetcher:
                     await self._ports.clock.sleep(0)
         self._tell_refused(refused)
 
-    def _tell_refused(self, refused: dict[ErrorCode, list[str]]) -> None:
+    def _tell_refused(self, refused: dict[tuple[int, ErrorCode], list[str]]) -> None:
         """One line for each error of an answer, with its reason, and the first partitions."""
-        for error, names in refused.items():
-            if error is not ErrorCode.OFFSET_OUT_OF_RANGE:  # the fetch goes on where the leader says
-                level = logging.DEBUG if error in LEADER_CHANGES else logging.INFO
-                of = names[0] if len(names) == 1 else f"{len(names):,} partitions ({listed(names)})"
-                reason = error.message or "no reason"
-                logger.log(level, "%s The leader answers %s for %s: %s", self.name, error.name, of, reason)
+        for (level, error), names in refused.items():
+            of = names[0] if len(names) == 1 else f"{len(names):,} partitions ({listed(names)})"
+            reason = error.message or "no reason"
+            logger.log(level, "%s The leader answers %s for %s: %s", self.name, error.name, of, reason)
 
     def _request(self, asked: SessionRequest[Key]) -> FetchRequest:
         settings = self._settings
@@ -584,3 +589,12 @@ def _wanted(follower: _Follower) -> Wanted:
         following.last_fetched_epoch,
         state.log_start_offset,
     )
+
+
+def _level_of(error: ErrorCode, refusals: int) -> int:
+    """That of a line about a partition that was refused so many times in a row: INFO once, and DEBUG where
+    the news that it lacks may be on its way, or where the fetch goes on at another offset.
+    """
+    if error is ErrorCode.OFFSET_OUT_OF_RANGE:
+        return logging.DEBUG
+    return logging.INFO if refusals == (2 if error in NEWS_ON_ITS_WAY else 1) else logging.DEBUG

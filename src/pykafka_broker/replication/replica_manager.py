@@ -248,6 +248,7 @@ class ReplicaManager:
 
     def _remove_gone(self, old: ClusterImage, image: ClusterImage) -> None:
         """Drop partitions of topics that were deleted, and replicas that were given to other brokers."""
+        removed = []
         for name, topic in old.topics.items():
             kept = image.topics.get(name)
             if kept is topic:
@@ -259,6 +260,9 @@ class ReplicaManager:
                 now = None if kept is None or is_deleted else kept.partitions.get(index)
                 if now is None or self._node_id not in now.replicas:
                     self._remove(name, index)
+                    removed.append(f"{name}-{index}")
+        if removed:
+            logger.info("Removed %s: their logs are scheduled for deletion.", _named(removed))
 
     def _remove(self, topic: str, index: int) -> None:
         """Hold this partition no longer; its log is deleted after `file.delete.delay.ms`."""

@@ -162,7 +162,7 @@ class FileWork:
             self.leave(formerly)
             try:
                 self._files.remove_tree(path)
-                logger.info("Deleted %s", path)
+                logger.debug("Deleted %s", path)
             except OSError as error:
                 logger.warning("%s could not be deleted, the next start tries again: %s", path, error)
 
@@ -187,7 +187,7 @@ class FileWork:
             except OSError as error:
                 logger.error("%s cannot be deleted: %s", directory, error)
             else:
-                logger.info("%s is renamed to %s and is scheduled for deletion", directory, leaving.aside)
+                logger.debug("%s is renamed to %s and is scheduled for deletion", directory, leaving.aside)
             del self._leaving[parent][directory]
 
 

@@ -25,10 +25,10 @@ ALICE = Requester("User:alice", "10.0.0.7")
 
 
 class Story:
-    """A cluster, and what its controller tells of the last decision."""
+    """A cluster of so many brokers, and what its controller tells of the last decision."""
 
-    def __init__(self, *broker_ids: int, **rules: object) -> None:
-        self.state: ControllerState = a_cluster(*broker_ids, **rules)
+    def __init__(self, brokers: int, node_id: int = 1) -> None:
+        self.state: ControllerState = a_cluster(*range(1, brokers + 1), node_id=node_id)
         self.lines: list[Line] = []
 
     def decide(self, event: e.Event, requester: Requester | None = ALICE) -> list[str]:
@@ -66,7 +66,7 @@ class Story:
 
 
 def test_topics_are_told_with_those_that_asked_for_them() -> None:
-    story = Story(1, 2)
+    story = Story(2)
     assert story.create((1, 2), (2, 1), retention_ms="5") == [
         "Created topic orders (partitions: 2, replication factor: 2), as User:alice at 10.0.0.7 asked.",
         "Set configuration retention.ms of topic orders to 5, as User:alice at 10.0.0.7 asked.",
@@ -78,7 +78,7 @@ def test_topics_are_told_with_those_that_asked_for_them() -> None:
 
 
 def test_in_sync_replicas_that_leave_and_come_are_told_with_the_leader_that_says_so() -> None:
-    story = Story(1, 2, 3)
+    story = Story(3)
     story.create((1, 2, 3), (1, 2, 3))
     assert story.isr(1, (1, 3)) == ["Shrunk the ISR of orders-0 from 1,2,3 to 1,3, as broker 1 asked."]
     assert story.isr(1, (1, 3, 2)) == ["Expanded the ISR of orders-0 from 1,3 to 1,3,2, as broker 1 asked."]
@@ -89,7 +89,7 @@ def test_in_sync_replicas_that_leave_and_come_are_told_with_the_leader_that_says
 
 
 def test_a_broker_whose_session_is_over_is_told_with_all_that_it_led() -> None:
-    story = Story(1, 2, node_id=9)
+    story = Story(2, node_id=9)
     story.create(*[(1, 2)] * 200)
     session_end_ms = NOW_MS + story.state.rules.session_timeout_ms
     story.state = story.state._replace(
@@ -109,7 +109,7 @@ def test_a_broker_whose_session_is_over_is_told_with_all_that_it_led() -> None:
 
 
 def test_the_life_of_a_broker_is_told() -> None:
-    story = Story(1, 2)
+    story = Story(2)
     story.create((2,))
     assert story.decide(heartbeat(story.state, 2, want_shutdown=True), None) == [
         "Began the controlled shutdown of broker 2.",
@@ -130,7 +130,7 @@ def test_the_life_of_a_broker_is_told() -> None:
 
 
 def test_a_broker_that_is_forgotten_is_told_with_the_one_that_wants_that() -> None:
-    story = Story(1, 2)
+    story = Story(2)
     story.create((1, 2))
     assert story.decide(e.UnregisterBroker(1, 1)) == [
         "Unregistered broker 1, as User:alice at 10.0.0.7 asked.",
@@ -140,7 +140,7 @@ def test_a_broker_that_is_forgotten_is_told_with_the_one_that_wants_that() -> No
 
 
 def test_a_reassignment_is_told_when_it_starts_and_when_it_is_over() -> None:
-    story = Story(1, 2, 3, 4)
+    story = Story(4)
     story.create((1, 2))
     assert story.reassign((3, 4)) == [
         "Started the reassignment of orders-0 from 1,2 to 3,4, as User:alice at 10.0.0.7 asked."
@@ -154,7 +154,7 @@ def test_a_reassignment_is_told_when_it_starts_and_when_it_is_over() -> None:
 
 
 def test_a_reassignment_that_is_called_off_and_one_that_needs_no_copies_are_told() -> None:
-    story = Story(1, 2, 3)
+    story = Story(3)
     story.create((1, 2))
     story.reassign((1, 3))
     assert story.reassign(None) == [
@@ -166,7 +166,7 @@ def test_a_reassignment_that_is_called_off_and_one_that_needs_no_copies_are_told
 
 
 def test_an_election_that_may_lose_records_is_a_warning() -> None:
-    story = Story(1, 2, 3)
+    story = Story(3)
     story.create((1, 2))
     story.isr(1, (1,))
     story.decide(heartbeat(story.state, 1, want_fence=True), None)

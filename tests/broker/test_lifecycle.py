@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from pykafka_broker.broker.heartbeats import LifeSettings, Phase
-from pykafka_broker.broker.lifecycle import BrokerLifecycle, LifePorts
+from pykafka_broker.broker.lifecycle import UNREGISTERED, BrokerLifecycle, LifePorts
 from pykafka_broker.cluster.events import (
     DirectoryAssignment,
     Heartbeat,
@@ -189,6 +189,38 @@ async def test_a_broker_that_no_controller_answers_for_a_session_knows_it_until_
     controller.error = None
     await node.clock.pass_time(9_000)
     assert broker.silent_for_ms is None
+
+
+async def test_a_broker_that_is_unregistered_while_it_runs_says_so_once_and_goes_on_asking(caplog) -> None:
+    """Its log repeated STALE_BROKER_EPOCH, and nothing said what had happened."""
+    node = Node()
+    await node.replica.start()
+    broker = new_life(node)
+    node.publisher.subscribe(lambda _, image: broker.published(image))
+    await running(node, broker)
+    caplog.clear()
+
+    await node.controller.unregister_broker(1)
+    await node.clock.pass_time(60_000)
+    # Another broker comes: this one is still not there.
+    rules = ControllerRules(2, node.image.cluster_id)
+    second = LocalControllerChannel(node.role, rules, WallTimers(node.clock))
+    await second.register_broker(incarnation_id=random_uuid(), listeners=LISTENERS, directories=[b"d" * 16])
+    await node.clock.pass_time(60_000)
+
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [("ERROR", UNREGISTERED)]
+    assert broker.phase is Phase.RUNNING
+    assert set(node.image.brokers) == {2}
+    await broker.shut_down()
+
+
+async def test_the_time_since_a_controller_has_answered_is_known() -> None:
+    node = Node()
+    controller = Scripted(node)
+    broker = await running(node, new_life(node, controller))
+    controller.error = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+    await node.clock.pass_time(35_000)
+    assert broker.silence_ms == 35_000
 
 
 async def test_a_broker_that_nobody_registers_gives_up() -> None:

@@ -152,6 +152,11 @@ def next_wake_ms(life: Life) -> int | None:
     return min(moments, default=None)
 
 
+def silence_ms(life: Life, now_ms: int) -> int:
+    """The time since a controller has answered a heartbeat, of a broker that runs."""
+    return now_ms - (life.gone_ms - life.settings.session_timeout_ms)
+
+
 def untold_directory(life: Life, now_ms: int) -> bytes | None:
     """A failed directory that the controller does not know of, although its time is over."""
     for directory_id, directory in life.failed.items():

@@ -32,6 +32,12 @@ logger = logging.getLogger("kafka.server.BrokerLifecycleManager")
 
 #: How often a broker that waits for leave to stop looks whether any controller could give it.
 QUORUM_CHECK_MS = 100
+#: The only line of a broker about this: what follows from it would be said again and again.
+UNREGISTERED = (
+    "This broker runs, and is registered no more: it was unregistered, or another one has registered with "
+    "its node.id. It leads no partition, its replicas do not count as in sync, and no heartbeat lets it "
+    "back: restart it, or stop it if it is to go"
+)
 #: The pauses between attempts to say where replicas are.
 PLACES_BACKOFF = Backoff(first_ms=100, greatest_ms=10_000)
 
@@ -108,6 +114,8 @@ class BrokerLifecycle:
         self._watching: asyncio.Task[None] | None = None
         #: There may be more to say about places than what is being said.
         self._has_moved = False
+        #: The metadata had this registration when it was published last.
+        self._is_known = False
         #: Replicas may be noted as lost, for want of room: by this process, or by the one before.
         self._may_have_lost = True
         self._lines = RepeatedLines(logger, ports.clock.now_ms)
@@ -131,6 +139,11 @@ class BrokerLifecycle:
         if life is None or life.phase is not Phase.RUNNING or self._now_ms() < life.gone_ms:
             return None
         return life.settings.session_timeout_ms
+
+    @property
+    def silence_ms(self) -> int:
+        """The time since a controller has answered a broker that runs."""
+        return heartbeats.silence_ms(self._known_life, self._now_ms())
 
     async def register(
         self, listeners: Mapping[str, RegisteredEndpoint], *, rack: str | None, previous_broker_epoch: int
@@ -201,12 +214,19 @@ class BrokerLifecycle:
             self._go_on(heartbeats.stop(self._known_life))
 
     def published(self, image: ClusterImage) -> None:
-        """The node has published this metadata: a registration from before directories had ids is amended."""
-        life = self._life
-        if life is None or not life.is_registered or image.metadata_version < DIRECTORY_IDS_SINCE:
-            return
+        """The node has published this metadata: a registration from before directories had ids is amended.
+
+        A broker that is registered no more says so, once: it goes on asking, as Apache Kafka's does.
+        """
         known = next((b for b in image.brokers.values() if b.incarnation_id == self.incarnation_id), None)
-        if known is not None and not known.directories:
+        was_known, self._is_known = self._is_known, known is not None
+        life = self._life
+        if life is None or not life.is_registered or life.phase is Phase.SHUTTING_DOWN:
+            return
+        if known is None:
+            if was_known:
+                logger.error(UNREGISTERED)
+        elif not known.directories and image.metadata_version >= DIRECTORY_IDS_SINCE:
             self._go_on(heartbeats.register_again(life, self._now_ms()))
 
     # -- requests --------------------------------------------------------------------------------------
@@ -259,7 +279,10 @@ class BrokerLifecycle:
         except KafkaError as error:
             self._last_error = error
             what = "register the broker" if request is Request.REGISTRATION else "send a heartbeat"
-            self._lines.log(logging.WARNING, request.name, "", f"Unable to {what}: {error}")
+            if error.code is ErrorCode.STALE_BROKER_EPOCH and not self._is_known:
+                logger.debug("Unable to %s: %s", what, error)  # see UNREGISTERED
+            else:
+                self._lines.log(logging.WARNING, request.name, "", f"Unable to {what}: {error}")
             self._go_on(self._after_failure(self._known_life, error))
 
     def _after_failure(self, life: Life, error: KafkaError) -> Life:

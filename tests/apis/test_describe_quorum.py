@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from pykafka_broker.apis.describe_quorum import describe_quorum
+from pykafka_broker.apis.describe_quorum import describe_quorum, without_leader
+from pykafka_broker.metadata.quorum_description import QuorumDescription
+from pykafka_broker.protocol.compile import decode, encode
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -13,9 +18,12 @@ from pykafka_broker.protocol.messages.describe_quorum import (
     DescribeQuorumResponse,
     DescribeQuorumResponsePartitionData,
     DescribeQuorumResponseTopicData,
+    Listener,
     Node,
     ReplicaState,
 )
+from pykafka_broker.raft.core.describe import QuorumStatus, ReplicaStatus
+from pykafka_broker.raft.core.quorum import ReplicaKey
 from pykafka_broker.testing.home import Home
 from pykafka_broker.testing.user import User
 from tests.apis.asking import ends, every
@@ -88,6 +96,31 @@ async def test_the_only_node_is_reached_where_it_listens_for_controllers(home: H
         host, port = again.broker.node.listeners.advertised("CONTROLLER")
         [node] = (await user.send(THE_QUORUM, 2)).nodes
         assert [(one.name, one.host, one.port) for one in node.listeners] == [("CONTROLLER", host, port)]
+
+
+@pytest.mark.parametrize("version", every(describe_quorum))
+def test_a_broker_that_is_sure_that_none_leads_says_what_it_knows(version: int) -> None:
+    """It looked for a leader until the client gave up, and nothing told how old its metadata was."""
+    own = ReplicaStatus(ReplicaKey(3, b"d" * 16), 77, 40_000, 4_100)
+    other = ReplicaStatus(ReplicaKey(1), -1, -1, -1)
+    status = QuorumStatus(-1, 7, 70, (other, own), ())
+    quorum = QuorumDescription(status, {1: {"CONTROLLER": ("kafka-1", 9093)}, 3: {}})
+    forwarding = SimpleNamespace(lost_quorum=lambda: quorum)
+    ctx: Any = SimpleNamespace(node=SimpleNamespace(forwarding=forwarding))
+
+    answer, _ = decode(DescribeQuorumResponse, version, encode(without_leader(THE_QUORUM, ctx), version))
+
+    assert answer.error_code == ErrorCode.REQUEST_TIMED_OUT
+    [described] = answer.topics[0].partitions
+    assert (described.error_code, described.leader_id, described.leader_epoch) == (0, -1, 7)
+    assert [(one.replica_id, one.log_end_offset) for one in described.current_voters] == [(1, -1), (3, 77)]
+    times = [(one.last_fetch_timestamp, one.last_caught_up_timestamp) for one in described.current_voters]
+    assert times == [(-1, -1), (40_000, 4_100) if version >= 1 else (-1, -1)]
+    if version >= 2:
+        assert answer.error_message == "No controller leads: none has answered broker 3 for 35 s."
+        assert answer.nodes[0] == Node(
+            node_id=1, listeners=[Listener(name="CONTROLLER", host="kafka-1", port=9093)]
+        )
 
 
 @pytest.mark.parametrize("version", ends(describe_quorum))

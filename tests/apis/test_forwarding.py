@@ -55,6 +55,11 @@ class Elsewhere:
     def __init__(self, answer: EnvelopeResponse | Exception) -> None:
         self.answer = answer
         self.asked: list[EnvelopeRequest] = []
+        #: What is known of a quorum that is lost.
+        self.lost: object = None
+
+    def lost_quorum(self) -> object:
+        return self.lost
 
     async def ask(self, envelope: EnvelopeRequest) -> EnvelopeResponse:
         self.asked.append(envelope)
@@ -65,8 +70,10 @@ class Elsewhere:
         return self.answer
 
 
-async def asked(controller: Any, here: DeleteTopicsResponse | None = None) -> Any:
-    """The answer to a client, where `here` is that of this node's own controller."""
+async def asked(controller: Any, here: DeleteTopicsResponse | None = None, leaderless: Any = None) -> Any:
+    """The answer to a client, where `here` is that of this node's own controller, and `leaderless` the one of
+    a node that is sure that no controller leads.
+    """
     ctx: Any = SimpleNamespace(
         node=SimpleNamespace(forwarding=controller),
         connection=SimpleNamespace(client_host="/127.0.0.1", sasl=SimpleNamespace(by_token=True)),
@@ -76,7 +83,7 @@ async def asked(controller: Any, here: DeleteTopicsResponse | None = None) -> An
         client_id="a client",
         principal="User:alice",
     )
-    return await forwarded(delete_topics, lambda request, ctx: here)(REQUEST, ctx)
+    return await forwarded(delete_topics, lambda request, ctx: here, leaderless)(REQUEST, ctx)
 
 
 async def test_the_request_goes_out_whole_and_the_answer_comes_back() -> None:
@@ -111,6 +118,16 @@ async def test_what_goes_wrong_on_the_way_is_told_for_each_topic(answer: Any, er
 
 async def test_where_the_controller_does_not_serve_the_version_the_client_asks_for_versions_again() -> None:
     assert await asked(Elsewhere(EnvelopeResponse(error_code=35))) is CLOSE
+
+
+async def test_where_no_controller_leads_a_node_that_is_sure_answers_at_once_where_it_has_an_answer() -> None:
+    controller = Elsewhere(embedded(told(ErrorCode.NONE)))
+    answer = told(ErrorCode.REQUEST_TIMED_OUT)
+    assert await asked(controller, leaderless=lambda request, ctx: answer) == told(ErrorCode.NONE), "unsure"
+    controller.lost = "a quorum"
+    assert await asked(controller, leaderless=lambda request, ctx: answer) is answer
+    assert await asked(controller) == told(ErrorCode.NONE), "there is none to this request: it waits"
+    assert len(controller.asked) == 2
 
 
 async def test_a_controller_that_came_to_this_node_answers_here() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records import control as m
-from pykafka_broker.raft.core.describe import QuorumStatus, ReplicaStatus, describe
+from pykafka_broker.raft.core.describe import QuorumStatus, ReplicaStatus, describe, describe_leaderless
 from pykafka_broker.raft.core.messages import (
     Acknowledged,
     AddVoter,
@@ -446,6 +446,24 @@ def test_the_leader_describes_its_quorum():
     )
     assert describe(node.state, now_ms + 300_000).observers == ()
     assert describe(following().state, now_ms) is None
+
+
+def test_a_replica_that_no_leader_answers_describes_the_quorum_from_before():
+    alone = following().state
+    answered = alone._replace(role=alone.role._replace(has_fetched=True))
+    assert describe_leaderless(answered, 5_000, 2_000) is None
+    assert describe_leaderless(committed().state, 5_000, 2_000) is None, "it leads"
+    assert describe_leaderless(alone._replace(high_watermark=20), 5_000, 2_000) == QuorumStatus(
+        leader_id=-1,
+        epoch=3,
+        high_watermark=20,
+        voters=(
+            ReplicaStatus(key(1), alone.log.end_offset, 5_000, 2_000),
+            ReplicaStatus(key(2), -1, -1, -1),
+            ReplicaStatus(key(3), -1, -1, -1),
+        ),
+        observers=(),
+    )
 
 
 def test_a_replica_that_is_one_fetch_behind_was_caught_up_at_the_fetch_before():

@@ -51,7 +51,7 @@ def admitted(
         NotImplementedError: `authorizer` may refuse something, and the handler does not ask it yet about a
             need that only a handler can check.
     """
-    handle = api.handle
+    handle, leaderless = api.handle, api.leaderless
     if authorizer is not ALLOW_ALL:
         if unchecked := [str(one) for need in api.needs for one in need.unchecked()]:
             raise NotImplementedError(
@@ -60,8 +60,9 @@ def admitted(
             )
         if needs := [need for need in api.needs if need.names is not None]:
             handle = _authorized(handle, needs, authorizer)
+            leaderless = None if leaderless is None else _authorized(leaderless, needs, authorizer)
     if may_forward and api.forwarded:
-        handle = forwarded(api, handle)
+        handle = forwarded(api, handle, leaderless)
     if quotas is not UNLIMITED and api.quota is not Quota.EXEMPT:
         handle = _within_quota(handle, api.quota, quotas, mutes=mutes)
     return handle if api.check is None else _checked(handle, api.check)

@@ -84,7 +84,7 @@ class Api(Generic[PortsOfHandler]):
     `advertised_min_version` differs only for Produce, whose versions 0-2 are listed but refused because a
     librdkafka release needs to see them (KAFKA-18659). `needs` is the authorization that a request needs,
     `quota` the quota it counts to. `check` is asked before them. `forwarded` requests of clients are answered
-    by the active controller, wherever it is.
+    by the active controller, wherever it is; `leaderless` has the answer where it is nowhere.
     """
 
     __slots__ = (
@@ -94,6 +94,7 @@ class Api(Generic[PortsOfHandler]):
         "forwarded",
         "handle",
         "key",
+        "leaderless",
         "listeners",
         "max_version",
         "min_version",
@@ -129,6 +130,7 @@ class Api(Generic[PortsOfHandler]):
         self.error_response = error_response
         self.forwarded = forwarded
         self.check: Check | None = None
+        self.leaderless: Handler[Any] | None = None
 
     def __repr__(self) -> str:
         return f"Api({self.name}, versions={self.min_version}-{self.max_version})"
@@ -174,6 +176,18 @@ def checked(check: Check) -> Callable[[Api[Ports]], Api[Ports]]:
 
     def wrap(api: Api[Ports]) -> Api[Ports]:
         api.check = check
+        return api
+
+    return wrap
+
+
+def leaderless(answer: Handler[Any]) -> Callable[[Api[Ports]], Api[Ports]]:
+    """Let `answer` serve a forwarded request on a node that is sure that no controller leads, in the place of
+    a wait for one.
+    """
+
+    def wrap(api: Api[Ports]) -> Api[Ports]:
+        api.leaderless = answer
         return api
 
     return wrap

@@ -2,6 +2,10 @@
 
 v0 flexible, v1 when each replica fetched last and was caught up last (KIP-836), v2 the voters' directories
 and endpoints, and texts of errors (KIP-853). The one partition that there is has to be asked for by itself.
+
+A broker that is sure that no controller leads answers REQUEST_TIMED_OUT at once; Apache Kafka's does when its
+patience is over. Beside the error this one says what it knows: the voters, and of itself how much of the log
+it has, and when a controller that led answered it last. `leader_id` is -1, and no other replica has times.
 """
 
 from __future__ import annotations
@@ -9,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.api import handles, leaderless
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.cluster.topics import CLUSTER_METADATA_TOPIC
@@ -25,7 +29,8 @@ from pykafka_broker.protocol.messages.describe_quorum import (
 )
 
 if TYPE_CHECKING:
-    from pykafka_broker.apis.context import AdministrationContext
+    from pykafka_broker.apis.context import AdministrationContext, RequestContext
+    from pykafka_broker.metadata.quorum_description import QuorumDescription
     from pykafka_broker.raft.core.describe import QuorumStatus, ReplicaStatus
 
 PARTITION = 0
@@ -37,6 +42,21 @@ def failed(_request: DescribeQuorumRequest, error: KafkaError) -> DescribeQuorum
     return DescribeQuorumResponse(error_code=int(error.code), error_message=error.message, topics=[])
 
 
+def without_leader(request: DescribeQuorumRequest, ctx: RequestContext) -> DescribeQuorumResponse:
+    """The answer of a broker that is sure that no controller leads."""
+    quorum = ctx.node.forwarding.lost_quorum()
+    if quorum is None:
+        return failed(request, KafkaError(ErrorCode.REQUEST_TIMED_OUT))
+    status = quorum.status
+    [own] = [replica for replica in (*status.voters, *status.observers) if replica.last_fetch_ms >= 0]
+    silence_s = (own.last_fetch_ms - own.last_caught_up_ms) // 1_000
+    text = f"No controller leads: none has answered broker {own.key.node_id} for {silence_s} s."
+    answer = _answer([(CLUSTER_METADATA_TOPIC, [_described(status)])], _nodes(quorum))
+    answer.error_code, answer.error_message = int(ErrorCode.REQUEST_TIMED_OUT), text
+    return answer
+
+
+@leaderless(without_leader)
 @handles(
     DescribeQuorumRequest,
     versions="0-2",
@@ -62,14 +82,17 @@ async def describe_quorum(
         if error.code is not ErrorCode.NOT_CONTROLLER:
             return failed(request, error)
         return _answer([(CLUSTER_METADATA_TOPIC, [_refused(PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER)])])
-    nodes = [
+    return _answer([(CLUSTER_METADATA_TOPIC, [_described(quorum.status)])], _nodes(quorum))
+
+
+def _nodes(quorum: QuorumDescription) -> list[Node]:
+    return [
         Node(
             node_id=node_id,
             listeners=[Listener(name=name, host=host, port=port) for name, (host, port) in endpoints.items()],
         )
         for node_id, endpoints in quorum.endpoints.items()
     ]
-    return _answer([(CLUSTER_METADATA_TOPIC, [_described(quorum.status)])], nodes)
 
 
 def _answer(

@@ -6,6 +6,9 @@ principal and address, and the controller's answer goes to the client. Authoriza
 business then. What went wrong on the way is told as Apache Kafka's ForwardingManager does: REQUEST_TIMED_OUT
 where no controller has answered, UNKNOWN_SERVER_ERROR for an envelope that was refused, and a closed
 connection where the controller does not serve the version.
+
+An API may say with `@leaderless(...)` what this node answers by itself, at once, when it is sure that no
+controller leads. Others wait for one, as in Apache Kafka.
 """
 
 from __future__ import annotations
@@ -38,13 +41,20 @@ logger = logging.getLogger("kafka.server.ForwardingManager")
 PRINCIPAL_VERSION = b"\0\0"
 
 
-def forwarded(api: Api[Any], handle: Handler[Any]) -> Handler[Any]:
-    """`handle` where the active controller is in this process, and that controller where it is elsewhere."""
+def forwarded(api: Api[Any], handle: Handler[Any], leaderless: Handler[Any] | None = None) -> Handler[Any]:
+    """`handle` where the active controller is in this process, that controller where it is elsewhere, and
+    `leaderless`, if there is such an answer, where it is known to be nowhere.
+    """
     error_response = api.error_response
     assert error_response is not None, f"{api.name} cannot tell an error"
 
     async def decide(request: Any, ctx: RequestContext) -> Any:
-        return await decided(ctx, lambda: handle(request, ctx), lambda: pass_on(request, ctx, error_response))
+        return await decided(ctx, lambda: handle(request, ctx), lambda: elsewhere(request, ctx))
+
+    async def elsewhere(request: Any, ctx: RequestContext) -> Any:
+        if leaderless is not None and ctx.node.forwarding.lost_quorum() is not None:
+            return leaderless(request, ctx)
+        return await pass_on(request, ctx, error_response)
 
     return decide
 

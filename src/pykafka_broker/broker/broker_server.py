@@ -48,6 +48,7 @@ from pykafka_broker.log.disk.files import random_id
 from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.recovery.open_directories import UNKNOWN_TOPIC_ID
+from pykafka_broker.metadata.quorum_description import QuorumDescription
 from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.network.purgatory import Purgatory
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -189,7 +190,9 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
         controller=shared.quorum.own_controller,
         forwarding=NoForwarding()
         if connections is None
-        else ForwardingConnection(shared.quorum.role, connections.forwarding),
+        else ForwardingConnection(
+            shared.quorum.role, connections.forwarding, partial(_lost_quorum, shared, lifecycle)
+        ),
         topic_creation=TopicsOnDemand(
             creation,
             coordinators.offsets_topic,
@@ -242,6 +245,14 @@ def _raise_if_final(shared: SharedServer, error: KafkaError) -> None:
     role = shared.quorum.role
     if role is not None and role.is_active and error.code is ErrorCode.KAFKA_STORAGE_ERROR:
         raise error
+
+
+def _lost_quorum(shared: SharedServer, lifecycle: BrokerLifecycle) -> QuorumDescription | None:
+    """The quorum as this node knows it, once it is sure that no controller leads."""
+    host = shared.quorum.replica.host
+    if not host.is_majority_gone and lifecycle.silent_for_ms is None:
+        return None
+    return host.describe_leaderless(lifecycle.silence_ms)
 
 
 def _log_config(f: Foundation, image: ClusterImage, topic: str) -> LogConfig:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from pykafka_broker.coordination.topic_creation import TopicCreation
 from pykafka_broker.coordinator.group.streams.topology.declared import InternalTopic
 from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.metadata.controller_channel import LedHere
+from pykafka_broker.metadata.quorum_description import QuorumDescription
 from pykafka_broker.metadata.replica import MetadataReplica
 from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.protocol.buffers import Buffer
@@ -106,17 +107,29 @@ class NoForwarding:
 
     is_needed = False
 
+    def lost_quorum(self) -> None:
+        """None: this node is its own majority."""
+        return
+
     async def ask(self, envelope: EnvelopeRequest) -> EnvelopeResponse:
         """Raises LedHere."""
         raise LedHere
 
 
 class ForwardingConnection:
-    """The active controller may be on another node, to which `connection` leads."""
+    """The active controller may be on another node, to which `connection` leads. `lost_quorum` is asked what
+    is known where none is.
+    """
 
-    def __init__(self, role: ControllerRole | None, connection: LeaderConnection) -> None:
+    def __init__(
+        self,
+        role: ControllerRole | None,
+        connection: LeaderConnection,
+        lost_quorum: Callable[[], QuorumDescription | None],
+    ) -> None:
         self._role = role
         self._connection = connection
+        self.lost_quorum = lost_quorum
 
     @property
     def is_needed(self) -> bool:

@@ -1,4 +1,6 @@
-"""The metadata quorum as its leader describes it to those who ask (DescribeQuorum)."""
+"""The metadata quorum as its leader describes it to those who ask (DescribeQuorum), and as another node
+does from memory where none leads.
+"""
 
 from __future__ import annotations
 

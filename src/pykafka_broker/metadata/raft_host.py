@@ -175,11 +175,21 @@ class RaftHost:
         status = self._driver.describe()
         if status is None:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return QuorumDescription(status, self._endpoints())
+
+    def describe_leaderless(self, silence_ms: int) -> QuorumDescription | None:
+        """The quorum as this node knows it from before a silence of this length; None where it leads, or is
+        answered by its leader.
+        """
+        status = self._driver.describe_leaderless(silence_ms)
+        return None if status is None else QuorumDescription(status, self._endpoints())
+
+    def _endpoints(self) -> dict[int, Endpoints]:
         voters = self._driver.state.log.voters.voters
         endpoints = {node_id: voter.endpoints for node_id, voter in voters.items()}
         if self._reached_at is not None:
             endpoints[self._local.key.node_id] = self._reached_at
-        return QuorumDescription(status, endpoints)
+        return endpoints
 
     # -- life ------------------------------------------------------------------------------------------
 

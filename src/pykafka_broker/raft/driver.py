@@ -26,7 +26,7 @@ from pykafka_broker.machine.illegal_state import IllegalState
 from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.core import transitions
-from pykafka_broker.raft.core.describe import QuorumStatus, describe, with_times_later
+from pykafka_broker.raft.core.describe import QuorumStatus, describe, describe_leaderless, with_times_later
 from pykafka_broker.raft.core.log_view import Batch, Membership, SnapshotId
 from pykafka_broker.raft.core.messages import Answer, ChangeAnswer, Current, Request
 from pykafka_broker.raft.core.quorum import Address, Voter
@@ -203,6 +203,15 @@ class RaftDriver:
         monotonic_ms = clock.monotonic_ms()
         status = describe(self.state, monotonic_ms)
         return None if status is None else with_times_later(status, clock.now_ms() - monotonic_ms)
+
+    def describe_leaderless(self, silence_ms: int) -> QuorumStatus | None:
+        """The quorum as this replica knows it from before a silence of this length, with times of the wall
+        clock; None where it leads, or is answered by its leader.
+        """
+        if self._state is None:
+            return None
+        now_ms = self._ports.clock.now_ms()
+        return describe_leaderless(self.state, now_ms, now_ms - silence_ms)
 
     # -- life ------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from pykafka_broker.metadata.quorum_description import QuorumDescription
     from pykafka_broker.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 
 
@@ -14,6 +15,12 @@ class Forwarding(Protocol):
     @property
     def is_needed(self) -> bool:
         """Whether the active controller is not in this process."""
+        ...
+
+    def lost_quorum(self) -> QuorumDescription | None:
+        """What this node knows of the quorum once it is sure that no controller leads: too few controllers
+        are left, or none has answered it for as long as a session; None else.
+        """
         ...
 
     async def ask(self, envelope: EnvelopeRequest) -> EnvelopeResponse:

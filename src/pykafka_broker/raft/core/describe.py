@@ -1,12 +1,17 @@
-"""DescribeQuorum: what the leader knows of the voters and the observers."""
+"""DescribeQuorum: what the leader knows of the voters and the observers, and what is left of that on a
+replica that knows no leader.
+"""
 
 from __future__ import annotations
 
 from pykafka_broker.raft.core.progress import OBSERVER_SESSION_MS
 from pykafka_broker.raft.core.quorum import ReplicaKey
-from pykafka_broker.raft.core.roles import Leader, Progress
+from pykafka_broker.raft.core.roles import Follower, Leader, Progress
 from pykafka_broker.raft.core.state import RaftState
 from pykafka_broker.system.named_tuple import NamedTuple
+
+#: The id of the leader where none is known.
+NO_LEADER = -1
 
 
 class ReplicaStatus(NamedTuple):
@@ -58,6 +63,26 @@ def describe(state: RaftState, now_ms: int) -> QuorumStatus | None:
         observers.insert(0, own)
     high_watermark = -1 if role.high_watermark is None else role.high_watermark
     return QuorumStatus(local.node_id, role.epoch, high_watermark, voters, tuple(observers))
+
+
+def describe_leaderless(state: RaftState, now_ms: int, heard_ms: int) -> QuorumStatus | None:
+    """The quorum as a replica knows it from `heard_ms`; None where it leads, or is answered by its leader.
+
+    One that stands in vain goes back to a leader that it knew: that it has such a one says nothing. Of itself
+    alone it tells times: that it fetches until now, and when it was caught up last.
+    """
+    role = state.role
+    if isinstance(role, Leader) or (isinstance(role, Follower) and role.has_fetched):
+        return None
+    local, log = state.local.key, state.log
+    own = ReplicaStatus(local, log.end_offset, now_ms, heard_ms)
+    voters = tuple(
+        own._replace(key=voter.key) if voter.key.matches(local) else ReplicaStatus(voter.key, -1, -1, -1)
+        for voter in log.voters.voters.values()
+    )
+    high_watermark = -1 if state.high_watermark is None else state.high_watermark
+    observers = () if log.voters.is_voter(local) else (own,)
+    return QuorumStatus(NO_LEADER, role.epoch, high_watermark, voters, observers)
 
 
 def with_times_later(status: QuorumStatus, by_ms: int) -> QuorumStatus:

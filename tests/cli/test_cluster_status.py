@@ -96,12 +96,12 @@ def test_partitions_that_are_not_well_are_told_from_those_that_are() -> None:
     )
     moving = {("orders", 4): Ongoing([3, 1], adding=[3], removing=[])}
     ends = {(1, ("orders", 1)): 9, (2, ("orders", 1)): 4}
-    assert list(partition_statuses(topic, 1, ends, moving, up=[1, 2])) == [
-        PartitionStatus("orders", 0, 1, [1, 2], [1, 2], [], None, is_well=True),
-        PartitionStatus("orders", 1, 1, [1, 2], [1], [2], 5, is_well=False),
-        PartitionStatus("orders", 2, None, [1, 2], [], [1, 2], None, is_well=False),
-        PartitionStatus("orders", 3, 3, [3, 1], [3, 1], [], None, is_well=False),
-        PartitionStatus("orders", 4, 1, [3, 1], [1], [], None, is_well=True),
+    assert list(partition_statuses(topic, 1, ends, moving, answering=[1, 2])) == [
+        PartitionStatus("orders", 0, 1, [1, 2], [1, 2], [], None, "all", is_well=True),
+        PartitionStatus("orders", 1, 1, [1, 2], [1], [2], 5, "all", is_well=False),
+        PartitionStatus("orders", 2, None, [1, 2], [], [1, 2], None, None, is_well=False),
+        PartitionStatus("orders", 3, 3, [3, 1], [3, 1], [], None, None, is_well=False),
+        PartitionStatus("orders", 4, 1, [3, 1], [1], [], None, "all", is_well=True),
     ]
 
 
@@ -137,7 +137,7 @@ def test_a_cluster_of_one_node_lacks_nothing(run: Run, broker: str) -> None:
         f"Topic: orders\t{counts}",
     ]
     assert "Topic: " not in run("cluster", "status").out
-    told = "\tTopic: orders\tPartition: {}\tLeader: 1\tReplicas: 1\tIsr: 1\tMissing: \tMaxLag: 0"
+    told = "\tTopic: orders\tPartition: {}\tLeader: 1\tReplicas: 1\tIsr: 1\tMissing: \tMaxLag: 0\tAcks: all"
     all_of_them = run("cluster", "status", "--partitions").out.splitlines()
     assert all_of_them[-2:] == [told.format(0), told.format(1)]
     found = json.loads(run("cluster", "status", "--json").out)

@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from pykafka_broker import Cluster
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.testing.home import Home, until
 from tests.cli.conftest import Result, Run, run_command
 from tests.cli.test_main import unused_address
+from tests.support.pages import REPOSITORY
 
-HEALTH_CHECK = Path(__file__).resolve().parent.parent.parent / "docker" / "health"
+HEALTH_CHECK = REPOSITORY / "docker" / "health"
 
 
 def test_a_broker_that_answers_is_healthy(run: Run, broker: str) -> None:
@@ -28,6 +30,45 @@ def test_a_broker_that_answers_is_healthy(run: Run, broker: str) -> None:
 
 def test_a_broker_that_is_away_is_not(run: Run) -> None:
     assert run("health", unused_address()).status == 1
+    for stage in ("alive", "serving", "ready"):
+        assert run("health", unused_address(), f"--{stage}").status == 1
+
+
+def test_a_broker_that_answers_is_alive_serving_and_ready(run: Run, broker: str) -> None:
+    for stage in ("alive", "serving", "ready"):
+        result = run("health", broker, f"--{stage}")
+        assert (result.status, result.out.split(":")[0]) == (0, stage)
+        assert json.loads(run("health", broker, f"--{stage}", "--json").out)["stage"] == stage
+
+
+def test_the_probes_of_the_page_ask_for_the_three_stages(broker: str) -> None:
+    page = (REPOSITORY / "docs" / "operations.md").read_text()
+    probes = re.findall(r"(\w+)Probe:\n *exec: \{command: \[pykafka-broker, (.*?)\]\}", page)
+    stages = {}
+    for probe, words in probes:
+        command, address, stage = words.replace('"', "").split(", ")
+        assert address == "localhost:9092"
+        result = run_command(command, broker, stage)
+        assert result.status == 0
+        stages[probe] = result.out.split(":")[0]
+    assert stages == {"startup": "serving", "liveness": "alive", "readiness": "ready"}
+
+
+def test_a_controller_is_alive_and_a_broker_is_ready_if_it_may_commit_what_it_leads() -> None:
+    with Cluster(controllers=1, brokers=2) as cluster:
+        controller, one, other = cluster.node_ids
+        assert run_command("health", cluster.address(controller), "--alive").status == 0
+        strict = ("topics", "create", "strict", "-r", "2", "--config", "min.insync.replicas=2")
+        assert run_command(*strict, "-b", cluster.address(one)).status == 0
+        cluster.leader("strict")
+        assert run_command("health", cluster.address(one), "--ready").status == 0
+        cluster.stop(other)
+        assert run_command("health", cluster.address(one)).status == 0, "replicas are not asked about"
+        result = run_command("health", cluster.address(one), "--ready")
+    assert result.status == 3
+    first, second = result.out.splitlines()
+    assert first.startswith(f"serving, not ready: broker {one} of cluster ")
+    assert second == "  it leads 1 partition with fewer replicas in sync than min.insync.replicas (strict-0)"
 
 
 async def health_of(home: Home, *options: str) -> Result:
@@ -65,7 +106,8 @@ async def test_a_broker_whose_disk_refuses_records_is_degraded_until_there_is_ro
         assert re.fullmatch(r"[\w-]{22}", shown.pop("cluster_id"))
         assert shown == {
             "status": "degraded",
-            "node_ids": [1],
+            "stage": "serving",
+            "node_id": 1,
             "address": home.broker.bootstrap_servers,
             "problems": [
                 {

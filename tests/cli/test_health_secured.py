@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from pykafka_broker.cli.health import DEGRADED_STATUS
 from pykafka_broker.testing.processes import free_port
 from tests.cli.conftest import Result, RunningBroker, run_command
 from tests.cli.secured import PLAIN_LOGIN, config_of_bob, make_certificates
@@ -81,6 +82,8 @@ def test_without_a_user_a_listener_with_sasl_is_asked_for_its_versions(tmp_path:
             f"healthy: a broker at {secured.address}, which tells no more without --user or --command-config"
         )
         assert secured.health() == (0, f"{told}\n", "")
+        assert secured.health("--alive").status == 0
+        assert secured.health("--ready").status == DEGRADED_STATUS, "a stranger is not told"
         assert checked(secured.health("--json")) == "versions"
 
 

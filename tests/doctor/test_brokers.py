@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka_broker.doctor.brokers import Advertised, Cluster, judge
+from pykafka_broker.doctor.brokers import Advertised, Cluster, Standing, judge, judge_standing
 from pykafka_broker.doctor.findings import Finding, Level, ok
 from pykafka_broker.doctor.reach import Address, Answer, Kind
 
@@ -74,6 +74,19 @@ def test_an_advertised_address_that_leads_to_another_cluster_is_a_problem() -> N
     finding = judged(("localhost", 9092), Advertised(Answer(Kind.KAFKA), "cluster-b"))
     assert finding.level is Level.PROBLEM
     assert "a broker of another cluster answers: cluster-b instead of cluster-a" in finding.message
+
+
+def test_a_broker_that_answers_and_is_no_part_of_the_cluster_is_a_problem() -> None:
+    unregistered = judge_standing(BOOTSTRAP, Standing(None, is_registered=False))
+    assert unregistered is not None
+    assert unregistered.message.startswith(
+        "The broker at 10.0.0.5:9092 is not registered: it leads no partition"
+    )
+    fenced = judge_standing(BOOTSTRAP, Standing(1, is_registered=True, is_fenced=True))
+    assert fenced is not None
+    assert fenced.message.startswith("Broker 1 at 10.0.0.5:9092 is fenced: it leads no partition")
+    for fine in (Standing(1, is_registered=True), Standing(None)):
+        assert judge_standing(BOOTSTRAP, fine) is None
 
 
 def test_a_cluster_without_brokers_is_still_starting() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pykafka_broker.doctor.findings import Level, ok
 from pykafka_broker.doctor.topics import (
     NO_LEADER,
@@ -13,6 +15,8 @@ from pykafka_broker.doctor.topics import (
     judge_missing,
     judge_records,
     judge_stability,
+    judge_without_quorum,
+    strongest_acks,
 )
 
 
@@ -30,10 +34,35 @@ def test_healthy_topics_are_counted() -> None:
     assert judge([]) == [ok("topics", "", "There are no topics yet.")]
 
 
-def test_without_a_quorum_nothing_is_said_of_leaders() -> None:
-    (finding,) = judge([topic(HEALTHY, Partition(1, NO_LEADER, (2, 3), ()))], has_quorum=False)
-    assert finding.level is Level.SKIPPED
-    assert "1 topic with 2 partitions" in finding.message
+@pytest.mark.parametrize(
+    ("partition", "acks"),
+    [
+        (Partition(0, 1, (1,), (1,)), "all"),
+        (Partition(0, 1, (1, 2, 3), (1, 2)), "all"),
+        (Partition(0, 1, (1, 2, 3), (1, 2, 3)), "1"),
+        (Partition(0, 3, (1, 2, 3), (3,)), None),
+        (Partition(0, NO_LEADER, (1, 2), ()), None),
+    ],
+)
+def test_a_partition_takes_records_by_those_that_answer(partition: Partition, acks: str | None) -> None:
+    _, leader_id, replicas, isr = partition
+    assert strongest_acks(leader_id, replicas, isr, 1, {1, 2}) == acks
+
+
+def test_too_few_replicas_in_sync_take_no_acks_all() -> None:
+    assert strongest_acks(1, (1, 2), (1,), 2, {1}) == "1"
+    assert strongest_acks(1, (1,), (1,), 2, {1}) == "all", "there are no more"
+
+
+def test_without_a_quorum_it_is_said_what_can_be_written() -> None:
+    only_here = topic(Partition(0, 1, (1,), (1,)))
+    assert judge_without_quorum([only_here], {1}).level is Level.OK
+    finding = judge_without_quorum([only_here, topic(HEALTHY, Partition(1, 2, (2, 3), (2, 3)))], {1})
+    assert finding.level is Level.PROBLEM
+    assert finding.message.startswith(
+        "Of 3 partitions, 1 can be written with acks=all, 1 with acks=1 at most (in-sync replicas do not "
+        "answer, or are too few), 1 not at all (no leader answers)."
+    )
 
 
 def test_a_missing_topic_makes_clients_wait_where_it_is_not_created_on_first_use() -> None:

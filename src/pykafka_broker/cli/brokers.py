@@ -19,14 +19,14 @@ from pykafka_broker.client.connection import check
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: The key of the API, and its first version that tells of fenced brokers.
-DESCRIBE_CLUSTER, FENCED_SINCE = 60, 2
 #: How often, and after what pause, a broker that is up is looked at before that is believed.
 LOOKS, LOOK_S = 5, 0.2
 
 
 class BrokerStatus(NamedTuple):
-    """A broker; `state` is "up" or "fenced". It leads and is in sync for so many partitions."""
+    """A broker; `state` is "up", "fenced" or, where it was asked, "silent": it counts as up and does not
+    answer. It leads and is in sync for so many partitions.
+    """
 
     broker_id: int
     state: str
@@ -67,10 +67,19 @@ def brokers() -> None:
 @json_option(BrokerStatus, key="brokers")
 def list_(cluster: Cluster, output: Output) -> None:
     """List the brokers, and how many partitions they lead and hold."""
+    from pykafka_broker.client.quorum import QUORUM_WITHIN_S, LostQuorum
+    from pykafka_broker.doctor.quorum import Source, look, told_of_loss
+
     with cluster.connect() as client:
         metadata = client.metadata(None)
         _, found = broker_statuses(client, metadata.topics)
+        told_by = client.connection()
+        source = Source(told_by.peer, told_by.metadata_offset)
     output.show_all(found, broker_lines(found), [broker_table(found)])
+    with cluster.connect_to(source.address, min(cluster.timeout_s, QUORUM_WITHIN_S)) as client:
+        lost = look(client)
+    if isinstance(lost, LostQuorum):
+        output.note(told_of_loss(lost, source, None))
 
 
 @brokers.command("disks")
@@ -125,16 +134,9 @@ def _stays_up(client: Client, broker_id: int) -> bool:
 
 def broker_statuses(client: Client, topics: Sequence[Any]) -> tuple[str, list[BrokerStatus]]:
     """The cluster id, and the brokers in the order of their ids; `topics` are those of a Metadata answer."""
-    from pykafka_broker.protocol.messages.describe_cluster import DescribeClusterRequest
+    from pykafka_broker.doctor.brokers import registered
 
-    # Brokers before Apache Kafka 4.0 tell of those alone that are up.
-    tells_fenced = client.connection().versions[DESCRIBE_CLUSTER][1] >= FENCED_SINCE
-    described = client.send(
-        DescribeClusterRequest(
-            include_cluster_authorized_operations=False, include_fenced_brokers=tells_fenced
-        )
-    )
-    check(described.error_code, described.error_message)
+    described = registered(client)
     partitions = [partition for topic in topics for partition in topic.partitions]
     return described.cluster_id, [
         BrokerStatus(

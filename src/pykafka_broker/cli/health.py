@@ -1,14 +1,18 @@
-"""`health`: does a broker answer, and can it do its work? For container health checks and scripts.
+"""`health`: does a broker answer, and can it do its work? For container health checks, probes and scripts.
 
-Exit status 0: healthy. 1: no answer. 3: degraded, that is, it answers, but a log directory is out of service
-or takes no more records, or it finds no controller that leads (2 is click's, for wrong usage). A degraded
-broker goes on serving as well as it can, and a restart makes no room on a disk and brings back no quorum, so
-a check that restarts containers should count 3 as alive: docker/health does.
+    --alive     it answers ApiVersions, as a controller does too: a restart would mend nothing
+    --serving   it is registered and not fenced: clients are sent to it
+    --ready     it can commit: a controller leads, its disks take records, and so many replicas are in sync of
+                the partitions that it leads that acks=all is not refused
 
-A broker that accepts connections but does not know itself yet is not healthy, so it is asked for its
-metadata. Only the given address is used, never one the broker advertises: inside a container that may lead
-nowhere. Without an address, the broker's own configuration tells it: KAFKA_* variables, as in the container
-image, and the properties file.
+Exit status 0: so it is, or without one of these: healthy. 1: no answer. 3: it answers, and is not so, or
+degraded: all of the above is asked but for the replicas (2 is click's, for wrong usage). A degraded broker
+goes on serving as well as it can, and a restart makes no room on a disk and brings back no quorum, so a check
+that restarts containers should count 3 as alive: docker/health does.
+
+Only the given address is used, never one the broker advertises: inside a container that may lead nowhere.
+Without an address, the broker's own configuration tells it: KAFKA_* variables, as in the container image, and
+the properties file.
 
 A secured broker tells its state to users: `--command-config`, `--user` and `--ca`. One that is found by its
 configuration is asked without them too, as far as it answers a stranger (own_listener.py); `checked` says how
@@ -18,6 +22,7 @@ far that was: "metadata" as above, "versions" that it answers ApiVersions, "hand
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import click
@@ -35,11 +40,13 @@ if TYPE_CHECKING:
     from pykafka_broker.cli.own_listener import OwnListener
     from pykafka_broker.client.connection import Security
 
-STATUS = "{status}: broker {node_id} of cluster {cluster_id} at {address}"
+STATUS = "{status}: {broker} of cluster {cluster_id} at {address}"
 STATUS_FOR_STRANGERS = {
-    "versions": "healthy: a broker at {address}, which tells no more without --user or --command-config",
-    "handshake": "healthy: {address} answers TLS, and tells no more without a certificate (--command-config)",
+    "versions": "{status}: a broker at {address}, which tells no more without --user or --command-config",
+    "handshake": "{status}: {address} answers TLS, and tells no more without a certificate "
+    "(--command-config)",
 }
+HEALTHY = "healthy"
 DEGRADED_STATUS = 3
 #: How long the leader of the quorum may take to answer: the image's health check has 3 s for everything.
 LEADER_WITHIN_S = 1.0
@@ -49,9 +56,21 @@ LEAST_USABLE_BYTES = 1 << 20
 UNKNOWN_BYTES = -1
 
 
+class Stage(StrEnum):
+    """How far a broker has come; each contains those before it."""
+
+    ALIVE = "alive"
+    SERVING = "serving"
+    READY = "ready"
+
+
+#: What keeps a broker from serving; all else keeps it from being ready.
+NOT_SERVING = ("not registered", "fenced")
+
+
 class Problem(NamedTuple):
-    """What keeps a broker from its work: `problem` is "offline" or "full", of a log directory, or
-    "no quorum"; `text` is a sentence.
+    """What keeps a broker from its work: `problem` is "offline" or "full", of a log directory, or "not
+    registered", "fenced", "no quorum", or "under min isr"; `text` is a sentence.
     """
 
     log_dir: str | None
@@ -61,10 +80,14 @@ class Problem(NamedTuple):
 
 
 class Health(NamedTuple):
-    """A broker that answers; `status` is "healthy" or "degraded", `checked` how far it could be asked."""
+    """A broker that answers; `status` is "healthy" or "degraded", by what was asked for, and `stage` how far
+    it has come, as far as it was asked. `checked` is how far it could be asked; `node_id` is None where that
+    does not tell.
+    """
 
     status: str
-    node_ids: list[int]
+    stage: str
+    node_id: int | None
     cluster_id: str | None
     address: str
     problems: list[Problem]
@@ -82,6 +105,9 @@ class Health(NamedTuple):
     help="The same as HOST:PORT, named as other commands name it.",
 )
 @click.option("-c", "--config", "file", metavar="FILE", help="The broker's server.properties, if it has one.")
+@click.option("--alive", "wanted", flag_value=Stage.ALIVE.value, help="Only: does it answer?")
+@click.option("--serving", "wanted", flag_value=Stage.SERVING.value, help="Only: are clients sent to it?")
+@click.option("--ready", "wanted", flag_value=Stage.READY.value, help="Can it commit what acks=all asks for?")
 @click.option(
     "--timeout",
     "timeout_s",
@@ -100,14 +126,16 @@ def health(
     address: str | None,
     bootstrap_server: str | None,
     file: str | None,
+    wanted: str | None,
     timeout_s: float,
     credentials: Credentials,
     output: Output,
 ) -> int:
-    """Check that a broker answers, that its disks take records, and that a controller leads.
+    """Check that a broker answers, that clients are sent to it, that its disks take records, and that a
+    controller leads.
 
-    Exit status 0: healthy; 1: no answer; 3: it answers, but a log directory is out of service or full, or it
-    has lost the quorum.
+    Exit status 0: healthy; 1: no answer; 3: it answers, but it is fenced or not registered, a log directory
+    is out of service or full, or it has lost the quorum.
 
     It is the one at HOST:PORT, or the one that `start` would run here: 127.0.0.1:9092 if nothing is set. If
     the latter has secured listeners alone, and nothing here says who asks, it is healthy if it answers
@@ -117,12 +145,13 @@ def health(
         address = bootstrap_server
     elif ctx.get_parameter_source("bootstrap_server") is ParameterSource.COMMANDLINE:
         raise click.UsageError("HOST:PORT is given twice, once with --bootstrap-server.")
+    stage = None if wanted is None else Stage(wanted)
     if address is not None:
         try:
             parse_addresses(address)
         except ValueError as error:
             raise click.BadParameter(str(error)) from None
-        found = _asked(address, timeout_s, identity_with(COMMAND, *credentials).security)
+        found = _asked(address, timeout_s, identity_with(COMMAND, *credentials).security, stage)
     else:
         from pykafka_broker.cli.own_listener import for_security, listeners_of, most_open
 
@@ -130,68 +159,133 @@ def health(
         security = identity_with(COMMAND, *credentials).security
         if security is not None:
             address = str(for_security(listeners, security).address)
-            found = _asked(address, timeout_s, security)
+            found = _asked(address, timeout_s, security, stage)
         else:
-            found = _asked_by_stranger(most_open(listeners), timeout_s)
-    output.show(found, _lines(found))
-    return DEGRADED_STATUS if found.problems else 0
+            found = _asked_by_stranger(most_open(listeners), timeout_s, stage)
+    output.show(found, _lines(found, stage))
+    return 0 if found.status == HEALTHY else DEGRADED_STATUS
 
 
-def _asked(address: str, timeout_s: float, security: Security | None) -> Health:
+def _asked(address: str, timeout_s: float, security: Security | None, wanted: Stage | None) -> Health:
     with connected(address, timeout_s, security) as client:
-        metadata = client.metadata([])
-        problems = list(_disk_problems(client))
-    with connected(address, min(timeout_s, LEADER_WITHIN_S), security) as client:
-        problems += _quorum_problems(client)
-    if not metadata.brokers:
-        raise click.ClickException(f"The broker at {address} knows no broker, not even itself")
+        client.connection()
+        if wanted is Stage.ALIVE:
+            return _only_alive(address, "versions", wanted)
+        cluster_id = client.metadata([]).cluster_id
+        node_id, problems = _standing(client)
+        if wanted is not Stage.SERVING:
+            problems += _disk_problems(client)
+        if wanted is Stage.READY and node_id is not None:
+            problems += _replica_problems(client, node_id)
+    if wanted is not Stage.SERVING:
+        with connected(address, min(timeout_s, LEADER_WITHIN_S), security) as client:
+            problems += _quorum_problems(client)
+    if any(problem.problem in NOT_SERVING for problem in problems):
+        stage = Stage.ALIVE
+    else:
+        stage = Stage.SERVING if problems else wanted or Stage.READY
     return Health(
-        status="degraded" if problems else "healthy",
-        node_ids=[broker.node_id for broker in metadata.brokers],
-        cluster_id=metadata.cluster_id,
+        status="degraded" if problems else HEALTHY,
+        stage=stage.value,
+        node_id=node_id,
+        cluster_id=cluster_id,
         address=address,
         problems=problems,
         checked="metadata",
     )
 
 
-def _asked_by_stranger(listener: OwnListener, timeout_s: float) -> Health:
+def _asked_by_stranger(listener: OwnListener, timeout_s: float, wanted: Stage | None) -> Health:
     from pykafka_broker.cli.own_listener import greet, stranger
 
     address = str(listener.address)
     if listener.needs_certificate:
         greet(listener.address, timeout_s)
-        return Health("healthy", [], None, address, [], "handshake")
+        return _only_alive(address, "handshake", wanted)
     if not listener.needs_user:
-        return _asked(address, timeout_s, stranger(listener))
+        return _asked(address, timeout_s, stranger(listener), wanted)
     with connected(address, timeout_s, stranger(listener)) as client:
         client.connection()
-    return Health("healthy", [], None, address, [], "versions")
+    return _only_alive(address, "versions", wanted)
 
 
-def _lines(found: Health) -> list[str]:
-    told = STATUS_FOR_STRANGERS.get(found.checked, STATUS).format(
-        status=found.status,
-        node_id=",".join(map(str, found.node_ids)),
+def _only_alive(address: str, checked: str, wanted: Stage | None) -> Health:
+    """A broker that was asked no more: that is enough unless more was wanted of it."""
+    status = HEALTHY if wanted in (None, Stage.ALIVE) else "degraded"
+    return Health(status, Stage.ALIVE.value, None, None, address, [], checked)
+
+
+def _lines(found: Health, wanted: Stage | None) -> list[str]:
+    status = found.status
+    if wanted is not None:
+        status = found.stage if found.status == HEALTHY else f"{found.stage}, not {wanted.value}"
+    text = STATUS_FOR_STRANGERS.get(found.checked, STATUS)
+    if wanted is Stage.ALIVE:
+        text = "{status}: a broker or controller answers at {address}"
+    told = text.format(
+        status=status,
+        broker="a broker" if found.node_id is None else f"broker {found.node_id}",
         cluster_id=found.cluster_id,
         address=found.address,
     )
     return [told, *(f"  {problem.text}" for problem in found.problems)]
 
 
+def _standing(client: Client) -> tuple[int | None, list[Problem]]:
+    """Which broker it is, and what keeps clients from it, as far as it tells this client."""
+    from pykafka_broker.doctor.brokers import standing
+    from pykafka_broker.protocol.errors import KafkaError
+
+    try:
+        found = standing(client)
+    except KafkaError:  # a broker without these APIs
+        return None, []
+    if found.is_registered is False:
+        text = "it is not registered: it leads no partition, and clients are not told of it"
+        return None, [Problem(None, None, "not registered", text)]
+    if found.is_fenced:
+        text = "it is fenced: it leads no partition, and clients are not told of it"
+        return found.node_id, [Problem(None, None, "fenced", text)]
+    return found.node_id, []
+
+
+def _replica_problems(client: Client, node_id: int) -> Iterator[Problem]:
+    """The partitions that the broker leads and cannot commit: too few of their replicas are in sync."""
+    from pykafka_broker.doctor.findings import listed
+    from pykafka_broker.doctor.topics import is_enough, look
+    from pykafka_broker.system.wording import counted
+
+    short = [
+        f"{topic.name}-{partition.partition}"
+        for topic in look(client)
+        for partition in topic.partitions
+        if partition.leader_id == node_id
+        and not is_enough(partition.replicas, partition.isr, topic.min_insync_replicas)
+    ]
+    if short:
+        text = (
+            f"it leads {counted(len(short), 'partition')} with fewer replicas in sync than "
+            f"min.insync.replicas ({listed(short)})"
+        )
+        yield Problem(None, None, "under min isr", text)
+
+
 def _quorum_problems(client: Client) -> Iterator[Problem]:
     """Whether a controller leads, as far as the broker tells this client."""
-    from pykafka_broker.client.quorum import quorum_status
+    from pykafka_broker.client.quorum import LostQuorum, quorum_status
     from pykafka_broker.protocol.errors import KafkaError
 
     try:
         found = quorum_status(client)
     except KafkaError:  # a broker without this API
         return
-    if found is None:
-        yield Problem(
-            None, None, "no quorum", f"no controller that leads answers within {client.timeout_s:g} s"
-        )
+    if not isinstance(found, LostQuorum):
+        return
+    if found.age_ms is None:
+        text = f"no controller that leads answers within {client.timeout_s:g} s"
+    else:
+        text = f"no controller leads, and none has answered this broker for {found.age_ms // 1_000:,} s"
+    yield Problem(None, None, "no quorum", text)
 
 
 def _disk_problems(client: Client) -> Iterator[Problem]:

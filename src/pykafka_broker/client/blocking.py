@@ -285,6 +285,18 @@ class Connection:
         """API key -> the lowest and the highest version that the broker serves."""
         return self._state.versions
 
+    @property
+    def peer(self) -> str:
+        """The address of the broker."""
+        return self._state.peer
+
+    @property
+    def metadata_offset(self) -> int:
+        """The newest record of the metadata log that the broker had published when the connection was opened;
+        -1 where it does not tell.
+        """
+        return self._state.metadata_offset
+
     def newest_version(self, request: object, at_most: int | None = None) -> int:
         """The newest version of the request that both sides know, and that is not newer than `at_most`.
 

@@ -108,7 +108,7 @@ class _Expected(NamedTuple):
 class ConnectionState:
     """The client's state of one connection."""
 
-    __slots__ = ("_correlation_id", "_expected", "identity", "peer", "versions")
+    __slots__ = ("_correlation_id", "_expected", "identity", "metadata_offset", "peer", "versions")
 
     def __init__(self, peer: str, identity: Identity) -> None:
         #: The broker's address, for errors.
@@ -116,6 +116,9 @@ class ConnectionState:
         self.identity = identity
         #: API key -> the lowest and the highest version that the broker serves; empty before `opening()`.
         self.versions: Mapping[int, tuple[int, int]] = {}
+        #: The newest record of the metadata log that the broker had published at the `opening()`: the epoch
+        #: of its finalized features; -1 where it does not tell.
+        self.metadata_offset = -1
         self._correlation_id = 0
         self._expected: deque[_Expected] = deque()
 
@@ -143,6 +146,7 @@ class ConnectionState:
             response = (yield Ask(request, version=0)).response
         check(response.error_code)
         self.versions = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
+        self.metadata_offset = response.finalized_features_epoch
         security = self.identity.security
         if security is not None and security.login is not None:
             yield from security.login.authenticating()

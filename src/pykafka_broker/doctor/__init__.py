@@ -3,9 +3,9 @@ in sentences, each with its remedy. Judging is pure.
 
     findings.py   what a check says
     reach.py      who answers at the bootstrap address
-    quorum.py     whether a controller leads the cluster
+    quorum.py     whether a controller leads the cluster, and what is known where none does
     brokers.py    whether the advertised addresses lead to the brokers
-    topics.py     missing topics, partitions without leader, open transactions
+    topics.py     missing topics, partitions without leader, what can be written, open transactions
     refusals.py   a cluster that stops answering while it is asked
 
 The command `doctor` adds groups and disks, `pykafka_broker.spark.doctor` what lies between Spark and Kafka.

@@ -8,14 +8,22 @@ waits for the leader of a partition until its own time-out, often 60 s.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from pykafka_broker.client.blocking import Client, Tls
+from pykafka_broker.client.connection import check
 from pykafka_broker.doctor.findings import Finding, ok, problem, warning
 from pykafka_broker.doctor.reach import Address, Answer, Kind, is_loopback, probe, shown
-from pykafka_broker.protocol.errors import KafkaError, ProtocolError
+from pykafka_broker.doctor.topics import BROKER
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.system.named_tuple import NamedTuple
 
+if TYPE_CHECKING:
+    from pykafka_broker.protocol.messages.describe_cluster import DescribeClusterResponse
+
 NO_CONTROLLER = -1
+#: The key of the API, and its first version that tells of fenced brokers.
+DESCRIBE_CLUSTER, FENCED_SINCE = 60, 2
 #: Connects to the brokers at an address; they may take so many seconds to answer.
 Connect = Callable[[str, float], Client]
 
@@ -27,6 +35,16 @@ class Cluster(NamedTuple):
     controller_id: int
     #: Node id -> the address it advertises to this listener.
     brokers: Mapping[int, Address]
+
+
+class Standing(NamedTuple):
+    """A broker as the metadata that it has itself shows it."""
+
+    #: None where it cannot be told which one it is.
+    node_id: int | None
+    #: Whether it is among the registered brokers; None where that cannot be told.
+    is_registered: bool | None = None
+    is_fenced: bool = False
 
 
 class Advertised(NamedTuple):
@@ -64,6 +82,86 @@ def _found(address: Address, timeout_s: float, connect: Connect, tls: Tls | None
         return Advertised(Answer(Kind.CLOSES, str(error)))
 
 
+def answering(cluster: Cluster, found: Mapping[int, Advertised]) -> set[int]:
+    """The brokers that answer where they say."""
+    return {node_id for node_id, advertised in found.items() if _answers(advertised, cluster)}
+
+
+def tells_fenced(client: Client) -> bool:
+    """Whether brokers tell of those that are fenced; before Apache Kafka 4.0 they do not."""
+    _, newest = client.connection().versions.get(DESCRIBE_CLUSTER, (0, -1))
+    return newest >= FENCED_SINCE
+
+
+def registered(client: Client) -> DescribeClusterResponse:
+    """The cluster with the brokers that are registered, those that are fenced too where that is told.
+
+    Raises:
+        KafkaError: the brokers are older than Apache Kafka 2.8.
+    """
+    from pykafka_broker.protocol.messages.describe_cluster import DescribeClusterRequest
+
+    answer: DescribeClusterResponse = client.send(
+        DescribeClusterRequest(
+            include_cluster_authorized_operations=False, include_fenced_brokers=tells_fenced(client)
+        )
+    )
+    check(answer.error_code, answer.error_message)
+    return answer
+
+
+def standing(client: Client) -> Standing:
+    """Which broker is connected to, and whether it is registered and unfenced.
+
+    A broker describes its own configuration alone (KIP-133), which tells who it is.
+
+    Raises:
+        KafkaError: the broker is too old, or does not tell this client.
+    """
+    from pykafka_broker.protocol.messages.describe_configs import (
+        DescribeConfigsRequest,
+        DescribeConfigsResource,
+    )
+
+    brokers = {broker.broker_id: broker for broker in registered(client).brokers}
+    resources = [
+        DescribeConfigsResource(
+            resource_type=BROKER, resource_name=str(broker_id), configuration_keys=["node.id"]
+        )
+        for broker_id in sorted(brokers)
+    ]
+    results = client.send(DescribeConfigsRequest(resources=resources)).results
+    for result in results:
+        if not result.error_code:
+            node_id = int(result.resource_name)
+            return Standing(node_id, is_registered=True, is_fenced=brokers[node_id].is_fenced)
+    are_others = all(result.error_code == ErrorCode.INVALID_REQUEST for result in results)
+    return Standing(None, is_registered=False if are_others and tells_fenced(client) else None)
+
+
+def judge_standing(bootstrap: Address, found: Standing) -> Finding | None:
+    """A broker that answers and is no part of the cluster, or not now; None if it is, or does not tell."""
+    where = shown(bootstrap)
+    if found.is_registered is False:
+        return problem(
+            "brokers",
+            where,
+            f"The broker at {where} is not registered: it leads no partition, its replicas do not count as "
+            "in sync, and clients are not told of it. It was unregistered while it ran, or another broker "
+            "has its node.id.",
+            "Restart it, and it registers again; or stop it, if it is to go.",
+        )
+    if found.is_fenced:
+        return problem(
+            "brokers",
+            where,
+            f"Broker {found.node_id} at {where} is fenced: it leads no partition, and clients are not told "
+            "of it.",
+            "It is starting or stopping, or the active controller does not hear from it: look at its log.",
+        )
+    return None
+
+
 def judge(
     bootstrap: Address, cluster: Cluster, found: Mapping[int, Advertised], protocol: str = "PLAINTEXT"
 ) -> list[Finding]:
@@ -76,7 +174,7 @@ def judge(
                 "brokers",
                 shown(bootstrap),
                 f"{shown(bootstrap)} knows no broker, not even itself.",
-                "It is still starting, or it is fenced by the controller: look at its log.",
+                "It is still starting, or it is fenced by the controller or unregistered: look at its log.",
             )
         ]
     findings = [_about(bootstrap, cluster, node_id, found, protocol) for node_id in sorted(cluster.brokers)]

@@ -1,36 +1,88 @@
 """The quorum of controllers: without a leader nothing about the cluster changes any more, nor becomes known.
 
 A broker that has lost the quorum goes on telling clients the leaders and replicas of before, and serves those
-that it leads itself.
+that it leads itself: what it tells has to be told with its age and its source.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.quorum import QuorumStatus, quorum_status
+from pykafka_broker.client.quorum import LostQuorum, QuorumStatus, quorum_status
 from pykafka_broker.doctor.findings import Finding, ok, problem
+from pykafka_broker.doctor.reach import is_answered
 from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.system.named_tuple import NamedTuple
+
+#: How long a controller may take to answer.
+VOTER_WITHIN_S = 1.0
 
 
-def look(client: Client) -> tuple[bool, QuorumStatus | None]:
-    """Whether the cluster tells about its quorum, and what its leader tells, None if there is no leader."""
+class Source(NamedTuple):
+    """The broker that tells what is known of a cluster without a quorum: its address, and how much of the
+    metadata log it has; -1 where it does not tell.
+    """
+
+    address: str
+    metadata_offset: int = -1
+
+
+def look(client: Client) -> QuorumStatus | LostQuorum | None:
+    """What is told of the quorum; None by a cluster that does not tell."""
     try:
-        return True, quorum_status(client)
+        return quorum_status(client)
     except KafkaError:  # a cluster before KRaft, or a user who may not ask
-        return False, None
+        return None
 
 
-def judge(found: QuorumStatus | None, where: str) -> Finding:
-    """Whether a controller leads, as the broker at an address finds it."""
-    if found is not None:
+def silent_voters(lost: LostQuorum, answering: Collection[int]) -> list[int] | None:
+    """The controllers that do not answer from here, and are none of the `answering` brokers; None where it is
+    not told who they are.
+    """
+    if lost.voters is None:
+        return None
+    return sorted(
+        node_id
+        for node_id, addresses in lost.voters.items()
+        if node_id not in answering and not any(is_answered(address, VOTER_WITHIN_S) for address in addresses)
+    )
+
+
+def told_of_loss(lost: LostQuorum, source: Source, silent: Sequence[int] | None) -> str:
+    """Sentences about a lost quorum: since when, by whom it is told, and who does not answer."""
+    offset = f" (metadata offset {source.metadata_offset:,})" if source.metadata_offset >= 0 else ""
+    if lost.age_ms is None:
+        text = (
+            f"No quorum: the broker at {source.address} finds no controller that leads. What it tells of "
+            f"brokers and topics is from before; how old it is, it does not tell{offset}."
+        )
+    else:
+        text = (
+            f"No quorum: no controller leads, and none has answered broker {lost.node_id} at "
+            f"{source.address} for {lost.age_ms // 1_000:,} s. What it tells of brokers and topics is from "
+            f"then{offset}."
+        )
+    if lost.voters is None or silent is None:
+        return text
+    voters = ", ".join(map(str, sorted(lost.voters)))
+    if not silent:
+        return f"{text} All voters ({voters}) answer from here: do they reach each other?"
+    return f"{text} Of the voters ({voters}) these do not answer from here: {', '.join(map(str, silent))}."
+
+
+def judge(found: QuorumStatus | LostQuorum, source: Source, silent: Sequence[int] | None = None) -> Finding:
+    """Whether a controller leads, as a broker finds it; if not, which voters are silent."""
+    if isinstance(found, QuorumStatus):
         voters = ", ".join(map(str, found.voters))
-        return ok("quorum", where, f"Node {found.leader_id} leads the quorum (voters {voters}).")
+        message = f"Node {found.leader_id} leads the quorum (voters {voters})."
+        return ok("quorum", source.address, message)
+    down = f" ({', '.join(map(str, silent))})" if silent else ""
     return problem(
         "quorum",
-        where,
-        f"No quorum: the broker at {where} finds no controller that leads. No leader is elected, no topic "
-        "created or changed, no broker noticed that stops or comes back; what is known of brokers and topics "
-        "is from before.",
-        "Start the controllers that are down: more than half of the voters must run, and reach each other. "
-        "Their logs say what they wait for.",
+        source.address,
+        f"{told_of_loss(found, source, silent)} Until one leads, no leader of a partition is elected, no "
+        "topic created or changed, and no broker noticed that stops or comes back.",
+        f"Start the controllers that are down{down}: more than half of the voters must run, and reach each "
+        "other. Their logs say what they wait for.",
     )

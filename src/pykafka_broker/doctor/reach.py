@@ -114,6 +114,16 @@ def probe(address: Address, timeout_s: float, tls: Tls | None = None) -> Answer:
     return answer
 
 
+def is_answered(address: Address, timeout_s: float) -> bool:
+    """Whether a process answers there at all, be it with an alert of TLS or by closing the connection. It is
+    asked in Kafka's protocol alone: one that only hangs now would find other languages in its log later.
+    """
+    try:
+        return _asked_in_kafka(address, timeout_s, timeout_s).kind is not Kind.SILENT
+    except (OSError, UnicodeError):
+        return False
+
+
 def _asked_in_kafka(address: Address, timeout_s: float, patience_s: float) -> Answer:
     """Connect within the time-out, and see who answers ApiVersions as long as the patience lasts.
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.offsets import EARLIEST, LATEST, list_offsets
-from pykafka_broker.doctor.findings import Finding, argument, ok, problem, skipped, warning
+from pykafka_broker.doctor.findings import Finding, argument, ok, problem, warning
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.wording import counted, listed
@@ -206,17 +206,61 @@ def judge_missing(name: str, existing: Sequence[str], is_created_on_first_use: b
     )
 
 
-def judge(topics: Sequence[Topic], has_quorum: bool = True) -> list[Finding]:
-    """Whether all partitions can be written and read now, which nobody knows without a quorum."""
+def strongest_acks(
+    leader_id: int, replicas: Collection[int], isr: Collection[int], least: int, answering: Collection[int]
+) -> str | None:
+    """The strongest `acks` with which a partition takes records now, where these brokers answer: "all" needs
+    all of its in-sync replicas, and `least` of them (`min.insync.replicas`) or as many as there are replicas;
+    "1" its leader. None: it takes none.
+    """
+    if leader_id not in answering:
+        return None
+    is_committed = is_enough(replicas, isr, least) and all(broker in answering for broker in isr)
+    return "all" if is_committed else "1"
+
+
+def is_enough(replicas: Collection[int], isr: Collection[int], least: int) -> bool:
+    """Whether acks=all is not refused for too few replicas in sync; no more are asked for than there are."""
+    return len(isr) >= min(least, len(replicas))
+
+
+def taken_now(acks: Sequence[str | None]) -> str:
+    """How many partitions take records while no controller leads, by the strongest acks of each."""
+    return (
+        f"Of {counted(len(acks), 'partition')}, {acks.count('all'):,} can be written with acks=all, "
+        f"{acks.count('1'):,} with acks=1 at most (in-sync replicas do not answer, or are too few), "
+        f"{acks.count(None):,} not at all (no leader answers). Idempotent and transactional producers that "
+        "start now wait for a controller."
+    )
+
+
+def judge_without_quorum(topics: Sequence[Topic], answering: Collection[int]) -> Finding:
+    """Which partitions can be written while no controller leads, and so nothing about them changes."""
+    acks = [
+        strongest_acks(
+            partition.leader_id, partition.replicas, partition.isr, topic.min_insync_replicas, answering
+        )
+        for topic in topics
+        for partition in topic.partitions
+    ]
+    message = (
+        f"{taken_now(acks)} All that goes by the leaders and replicas that are known from before the quorum "
+        "was lost."
+    )
+    if all(one == "all" for one in acks):
+        return ok("topics", "", message)
+    return problem(
+        "topics",
+        "",
+        message,
+        "Start the brokers that do not answer, and the controllers. What is written with acks=1 until then "
+        "may be lost: another replica may lead when there is a quorum again.",
+    )
+
+
+def judge(topics: Sequence[Topic]) -> list[Finding]:
+    """Whether all partitions can be written and read now."""
     partitions = counted(sum(len(topic.partitions) for topic in topics), "partition")
-    if not has_quorum:
-        return [
-            skipped(
-                "topics",
-                f"Leaders and replicas of {counted(len(topics), 'topic')} with {partitions}: those that are "
-                "known are from before the quorum was lost.",
-            )
-        ]
     findings = [
         finding for topic in topics for finding in (_about_leaders(topic), _about_replicas(topic)) if finding
     ]

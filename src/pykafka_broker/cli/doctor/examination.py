@@ -12,11 +12,12 @@ from pykafka_broker.cli.group_state import SHARE
 from pykafka_broker.cli.share_group_state import ShareGroup
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.connection import Security
-from pykafka_broker.client.quorum import QUORUM_WITHIN_S, QuorumStatus
+from pykafka_broker.client.quorum import QUORUM_WITHIN_S, LostQuorum, QuorumStatus
 from pykafka_broker.doctor import brokers, quorum, reach, topics
 from pykafka_broker.doctor.findings import Finding, Level, skipped
 from pykafka_broker.doctor.reach import Address, Answer, Kind, shown
 from pykafka_broker.doctor.refusals import Refusal, guarded
+from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.processes import described, listening_on
 
@@ -55,14 +56,22 @@ def examine(question: Question, pause: Callable[[float], None] = time.sleep) -> 
             yield closed
             yield skipped("brokers", "Brokers, topics, groups and disks: the broker does not tell.")
             return
-        is_told, leading = _quorum(client, cluster, reached)
-        if is_told:
-            yield quorum.judge(leading, shown(reached))
+        leading = _quorum(client, cluster, reached)
         found, advertised = brokers.look(client, cluster.connect_to, security.tls)
+        answering = brokers.answering(found, advertised)
+        if leading is not None:
+            silent = quorum.silent_voters(leading, answering) if isinstance(leading, LostQuorum) else None
+            source = quorum.Source(shown(reached), client.connection().metadata_offset)
+            yield quorum.judge(leading, source, silent)
+        if (outside := _outside(client, reached)) is not None:
+            yield outside
         about_brokers = brokers.judge(reached, found, advertised, security.protocol)
         yield from about_brokers
         existing = {topic.name: topic for topic in topics.look(client)}
-        yield from topics.judge(list(existing.values()), has_quorum=not is_told or leading is not None)
+        if isinstance(leading, LostQuorum):
+            yield topics.judge_without_quorum(list(existing.values()), answering)
+        else:
+            yield from topics.judge(list(existing.values()))
         yield from guarded("topics", _about_missing_topics(client, question, existing))
         if any(finding.level is Level.PROBLEM for finding in about_brokers):
             yield skipped("topics", "Records, groups and disks: they are asked of every broker.")
@@ -81,11 +90,19 @@ def _listener(address: Address, answer: Answer) -> str:
     return "" if process_id is None else described(process_id)
 
 
-def _quorum(client: Client, cluster: Cluster, address: Address) -> tuple[bool, QuorumStatus | None]:
+def _quorum(client: Client, cluster: Cluster, address: Address) -> QuorumStatus | LostQuorum | None:
     """What is told of the quorum, which is not waited for as long as for other answers."""
     with cluster.connect_to(shown(address), min(cluster.timeout_s, QUORUM_WITHIN_S)) as asked:
         asked.brokers.addresses.update(client.brokers.addresses)
         return quorum.look(asked)
+
+
+def _outside(client: Client, address: Address) -> Finding | None:
+    """The finding about a broker that is none of the cluster's, as far as it tells."""
+    try:
+        return brokers.judge_standing(address, brokers.standing(client))
+    except KafkaError:
+        return None
 
 
 def _refused(client: Client, address: Address) -> Finding | None:

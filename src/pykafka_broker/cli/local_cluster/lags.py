@@ -1,4 +1,4 @@
-"""How far replicas are behind their leaders: the ends of their logs, as each broker that is up tells them.
+"""How far replicas are behind their leaders: the ends of their logs, as each broker that answers tells them.
 
 A broker tells those of followers as well where it is asked as by Kafka's own tools, with replica id -2. The
 brokers are asked one after the other: under load the lag of a replica is exact to what is written meanwhile.
@@ -22,11 +22,14 @@ ANY_REPLICA = -2
 Ends = Mapping[tuple[int, TopicPartition], int]
 
 
-def log_ends(connect: Callable[[], Client], brokers: Iterable[int], topics: Iterable[Any]) -> Ends:
-    """The ends of the logs on these brokers, of topics as a Metadata answer has them. Missing are replicas
-    that are not online, and those of brokers that do not answer.
+def log_ends(
+    connect: Callable[[], Client], brokers: Iterable[int], topics: Iterable[Any]
+) -> tuple[Ends, set[int]]:
+    """The ends of the logs on these brokers, of topics as a Metadata answer has them, and which of the
+    brokers answer. Missing are replicas that are not online.
     """
     ends: dict[tuple[int, TopicPartition], int] = {}
+    answering: set[int] = set()
     for broker_id in brokers:
         held = {
             topic.name: indexes
@@ -35,12 +38,14 @@ def log_ends(connect: Callable[[], Client], brokers: Iterable[int], topics: Iter
                 indexes := [one.partition_index for one in topic.partitions if broker_id in one.replica_nodes]
             )
         }
-        if not held:
-            continue
         with connect() as client, suppress(OSError, KafkaError):
+            client.connection(broker_id)
+            answering.add(broker_id)
+            if not held:
+                continue
             for partition, end in _ends_on(client, broker_id, held).items():
                 ends[broker_id, partition] = end
-    return ends
+    return ends, answering
 
 
 def _ends_on(client: Client, broker_id: int, held: Mapping[str, list[int]]) -> dict[TopicPartition, int]:

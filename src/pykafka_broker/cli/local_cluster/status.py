@@ -1,7 +1,8 @@
 """`cluster status`: who leads the quorum, which brokers are up, which partitions lack replicas.
 
-Any broker answers with the metadata that it knows, the quorum's leader alone for the quorum. Where nobody
-leads it, the rest is shown all the same, and the command ends with a status of its own.
+Any broker answers with the metadata that it knows, the quorum's leader alone for the quorum. Where none
+leads, the rest is shown all the same, with its source, its age and what can be written, and the command ends
+with a status of its own.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.connection import check
 from pykafka_broker.client.offset import TopicPartition
-from pykafka_broker.client.quorum import QUORUM_WITHIN_S, quorum_status
+from pykafka_broker.client.quorum import QUORUM_WITHIN_S, LostQuorum, QuorumStatus, quorum_status
 from pykafka_broker.client.reassignments import Ongoing, reassignments_as_told, replication_factor
+from pykafka_broker.doctor.quorum import Source, silent_voters, told_of_loss
+from pykafka_broker.doctor.topics import strongest_acks, taken_now
 from pykafka_broker.local_cluster.folder import ClusterFolder
 from pykafka_broker.protocol.errors import KafkaError, ProtocolError
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -56,8 +59,9 @@ class TopicStatus(NamedTuple):
 
 class PartitionStatus(NamedTuple):
     """A partition; without a leader that is None, as is the lag then. Missing are the replicas that are not
-    in sync, but for those that a reassignment adds. It `is_well` if a broker that is up leads it, none is
-    missing and `min.insync.replicas` are in sync.
+    in sync, but for those that a reassignment adds. `acks` are the strongest with which it takes records now:
+    "all", "1", or None. It `is_well` if it takes them with "all", none is missing and `min.insync.replicas`
+    are in sync.
     """
 
     topic: str
@@ -67,12 +71,17 @@ class PartitionStatus(NamedTuple):
     isr: list[int]
     missing: list[int]
     max_lag: int | None
+    acks: str | None
     is_well: bool
 
 
 class ClusterStatus(NamedTuple):
-    """A cluster at a glance; the lag is that of the last voter, in records of the metadata log. Without a
-    quorum these four are None, and the rest is what one broker knows.
+    """A cluster at a glance; the lag is that of the last voter, in records of the metadata log.
+
+    All is told by the broker at `metadata_from`, which had this much of the metadata log (-1: it does not
+    tell). Without a quorum there is no leader and no lag, the epoch and the voters are those that this broker
+    knows, and the rest is as old as `metadata_age_ms`; None where it does not tell. `silent_voters` do not
+    answer.
     """
 
     cluster_id: str
@@ -81,6 +90,10 @@ class ClusterStatus(NamedTuple):
     leader_epoch: int | None
     voters: list[int] | None
     max_follower_lag: int | None
+    metadata_from: str
+    metadata_offset: int
+    metadata_age_ms: int | None
+    silent_voters: list[int] | None
     brokers: list[BrokerStatus]
     topics: list[TopicStatus]
     partitions: list[PartitionStatus]
@@ -175,7 +188,7 @@ def _watch(cluster: Cluster, output: Output, shown: Shown) -> None:
 
 def _show(cluster: Cluster, output: Output, wanted: Shown) -> int:
     with cluster.connect() as client:
-        found = client.retrying(lambda: _status(client, cluster))
+        found, lost = client.retrying(lambda: _status(client, cluster))
     topics = [topic for topic in found.topics if wanted.all_topics or _lacks(topic)]
     partitions = [
         one
@@ -183,16 +196,16 @@ def _show(cluster: Cluster, output: Output, wanted: Shown) -> int:
         if wanted.all_partitions or (wanted.lacking_partitions and not one.is_well)
     ]
     output.show(found, _lines(found, topics, partitions), _tables(found, topics, partitions))
-    if found.has_quorum:
+    if lost is None:
         return 0
-    output.note(
-        "No quorum: the broker that answers finds no controller that leads. Most of them are down, or do not "
-        "reach each other. The rest is what it knew last"
-    )
+    source = Source(found.metadata_from, found.metadata_offset)
+    takes = taken_now([one.acks for one in found.partitions])
+    output.note(f"{told_of_loss(lost, source, found.silent_voters)} {takes}")
     return NO_QUORUM
 
 
-def _status(client: Client, cluster: Cluster) -> ClusterStatus:
+def _status(client: Client, cluster: Cluster) -> tuple[ClusterStatus, LostQuorum | None]:
+    """The cluster, and what is told of its quorum if that has no leader."""
     metadata = client.metadata(None)
     for topic in metadata.topics:
         check(topic.error_code)
@@ -207,26 +220,37 @@ def _status(client: Client, cluster: Cluster) -> ClusterStatus:
 
     with connect() as asked:
         quorum = quorum_status(asked)
-        ongoing = reassignments_as_told(asked) if quorum else {}
+        lost = quorum if isinstance(quorum, LostQuorum) else None
+        ongoing = {} if lost else reassignments_as_told(asked)
     up = [broker.broker_id for broker in found if broker.state == "up"]
-    ends = log_ends(connect, up, metadata.topics)
+    ends, answering = log_ends(connect, up, metadata.topics)
     topics = sorted(metadata.topics, key=lambda topic: str(topic.name))
-    leader_id, epoch, voters, lag = quorum or (None, None, None, None)
-    return ClusterStatus(
+    led: tuple[int | None, int | None, list[int] | None, int | None] = (None, None, None, None)
+    if isinstance(quorum, QuorumStatus):
+        led = quorum
+    elif quorum.voters is not None:
+        led = (None, quorum.leader_epoch, sorted(quorum.voters), None)
+    asked_of = client.connection()
+    whole = ClusterStatus(
         cluster_id,
-        quorum is not None,
-        leader_id,
-        epoch,
-        voters,
-        lag,
-        found,
+        lost is None,
+        *led,
+        asked_of.peer,
+        asked_of.metadata_offset,
+        None if lost is None else lost.age_ms,
+        None if lost is None else silent_voters(lost, answering),
+        [
+            broker._replace(state="silent") if broker.broker_id in {*up} - answering else broker
+            for broker in found
+        ],
         [topic_status(topic, least[topic.name or ""], ends, ongoing) for topic in topics],
         [
             one
             for topic in topics
-            for one in partition_statuses(topic, least[topic.name or ""], ends, ongoing, up)
+            for one in partition_statuses(topic, least[topic.name or ""], ends, ongoing, answering)
         ],
     )
+    return whole, lost
 
 
 def topic_status(
@@ -250,13 +274,14 @@ def topic_status(
 
 
 def partition_statuses(
-    topic: Any, least: int, ends: Ends, ongoing: Mapping[TopicPartition, Ongoing], up: Collection[int]
+    topic: Any, least: int, ends: Ends, ongoing: Mapping[TopicPartition, Ongoing], answering: Collection[int]
 ) -> Iterator[PartitionStatus]:
-    """The partitions of a topic in order; brokers that are `up` can lead them."""
+    """The partitions of a topic in order; brokers that are `answering` can lead them."""
     for one in sorted(topic.partitions, key=lambda one: int(one.partition_index)):
         moving = ongoing.get((topic.name, one.partition_index))
         adding = moving.adding if moving else []
         missing = [node for node in one.replica_nodes if node not in one.isr_nodes and node not in adding]
+        acks = strongest_acks(one.leader_id, one.replica_nodes, one.isr_nodes, least, answering)
         yield PartitionStatus(
             topic.name,
             one.partition_index,
@@ -265,7 +290,8 @@ def partition_statuses(
             list(one.isr_nodes),
             missing,
             partition_lag(topic.name, one, ends),
-            is_well=one.leader_id in up and not missing and len(one.isr_nodes) >= least,
+            acks,
+            is_well=acks == "all" and not missing and len(one.isr_nodes) >= least,
         )
 
 
@@ -306,17 +332,22 @@ def _totals(topics: Sequence[TopicStatus]) -> list[tuple[str, int | str]]:
     ]
 
 
-def _told(lag: int | None) -> int | str:
-    return "" if lag is None else lag
+def _told(number: int | None) -> int | str:
+    return "" if number is None else number
 
 
 def _lines(
     found: ClusterStatus, topics: Sequence[TopicStatus], partitions: Sequence[PartitionStatus]
 ) -> Iterator[Line]:
     yield f"ClusterId: {found.cluster_id}"
-    if found.voters is None:
-        yield "Quorum: none"
+    if not found.has_quorum:
+        yield (
+            f"Quorum: none\tVoters: {_joined(found.voters or ())}\t"
+            f"Silent: {_joined(found.silent_voters or ())}\tMetadataFrom: {found.metadata_from}\t"
+            f"MetadataOffset: {found.metadata_offset}\tMetadataAgeMs: {_told(found.metadata_age_ms)}"
+        )
     else:
+        assert found.voters is not None
         yield (
             f"Quorum: LeaderId: {found.leader_id}\tLeaderEpoch: {found.leader_epoch}\t"
             f"Voters: {','.join(map(str, found.voters))}\tMaxFollowerLag: {found.max_follower_lag}"
@@ -335,7 +366,8 @@ def _lines(
                 yield (
                     f"\tTopic: {one.topic}\tPartition: {one.partition}\tLeader: {leader}\t"
                     f"Replicas: {_joined(one.replicas)}\t"
-                    f"Isr: {_joined(one.isr)}\tMissing: {_joined(one.missing)}\tMaxLag: {_told(one.max_lag)}"
+                    f"Isr: {_joined(one.isr)}\tMissing: {_joined(one.missing)}\t"
+                    f"MaxLag: {_told(one.max_lag)}\tAcks: {one.acks or ''}"
                 )
 
 
@@ -348,14 +380,15 @@ def _tables(
 ) -> Iterator[Table]:
     details: list[tuple[str, Cell]] = [
         ("cluster", found.cluster_id),
-        ("leader of the quorum", found.leader_id if found.has_quorum else "none"),
+        ("leader of the quorum", found.leader_id if found.has_quorum else Styled("none", "bold red")),
     ]
     if found.voters is not None:
-        details += [
-            ("epoch", found.leader_epoch),
-            ("voters", ", ".join(map(str, found.voters))),
-            ("lag", found.max_follower_lag),
-        ]
+        details += [("epoch", found.leader_epoch), ("voters", ", ".join(map(str, found.voters)))]
+    if found.has_quorum:
+        details.append(("lag", found.max_follower_lag))
+    else:
+        age = "" if found.metadata_age_ms is None else f", {found.metadata_age_ms // 1_000:,} s ago"
+        details.append(("known from", f"{found.metadata_from} at offset {found.metadata_offset}{age}"))
     said = ", ".join(f"{name} {count}" for name, count in _totals(found.topics))
     yield broker_table(found.brokers, details, said)
     if topics:
@@ -374,6 +407,7 @@ def _tables(
                 Column("ISR"),
                 Column("MISSING"),
                 Column("MAX LAG", is_number=True),
+                Column("ACKS"),
             ),
             [
                 (
@@ -384,6 +418,7 @@ def _tables(
                     Styled(_joined(one.isr), "" if one.is_well else "yellow"),
                     _joined(one.missing),
                     one.max_lag,
+                    one.acks,
                 )
                 for one in partitions
             ],

@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from pykafka_broker import Cluster
+from pykafka_broker.cli.brokers import why_it_stays
+from pykafka_broker.cli.health import DEGRADED_STATUS
 from tests.cli.conftest import Run, run_command
+from tests.support.waiting import until
 
 
 def test_brokers_are_listed_with_what_they_lead_and_hold(run: Run, broker: str) -> None:
@@ -38,15 +41,41 @@ def test_a_broker_that_is_not_there_has_no_disks(run: Run) -> None:
     assert "7" in asked.err
 
 
-def test_a_broker_that_has_stopped_is_forgotten(tmp_path: Path) -> None:
+def test_why_a_broker_is_not_forgotten_and_the_way_are_said() -> None:
+    assert why_it_stays(3, is_up=False, held=[]) == ""
+    move = (
+        "Move its replicas away:\n"
+        "  pykafka-broker reassign plan --without 3 --output-file moves.json\n"
+        "  pykafka-broker reassign run moves.json --wait\n"
+    )
+    force = "With --force it is forgotten as it is."
+    assert why_it_stays(3, is_up=False, held=["orders-0"]) == (
+        f"Broker 3 holds 1 replica (orders-0).\n{move}{force}"
+    )
+    assert why_it_stays(3, is_up=True, held=[f"orders-{n}" for n in range(7)]) == (
+        "Broker 3 is up and holds 7 replicas (orders-0, orders-1, orders-2, orders-3, orders-4 and 2 more).\n"
+        f"{move}Stop it; one that was killed counts as up until its session ends "
+        f"(broker.session.timeout.ms).\n{force}"
+    )
+
+
+def test_a_broker_is_forgotten_when_it_has_stopped_and_holds_nothing(tmp_path: Path) -> None:
     with Cluster(controllers=1, brokers=2, data_dir=tmp_path) as cluster:
-        *_, last = cluster.node_ids
-        at = ("-b", cluster.bootstrap_servers.split(",")[0])
+        first, last = cluster.node_ids[1:]
+        at = ("-b", cluster.address(first))
+        assert run_command("topics", "create", "kept", "-r", "2", *at).status == 0
+        cluster.leader("kept")  # all nodes know of it
         refused = run_command("brokers", "unregister", str(last), *at)
         assert refused.status == 1
-        assert refused.err.startswith(f"Error: Broker {last} is up: stop it first, or say --yes.")
+        assert refused.err.startswith(f"Error: Broker {last} is up and holds 1 replica (kept-0).\n")
         assert f"Broker: {last}\tState: up\t" in run_command("brokers", "list", *at).out
         cluster.stop(last)
+        refused = run_command("brokers", "unregister", str(last), *at)
+        assert (refused.status, refused.err.startswith(f"Error: Broker {last} holds 1 replica")) == (1, True)
+        moves = str(tmp_path / "moves.json")
+        planned = run_command("reassign", "plan", "--without", str(last), "-r", "1", "-o", moves, *at)
+        assert planned.status == 0, planned.err
+        assert run_command("reassign", "run", moves, "--wait", *at).status == 0
         listed = run_command("brokers", "list", *at)
         assert f"Broker: {last}\tState: fenced\t" in listed.out
         forgotten = run_command("brokers", "unregister", str(last), *at)
@@ -54,6 +83,33 @@ def test_a_broker_that_has_stopped_is_forgotten(tmp_path: Path) -> None:
         assert f"Broker: {last}\t" not in run_command("brokers", "list", *at).out
         again = run_command("brokers", "unregister", str(last), *at)
         assert (again.status, again.err) == (1, f"Error: Broker ID {last} is not currently registered\n")
+
+
+def test_a_broker_that_is_forgotten_by_force_is_no_longer_healthy_until_it_starts_again(
+    tmp_path: Path,
+) -> None:
+    """It was a zombie: nothing but STALE_BROKER_EPOCH in its log, and `health` called it healthy."""
+    with Cluster(controllers=1, brokers=2, data_dir=tmp_path) as cluster:
+        first, last = cluster.node_ids[1:]
+        at, zombie = ("-b", cluster.address(first)), cluster.address(last)
+        assert run_command("topics", "create", "kept", "-r", "2", *at).status == 0
+        cluster.leader("kept")  # all nodes know of it
+        forced = run_command("brokers", "unregister", str(last), "--force", *at)
+        assert forced.out == f"Broker {last} is no longer registered.\n"
+
+        until(lambda: run_command("health", zombie).status == DEGRADED_STATUS, "it knows of it")
+        checked = run_command("health", zombie, "--json")
+        found = json.loads(checked.out)
+        assert (found["stage"], found["node_id"]) == ("alive", None)
+        assert [problem["problem"] for problem in found["problems"]] == ["not registered"]
+        for stage, status in (("alive", 0), ("serving", DEGRADED_STATUS), ("ready", DEGRADED_STATUS)):
+            assert run_command("health", zombie, f"--{stage}").status == status
+        examined = run_command("doctor", zombie, "--watch", "0.1")
+        assert (examined.status, f"The broker at {zombie} is not registered" in examined.out) == (1, True)
+
+        cluster.restart(last)
+        assert run_command("health", zombie, "--ready").status == 0
+        assert f"Broker: {last}\tState: up\t" in run_command("brokers", "list", *at).out
 
 
 def test_a_cluster_is_watched_until_ctrl_c(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

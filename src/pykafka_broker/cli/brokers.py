@@ -18,8 +18,11 @@ from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.connection import check
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.system.named_tuple import NamedTuple
+from pykafka_broker.system.wording import counted
 
-#: How often, and after what pause, a broker that is up is looked at before that is believed.
+#: How many of the partitions are named that a broker still holds.
+NAMED = 5
+#: How often, and after what pause, it is looked at what speaks against forgetting a broker.
 LOOKS, LOOK_S = 5, 0.2
 
 
@@ -97,36 +100,70 @@ def disks(broker_ids: Sequence[int], cluster: Cluster, output: Output) -> None:
 
 @brokers.command("unregister")
 @click.argument("broker_id", type=int, metavar="ID", shell_complete=broker_ids)
-@click.option("--yes", is_flag=True, help="Also a broker that is up.")
+@click.option("--force", is_flag=True, help="Also a broker that is up, or holds replicas.")
 @cluster_options
 @json_option(Unregistered)
-def unregister(broker_id: int, yes: bool, cluster: Cluster, output: Output) -> None:
+def unregister(broker_id: int, force: bool, cluster: Cluster, output: Output) -> None:
     """Have the cluster forget a broker that has stopped and will not come back.
 
-    Its replicas stay assigned to it: move them away first, with `reassign plan`. A broker that is up is not
-    forgotten without --yes.
+    Without --force only one that is down, and holds no replica any more: replicas stay assigned to a broker
+    that is forgotten, and one that runs meanwhile serves nothing until it is started again.
     """
     from pykafka_broker.protocol.messages.unregister_broker import UnregisterBrokerRequest
 
     with cluster.connect() as client:
-        if not yes and _stays_up(client, broker_id):
-            raise click.ClickException(
-                f"Broker {broker_id} is up: stop it first, or say --yes. One that was killed counts as up "
-                "until its session ends (broker.session.timeout.ms)"
-            )
+        if not force and (reason := _why_it_stays(client, broker_id)):
+            raise click.ClickException(reason)
         answer = client.send(UnregisterBrokerRequest(broker_id=broker_id))
     check(answer.error_code, answer.error_message)
     output.show(Unregistered(broker_id), [f"Broker {broker_id} is no longer registered."])
 
 
-def _stays_up(client: Client, broker_id: int) -> bool:
-    """Whether a broker is up, and not one whose stop the broker that is asked has yet to hear of."""
+def why_it_stays(broker_id: int, *, is_up: bool, held: Sequence[str]) -> str:
+    """Why a broker should not be forgotten yet, which partitions it holds, and the way; "" if nothing speaks
+    against it.
+    """
+    from pykafka_broker.doctor.findings import listed
+
+    states, steps = [], []
+    if is_up:
+        states.append("is up")
+        steps.append(
+            "Stop it; one that was killed counts as up until its session ends (broker.session.timeout.ms)."
+        )
+    if held:
+        states.append(f"holds {counted(len(held), 'replica')} ({listed([*held], NAMED)})")
+        steps.insert(
+            0,
+            "Move its replicas away:\n"
+            f"  pykafka-broker reassign plan --without {broker_id} --output-file moves.json\n"
+            "  pykafka-broker reassign run moves.json --wait",
+        )
+    if not states:
+        return ""
+    way = "\n".join([*steps, "With --force it is forgotten as it is."])
+    return f"Broker {broker_id} {' and '.join(states)}.\n{way}"
+
+
+def _why_it_stays(client: Client, broker_id: int) -> str:
+    """The same, of the broker that is asked now, and not what that has yet to hear of: a stop, or a move."""
+    reason = ""
     for _ in range(LOOKS):
+        topics = client.metadata(None).topics
         _, found = broker_statuses(client, ())
-        if not any(broker.broker_id == broker_id and broker.state == "up" for broker in found):
-            return False
+        state = next((broker.state for broker in found if broker.broker_id == broker_id), None)
+        held = sorted(
+            f"{topic.name}-{partition.partition_index}"
+            for topic in topics
+            for partition in topic.partitions
+            if broker_id in partition.replica_nodes
+        )
+        # Of one that is not registered the controller says so.
+        reason = "" if state is None else why_it_stays(broker_id, is_up=state == "up", held=held)
+        if not reason:
+            break
         time.sleep(LOOK_S)
-    return True
+    return reason
 
 
 # -- what brokers are there --------------------------------------------------------------------------------

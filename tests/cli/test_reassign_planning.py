@@ -73,7 +73,10 @@ def test_a_replica_fewer_is_the_last_one_or_one_that_has_to_go() -> None:
 def test_more_replicas_than_brokers_are_refused() -> None:
     with pytest.raises(PlanError) as refused:
         plan(orders((1, 2)), without_racks(1, 2), replication_factor=3)
-    assert str(refused.value) == "orders-0 is to have 3 replicas, and there are 2 brokers."
+    assert str(refused.value) == (
+        "orders-0 is to have 3 replicas, and there are 2 brokers: start another one first, or plan with "
+        "fewer (--replication-factor)."
+    )
 
 
 def racks_of(replicas: Sequence[int], racks: dict[int, str | None]) -> int:

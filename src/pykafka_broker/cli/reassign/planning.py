@@ -66,7 +66,8 @@ class _Placing:
         """Let so many replicas of a partition stand on brokers where they may."""
         if count > len(self._racks):
             raise PlanError(
-                f"{named([partition])} is to have {count} replicas, and there are {len(self._racks)} brokers."
+                f"{named([partition])} is to have {count} replicas, and there are {len(self._racks)} "
+                "brokers: start another one first, or plan with fewer (--replication-factor)."
             )
         replicas = self.replicas[partition]
         while len(replicas) > count:

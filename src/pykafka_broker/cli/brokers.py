@@ -18,7 +18,7 @@ from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.connection import check
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.system.named_tuple import NamedTuple
-from pykafka_broker.system.wording import counted
+from pykafka_broker.system.wording import counted, listed
 
 #: How many of the partitions are named that a broker still holds.
 NAMED = 5
@@ -123,8 +123,6 @@ def why_it_stays(broker_id: int, *, is_up: bool, held: Sequence[str]) -> str:
     """Why a broker should not be forgotten yet, which partitions it holds, and the way; "" if nothing speaks
     against it.
     """
-    from pykafka_broker.doctor.findings import listed
-
     states, steps = [], []
     if is_up:
         states.append("is up")

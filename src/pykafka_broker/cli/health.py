@@ -251,9 +251,8 @@ def _standing(client: Client) -> tuple[int | None, list[Problem]]:
 
 def _replica_problems(client: Client, node_id: int) -> Iterator[Problem]:
     """The partitions that the broker leads and cannot commit: too few of their replicas are in sync."""
-    from pykafka_broker.doctor.findings import listed
     from pykafka_broker.doctor.topics import is_enough, look
-    from pykafka_broker.system.wording import counted
+    from pykafka_broker.system.wording import counted, listed
 
     short = [
         f"{topic.name}-{partition.partition}"

@@ -1,7 +1,7 @@
 """Faults on connections: counted, and logged once per interval for the same fault.
 
 A peer that breaks the protocol, or takes too long, loses its connection and causes one line; so does each
-user who cannot log in, up to a limit, for peers make up names. A request that has waited for too long causes a
+user who cannot log in, up to a limit, for peers make up names. A request that waits for too long causes a
 line that says what it waits for. An exception of a handler is our fault: its traceback is logged, and the
 client gets the API's `error_response`, or loses the connection if the API has none.
 """

@@ -6,6 +6,7 @@ tests/spark, the cluster in tests/test_cluster_page.py.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -54,9 +55,13 @@ def test_each_session_prints_what_it_shows(session: str, broker: PykafkaBroker, 
     ],
 )
 def test_make_run_takes_a_port_and_a_folder(variables: tuple[str, ...], started: str) -> None:
+    # `make test` hands its level and its variables down.
+    handed_down = {"MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MFLAGS", "PORT", "DATA"}
+    environment = {key: value for key, value in os.environ.items() if key not in handed_down}
     told = subprocess.run(
         ["make", "--dry-run", "--old-file=.venv/.run", "run", *variables],
         cwd=REPOSITORY,
+        env=environment,
         capture_output=True,
         text=True,
         check=True,

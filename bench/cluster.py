@@ -98,11 +98,11 @@ def ask(nodes: Nodes, request: object, version: int) -> Any:
     raise BrokerError("no node answers")
 
 
-def create(nodes: Nodes, topic: str) -> None:
-    """A topic with a partition for each node to lead, and replicas on all of them."""
+def create(nodes: Nodes, topic: str, leaders: Sequence[int] = NODES) -> None:
+    """A topic with a partition for each of these nodes to lead, and replicas on all of them."""
     assignments = [
         CreatableReplicaAssignment(partition_index=index, broker_ids=list(replicas_led_by(leader)))
-        for index, leader in enumerate(NODES)
+        for index, leader in enumerate(leaders)
     ]
     config = CreatableTopicConfig(name="min.insync.replicas", value="2")
     described = CreatableTopic(
@@ -115,7 +115,7 @@ def create(nodes: Nodes, topic: str) -> None:
         return answer.topics[0].error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 
     nodes.comes(created, f"the topic {topic} cannot be created")
-    whole(nodes, topic)
+    whole(nodes, topic, leaders)
 
 
 def replicas_led_by(leader: int) -> tuple[int, ...]:
@@ -127,7 +127,7 @@ def partition_led_by(leader: int) -> int:
     return NODES.index(leader)
 
 
-def whole(nodes: Nodes, topic: str) -> None:
+def whole(nodes: Nodes, topic: str, leaders: Sequence[int] = NODES) -> None:
     """Return when all replicas are in sync, and each partition has its preferred leader."""
 
     def partitions() -> list[tuple[int, int, int]]:
@@ -137,11 +137,11 @@ def whole(nodes: Nodes, topic: str) -> None:
 
     def is_whole() -> bool:
         found = partitions()
-        if len(found) < len(NODES) or any(in_sync < len(NODES) for _, _, in_sync in found):
+        if len(found) < len(leaders) or any(in_sync < len(NODES) for _, _, in_sync in found):
             return False
-        if all(leader == NODES[index] for index, leader, _ in found):
+        if all(leader == leaders[index] for index, leader, _ in found):
             return True
-        elect_preferred(nodes, topic)
+        elect_preferred(nodes, topic, *range(len(leaders)))
         return False
 
     nodes.comes(is_whole, lambda: f"the topic is not whole: {partitions()}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bench import first_records
 from bench.cluster import ROWS, longest_gap
 from bench.figures import FIGURES, ONE_SECOND, lower
 
@@ -24,7 +25,7 @@ def test_a_bound_may_be_a_value_that_needs_no_other_broker() -> None:
 
 def test_every_row_has_its_figures() -> None:
     named = {figure.key.partition(".")[0] for figure in FIGURES}
-    assert named >= ROWS.keys()
+    assert named >= ROWS.keys() | first_records.ROWS.keys()
 
 
 @pytest.mark.slow

@@ -1,0 +1,162 @@
+"""The first records to many new partitions of three nodes, and those after their leader's death.
+
+One node leads all partitions of a topic, and each has a replica on every node. A request has a record for
+each of them: with the first a broker makes what it has not made with the topic, and the second, when that is
+on all nodes, tells what such a request costs by itself. When the leader is killed another node leads all of them, in a new leader
+epoch; it and the third are asked for acks=all from then on, again and again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from bench import pinger
+from bench.cluster import PATIENCE_S, SETTLE_S, cast, cluster, create, settled
+from pykafka_broker.client import blocking
+from pykafka_broker.client.addresses import parse_address
+from pykafka_broker.client.blocking import ResponseBuffer
+from pykafka_broker.client.frames import read_response, request_frame
+from pykafka_broker.protocol.fields import api_key_of
+from pykafka_broker.protocol.frames import LENGTH_BYTES
+from pykafka_broker.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from pykafka_broker.protocol.records.batch import build_batch
+from pykafka_broker.testing.apache.nodes import Node, Nodes, Software
+from pykafka_broker.testing.processes import BrokerError
+
+#: The partitions of each topic; of several with as many the medians count.
+TOPICS = (130, 130, 130, 1_000)
+VERSION = 8
+ACKS_ONE, ACKS_ALL = 1, -1
+VALUE_BYTES = 100
+LATEST = -1
+#: So long after a request its records are on all nodes.
+REPLICATED_S = 1.0
+#: How long a node is left alone that has refused all records.
+REST_S = 0.05
+#: Records to one partition before, for compilers.
+WARM_UP = 500
+
+
+def first(software: Software, scale: float) -> dict[str, float]:
+    """Requests with acks=1 to new topics of 130 and 1,000 partitions, and after the death of their leader."""
+    took: defaultdict[int, list[list[float]]] = defaultdict(list)
+    with cluster(software) as nodes:
+        leader = cast(settled(nodes)).leader
+        create(nodes, "warm", leaders=[leader])
+        pinger.one_at_a_time(nodes[leader].address, "warm", max(50, int(WARM_UP * scale)))
+        for number, count in enumerate(TOPICS):
+            topic = f"first-{number}"
+            create(nodes, topic, leaders=[leader] * count)
+            nodes.comes(partial(leads, nodes[leader], topic, count), f"{topic} does not come to its leader")
+            time.sleep(SETTLE_S)
+            took[count].append(list(requests(nodes[leader], topic, count)))
+        figures: dict[str, float] = {}
+        for count, each in took.items():
+            medians = [statistics.median(seconds) for seconds in zip(*each, strict=True)]
+            figures[f"first_{count}_s"], figures[f"second_{count}_s"] = medians
+        figures["growth"] = figures["first_1000_s"] / 1_000 / (figures["first_130_s"] / 130)
+        return figures | death(nodes, leader, topic, count)
+
+
+def leads(node: Node, topic: str, count: int) -> bool:
+    """Whether a node has begun to lead so many partitions, which it may have heard of before."""
+    asked = [ListOffsetsPartition(partition_index=index, timestamp=LATEST) for index in range(count)]
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=asked)])
+    with contextlib.closing(blocking.Connection(parse_address(node.address))) as connection:
+        [answer] = connection.send(request, 5).topics
+    return not any(partition.error_code for partition in answer.partitions)
+
+
+def produce_request(topic: str, partitions: Sequence[int], acks: int) -> bytes:
+    """A frame with a record for each of these partitions."""
+    batch = build_batch([(int(time.time() * 1000), None, b"x" * VALUE_BYTES, [])])
+    data = [PartitionProduceData(index=index, records=batch) for index in partitions]
+    topics = [TopicProduceData(name=topic, partition_data=data)]
+    return request_frame(
+        ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=topics), VERSION, client_id="first"
+    )
+
+
+def taken(response: memoryview) -> list[int]:
+    """The partitions that have taken their record."""
+    answer = read_response(api_key_of(ProduceRequest), VERSION, response[LENGTH_BYTES:])
+    [topic] = answer.message.responses
+    return [one.index for one in topic.partition_responses if one.error_code == 0]
+
+
+def requests(node: Node, topic: str, count: int) -> Iterator[float]:
+    """The seconds of the first request, and of the second."""
+    request = produce_request(topic, range(count), ACKS_ONE)
+    with blocking.connect(parse_address(node.address)) as connection:
+        receive = ResponseBuffer().receive
+        for _ in range(2):
+            with pinger.no_pauses():
+                sent = time.perf_counter()
+                connection.sendall(request)
+                response = receive(connection)
+                yield time.perf_counter() - sent
+            time.sleep(REPLICATED_S)
+            if len(taken(response)) < count:
+                raise BrokerError(f"{count - len(taken(response))} of {count} records are refused")
+
+
+def death(nodes: Nodes, leader: int, topic: str, count: int) -> dict[str, float]:
+    """From kill -9 of the leader of all partitions until each has acknowledged a record, and how many records
+    they acknowledge in the second that begins with the first.
+    """
+    acknowledged: list[tuple[float, int]] = []
+    is_over = threading.Event()
+    request = produce_request(topic, range(count), ACKS_ALL)
+
+    def write(node: Node) -> None:
+        with contextlib.suppress(OSError), blocking.connect(parse_address(node.address)) as connection:
+            receive = ResponseBuffer().receive
+            while not is_over.is_set():
+                connection.sendall(request)
+                response = receive(connection)
+                answered, indexes = time.perf_counter(), taken(response)
+                acknowledged.extend((answered, index) for index in indexes)
+                if not indexes:
+                    is_over.wait(REST_S)
+
+    victim = nodes[leader]
+    writers = [threading.Thread(target=write, args=[node]) for node in nodes if node is not victim]
+    for writer in writers:
+        writer.start()
+    try:
+        time.sleep(1.0)
+        assert victim.process is not None
+        killed = time.perf_counter()
+        victim.process.kill()
+        while (
+            not acknowledged
+            or time.perf_counter() < acknowledged[0][0] + 1.5
+            or len({index for _, index in acknowledged}) < count
+        ):
+            if time.perf_counter() > killed + PATIENCE_S:
+                raise BrokerError(f"not all partitions take records within {PATIENCE_S} s")
+            time.sleep(0.05)
+    finally:
+        is_over.set()
+        for writer in writers:
+            writer.join()
+    begun = acknowledged[0][0]
+    first_of = {index: moment for moment, index in reversed(acknowledged)}
+    return {
+        "death_s": max(first_of.values()) - killed,
+        "acks_1s": sum(moment < begun + 1.0 for moment, _ in acknowledged),
+    }
+
+
+ROWS = {"cluster_first": first}

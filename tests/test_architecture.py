@@ -113,11 +113,12 @@ SHARED = {
         "fetch_replica",
         "fetch_sessions",
         "fetch_waiting",
+        "fetch_waits",
         "followed_partitions",
     ),
     "not_yet_served",
     *("produce_answer", "produce_partition", "produce_transactions"),
-    *("quiet_fetches", "topology", "transactional", "verification"),
+    *("topology", "transactional", "verification"),
     *("share_acknowledgements", "share_groups", "share_members", "share_reading", "share_sessions"),
     *("share_state", "share_waiting"),
 }

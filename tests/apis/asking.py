@@ -117,6 +117,19 @@ async def _appended(home: Home, append: Callable[[], object]) -> None:
             await home.broker.node.logs.make_names(due)
 
 
+def begin_epoch(home: Home, topic: str, leader_epoch: int, partitions: Iterable[int]) -> None:
+    """Let the broker lead these partitions in a new epoch, which has to be written down before a record."""
+    image = home.broker.node.image
+    changed = {
+        index: each._replace(leader_epoch=leader_epoch, partition_epoch=each.partition_epoch + leader_epoch)
+        if index in partitions
+        else each
+        for index, each in image.topics[topic].partitions.items()
+    }
+    topics = {**image.topics, topic: image.topics[topic]._replace(partitions=changed)}
+    home.broker.node.broker.replicas.apply(image._replace(topics=topics))
+
+
 # --- fetch --------------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from tests.apis.asking import (
     UNKNOWN_ID,
     Topic,
     batch,
+    begin_epoch,
     ends,
     every,
     named,
@@ -36,6 +38,7 @@ from tests.apis.asking import (
 from tests.apis.transacting import Producer, committed_values, described
 
 GOOD = batch(b"one", b"two")
+BAD = GOOD[:CRC_AT] + bytes(4) + GOOD[ATTRIBUTES_AT:]
 NOW = 1_700_000_000_000
 
 
@@ -83,6 +86,33 @@ async def test_one_partitions_failure_does_not_touch_the_others(user: User) -> N
 
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert [p.error_code for p in partitions_of(answer)] == [0, unknown, 0, unknown]
+
+
+async def test_batches_that_wait_for_files_are_answered_in_their_places(home: Home, user: User) -> None:
+    """Three of these partitions begin with a file, which the disk refuses one of them."""
+    await user.create_topic("t", 4)
+    await user.produce("t", b"before", partition=2)
+    begin_epoch(home, "t", 1, partitions=(0, 1, 3))
+    home.files.fail("rename", errno.EMFILE, path="t-1/leader-epoch-checkpoint")
+    data = [
+        PartitionProduceData(index=index, records=records)
+        for index, records in ((3, GOOD), (7, GOOD), (2, GOOD), (1, GOOD), (0, BAD), (9, BAD))
+    ]
+
+    topics = [TopicProduceData(name="t", partition_data=data)]
+    answer = await user.send(ProduceRequest(acks=-1, timeout_ms=1_000, topic_data=topics), 12)
+
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert [(p.index, p.error_code, p.base_offset) for p in partitions_of(answer)] == [
+        (3, 0, 0),
+        (7, unknown, -1),
+        (2, 0, 1),
+        (1, ErrorCode.KAFKA_STORAGE_ERROR, -1),
+        (0, ErrorCode.CORRUPT_MESSAGE, -1),
+        (9, unknown, -1),
+    ]
+    [again] = partitions_of(await user.send(producing_to("t", GOOD, 1), 12))
+    assert (again.error_code, again.base_offset) == (0, 0)
 
 
 @pytest.mark.parametrize("version", ends(produce))

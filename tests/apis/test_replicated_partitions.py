@@ -342,8 +342,8 @@ async def test_a_follower_is_heard_from_time_to_time_while_nothing_happens(quiet
         await quiet.in_vain()
         assert quiet.listeners == 1
         heard.add(quiet.heard_ms)
-    # Every 2,250 ms, a quarter of a session.
-    assert len(heard) == 4
+    # With the first fetch after 2,250 ms, a quarter of a session.
+    assert len(heard) == 5
 
 
 async def test_a_follower_of_quiet_partitions_gets_what_is_appended_at_once(
@@ -354,7 +354,7 @@ async def test_a_follower_of_quiet_partitions_gets_what_is_appended_at_once(
     assert [partition.error_code for partition in partitions_of(answer)] == [0]
     [told] = partitions_of(await waiting)
     assert len(told.records) > 0
-    assert quiet.listeners == 0
+    assert quiet.listeners == 1
 
 
 async def test_what_is_no_reason_to_answer_at_once_is_told_when_the_time_is_up(quiet: QuietSession) -> None:
@@ -367,10 +367,10 @@ async def test_what_is_no_reason_to_answer_at_once_is_told_when_the_time_is_up(q
     assert (told.log_start_offset, told.records) == (1, b"")
 
 
-async def test_a_session_that_names_partitions_or_is_closed_listens_no_more(quiet: QuietSession) -> None:
-    waiting = await parked(quiet.home, quiet.fetch(wanting(quiet.replicated.topic_id, 2)))
-    await quiet.home.clock.pass_time(quiet.WAIT_MS)
-    await waiting
+async def test_a_session_listens_once_to_a_partition_and_no_more_when_it_is_closed(
+    quiet: QuietSession,
+) -> None:
+    await quiet.in_vain(wanting(quiet.replicated.topic_id, 2))
     await quiet.in_vain()
     assert quiet.listeners == 1
     quiet.epoch = -1

@@ -11,6 +11,7 @@ from pykafka_broker.apis.share_fetch import share_fetch
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.share_fetch import LeaderIdAndEpoch
 from pykafka_broker.protocol.records.batch import iter_batches
+from pykafka_broker.replication.share_partition import LedSharePartition
 from pykafka_broker.testing.clock import settle
 from pykafka_broker.testing.home import Home, until
 from pykafka_broker.testing.user import User
@@ -281,6 +282,30 @@ async def test_a_fetch_waits_for_as_many_bytes_as_it_wants(user: User, another: 
     await user.produce("orders", b"b" * 10)
 
     assert acquired(await waiting) == [(0, 1, 1)]
+
+
+async def test_a_log_that_moves_for_followers_costs_a_fetch_a_look_at_its_own_partition(
+    user: User, another: User, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It looked at all partitions, and a request that writes to all of them made each move."""
+    topic_id = await shared(user, 0, 1)
+    member = Member(another, topic_id)
+    await member.opened(home, 0, 1)
+    looks, earliest_begin = [], LedSharePartition.earliest_begin
+
+    def noted(partition: LedSharePartition) -> int | None:
+        looks.append(partition.partition.partition)
+        return earliest_begin(partition)
+
+    waiting = await parked(home, member.fetch(max_wait_ms=WAIT_MS))
+    monkeypatch.setattr(LedSharePartition, "earliest_begin", noted)
+
+    for partition in (0, 1):
+        home.broker.node.broker.replicas.led("orders", partition).log.state.wake_waiting()
+
+    assert (looks, waiting.done()) == ([0, 1], False)
+    await two_batches(user, 1)
+    assert [partition.partition_index for partition in partitions_of(await waiting)] == [1]
 
 
 async def test_of_many_that_wait_each_gets_its_own_record(user: User, home: Home) -> None:

@@ -144,12 +144,18 @@ class Disks:
 
     def __init__(self) -> None:
         self.truncated: list[int] = []
+        self.made_at_once: list[int] = []
         self.is_late = False
 
     async def make_names(self, due: NamesDue) -> None:
         new = due.roller.make_names(due.base_offset)
         if new is not None:
             due.roller.adopt(new)
+
+    async def make_all_names(self, dues: Sequence[NamesDue]) -> None:
+        self.made_at_once.append(len(dues))
+        for due in dues:
+            await self.make_names(due)
 
     async def checkpoint_truncated(self, log: PartitionLog) -> bool:
         self.truncated.append(log.state.log_end_offset)
@@ -286,6 +292,23 @@ async def test_idle_partitions_are_in_neither_request_nor_answer() -> None:
     assert {tuple(named(request)) for request in node.leader.requests[1:]} <= {(), (7,)}
     assert all(len(answer.responses) <= 1 for answer in node.leader.answers)
     assert [len(a.responses[0].partitions) for a in node.leader.answers[1:] if a.responses] in ([1], [1, 1])
+
+
+async def test_the_files_of_all_epochs_that_begin_with_an_answer_are_made_at_once() -> None:
+    """They were made one by one, on the event loop."""
+    led, here = [log_of(n) for n in range(20)], [log_of(n) for n in range(20)]
+    for log in led:
+        append(log, b"first", epoch=5)
+    async with following(*led) as node:
+        for log in here:
+            node.follow(log)
+        await node.until(lambda: all(log.state.high_watermark == 1 for log in here))
+        for log in led:
+            append(log, b"second", epoch=5)
+        await node.until(lambda: all(log.state.high_watermark == 2 for log in here))
+        assert node.disks.made_at_once == [20]
+    assert [log.state.epochs.entries for log in here] == [((5, 0),)] * 20
+    assert all(log.epoch_file.is_saved for log in here)
 
 
 async def test_a_log_that_diverged_is_cut_and_that_is_written_down_before_it_grows() -> None:

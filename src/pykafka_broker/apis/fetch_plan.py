@@ -1,7 +1,9 @@
 """The plan of a Fetch's answer: for each partition its answer without records, and the read of its records.
 
-Planning looks up an index and reads no data, so a parked fetch is planned anew each time it is woken. The
-first non-empty partition gives at least one whole batch even above both limits (KIP-74).
+Planning looks up an index and reads no data, so a parked fetch is planned again each time it is woken: only
+the partitions whose logs have told of something since, and those that have something to read or to tell. All
+others are settled, and stay as they are (`Waits`). The first non-empty partition gives at least one whole
+batch even above both limits (KIP-74).
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.authorization import denied_topics
 from pykafka_broker.apis.fetch_answer import Answers, broker_epoch_of, failed, unknown
 from pykafka_broker.apis.fetch_replica import replica_id_of
+from pykafka_broker.apis.fetch_waits import Waited, Waits, Wanted
 from pykafka_broker.apis.followed_partitions import DEBUGGING_REPLICA_ID, followed
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, AclOperation
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -31,6 +34,8 @@ from pykafka_broker.replication.core.access import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
     from pykafka_broker.apis.context import RequestContext
     from pykafka_broker.apis.fetch_sessions import FetchContext, WantedPartition
     from pykafka_broker.apis.ports.partitions import LedPartition
@@ -45,35 +50,32 @@ READ_REPLICA_VERSION = 11
 class PlannedFetch:
     """The answer to a fetch as of now: the partitions' answers, and the reads that fill in their records."""
 
-    __slots__ = (
-        "answers",
-        "at_once",
-        "available_bytes",
-        "late",
-        "led_by",
-        "limit",
-        "logs",
-        "reads",
-        "unknown",
-        "wanted_at",
-    )
+    __slots__ = ("answers", "at_once", "available_bytes", "late", "open", "reads", "unknown", "waits")
 
-    def __init__(self) -> None:
+    def __init__(self, waits: Waits) -> None:
+        #: Of settled partitions only where they have been planned now, or an answer lists more than news.
         self.answers: Answers = []
         self.reads: list[tuple[PartitionData, ReadPlan, PartitionLog]] = []
-        self.logs: list[PartitionLog] = []
         #: Logs whose disk has not answered an earlier fetch yet: there is nothing to read until it has.
         self.late: list[PartitionLog] = []
-        #: For each log, from where and how much is wanted.
-        self.wanted_at: list[tuple[int, int]] = []
-        #: For each log its partition, and the leader epoch as of now.
-        self.led_by: list[tuple[LedPartition, int]] = []
-        #: The limit of the reader.
-        self.limit: Limit = "high_watermark"
+        self.waits = waits
+        #: Those of `waits` that are not settled.
+        self.open: list[Waited] = []
         self.available_bytes = 0
         self.at_once = False
         #: Partitions that do not exist, and did not exist before the wait.
         self.unknown: set[WantedPartition] = set()
+
+    @property
+    def logs(self) -> list[PartitionLog]:
+        """The logs that may end the wait."""
+        settled = [waited.log for waited in self.waits.settled.values()]
+        return [*settled, *[waited.log for waited in self.open], *self.late]
+
+    @property
+    def waited_for(self) -> int:
+        """The number of partitions that may end the wait."""
+        return len(self.waits.settled) + len(self.open) + len(self.late)
 
 
 def plan_fetch(
@@ -82,22 +84,31 @@ def plan_fetch(
     max_bytes: int,
     ctx: RequestContext,
     before: PlannedFetch | None = None,
+    waits: Waits | None = None,
 ) -> PlannedFetch:
-    """Plan the answer as of now; `before` is the plan with which the fetch has waited."""
-    planned = PlannedFetch()
-    limit = planned.limit = CONSUMER_LIMITS[request.isolation_level]
+    """Plan the answer as of now; `before` is the plan with which the fetch has waited.
+
+    What is settled in `waits`, or in those of `before`, is not planned again.
+    """
+    if before is not None:
+        waits = before.waits
+    elif waits is None:
+        waits = Waits(CONSUMER_LIMITS[request.isolation_level])
+    planned = PlannedFetch(waits)
+    settled, limit = waits.settled, waits.limit
     replica_id = replica_id_of(request)
     if replica_id == DEBUGGING_REPLICA_ID:
-        limit = planned.limit = "log_end"
+        limit = waits.limit = "log_end"
     is_old_consumer = replica_id == CONSUMER_REPLICA_ID and ctx.version < READ_REPLICA_VERSION
     from_any_replica = replica_id < 0 and not is_old_consumer
     #: The rack of a consumer that may be sent to another replica.
     rack = request.rack_id if from_any_replica and ctx.node.fetching.selects_by_rack else ""
     left = max_bytes
-    hidden = _hidden(context, ctx) if replica_id < 0 else ()
+    unsettled = _unsettled(context, settled)
+    hidden = _hidden(unsettled, ctx) if replica_id < 0 else ()
     unknown_ids: Answers = []
     unknown_partitions: Answers = []
-    for wanted in context.wanted.values():
+    for wanted in unsettled:
         if wanted.topic is None:
             unknown_ids.append((wanted, unknown(wanted, ErrorCode.UNKNOWN_TOPIC_ID)))
             continue
@@ -128,7 +139,7 @@ def plan_fetch(
             check_topic_id(partition.topic_id, wanted.topic_id)
             check_leader_epoch(partition.leader_epoch, leader_epoch)
             if replica_id >= 0:
-                limit = planned.limit = partition.limit_for_replica(replica_id, leader_epoch)
+                limit = waits.limit = partition.limit_for_replica(replica_id, leader_epoch)
                 data, plan = _read_partition(wanted, partition, limit, left, first=not planned.reads)
                 if plan is not None and before is None:
                     # A parked fetch tells nothing new when it is planned again.
@@ -158,12 +169,15 @@ def plan_fetch(
             and plan.answer_cached(partial(ctx.node.cold_reads.run, log)) is None
         ):
             planned.late.append(log)
+            waits.by_log.pop(log, None)
             continue
         if plan is not None and plan.size_bytes and replica_id >= 0 and partition.is_held_back(replica_id):
             continue  # it is not waited for either
-        planned.logs.append(log)
-        planned.wanted_at.append((wanted.fetch_offset, wanted.max_bytes))
-        planned.led_by.append((partition, partition.leader_epoch))
+        waited = waits.by_log[log] = Waited(wanted, log, partition, partition.leader_epoch)
+        if plan is not None and not rack and _is_settled(wanted, log, limit, data, context):
+            settled[wanted] = waited
+            continue
+        planned.open.append(waited)
         if plan is None:
             planned.at_once = True
         elif plan.size_bytes:
@@ -171,20 +185,55 @@ def plan_fetch(
             planned.available_bytes += plan.size_bytes
             left = max(0, left - plan.size_bytes)
     # A partition that does not exist does not end the wait for others; if there are none, there is no wait.
-    planned.at_once = planned.at_once or not planned.answers
+    planned.at_once = planned.at_once or not (planned.answers or settled)
+    if before is not None and not context.lists_news:
+        planned.answers = _with_settled(planned, before, context)
     planned.answers += unknown_ids + unknown_partitions
     if planned.reads and planned.available_bytes < min(request.min_bytes, max_bytes):
         # The answer ends with a whole batch where it can; the rest up to the limit counts all the same, or a
         # limit that lies inside a batch would never be reached.
-        planned.available_bytes = max(planned.available_bytes, min(readable_bytes(planned), max_bytes))
+        readable_bytes = sum([waited.readable_bytes(limit) for waited in planned.open])
+        planned.available_bytes = max(planned.available_bytes, min(readable_bytes, max_bytes))
     return planned
 
 
-def _hidden(context: FetchContext, ctx: RequestContext) -> Set[str] | tuple[()]:
-    """The topics of a session that a consumer may not read (any more)."""
+def _unsettled(context: FetchContext, settled: Collection[Wanted]) -> Collection[WantedPartition]:
+    """The partitions to plan, in order."""
+    if not settled:
+        return context.wanted.values()
+    if len(settled) == len(context.wanted):
+        return ()
+    return [wanted for wanted in context.wanted.values() if wanted not in settled]
+
+
+def _is_settled(
+    wanted: WantedPartition, log: PartitionLog, limit: Limit, data: PartitionData, context: FetchContext
+) -> bool:
+    """Whether only its log can bring news of the partition: there is nothing to read, however much room there
+    is in the answer, and nothing that the answer would list.
+    """
+    state = log.state
+    return (
+        wanted.fetch_offset >= state.limit_offset(limit)
+        # The fetch of a follower may itself have moved it.
+        and data.high_watermark == state.high_watermark
+        and not (context.lists_news and wanted.is_news(data))
+    )
+
+
+def _with_settled(planned: PlannedFetch, before: PlannedFetch, context: FetchContext) -> Answers:
+    """The answers of all partitions in order, those of settled ones as they were."""
+    settled = planned.waits.settled
+    answers = {wanted: data for wanted, data in before.answers if wanted in settled}
+    answers.update(planned.answers)
+    return [(wanted, answers[wanted]) for wanted in context.wanted.values() if wanted in answers]
+
+
+def _hidden(partitions: Iterable[WantedPartition], ctx: RequestContext) -> Set[str] | tuple[()]:
+    """The topics of these partitions that a consumer may not read (any more)."""
     if ctx.node.authorizer is ALLOW_ALL:
         return ()
-    names = (wanted.topic for wanted in context.wanted.values() if wanted.topic is not None)
+    names = (wanted.topic for wanted in partitions if wanted.topic is not None)
     return denied_topics(ctx, AclOperation.READ, names)
 
 
@@ -243,17 +292,3 @@ def _nearest(
     data = _without_records(wanted, partition.log)
     data.preferred_read_replica = replica_id
     return data
-
-
-def has_error(log: PartitionLog, offset: int) -> bool:
-    state = log.state
-    return state.closed or state.offline is not None or offset < state.log_start_offset
-
-
-def readable_bytes(planned: PlannedFetch) -> int:
-    """About how much there is to read now, each partition counting up to its own limit."""
-    limit = planned.limit
-    readable = 0
-    for log, (offset, max_bytes) in zip(planned.logs, planned.wanted_at, strict=True):
-        readable += min(log.reader.available_bytes(offset, limit), max_bytes)
-    return readable

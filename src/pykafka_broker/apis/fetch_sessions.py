@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from pykafka_broker.apis.quiet_fetches import QuietLogs
+    from pykafka_broker.apis.fetch_waits import KeptWaits
     from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
 
 SESSIONLESS_EPOCH = -1
@@ -89,7 +89,7 @@ class WantedPartition:
 class FetchSession:
     """A remembered fetch: its partitions in the order they are served."""
 
-    __slots__ = ("created_ms", "epoch", "last_used_ms", "partitions", "quiet", "session_id", "uses_topic_ids")
+    __slots__ = ("created_ms", "epoch", "kept", "last_used_ms", "partitions", "session_id", "uses_topic_ids")
 
     def __init__(
         self, session_id: int, partitions: dict[Key, WantedPartition], uses_topic_ids: bool, now_ms: int
@@ -100,23 +100,27 @@ class FetchSession:
         self.created_ms = now_ms
         self.last_used_ms = now_ms
         self.epoch = 1
-        #: What tells whether anything has happened since the last fetch, which has waited in vain.
-        self.quiet: QuietLogs | None = None
+        #: What the last fetch of a follower has left for the next.
+        self.kept: KeptWaits | None = None
 
-    def listen(self, quiet: QuietLogs | None) -> None:
-        """Listen to these logs, and no more to those before."""
-        if self.quiet is not None:
-            self.quiet.close()
-        self.quiet = quiet
+    def keep(self, waits: KeptWaits | None) -> None:
+        """Keep this for the next fetch, and no more what was kept before."""
+        before, self.kept = self.kept, waits
+        if before is not None:
+            before.close()
 
     def update(self, request: FetchRequest, wanted: dict[Key, WantedPartition], asked: Asked) -> None:
         """Add and change the partitions that the request names, drop those it forgets."""
+        if request.forgotten_topics_data:
+            self.keep(None)
         for key, partition in wanted.items():
             known = self.partitions.get(key)
             if known is None:
                 self.partitions[key] = partition
             else:
                 known.ask(asked[key])
+                if self.kept is not None:
+                    self.kept.named(known)
         for forgotten in request.forgotten_topics_data:
             topic: object = forgotten.topic_id if self.uses_topic_ids else forgotten.topic
             for index in forgotten.partitions:
@@ -161,19 +165,25 @@ class FetchContext:
         self.error = error
 
     @property
-    def quiet(self) -> QuietLogs | None:
-        """What a fetch that asks for the same as the one before listens to, if that has waited in vain."""
-        return None if self._session is None else self._session.quiet
+    def lists_news(self) -> bool:
+        """The answer leaves out what its reader knows."""
+        return self._session is not None
 
     @property
-    def may_listen(self) -> bool:
-        """The fetch belongs to a session that is still remembered."""
-        return self._session is not None and self._cache.has(self._session)
+    def may_keep(self) -> bool:
+        """The fetch is the newest of a session that is still remembered."""
+        session = self._session
+        return session is not None and session.epoch == self._expected_epoch and self._cache.has(session)
 
-    def listen(self, quiet: QuietLogs | None) -> None:
-        """Have the next fetch of the session listen to these logs; only while it `may_listen`."""
+    @property
+    def kept(self) -> KeptWaits | None:
+        """What the fetch before has left."""
+        return self._session.kept if self._session is not None and self.may_keep else None
+
+    def keep(self, waits: KeptWaits | None) -> None:
+        """Leave this to the next fetch of the session; only while this one `may_keep`."""
         assert self._session is not None
-        self._session.listen(quiet)
+        self._session.keep(waits)
 
     def listed(
         self, answers: list[tuple[WantedPartition, PartitionData]]
@@ -272,7 +282,6 @@ class FetchSessionCache:
 
         if request.topics or request.forgotten_topics_data:
             session.update(request, wanted, asked)
-            session.listen(None)
         if not session.partitions:
             # A partition that one request both asks for and forgets is answered once more.
             self._close(session_id)
@@ -280,7 +289,7 @@ class FetchSessionCache:
         session.last_used_ms = now_ms
         session.epoch = 1 if session.epoch == MAX_EPOCH else session.epoch + 1
         self._sessions[session_id] = self._sessions.pop(session_id)
-        if by_id and session.quiet is None:
+        if by_id and session.kept is None:
             _resolve_names(session.partitions.values(), name_of)
         return FetchContext(
             self, "incremental", session.partitions, now_ms=now_ms, uses_topic_ids=by_id, session=session
@@ -303,7 +312,7 @@ class FetchSessionCache:
     def _close(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)
         if session is not None:
-            session.listen(None)
+            session.keep(None)
 
     def _make_room(self, size: int, now_ms: int) -> bool:
         oldest = next(iter(self._sessions.values()), None)

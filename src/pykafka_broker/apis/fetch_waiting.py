@@ -10,14 +10,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pykafka_broker.apis.fetch_answer import response
-from pykafka_broker.apis.fetch_plan import PlannedFetch, has_error, plan_fetch, readable_bytes
+from pykafka_broker.apis.fetch_answer import broker_epoch_of, response
+from pykafka_broker.apis.fetch_plan import PlannedFetch, plan_fetch
 from pykafka_broker.apis.fetch_replica import replica_id_of
-from pykafka_broker.apis.quiet_fetches import QuietLogs
+from pykafka_broker.apis.fetch_waits import Follower, KeptWaits, Waits
 from pykafka_broker.log.segment.stored_records import LEAST_BYTES
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
-from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
     from pykafka_broker.apis.fetch_sessions import FetchContext
     from pykafka_broker.apis.ports.node import NodePorts
-    from pykafka_broker.apis.ports.partitions import LedPartition
     from pykafka_broker.apis.ports.threads import Reading
     from pykafka_broker.log.partition.partition_log import PartitionLog
     from pykafka_broker.machine.threads import RunBlocking
@@ -49,52 +47,49 @@ async def park(
     """Wait until there is enough to read or something to tell, but not after `until_ms`; then answer."""
     node = ctx.node
     enough_bytes = min(request.min_bytes, max_bytes)
-    if _may_answer(planned, enough_bytes):
-        # Other connections ran between the plan and this coroutine's first step, when nothing was parked yet.
-        planned = plan_fetch(request, context, max_bytes, ctx, planned)
     replica_id = replica_id_of(request)
     while planned.available_bytes < enough_bytes and not planned.at_once:
-        watched = [*planned.logs, *planned.late]
-        watched_logs = len(watched)
+        waited_for, ready, kept = planned.waited_for, _ready(planned, enough_bytes), context.kept
+        watched: list[Any] = planned.logs if kept is None else [kept]
         if replica_id >= 0:
             watched.append(node.fetching.awaited.moves(replica_id))
             until_ms = min(until_ms, until_ms_of(request, node))
-        ready = _ready(planned, enough_bytes)
-        moved = await node.purgatory.wait(watched, until_ms, ctx.connection, ready)
+        if kept is not None:
+            kept.ready = ready
+        moved = await node.purgatory.wait(watched, until_ms, ctx.connection, ready if kept is None else None)
         # Others may have been answered meanwhile, and may not have read their answers.
         max_bytes = min(max_bytes, ctx.connection.answer_budget_bytes)
         enough_bytes = min(enough_bytes, max_bytes)
         planned = plan_fetch(request, context, max_bytes, ctx, planned)
-        if not moved or len(planned.logs) + len(planned.late) < watched_logs:
+        keep_waits(request, context, planned, ctx)
+        if not moved or planned.waited_for < waited_for:
             # Time is up, or a topic was deleted meanwhile, which its reader must learn at once.
-            if not moved and replica_id >= 0 and _is_quiet(planned, context):
-                quiet_until_ms = node.clock.monotonic_ms() + node.fetching.quiet_ms
-                context.listen(QuietLogs(planned.logs, _ready(planned, enough_bytes), quiet_until_ms))
             break
     return await read_from_disks(request, context, planned, until_ms, max_bytes, ctx)
 
 
-def _is_quiet(planned: PlannedFetch, context: FetchContext) -> bool:
-    """Whether there is nothing to read or to tell, and none of the partitions is held back or unknown."""
-    is_empty = not (planned.at_once or planned.reads)
-    return is_empty and context.may_listen and len(planned.logs) == len(context.wanted)
+def follower_of(request: FetchRequest) -> Follower:
+    """The follower that asks; its broker id is negative if it is none."""
+    return replica_id_of(request), broker_epoch_of(request)
 
 
-async def park_quietly(
-    request: FetchRequest, context: FetchContext, quiet: QuietLogs, ctx: RequestContext
-) -> FetchResponse:
-    """Wait as the fetch before has waited in vain; its plan holds while nothing moves."""
-    node = ctx.node
-    until_ms = until_ms_of(request, node)
-    watched: list[Any] = [quiet, node.fetching.awaited.moves(replica_id_of(request))]
-    moved = await node.purgatory.wait(watched, until_ms, ctx.connection)
-    if not moved and not quiet.has_moved:
-        return response(request, context, [], ctx)
-    if context.quiet is quiet:
-        context.listen(None)
-    max_bytes = min(request.max_bytes, node.fetching.max_bytes, ctx.connection.answer_budget_bytes)
-    planned = plan_fetch(request, context, max_bytes, ctx)
-    return await park(request, context, max_bytes, planned, until_ms, ctx)
+def keep_waits(
+    request: FetchRequest, context: FetchContext, planned: PlannedFetch, ctx: RequestContext
+) -> None:
+    """Have the next fetch of a follower's session go on from this plan.
+
+    Nothing is kept of a plan with errors, or with partitions that are held back, late or unknown.
+    """
+    if replica_id_of(request) < 0 or not context.may_keep:
+        return
+    kept = context.kept
+    if planned.at_once or planned.late or planned.waited_for < len(context.wanted):
+        context.keep(None)
+    elif kept is not None and kept.waits is planned.waits:
+        kept.listen()
+    else:
+        until_ms = ctx.node.clock.monotonic_ms() + ctx.node.fetching.quiet_ms
+        context.keep(KeptWaits(planned.waits, follower_of(request), until_ms))
 
 
 def until_ms_of(request: FetchRequest, node: NodePorts) -> int:
@@ -105,62 +100,28 @@ def until_ms_of(request: FetchRequest, node: NodePorts) -> int:
     return node.clock.now_ms() + wait_ms
 
 
-def _may_answer(planned: PlannedFetch, enough_bytes: int) -> bool:
-    """True if planning again may find enough bytes, or an error."""
-    for log, (offset, _) in zip(planned.logs, planned.wanted_at, strict=True):
-        if has_error(log, offset):
-            return True
-    return readable_bytes(planned) >= enough_bytes
+def _ready(planned: PlannedFetch, enough_bytes: int) -> Callable[[PartitionLog], bool]:
+    """The question that decides whether a move of a log wakes the fetch; the move is noted in any case.
 
-
-def _ready(planned: PlannedFetch, enough_bytes: int) -> Callable[[PartitionLog], bool] | None:
-    """The question that decides whether a move of a log wakes the fetch; None if every move does.
-
-    Any move satisfies a reader of one byte where all that is appended is committed at once. Elsewhere logs
-    move for followers too, before anything is committed.
+    Logs move for others too: for followers before anything is committed, for consumers when it is.
     """
-    if enough_bytes > 1:
-        return _Enough(planned, enough_bytes)
-    if all(partition.acknowledges_at_once for partition, _ in planned.led_by):
-        return None
-    return _Anything(planned)
-
-
-class _WaitedAt(NamedTuple):
-    """Where a parked fetch waits in a log."""
-
-    offset: int
-    max_bytes: int
-    partition: LedPartition
-    leader_epoch: int
-
-    def has_news(self, log: PartitionLog) -> bool:
-        """There is an error to tell, or another broker may lead."""
-        return has_error(log, self.offset) or self.partition.leader_epoch != self.leader_epoch
-
-
-def _waited_at(planned: PlannedFetch) -> dict[PartitionLog, _WaitedAt]:
-    return {
-        log: _WaitedAt(*wanted_at, *led_by)
-        for log, wanted_at, led_by in zip(planned.logs, planned.wanted_at, planned.led_by, strict=True)
-    }
+    return _Anything(planned.waits) if enough_bytes <= 1 else _Enough(planned, enough_bytes)
 
 
 class _Anything:
     """Tells whether there may be anything to read or to tell for a parked fetch of one byte."""
 
-    __slots__ = ("_limit", "_waited_at")
+    __slots__ = ("_waits",)
 
-    def __init__(self, planned: PlannedFetch) -> None:
-        self._limit = planned.limit
-        self._waited_at = _waited_at(planned)
+    def __init__(self, waits: Waits) -> None:
+        self._waits = waits
 
     def __call__(self, log: PartitionLog) -> bool:
-        waited_at = self._waited_at.get(log)
+        waited = self._waits.moved(log)
         return (
-            waited_at is None  # a late read has ended, or a leadership has begun
-            or log.state.limit_offset(self._limit) > waited_at.offset
-            or waited_at.has_news(log)
+            waited is None  # a late read has ended, or a leadership has begun
+            or log.state.limit_offset(self._waits.limit) > waited.wanted.fetch_offset
+            or waited.has_news
         )
 
 
@@ -169,25 +130,22 @@ class _Enough:
     only: a reader of a thousand partitions costs the writers of each no more than a reader of one.
     """
 
-    __slots__ = ("_limit", "_missing_bytes", "_readable", "_waited_at")
+    __slots__ = ("_missing_bytes", "_readable", "_waits")
 
     def __init__(self, planned: PlannedFetch, enough_bytes: int) -> None:
-        self._limit = planned.limit
-        self._waited_at = _waited_at(planned)
-        self._readable = {log: self._readable_in(log) for log in planned.logs}
+        self._waits = waits = planned.waits
+        #: By log, where there is something.
+        self._readable = {waited.log: waited.readable_bytes(waits.limit) for waited in planned.open}
         self._missing_bytes = enough_bytes - sum(self._readable.values())
 
     def __call__(self, log: PartitionLog) -> bool:
-        if log not in self._waited_at or self._waited_at[log].has_news(log):
+        waited = self._waits.moved(log)
+        if waited is None or waited.has_news:
             return True  # a late read has ended, a leadership has begun, or there is an error to tell
-        readable = self._readable_in(log)
-        self._missing_bytes -= readable - self._readable[log]
+        readable = waited.readable_bytes(self._waits.limit)
+        self._missing_bytes -= readable - self._readable.get(log, 0)
         self._readable[log] = readable
         return self._missing_bytes <= 0
-
-    def _readable_in(self, log: PartitionLog) -> int:
-        waited_at = self._waited_at[log]
-        return min(log.reader.available_bytes(waited_at.offset, self._limit), waited_at.max_bytes)
 
 
 async def read_from_disks(
@@ -215,7 +173,9 @@ async def read_from_disks(
     finally:
         ctx.connection.reads_ahead(-in_memory_bytes)
     if not has_enough and ctx.node.clock.now_ms() < until_ms:
+        planned.waits.settled.clear()  # no log has been listened to
         planned = plan_fetch(request, context, max_bytes, ctx, planned)
+        keep_waits(request, context, planned, ctx)
         return await park(request, context, max_bytes, planned, until_ms, ctx)
     return response(request, context, planned.answers, ctx)
 

@@ -28,7 +28,7 @@ from pykafka_broker.apis.needs import on_topics, on_transactional_ids
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, AclOperation
 from pykafka_broker.apis.ports.quotas import Quota
 from pykafka_broker.apis.produce_answer import answer_to, failed, name_of, refused_whole
-from pykafka_broker.apis.produce_partition import Pending, produce_to, refused
+from pykafka_broker.apis.produce_partition import Pending, produce_to, refused, unanswered
 from pykafka_broker.apis.produce_transactions import has_transactional_batch, transactional_batches
 from pykafka_broker.apis.verification import (
     NOTHING_TO_VERIFY,
@@ -42,10 +42,12 @@ from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.produce import (
     PartitionProduceData,
+    PartitionProduceResponse,
     ProduceRequest,
     TopicProduceData,
     TopicProduceResponse,
 )
+from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
@@ -116,71 +118,69 @@ async def _verified(
     return await answer if isinstance(answer, Coroutine) else answer
 
 
+class _Waiting(NamedTuple):
+    """A batch that a file has to be made for, and the place of its answer."""
+
+    topic: TopicProduceData
+    data: PartitionProduceData
+    answered: list[PartitionProduceResponse]
+    position: int
+    due: NamesDue
+
+
 def _appended(
     topics: list[TopicProduceData], request: ProduceRequest, ctx: RequestContext, verification: Verification
 ) -> Any:
-    """Append everything and return the answer; a coroutine if a file has to be made before."""
+    """Append everything and return the answer; a coroutine if files have to be made before."""
     pending: Pending = []
     answers: list[TopicProduceResponse] = []
-    try:
-        _go_on(topics, request, ctx, verification, answers, pending)
-    except NamesDue as due:
-        for topic in topics:
-            for data in topic.partition_data:
+    waiting: list[_Waiting] = []
+    for topic in topics:
+        answered: list[PartitionProduceResponse] = []
+        answers.append(
+            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answered)
+        )
+        name = name_of(topic, ctx)
+        for data in topic.partition_data:
+            try:
+                answered.append(produce_to(name, data, request, ctx, pending, verification))
+            except NamesDue as due:
                 # The receive buffer is used for other requests meanwhile.
                 data.records = data.records and bytearray(data.records)
-        return _appended_later(topics, request, ctx, verification, answers, pending, due)
+                waiting.append(_Waiting(topic, data, answered, len(answered), due))
+                answered.append(unanswered(data.index))
+    if waiting:
+        return _appended_later(waiting, answers, request, ctx, pending, verification)
     return answer_to(answers, request, ctx, pending)
 
 
-def _go_on(
-    topics: list[TopicProduceData],
-    request: ProduceRequest,
-    ctx: RequestContext,
-    verification: Verification,
-    answers: list[TopicProduceResponse],
-    pending: Pending,
-) -> None:
-    """Append the batches of partitions without an answer yet, in order.
-
-    Raises:
-        NamesDue: a partition needs a file first; it and those after it are still without an answer.
-    """
-    for number, topic in enumerate(topics):
-        if number == len(answers):
-            answers.append(
-                TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[])
-            )
-        answered = answers[number].partition_responses
-        name = name_of(topic, ctx)
-        for data in topic.partition_data[len(answered) :]:
-            answered.append(produce_to(name, data, request, ctx, pending, verification))
-
-
 async def _appended_later(
-    topics: list[TopicProduceData],
+    waiting: list[_Waiting],
+    answers: list[TopicProduceResponse],
     request: ProduceRequest,
     ctx: RequestContext,
-    verification: Verification,
-    answers: list[TopicProduceResponse],
     pending: Pending,
-    due: NamesDue,
+    verification: Verification,
 ) -> Any:
-    """Wait for the file that an append needs, and go on; the same for each such file."""
-    while True:
-        try:
-            await ctx.node.logs.make_names(due)
-        except KafkaError as error:
-            answered = answers[-1].partition_responses
-            data = topics[len(answers) - 1].partition_data[len(answered)]
-            answered.append(refused(data.index, error, ctx))
-        try:
-            _go_on(topics, request, ctx, verification, answers, pending)
-        except NamesDue as another:
-            due = another
-            continue
-        answer = answer_to(answers, request, ctx, pending)
-        return await answer.awaitable if isinstance(answer, Later) else answer
+    """Have the files made, all at once, and append what waits for them; the same for files due after that.
+
+    One after the other, each would wake the fetches of all followers, and the next would wait for those.
+    """
+    while waiting:
+        errors = await ctx.node.logs.make_all_names([each.due for each in waiting])
+        before, waiting = waiting, []
+        for each, error in zip(before, errors, strict=True):
+            if error is not None:
+                each.answered[each.position] = refused(each.data.index, error, ctx)
+                continue
+            try:
+                each.answered[each.position] = produce_to(
+                    name_of(each.topic, ctx), each.data, request, ctx, pending, verification
+                )
+            except NamesDue as due:
+                waiting.append(each._replace(due=due))
+    answer = answer_to(answers, request, ctx, pending)
+    return await answer.awaitable if isinstance(answer, Later) else answer
 
 
 def _each_partition_once(topics: list[TopicProduceData]) -> list[TopicProduceData]:

@@ -138,6 +138,11 @@ def _why_not_at_all(
     return None if unserved is ErrorCode.NONE else KafkaError(unserved)
 
 
+def unanswered(index: int) -> PartitionProduceResponse:
+    """The place of an answer that is not there yet."""
+    return PartitionProduceResponse(index=index, error_code=-1, base_offset=-1)
+
+
 def refused(
     index: int, error: KafkaError, ctx: RequestContext, message: str | None = None
 ) -> PartitionProduceResponse:

@@ -10,7 +10,8 @@ again at once. One that another broker leads by now does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -95,8 +96,10 @@ class ShareFetch:
         node, connection = self._ctx.node, self._ctx.connection
         until_ms = node.clock.now_ms() + self._limits.max_wait_ms
         while not self._is_ready():
-            watched: list[Any] = [*self._open.values(), *(each.partition.log for each in self._open.values())]
-            moved = await node.purgatory.wait(watched, until_ms, connection, self._is_ready)
+            places = {each.partition.log: place for place, each in self._open.items()}
+            watched: list[Any] = [*self._open.values(), *places]
+            ready = partial(self._is_ready_after, places)
+            moved = await node.purgatory.wait(watched, until_ms, connection, ready)
             if not moved or self._look():
                 return
 
@@ -130,11 +133,24 @@ class ShareFetch:
             self._errors[place] = result.error
             self._open.pop(place, None)
 
-    def _is_ready(self, _moved: object = None) -> bool:
-        """Whether the wait is over; the fetch locks are held if there is enough to read.
+    def _is_ready_after(self, places: Mapping[PartitionLog, Place], moved: Any) -> bool:
+        """Whether the wait is over after a move of a share partition, or of one of these logs; it neither
+        waits nor raises.
 
-        Called on every move of a log or of a share partition: it neither waits nor raises.
+        A log with nothing to read moves for followers, and costs no look at the other partitions.
         """
+        place = places.get(moved)
+        return (place is None or self._has_something(place)) and self._is_ready()
+
+    def _has_something(self, place: Place) -> bool:
+        share_partition = self._open.get(place)
+        if share_partition is None or share_partition.is_fenced:
+            return True
+        offset = share_partition.earliest_begin()
+        return offset is not None and self._readable_bytes({place: offset}, self._limits.max_bytes) > 0
+
+    def _is_ready(self) -> bool:
+        """Whether the wait is over; the fetch locks are held if there is enough to read."""
         if self._held:
             return True
         if any(share_partition.is_fenced for share_partition in self._open.values()):
@@ -178,6 +194,12 @@ class ShareFetch:
     def _is_enough(self, begins: dict[Place, int], most_bytes: int) -> bool:
         """Whether there are `min_bytes` to read, at most so many of each partition, or there is an error to
         tell.
+        """
+        return self._readable_bytes(begins, most_bytes) >= self._limits.min_bytes
+
+    def _readable_bytes(self, begins: dict[Place, int], most_bytes: int) -> float:
+        """About how much there is to read, at most so much of each partition; no end of it if there is an
+        error to tell.
 
         As in Apache Kafka everything counts from where the fetch begins, acquired by others or not.
         """
@@ -186,11 +208,11 @@ class ShareFetch:
             log = self._open[place].partition.log
             state = log.state
             if state.closed or state.offline is not None:
-                return True
+                return math.inf
             if not state.log_start_offset <= offset <= state.log_end_offset:
-                return True
+                return math.inf
             readable_bytes += min(log.reader.available_bytes(offset, self._limit), most_bytes)
-        return readable_bytes >= self._limits.min_bytes
+        return readable_bytes
 
     # ---- reading ----
 

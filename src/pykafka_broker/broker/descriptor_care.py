@@ -12,6 +12,8 @@ from pykafka_broker.system.descriptors import DescriptorReserve
 
 #: For logs that roll a segment at the same time while there are no more descriptors.
 RESERVED_DESCRIPTORS = 32
+#: New logs may keep this part of all descriptors until they are found idle: most get records soon.
+NEW_LOGS_SHARE = 8
 #: The least time between two closings of all log files for want of descriptors.
 RELEASE_INTERVAL_MS = 1_000
 
@@ -20,6 +22,8 @@ class OpenFiles(Protocol):
     """Files that can be closed and are opened again when they are needed."""
 
     def release_files(self) -> object: ...
+
+    def keep_open(self, new_logs: int) -> object: ...
 
 
 class DescriptorCare:
@@ -49,6 +53,7 @@ class DescriptorCare:
         self.reserve.close_files = self._logs.release_files
         self.reserve.hold(min(RESERVED_DESCRIPTORS, limit // 8))
         files.reserve = self.reserve
+        self._logs.keep_open(limit // NEW_LOGS_SHARE)
 
     def end(self) -> None:
         """Keep none any more."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Literal
 
@@ -79,6 +79,9 @@ class _Logs:
 
     def make_names(self, due: NamesDue) -> Awaitable[None]:
         return self._logs.make_names(due)
+
+    def make_all_names(self, dues: Sequence[NamesDue]) -> Awaitable[object]:
+        return self._logs.make_all_names(dues)
 
     def checkpoint_truncated(self, log: PartitionLog) -> Awaitable[bool]:
         return self._logs.writes.checkpoint_truncated(log)

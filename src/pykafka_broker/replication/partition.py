@@ -230,6 +230,8 @@ class Partition:
             self._look_at_deletions()
         if is_new_epoch:
             log.state.wake_waiting()  # parked fetches of followers in the epoch before
+        else:
+            self._expect_followers()
 
     def resign(self) -> None:
         """Lead the partition no more. Producers that wait for followers have to ask the next leader."""
@@ -296,6 +298,13 @@ class Partition:
     def _isr_change_answered(self, event: IsrChangeAnswered) -> None:
         if self._leadership is not None:
             self._take(event)
+            self._expect_followers()
+
+    def _expect_followers(self) -> None:
+        """The next fetch of a follower that is not in sync may let it join, also if it asks for the same."""
+        leadership = self._leadership
+        if leadership is not None and not leadership.followers.keys() <= leadership.isr.maximal:
+            self.log.state.wake_waiting()
 
     def _log_offsets(self) -> LogOffsets:
         state = self.log.state
@@ -570,6 +579,7 @@ class Partition:
                 }
             )
         )
+        self._expect_followers()
         if self._deleting:
             self._look_at_deletions()
 
@@ -619,19 +629,19 @@ class Partition:
 
         Where others are in sync, it is their fetches that commit.
         """
+        state = self.log.state
+        high_watermark_before = state.high_watermark
         if flush_due or self._flushing is not None:
             if self._flushing is None:
                 self._flushing = asyncio.get_running_loop().create_task(self._flush())
                 self.acknowledges_at_once = False
         elif self._commits_at_once:
-            state = self.log.state
             state.advance_high_watermark(state.log_end_offset)
+            return
         else:
-            state = self.log.state
-            high_watermark_before = state.high_watermark
             self._commit()
-            if state.on_advance and state.high_watermark == high_watermark_before:
-                state.wake_waiting()  # parked fetches of followers, which read to the log end
+        if state.on_advance and state.high_watermark == high_watermark_before:
+            state.wake_waiting()  # parked fetches of followers, which read to the log end
 
     def _commit(self) -> None:
         """Move the high watermark as far as it may, and acknowledge the requests that this allows."""

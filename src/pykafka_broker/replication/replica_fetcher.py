@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Protocol
 
 from pykafka_broker.log.partition.partition_log import PartitionLog
@@ -92,6 +92,10 @@ class FollowedLogs(Protocol):
 
     def make_names(self, due: NamesDue) -> Awaitable[None]:
         """Make the file that an append has missed; raises KafkaError."""
+        ...
+
+    def make_all_names(self, dues: Sequence[NamesDue]) -> Awaitable[object]:
+        """Make the files that these appends will miss, as far as the disks have them."""
         ...
 
     def checkpoint_truncated(self, log: PartitionLog) -> Awaitable[bool]:
@@ -341,26 +345,45 @@ class ReplicaFetcher:
         if not self._session.answered(error, response.session_id):
             logger.info("%s The leader ends the fetch session: %s", self.name, error.name)
             return
+        answers = [
+            ((topic.topic_id, data.partition_index), data)
+            for topic in response.responses
+            for data in topic.partitions
+        ]
+        await self._begin_epochs(answers)
         written = 0
         refused: dict[tuple[int, ErrorCode], list[str]] = {}
-        for topic in response.responses:
-            for data in topic.partitions:
-                key = (topic.topic_id, data.partition_index)
-                follower, wanted = self._followers.get(key), self._session.wanted.get(key)
-                if follower is None or wanted is None:
-                    continue
-                follower.refusals = follower.refusals + 1 if data.error_code else 0
-                if follower.refusals:
-                    error = ErrorCode(data.error_code)
-                    level = _level_of(error, follower.refusals)
-                    refused.setdefault((level, error), []).append(follower.partition.log.name)
-                await self._answered(follower, wanted, data)
-                self._changed[key] = None
-                written += len(data.records or b"")
-                if written >= BYTES_IN_TURN:
-                    written = 0
-                    await self._ports.clock.sleep(0)
+        for key, data in answers:
+            follower, wanted = self._followers.get(key), self._session.wanted.get(key)
+            if follower is None or wanted is None:
+                continue
+            follower.refusals = follower.refusals + 1 if data.error_code else 0
+            if follower.refusals:
+                error = ErrorCode(data.error_code)
+                level = _level_of(error, follower.refusals)
+                refused.setdefault((level, error), []).append(follower.partition.log.name)
+            await self._answered(follower, wanted, data)
+            self._changed[key] = None
+            written += len(data.records or b"")
+            if written >= BYTES_IN_TURN:
+                written = 0
+                await self._ports.clock.sleep(0)
         self._tell_refused(refused)
+
+    async def _begin_epochs(self, answers: Iterable[tuple[Key, PartitionData]]) -> None:
+        """Have the files made, all at once, of the leader epochs that begin with these answers."""
+        dues = []
+        for key, data in answers:
+            follower, wanted = self._followers.get(key), self._session.wanted.get(key)
+            if follower is None or wanted is None or not data.records:
+                continue
+            leader_epoch = follower.following.leader_epoch
+            if wanted.leader_epoch == leader_epoch:
+                due = follower.partition.log.replica_writer.begin_epoch(data.records, leader_epoch)
+                if due is not None:
+                    dues.append(due)
+        if dues:
+            await self._ports.logs.make_all_names(dues)  # an append that has no file says so itself
 
     def _tell_refused(self, refused: dict[tuple[int, ErrorCode], list[str]]) -> None:
         """One line for each error of an answer, with its reason, and the first partitions."""

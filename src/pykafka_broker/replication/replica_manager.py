@@ -358,6 +358,7 @@ class ReplicaManager:
             self._missing.get(key, self._is_running),
             may_begin_anew=bool(registration.isr)
             and self._node_id not in (*registration.isr, *registration.elr),
+            in_first_epoch=registration.leader_epoch == 0,
         )
 
     def _configure(self, topic: TopicImage) -> None:

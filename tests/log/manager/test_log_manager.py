@@ -304,6 +304,32 @@ async def test_a_long_start_says_how_far_it_is(caplog: pytest.LogCaptureFixture)
     assert lines[0] == "Recovered 1 of 5 logs in /data (20 %, remaining.logs: 4)"
 
 
+async def test_some_new_logs_stay_open_for_their_first_records_until_they_are_found_idle():
+    opened: list[str] = []
+
+    class Files(MemoryFiles):
+        def open(self, path: str, **details: Any) -> Any:
+            opened.append(path)
+            return super().open(path, **details)
+
+    broker = Broker(Files())
+    manager = await broker.start()
+    manager.keep_open(3)
+
+    async def opened_by_a_record(*partitions: int) -> list[int]:
+        logs = await manager.create_all([WantedLog("orders", n, TOPIC_ID, LogConfig()) for n in partitions])
+        opened.clear()
+        for log in logs:
+            assert isinstance(log, PartitionLog)
+            append(log, b"v")
+        return [int(path.split("/")[2].removeprefix("orders-")) for path in opened]
+
+    assert await opened_by_a_record(0, 1, 2, 3, 4) == [3, 4]
+    assert await opened_by_a_record(5) == [5]
+    await broker.pass_time(130)
+    assert await opened_by_a_record(0, 3, 6, 7, 8, 9) == [0, 3, 9]
+
+
 async def test_many_logs_are_spread_over_the_directories_and_one_that_cannot_be_made_is_told():
     files = MemoryFiles()
     manager = await started(files, "/data", "/more")

@@ -194,6 +194,32 @@ def test_an_append_that_needs_a_file_goes_on_when_it_is_there():
     assert (values(log), rounds > 2) == (values(leader), True)
 
 
+def test_an_epoch_begins_before_its_first_batch_where_that_is_sound_and_comes_next():
+    log = new_log(MemoryFiles())
+    append(log, b"copied before", epoch=1)
+
+    def begins(records: bytes) -> NamesDue | None:
+        return log.replica_writer.begin_epoch(records, leader_epoch=3)
+
+    next_one = batch(b"v", base_offset=1, leader_epoch=3)
+
+    assert begins(batch(b"v", base_offset=1, leader_epoch=1)) is None
+    assert begins(batch(b"v", base_offset=1, leader_epoch=4)) is None
+    assert begins(batch(b"v", base_offset=2, leader_epoch=3)) is None
+    assert begins(next_one[:-1]) is None
+    assert begins(next_one[:20]) is None
+    assert begins(next_one[:-1] + b"?") is None
+    assert log.state.epochs.entries == ((1, 0),)
+
+    due = begins(next_one)
+    assert due is not None and not log.epoch_file.is_saved
+    due.roller.make_names(due.base_offset)
+    assert begins(next_one) is None
+    copied = log.replica_writer.append(next_one, leader_epoch=3, now_ms=NOW, defers_names=True)
+    assert copied.names_due is None
+    assert log.state.epochs.entries == ((1, 0), (3, 1))
+
+
 def test_a_disk_error_leaves_whole_batches_and_the_next_append_goes_on():
     leader, files = new_log(MemoryFiles()), MemoryFiles()
     for number in range(6):

@@ -18,6 +18,7 @@ from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.producers import AppendOrigin
 from pykafka_broker.log.partition.state import LogIdentity
 from pykafka_broker.log.recovery.load_partition import open_log, read_topic_id
+from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.log.recovery.offset_checkpoints import CheckpointedOffsets
 from pykafka_broker.log.recovery.open_directories import UNKNOWN_TOPIC_ID
 from pykafka_broker.log.segment.batch_scan import BatchScan
@@ -29,6 +30,7 @@ from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import (
     FOLDER,
     NOW,
+    ORDERS,
     TOPIC_ID,
     append,
     batch,
@@ -354,6 +356,38 @@ def test_a_clean_start_reads_the_end_of_the_last_segment_only():
         last + ".index",
     }
     assert not [path for operation, path in files.calls if operation == "read_file" and "index" in path]
+
+
+EPOCHS = f"{FOLDER}/leader-epoch-checkpoint"
+
+
+def test_the_first_record_of_a_new_partition_finds_its_epoch_written_down() -> None:
+    files = MemoryFiles()
+    log = create_log(Environment(files), ORDERS, LogConfig(), in_first_epoch=True)
+    files.calls.clear()
+
+    log.epoch_file.begin(0)
+    log.writer.append(batch(b"v"), leader_epoch=0, now_ms=NOW, defers_names=True)
+
+    assert not any(path.startswith(EPOCHS) for _, path in files.calls)
+    assert decode_epochs(files.read_file(EPOCHS)) == [(0, 0)]
+    assert values(reopened(files)) == [b"v"]
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_partition_without_records_has_no_epoch_when_it_is_opened_again(clean: bool) -> None:
+    """Its file still has one, which costs a start of thousands of such partitions nothing."""
+    files = MemoryFiles()
+    create_log(Environment(files), ORDERS, LogConfig(), in_first_epoch=True).close()
+    files.calls.clear()
+
+    again = reopened(files, clean=clean)
+
+    assert again.state.epochs.entries == ()
+    assert not any(operation == "rename" for operation, _ in files.calls)
+    append(again, b"v", epoch=2)
+    assert decode_epochs(files.read_file(EPOCHS)) == [(2, 0)]
+    assert values(reopened(files)) == [b"v"]
 
 
 def test_leader_epochs_garbled_or_past_the_end_are_put_right():

@@ -315,8 +315,8 @@ PLANTED = (
     Planted(
         "producers that wait are told success by a leader that is deposed",
         (Wrong(Partition, "_resign", _waiting_producers_are_told_success),),
-        faults=CUTS,
-        found_by=10,
+        faults={**CUTS, "partition_ms": 6000, "pause_ms": 4000, "drop": 0.05},
+        found_by=2,
     ),
     Planted(
         "consumers of what is committed read up to the high watermark",
@@ -422,6 +422,7 @@ PLANTED = (
         "what only a leader has had is not truncated after a power cut, when it follows",
         (Wrong(following, "truncation_offset", _keeps_all),),
         faults=POWER_CUTS,
-        found_by=18,
+        seeds=30,
+        found_by=24,
     ),
 )

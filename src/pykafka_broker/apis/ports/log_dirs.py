@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pykafka_broker.log.disk.directories import LogDir, LogDirs
     from pykafka_broker.log.partition.partition_log import PartitionLog
     from pykafka_broker.log.partition.rolling import NamesDue
-    from pykafka_broker.protocol.errors import ErrorCode
+    from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 
 class HostedLogs(Protocol):
@@ -38,11 +38,9 @@ class HostedLogs(Protocol):
         """The logs in one directory, with the copies on their way into it."""
         ...
 
-    def make_names(self, due: NamesDue) -> Awaitable[None]:
-        """Make the files that an append needs.
-
-        Raises:
-            KafkaError: the directory cannot have them.
+    def make_all_names(self, dues: Iterable[NamesDue]) -> Awaitable[Sequence[KafkaError | None]]:
+        """Make the files that these appends need, all at once; for each append the error of a directory that
+        cannot have them, or None.
         """
         ...
 

@@ -58,7 +58,7 @@ class LedPartition(Protocol):
 
         Raises:
             KafkaError: the batch is refused (nothing was written), or the storage failed.
-            NamesDue: a file has to be made before (`HostedLogs.make_names`).
+            NamesDue: a file has to be made before (`HostedLogs.make_all_names`).
         """
         ...
 

@@ -66,6 +66,10 @@ class LogCreation:
         self._made = 0
         #: Logs that a thread is making, and the ids of their topics.
         self._being_made: dict[PartitionKey, bytes] = {}
+        #: So many new logs keep their descriptors until idle files are closed: thousands may be made at once,
+        #: long before their first records.
+        self.max_open = 0
+        self._open = 0
 
     def create(self, wanted: WantedLog) -> PartitionLog:
         """The log, made if there is none. Waits for the disk.
@@ -75,7 +79,8 @@ class LogCreation:
         """
         log = self._existing(wanted)
         if log is None:
-            log = self._folders.make(wanted, self._placement.dir_for(wanted, self._placement.log_counts()))
+            log_dir = self._placement.dir_for(wanted, self._placement.log_counts())
+            log = self._folders.make(wanted, log_dir, stays_open=self._stays_open())
             self._registry.served[wanted.topic, wanted.partition] = log
         return log
 
@@ -130,10 +135,12 @@ class LogCreation:
         refused: dict[PartitionKey, KafkaError] = {}
         made: list[PartitionLog] = []
 
+        stay_open = [self._stays_open() for _ in wanted]
+
         def make() -> None:
-            for one in wanted:
+            for one, stays_open in zip(wanted, stay_open, strict=True):
                 try:
-                    made.append(self._folders.make(one, log_dir))
+                    made.append(self._folders.make(one, log_dir, stays_open=stays_open))
                     self._made += 1
                 except KafkaError as error:
                     refused[one.topic, one.partition] = error
@@ -154,6 +161,16 @@ class LogCreation:
                 if self._being_made.get(key) == topic_id:
                     del self._being_made[key]
         return refused
+
+    def _stays_open(self) -> bool:
+        if self._open >= self.max_open:
+            return False
+        self._open += 1
+        return True
+
+    def idle_are_closed(self) -> None:
+        """The files of idle logs are being closed, those of new ones among them."""
+        self._open = 0
 
     def cancel(self, topic: str, partition: int) -> None:
         """The partition was deleted: its log, if a thread is making it, is removed when it is made."""

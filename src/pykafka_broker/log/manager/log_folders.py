@@ -23,7 +23,8 @@ class WantedLog(NamedTuple):
     """A log that there must be.
 
     `is_new` means that it cannot be in a directory that is out of service, `may_begin_anew` that other
-    replicas have all its acknowledged records, so that one in a directory that is gone is not needed.
+    replicas have all its acknowledged records, so that one in a directory that is gone is not needed,
+    `in_first_epoch` that the partition has not been led in another epoch than 0.
     """
 
     topic: str
@@ -33,6 +34,7 @@ class WantedLog(NamedTuple):
     directory_id: bytes | None = None
     is_new: bool = True
     may_begin_anew: bool = False
+    in_first_epoch: bool = False
 
 
 class LogFolders:
@@ -48,7 +50,13 @@ class LogFolders:
         return self._dirs.holding(log.directory)
 
     def make(
-        self, wanted: WantedLog, log_dir: LogDir, name: str | None = None, start_offset: int = 0
+        self,
+        wanted: WantedLog,
+        log_dir: LogDir,
+        name: str | None = None,
+        start_offset: int = 0,
+        *,
+        stays_open: bool = False,
     ) -> PartitionLog:
         """A new log in a new folder, called `name` or like the partition. Worker-safe.
 
@@ -67,6 +75,8 @@ class LogFolders:
                 LogIdentity(directory, topic, partition, wanted.topic_id),
                 wanted.config,
                 start_offset=start_offset,
+                in_first_epoch=wanted.in_first_epoch,
+                stays_open=stays_open,
             )
         except OSError as error:
             if not isinstance(error, FileExistsError):  # a log not in the registry: no fault of the disk

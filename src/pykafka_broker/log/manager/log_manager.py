@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -229,19 +229,22 @@ class LogManager:
         directory_id: bytes | None = None,
         is_new: bool = True,
         may_begin_anew: bool = False,
+        in_first_epoch: bool = False,
     ) -> PartitionLog:
         """The log of a partition, made if there is none; one left by a topic of another id is set aside.
 
         A log whose partition.metadata was lost is recognised by its name and gets the file back. A new one
-        goes to the directory `directory_id`, or to the one with the fewest logs. Waits for the disk.
+        goes to the directory `directory_id`, or to the one with the fewest logs. Waits for the disk. See
+        `WantedLog`.
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR if the disk refuses, or if the partition is not `is_new`, so that
                 its log may be in a directory that is out of service, or gone if it not `may_begin_anew`.
         """
-        return self._creation.create(
-            WantedLog(topic, partition, topic_id, config, directory_id, is_new, may_begin_anew)
+        wanted = WantedLog(
+            topic, partition, topic_id, config, directory_id, is_new, may_begin_anew, in_first_epoch
         )
+        return self._creation.create(wanted)
 
     async def create_all(self, wanted: Sequence[WantedLog]) -> list[PartitionLog | KafkaError]:
         """As `create` for each, without waiting for the disk: a log, or why there is none yet."""
@@ -291,12 +294,22 @@ class LogManager:
         """
         await self._deferred.make(due)
 
+    async def make_all_names(self, dues: Iterable[NamesDue]) -> list[KafkaError | None]:
+        """As `make_names` for many appends at once; for each of them the error that `make_names` would raise,
+        or None.
+        """
+        return await self._deferred.make_all(dues)
+
     # --- failing disks, and descriptors -----------------------------------------------------------
 
     @property
     def full_disks(self) -> FullDisks:
         """The directories that refuse writes for now."""
         return self._failures.full_disks
+
+    def keep_open(self, new_logs: int) -> None:
+        """Let so many new logs keep their descriptors until they are found idle."""
+        self._creation.max_open = new_logs
 
     def release_files(self) -> None:
         """Give the descriptors of all logs back; they return one by one. Any thread."""
@@ -335,6 +348,7 @@ class LogManager:
         if self._is_due("idle files", now_ms, IDLE_CHECK_MS):
             for log in self:
                 log.reader.release_idle()
+            self._creation.idle_are_closed()
         if self._is_due("flush", now_ms, min(intervals.flush_check_ms, 1000)):
             await writes.flush_due(now_ms)
         if self._is_due("recovery points", now_ms, intervals.recovery_point_checkpoint_ms, initial_ms):

@@ -22,7 +22,8 @@ class EpochFile:
         self.is_saved = True
 
     def begin(self, epoch: int) -> None:
-        """Lead from here on, so that the log can say where `epoch` starts before anything is appended.
+        """`epoch` starts where the log ends, and the log can say so before anything is appended: it is led
+        here from now on, or its first batch is about to be copied.
 
         Nothing is written before the first batch.
         """

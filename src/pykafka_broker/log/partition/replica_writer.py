@@ -26,7 +26,13 @@ from pykafka_broker.log.partition.state import LogState
 from pykafka_broker.log.partition.trimming import LogTrimmer
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.records.batch import BatchHeader, check_batch, iter_batches
+from pykafka_broker.protocol.records.batch import (
+    HEADER_BYTES,
+    BatchHeader,
+    check_batch,
+    iter_batches,
+    read_header,
+)
 from pykafka_broker.protocol.records.control import EndTransactionMarker
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -126,6 +132,25 @@ class ReplicaWriter:
         return Copied(
             len(view), flush_due=state.log_end_offset - state.recovery_point >= state.config.flush_messages
         )
+
+    def begin_epoch(self, records: Buffer, leader_epoch: int) -> NamesDue | None:
+        """Note the leader epoch that begins with these records, so that its file can be made before they are
+        appended, together with those of other logs; None if none is to be made, also where `append` would
+        refuse the records.
+        """
+        state = self._state
+        if len(records) < HEADER_BYTES or state.offline is not None:
+            return None
+        header = read_header(records)
+        epoch = header.partition_leader_epoch
+        if not state.epochs.latest < epoch <= leader_epoch or header.base_offset != state.log_end_offset:
+            return None
+        try:
+            check_batch(records)
+        except KafkaError:
+            return None
+        self._epoch_file.begin(epoch)
+        return None if self._epoch_file.is_saved else NamesDue(self._roller, None)
 
     # --- checks -----------------------------------------------------------------------------------
 

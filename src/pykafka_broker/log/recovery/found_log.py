@@ -199,8 +199,11 @@ class FoundLog:
             self.epochs.assign(header.partition_leader_epoch, header.base_offset)
 
     def finish_epochs(self, log_start_offset: int, log_end_offset: int) -> None:
-        """Bring the epochs in line with the ends of the log, and write the changes."""
-        changed = self.epochs.truncate_from_end(log_end_offset)
+        """Bring the epochs in line with the ends of the log, and write the changes.
+
+        A log without records has no epoch, whatever the file says: it is replaced before the first record.
+        """
+        changed = self.epochs.truncate_from_end(log_end_offset) and bool(self.epochs.entries)
         if self.epochs.truncate_from_start(log_start_offset) or changed or not self.epochs_are_known:
             self.files.replace_file(self._epochs_path, encode_epochs(self.epochs.entries), sync=False)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.disk.checkpoints import encode_epochs, encode_partition_metadata
+from pykafka_broker.log.disk.checkpoints import EpochEntry, encode_epochs, encode_partition_metadata
 from pykafka_broker.log.disk.environment import Environment
 from pykafka_broker.log.disk.files import directory_name, join
 from pykafka_broker.log.disk.names import (
@@ -20,9 +20,20 @@ from pykafka_broker.log.segment.segment import Segment
 
 
 def create_log(
-    environment: Environment, identity: LogIdentity, config: LogConfig, *, start_offset: int = 0
+    environment: Environment,
+    identity: LogIdentity,
+    config: LogConfig,
+    *,
+    start_offset: int = 0,
+    in_first_epoch: bool = False,
+    stays_open: bool = False,
 ) -> PartitionLog:
-    """A new partition in a new folder; FileExistsError if a log is there already."""
+    """A new partition in a new folder; FileExistsError if a log is there already.
+
+    What the first record needs is there as far as that may be: while the partition is `in_first_epoch`, its
+    records can only begin with leader epoch 0, which is written down here; and a log that `stays_open` keeps
+    its descriptor until it is found idle.
+    """
     files, directory = environment.files, identity.directory
     files.make_directory(directory)
     metadata = join(directory, PARTITION_METADATA)
@@ -31,21 +42,23 @@ def create_log(
     segment = Segment.create(files, path, start_offset, config.index_interval_bytes)
     if config.preallocate:
         segment.reserve(config.segment_bytes)
-    segment.release_file()  # thousands of new partitions need no descriptor before their first record
+    if not stays_open:
+        segment.release_file()
     if config.is_compacted:
         files.write_file(join(directory, offset_file(start_offset, DENSE_SUFFIX)), b"", sync=False)
-    epochs = join(directory, LEADER_EPOCH_CHECKPOINT)
-    files.write_file(epochs, encode_epochs(()), sync=False)
+    epochs = LeaderEpochs((EpochEntry(0, start_offset),) if in_first_epoch else ())
+    epochs_file = join(directory, LEADER_EPOCH_CHECKPOINT)
+    files.write_file(epochs_file, encode_epochs(epochs.entries), sync=False)
     opened = OpenedLog(
         segments=(segment,),
         log_start_offset=start_offset,
         log_end_offset=start_offset,
         high_watermark=start_offset,
         recovery_point=start_offset,
-        epochs=LeaderEpochs(),
+        epochs=epochs,
         producers=ProducerStates(start_offset),
         dense_from=start_offset if config.is_compacted else None,
         # Not even the folder's own name is durable.
-        unsynced=frozenset({metadata, epochs, directory, directory_name(directory)}),
+        unsynced=frozenset({metadata, epochs_file, directory, directory_name(directory)}),
     )
     return PartitionLog(environment, identity, config, opened)

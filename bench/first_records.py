@@ -2,8 +2,8 @@
 
 One node leads all partitions of a topic, and each has a replica on every node. A request has a record for
 each of them: with the first a broker makes what it has not made with the topic, and the second, when that is
-on all nodes, tells what such a request costs by itself. When the leader is killed another node leads all of them, in a new leader
-epoch; it and the third are asked for acks=all from then on, again and again.
+on all nodes, tells what such a request costs by itself. When the leader is killed, another node leads all of
+them in a new leader epoch; it and the third are asked for acks=all from then on, again and again.
 """
 
 from __future__ import annotations

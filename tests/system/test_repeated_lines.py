@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import tracemalloc
 
 import pytest
 
@@ -57,3 +58,15 @@ def test_subjects_that_peers_make_up_do_not_fill_the_log(caplog: pytest.LogCaptu
     clock.advance(INTERVAL_MS)
     lines.log(logging.WARNING, "name", "9", "name 9")
     assert caplog.messages == ["name 0", "name 1", "name 2", "2 more names", "name 9"]
+
+
+def test_names_that_peers_make_long_are_not_kept_whole() -> None:
+    lines = RepeatedLines(logger, VirtualClock().monotonic_ms)
+    tracemalloc.start()
+    try:
+        for number in range(20):
+            lines.log(logging.DEBUG, "login", f"{number} {'x' * 1_000_000}", "refused")
+        kept_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept_bytes < 100_000

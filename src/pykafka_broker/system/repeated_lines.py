@@ -11,6 +11,9 @@ from collections.abc import Callable
 INTERVAL_MS = 10_000
 #: Subjects remembered at a time; when more misbehave at once, the oldest is forgotten.
 MAX_SUBJECTS = 1_000
+#: So many characters of a subject tell it from others: a peer may have chosen it, and made it as long as a
+#: request may be.
+MOST_SUBJECT_CHARACTERS = 200
 
 
 class RepeatedLines:
@@ -42,7 +45,7 @@ class RepeatedLines:
 
     def log(self, level: int, kind: str, subject: str, message: str, error: Exception | None = None) -> None:
         """Write `message`, and the traceback of `error`, unless a line of the kind was written just now."""
-        key = (kind, subject)
+        key = (kind, subject[:MOST_SUBJECT_CHARACTERS])
         now_ms = self._now_ms()
         no_room = 0
         with self._lock:

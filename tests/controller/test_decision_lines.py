@@ -153,6 +153,26 @@ def test_a_reassignment_is_told_when_it_starts_and_when_it_is_over() -> None:
     ]
 
 
+def test_a_reassignment_that_only_adds_or_only_removes_replicas_is_told_when_it_is_over() -> None:
+    story = Story(3)
+    story.create((1, 2))
+    story.reassign((1, 2, 3))
+    assert story.isr(1, (1, 2, 3)) == [
+        "Expanded the ISR of orders-0 from 1,2 to 1,2,3, as broker 1 asked.",
+        "Completed the reassignment of orders-0 to 1,2,3, as broker 1 asked.",
+    ]
+    assert story.reassign((1, 2))[-1] == (
+        "Completed the reassignment of orders-0 to 1,2, as User:alice at 10.0.0.7 asked."
+    )
+
+
+def test_a_topic_that_nobody_asked_for_has_a_reason() -> None:
+    topic = e.NewTopic("orders", uuid(100), assignments=((0, (1,)),))
+    assert Story(1).decide(e.CreateTopics(1, (topic,)), None) == [
+        "Created topic orders (partitions: 1, replication factor: 1) because it is in use."
+    ]
+
+
 def test_a_reassignment_that_is_called_off_and_one_that_needs_no_copies_are_told() -> None:
     story = Story(3)
     story.create((1, 2))

@@ -149,19 +149,25 @@ def lines(decided: Decided, is_secret: IsSecret) -> Iterator[Line]:
         told.setdefault(kind, []).append(item)
     why = _why(decided)
     for kind, items in told.items():
-        few = [item if len(item) <= MOST_CHARACTERS else f"{item[:MOST_CHARACTERS]}..." for item in items]
+        few = [_cut(item) for item in items]
         what = kind.one if len(items) == 1 else kind.many.format(f"{len(items):,}")
         text = f"{what}{listed(few, MOST_NAMES)}{'' if kind.says_why else why}."
         yield Line(kind.logger, kind.level, printable(text))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}..."
 
 
 def _why(decided: Decided) -> str:
     """Who or what made the controller decide."""
     event = decided.event
     if decided.requester is not None:
-        return f", as {decided.requester} asked"
+        return f", as {_cut(str(decided.requester))} asked"
     if isinstance(event, (events.AlterPartition, events.AssignReplicasToDirs)):
         return f", as broker {event.broker_id} asked"
+    if isinstance(event, events.CreateTopics):
+        return " because it is in use"  # by a client, or by a coordinator
     if isinstance(event, events.RegisterBroker):
         return f" because broker {event.broker_id} has started again"
     if isinstance(event, events.BalanceLeaders):
@@ -217,9 +223,9 @@ def _differences(name: str, old: PartitionRegistration, new: PartitionRegistrati
             there = [replica for replica in old.replicas if replica not in old.adding]
             wanted = [replica for replica in new.replicas if replica not in new.removing]
             yield _REASSIGNING, f"{name} from {_ids(there)} to {_ids(wanted)}"
-    elif was_moving and not ({*old.adding} <= {*new.replicas} <= {*old.replicas} - {*old.removing}):
+    elif was_moving and {*new.replicas} != {*old.replicas} - {*old.removing}:
         yield _NOT_REASSIGNED, f"{name} back to {_ids(new.replicas)}"
-    elif new.replicas != old.replicas:
+    elif was_moving or new.replicas != old.replicas:
         yield _REASSIGNED, f"{name} to {_ids(new.replicas)}"
 
 

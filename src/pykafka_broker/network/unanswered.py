@@ -7,11 +7,10 @@ only once it has waited for `GRACE_MS` is it asked for its limit.
 
 from __future__ import annotations
 
+import struct
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from itertools import islice
-from struct import Struct
-from struct import error as StructError  # noqa: N812
 from typing import TYPE_CHECKING, Any, Union
 
 from pykafka_broker.protocol.compile import decode
@@ -38,7 +37,7 @@ MOST_NAMES = 3
 MOST_CHARACTERS = 100
 
 #: As the dispatch takes them.
-API_AND_VERSION = Struct(">I")
+API_AND_VERSION = struct.Struct(">I")
 
 _KINDS = {"group_id": "group", "transactional_id": "transaction"}
 
@@ -77,7 +76,7 @@ def not_begun(frame: memoryview, dispatch: Dispatch[Any], waits_for: str) -> Wai
         if route is None:
             return None
         header, body_at = decode(RequestHeader, request_header_version(route.api.key, route.version), frame)
-    except (ProtocolError, StructError):
+    except (ProtocolError, struct.error):
         return None
     try:
         limit_ms = own_limit_ms(route.decode(frame, body_at)[0]) or 0

@@ -44,11 +44,12 @@ async def write(client: Client, partitions: int, pause_ms: int) -> None:
             base_offset = await client.run(produce(client.brokers, state, partition, batch, client.attempt()))
         except KafkaError as error:
             raise Violation(f"{client.name} cannot write {values} to {partition}: {error!r}") from error
-        _stored(client, partition, base_offset, values)
+        stored(client, partition, base_offset, values)
         await client.pause(pause_ms)
 
 
-def _stored(client: Client, partition: tuple[str, int], base_offset: int, values: list[int]) -> None:
+def stored(client: Client, partition: tuple[str, int], base_offset: int, values: list[int]) -> None:
+    """A batch was acknowledged at this offset."""
     client.world.note(lambda: f"{client.name} has {values} at {partition} {base_offset}")
     client.ledger.stored(partition, base_offset, values)
 
@@ -105,7 +106,7 @@ async def _send_all(client: Client, partition: int, batches: list[_Batch]) -> li
             continue
         told = answer.responses[0].partition_responses[0]
         if told.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
-            _stored(client, (TOPIC, partition), told.base_offset, batch.values)
+            stored(client, (TOPIC, partition), told.base_offset, batch.values)
         else:
             left.append(batch)
     timer.cancel()
@@ -150,7 +151,7 @@ async def _one_transaction(
         values = [next(client.clients.values) for _ in range(chance.randint(1, 3))]
         batch = batch_of(values, client.clock.now_ms())
         base_offset = await client.run(produce(client.brokers, state, partition, batch, client.attempt()))
-        _stored(client, partition, base_offset, values)
+        stored(client, partition, base_offset, values)
         written += [(partition, value) for value in values]
     group = f"group-of-{client.name}"
     key = committed_key(group, 0)

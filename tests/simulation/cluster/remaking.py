@@ -20,7 +20,7 @@ from pykafka_broker.protocol.messages.produce import PartitionProduceData, Produ
 from pykafka_broker.protocol.records.batch import iter_batches, read_records
 from tests.simulation.cluster.client import REQUEST_MS, RETRY_MS, Client, ask
 from tests.simulation.cluster.consumers import FETCH_WAIT_MS, PASSES
-from tests.simulation.cluster.producers import batch_of
+from tests.simulation.cluster.producers import batch_of, stored
 from tests.simulation.violation import Violation, check
 
 REMADE = "again"
@@ -96,8 +96,7 @@ async def write_by_id(client: Client, written: Written, pause_ms: int) -> None:
             continue
         if not told.error_code:
             place = label(REMADE, topic_id), 0
-            client.world.note(lambda: f"{client.name} has {values} at {place} {told.base_offset}")  # noqa: B023
-            client.ledger.stored(place, told.base_offset, values)
+            stored(client, place, told.base_offset, values)
 
 
 class ReaderById:

@@ -25,6 +25,8 @@ from typing import Any, NamedTuple
 
 REPOSITORY = Path(__file__).parents[1]
 STORED = Path(__file__).parent / "results" / "proofs.json"
+#: What no proof runs: pages, and what proofs have stored.
+NOT_PROVED = ("docs", "interop/results", "CHANGELOG.md")
 OF_PYTEST = r"^=+ (\d.*) in [\d.]+s.* =+$"
 
 PAGE = """# Proofs
@@ -112,7 +114,7 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments).proofs
     if changed := git("status", "--porcelain", "--untracked-files=no"):
         sys.exit(f"A proof is of a commit. These files are in none:\n{changed}")
-    commit, outcomes = git("rev-parse", "--short=10", "HEAD"), load()
+    commit, outcomes = proved_commit(), load()
     is_green = True
     for proof in PROOFS:
         if not chosen or proof.name in chosen:
@@ -158,9 +160,15 @@ def closing_lines(proof: Proof, output: Iterable[str]) -> Iterable[str]:
             yield found[found.re.groups and 1]
 
 
-def git(*command: str) -> str:
+def proved_commit(repository: Path = REPOSITORY) -> str:
+    """The last commit with something that a proof runs; between two proofs, results may be stored."""
+    left_out = [f":(exclude){path}" for path in NOT_PROVED]
+    return git("log", "-1", "--abbrev=10", "--format=%h", "--", ".", *left_out, repository=repository)
+
+
+def git(*command: str, repository: Path = REPOSITORY) -> str:
     return subprocess.run(
-        ["git", *command], cwd=REPOSITORY, capture_output=True, text=True, check=True
+        ["git", *command], cwd=repository, capture_output=True, text=True, check=True
     ).stdout.rstrip("\n")
 
 

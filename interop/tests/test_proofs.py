@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from interop.proofs import OF_PYTEST, PROOFS, REPOSITORY, Outcome, Proof, closing_lines, page, run
+from interop.proofs import (
+    OF_PYTEST,
+    PROOFS,
+    REPOSITORY,
+    Outcome,
+    Proof,
+    closing_lines,
+    page,
+    proved_commit,
+    run,
+)
 
 COMMIT = "0123456789"
 
@@ -49,6 +60,28 @@ def test_a_proof_that_does_not_end_is_killed_with_all_that_it_has_started(tmp_pa
 def test_what_each_command_ends_with_is_found(name: str, line: str, told: str) -> None:
     [proof] = [proof for proof in PROOFS if proof.name == name]
     assert list(closing_lines(proof, ["something else\n", f"{line}\n"])) == [told]
+
+
+def test_a_proof_is_of_the_last_commit_that_changed_more_than_pages_and_results(tmp_path: Path) -> None:
+    def git(*arguments: str) -> str:
+        user = ("-c", "user.name=someone", "-c", "user.email=someone@localhost")
+        return subprocess.run(
+            ["git", *user, *arguments], cwd=tmp_path, check=True, capture_output=True, text=True
+        ).stdout.strip()
+
+    def commit(path: str) -> str:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(path)
+        git("add", ".")
+        git("commit", "-q", "-m", path)
+        return git("rev-parse", "--short=10", "HEAD")
+
+    git("init", "-q")
+    commit("src/code.py")
+    tested = commit("tests/test_code.py")
+    for path in ("docs/proofs.md", "interop/results/proofs.json", "CHANGELOG.md"):
+        commit(path)
+    assert proved_commit(tmp_path) == tested
 
 
 def test_the_page_has_a_row_for_each_and_each_is_a_target_of_make() -> None:

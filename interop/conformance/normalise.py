@@ -423,10 +423,20 @@ def learn(message: Any, version: int, names: Names) -> None:
 def fields_of(message: Any, version: int, names: Names) -> list[tuple[str, Tree]]:
     schema = schema_of(message)
     return [
-        (declared.name, value_of(getattr(message, declared.name), declared, schema.name, version, names))
+        (
+            declared.name,
+            0
+            if declared.name == "producer_id" and is_of_no_producer(message)
+            else value_of(getattr(message, declared.name), declared, schema.name, version, names),
+        )
         for declared in schema.fields
         if version in declared.versions
     ]
+
+
+def is_of_no_producer(message: Any) -> bool:
+    """Whether 0 is no producer's id here: it stands beside an error, as what Apache Kafka leaves out."""
+    return message.producer_id == 0 and getattr(message, "error_code", ErrorCode.NONE) != ErrorCode.NONE
 
 
 def value_of(value: Any, declared: Field, struct: str, version: int, names: Names) -> Tree:

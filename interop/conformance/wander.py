@@ -120,8 +120,6 @@ class Transactions:
         self.settle(held)
 
     def settle(self, held: Held) -> None:
-        if held.producer_id < 0:
-            return  # no producer id would be shown as 0, which may be a producer's
         self.talk.ask(
             DescribeTransactionsRequest(transactional_ids=[held.id]),
             ANY,

@@ -26,11 +26,16 @@ from interop.conformance.play import (
 from interop.conformance.talk import CLOSED, E, Side, Talk
 from interop.conformance.tampering import Change, Tampering
 from pykafka_broker.protocol.compile import encode
+from pykafka_broker.protocol.fields import blank
 from pykafka_broker.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from pykafka_broker.protocol.messages.create_topics import (
     CreatableTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,
+)
+from pykafka_broker.protocol.messages.describe_transactions import (
+    DescribeTransactionsResponse,
+    TransactionState,
 )
 from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from pykafka_broker.protocol.messages.metadata import (
@@ -269,6 +274,19 @@ def test_epochs_keep_their_order_whatever_the_steps_between_them() -> None:
         "<epoch 3 before <epoch 2>>",
         "<epoch 4 before <epoch 1>>",
     ]
+
+
+def test_producer_id_0_beside_an_error_is_no_producers() -> None:
+    """With one broker a conversation has the first producer id of all, with the other a later one."""
+
+    def states(first: int) -> Tree:
+        mine, forgotten = blank(TransactionState), blank(TransactionState)
+        mine.producer_id, forgotten.error_code = first, E.TRANSACTIONAL_ID_NOT_FOUND
+        answer = DescribeTransactionsResponse(transaction_states=[mine, forgotten])
+        return tree_of(answer, 0, Names({}))
+
+    assert states(0) == states(4)
+    assert states(0)["transaction_states"][1]["producer_id"] == 0
 
 
 def test_an_array_compared_by_key_still_has_an_order() -> None:

@@ -79,7 +79,12 @@ def test_a_proof_is_of_the_last_commit_that_changed_more_than_pages_and_results(
     git("init", "-q")
     commit("src/code.py")
     tested = commit("tests/test_code.py")
-    for path in ("docs/proofs.md", "interop/results/proofs.json", "CHANGELOG.md"):
+    for path in (
+        "docs/proofs.md",
+        "interop/results/proofs.json",
+        "interop/conformance/results/fetch.json",
+        "CHANGELOG.md",
+    ):
         commit(path)
     assert proved_commit(tmp_path) == tested
 

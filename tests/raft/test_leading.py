@@ -53,6 +53,27 @@ def test_a_kept_fetch_is_answered_when_its_time_is_over():
     assert [reply.answer for reply in node.wait(500).reply] == [news(21)]
 
 
+def test_a_replica_that_fetches_again_gets_the_answer_for_which_it_waits():
+    node = leading()
+    append(node, 1, flushed=False)
+    assert node.ask(fetch(2, 22)) is None
+    # It has sent this one earlier, over another connection.
+    assert node.ask(fetch(2, 20, last_epoch=3)) == news(21, read_from=20)
+    assert [reply.answer for reply in node.step.reply] == [news(21), news(21, read_from=20)]
+    node.take(Flushed(22))
+    assert node.role.high_watermark == 21
+    node.ask(fetch(2, 22))
+    assert node.role.high_watermark == 22
+
+
+def test_a_fetch_is_kept_when_another_replica_or_a_reader_fetches():
+    node = leading()
+    assert node.ask(fetch(-1, 21)) is None
+    assert node.ask(fetch(-1, 21)) is None
+    assert node.ask(fetch(3, 21)) is None
+    assert len(node.role.parked) == 3
+
+
 def test_a_follower_in_step_learns_at_once_that_the_high_watermark_has_moved():
     node = committed()
     append(node, 1, flushed=False)

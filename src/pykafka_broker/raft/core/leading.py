@@ -11,6 +11,7 @@ from pykafka_broker.raft.core.common import leader_request_error
 from pykafka_broker.raft.core.log_view import EpochEnd, LogView
 from pykafka_broker.raft.core.messages import Fetch, FetchAnswer
 from pykafka_broker.raft.core.progress import move_high_watermark, note_fetch, successors
+from pykafka_broker.raft.core.quorum import ReplicaKey
 from pykafka_broker.raft.core.roles import Leader, ParkedFetch
 from pykafka_broker.raft.core.snapshot_fetching import missing_snapshot
 from pykafka_broker.raft.core.turn import Turn
@@ -31,6 +32,8 @@ def on_fetch(turn: Turn, token: int, request: Fetch) -> None:
         turn.answer(token, _refused(turn, ErrorCode.INVALID_REQUEST))
         return
     answer = _find(turn, request)
+    if answer.error is ErrorCode.NONE:
+        _release(turn, request.replica)
     role = turn.role
     if (
         not isinstance(role, Leader)
@@ -42,6 +45,25 @@ def on_fetch(turn: Turn, token: int, request: Fetch) -> None:
         return
     parked = ParkedFetch(token, request, turn.now_ms + request.max_wait_ms)
     turn.role = role._replace(parked=(*role.parked, parked))
+
+
+def _release(turn: Turn, replica: ReplicaKey) -> None:
+    """A replica fetches again: answer what it has waited for until now.
+
+    One that has asked all voters for their leader may have two fetches on their way to it, and the later one
+    may come first: then the other one has set its progress back. It fetches again when it has the answer, so
+    that records which it has are not committed only when the time of the later one is over.
+    """
+    role = turn.role
+    if not isinstance(role, Leader) or replica.node_id < 0:
+        return
+    waiting = tuple(parked for parked in role.parked if parked.request.replica != replica)
+    if len(waiting) == len(role.parked):
+        return
+    turn.role = role._replace(parked=waiting)
+    for parked in role.parked:
+        if parked.request.replica == replica:
+            turn.answer(parked.token, _find_again(turn, role, parked.request))
 
 
 def _refused(turn: Turn, error: ErrorCode) -> FetchAnswer:

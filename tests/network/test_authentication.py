@@ -11,7 +11,6 @@ from pykafka_broker.apis import APIS
 from pykafka_broker.client.frames import request_frame
 from pykafka_broker.network.authentication import Identifiable, Identity
 from pykafka_broker.network.dispatch import Dispatch
-from pykafka_broker.network.faults import MAX_FAILED_LOGINS
 from pykafka_broker.network.sasl import Sasl
 from pykafka_broker.network.shared import Shared
 from pykafka_broker.network.transports import TransportPeer
@@ -20,6 +19,7 @@ from pykafka_broker.protocol.messages.list_groups import ListGroupsResponse
 from pykafka_broker.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from pykafka_broker.sasl.exchange import OfferedMechanism
 from pykafka_broker.sasl.plain import PlainServer, plain_token
+from pykafka_broker.system.repeated_lines import MOST_LINES
 from pykafka_broker.testing.clock import VirtualClock
 from tests.support.serving import HEARTBEAT, LIST_GROUPS, Served, apis, frame
 
@@ -165,9 +165,9 @@ async def test_names_that_a_peer_makes_up_neither_break_a_line_nor_fill_the_log(
     shared = Shared(clock)
     fails(shared, plain_token("\n[2026-01-01] FATAL" + "x" * 5_000, "wrong"))
     assert r"as user \n[2026-01-01] FATALxx" in told(caplog)[0] and len(told(caplog)[0]) < 400
-    for number in range(MAX_FAILED_LOGINS + 6):
+    for number in range(MOST_LINES + 6):
         fails(shared, plain_token(f"user{number}", "wrong"))
-    assert len(told(caplog)) == MAX_FAILED_LOGINS
+    assert len(told(caplog)) == MOST_LINES
     clock.advance(10_000)
     fails(shared, plain_token("alice", "wrong"))
     assert told(caplog)[-2] == "7 more authentications have failed, which are not logged one by one"

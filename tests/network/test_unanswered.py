@@ -4,11 +4,16 @@ for.
 
 from __future__ import annotations
 
+import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pykafka_broker.apis.api import Later
+from pykafka_broker.apis import APIS
+from pykafka_broker.apis.api import Later, handles
+from pykafka_broker.network.dispatch import Dispatch
+from pykafka_broker.network.shared import Shared
 from pykafka_broker.network.unanswered import GRACE_MS, SYNC_GROUP_MS, own_limit_ms, subjects
 from pykafka_broker.protocol.fields import ZERO_UUID, blank
 from pykafka_broker.protocol.messages.add_partitions_to_txn import (
@@ -22,11 +27,13 @@ from pykafka_broker.protocol.messages.envelope import EnvelopeRequest
 from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from pykafka_broker.protocol.messages.init_producer_id import InitProducerIdRequest
 from pykafka_broker.protocol.messages.join_group import JoinGroupRequest
+from pykafka_broker.protocol.messages.list_groups import ListGroupsRequest
 from pykafka_broker.protocol.messages.produce import ProduceRequest, ProduceResponse
 from pykafka_broker.protocol.messages.sync_group import SyncGroupRequest
 from pykafka_broker.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
-from pykafka_broker.testing.clock import settle
-from tests.support.serving import API_VERSIONS, HEARTBEAT, Doors, Served, produce_of
+from pykafka_broker.system.repeated_lines import MOST_LINES
+from pykafka_broker.testing.clock import VirtualClock, settle
+from tests.support.serving import API_VERSIONS, HEARTBEAT, LIST_GROUPS, Doors, Served, apis, produce_of
 
 PRODUCED = ProduceResponse(responses=[])
 
@@ -132,20 +139,70 @@ async def test_a_connection_that_closes_tells_nothing(caplog: pytest.LogCaptureF
     assert lines(caplog) == []
 
 
-async def test_many_that_wait_fill_no_log(caplog: pytest.LogCaptureFixture) -> None:
+async def test_many_of_one_host_that_wait_have_their_lines_one_after_the_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     doors = Doors()
     first = Served(produce=lambda request, ctx: Later(doors.wait()))
     others = [
         Served(clock=first.clock, shared=first.shared, produce=lambda request, ctx: Later(doors.wait()))
-        for _ in range(50)
+        for _ in range(20)
     ]
-    for served in (first, *others):
-        served.send(produce_of(b"x"))
-    for _ in range(60):
-        first.clock.advance(1_000)
-        for served in (first, *others):
-            served.connection.check(first.clock.monotonic_ms())
-    assert len(lines(caplog)) == 1
+    for number, served in enumerate((first, *others)):
+        served.send(*[API_VERSIONS] * number, produce_of(b"x"))
+
+    def sweep_all(duration_ms: int) -> list[int]:
+        """The correlation ids of the requests that are told of."""
+        caplog.clear()
+        for _ in range(duration_ms // 1_000):
+            first.clock.advance(1_000)
+            for served in (first, *others):
+                served.connection.check(first.clock.monotonic_ms())
+        return [int(line.split("correlation id ")[1].split()[0]) for line in lines(caplog)]
+
+    assert sweep_all(7_000) == [1]
+    assert sweep_all(10_000) == [2]
+    assert "(20 more of these since the last such line)" in lines(caplog)[0]
+    # One that is answered meanwhile has nothing to tell any more.
+    doors.open(PRODUCED, index=2)
+    await settle()
+    assert sweep_all(10_000) == [4]
+    assert sweep_all(180_000) == list(range(5, 22))
+
+
+async def test_peers_at_many_addresses_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    shared = Shared(VirtualClock())
+
+    def misbehaves(number: int, kind: str) -> None:
+        connection = SimpleNamespace(peer_host=f"10.0.{number >> 8}.{number & 255}")
+        shared.faults.of_peer(connection, kind, f"{kind} {number}")
+
+    for number in range(2_000):
+        misbehaves(number, "protocol")
+    misbehaves(0, "slow")
+    assert (len(caplog.messages), caplog.messages[-1]) == (MOST_LINES + 1, "slow 0")
+
+
+async def test_requests_on_which_the_controller_decides_wait_for_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    doors = Doors()
+
+    async def decide(request: Any, ctx: Any) -> Any:
+        return await doors.wait()
+
+    api = handles(ListGroupsRequest, versions="0-5", needs=(), asks_controller=True)(decide)
+    served = Served(dispatch=Dispatch([*apis(), api]))
+    served.send(LIST_GROUPS)
+    await sweep(served, 6_000)
+    [line] = lines(caplog)
+    assert line.endswith("it waits for the active controller")
+
+
+def test_each_handler_that_asks_the_controller_of_another_node_declares_it() -> None:
+    asking = {api.key for api in APIS if hasattr(sys.modules[api.handle.__module__], "pass_on")}
+    assert asking == {api.key for api in APIS if api.asks_controller and not api.forwarded}
+    assert len(asking) == 5
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import tracemalloc
 
 import pytest
 
-from pykafka_broker.system.repeated_lines import INTERVAL_MS, MAX_SUBJECTS, RepeatedLines
+from pykafka_broker.system.repeated_lines import INTERVAL_MS, MAX_SUBJECTS, MOST_LINES, RepeatedLines
 from pykafka_broker.testing.clock import VirtualClock
 
 logger = logging.getLogger("test.repeated")
@@ -40,7 +40,7 @@ def test_kinds_and_peers_do_not_silence_each_other(caplog: pytest.LogCaptureFixt
 
 
 def test_no_more_peers_are_remembered_than_the_limit(caplog: pytest.LogCaptureFixture) -> None:
-    lines = RepeatedLines(logger, VirtualClock().monotonic_ms)
+    lines = RepeatedLines(logger, VirtualClock().monotonic_ms, most_lines=MAX_SUBJECTS + 2)
     for number in range(MAX_SUBJECTS + 1):
         lines.log(logging.WARNING, "garbage", str(number), "line")
     lines.log(logging.WARNING, "garbage", str(MAX_SUBJECTS), "left out")
@@ -55,9 +55,17 @@ def test_subjects_that_peers_make_up_do_not_fill_the_log(caplog: pytest.LogCaptu
     for number in range(5):
         lines.log(logging.WARNING, "name", str(number), f"name {number}")
         lines.log(logging.WARNING, "name", "0", "takes no room")
+    lines.log(logging.ERROR, "failure", "ours", "another kind")
     clock.advance(INTERVAL_MS)
     lines.log(logging.WARNING, "name", "9", "name 9")
-    assert caplog.messages == ["name 0", "name 1", "name 2", "2 more names", "name 9"]
+    assert caplog.messages == ["name 0", "name 1", "name 2", "another kind", "2 more names", "name 9"]
+
+
+def test_without_other_words_a_kind_has_a_hundred_lines(caplog: pytest.LogCaptureFixture) -> None:
+    lines = RepeatedLines(logger, VirtualClock().monotonic_ms)
+    written = [lines.log(logging.WARNING, "slow", str(number), "line") for number in range(MOST_LINES + 50)]
+    assert written == [True] * MOST_LINES + [False] * 50
+    assert len(caplog.messages) == MOST_LINES == 100
 
 
 def test_names_that_peers_make_long_are_not_kept_whole() -> None:

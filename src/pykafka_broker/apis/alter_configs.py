@@ -44,7 +44,7 @@ def _refused(request: AlterConfigsRequest, error: KafkaError) -> AlterConfigsRes
     )
 
 
-@handles(AlterConfigsRequest, versions="0-2", needs=NEEDS, error_response=_refused)
+@handles(AlterConfigsRequest, versions="0-2", needs=NEEDS, error_response=_refused, asks_controller=True)
 async def alter_configs(request: AlterConfigsRequest, ctx: RequestContext) -> Any:
     """Each resource succeeds or fails on its own."""
     resources = [
@@ -104,7 +104,7 @@ async def _pass_on(request: AlterConfigsRequest, resources: list[NewConfigs], ct
     )
 
 
-@handles(AlterConfigsRequest, versions="0-2", needs=NEEDS, error_response=_refused)
+@handles(AlterConfigsRequest, versions="0-2", needs=NEEDS, error_response=_refused, asks_controller=True)
 async def alter_configs_on_controller(
     request: AlterConfigsRequest, ctx: ControllerContext
 ) -> AlterConfigsResponse:

@@ -85,10 +85,12 @@ class Api(Generic[PortsOfHandler]):
     librdkafka release needs to see them (KAFKA-18659). `needs` is the authorization that a request needs,
     `quota` the quota it counts to. `check` is asked before them. `forwarded` requests of clients are answered
     by the active controller, wherever it is; `leaderless` has the answer where it is nowhere.
+    `asks_controller`: so are these, or a part of them that the handler finds.
     """
 
     __slots__ = (
         "advertised_min_version",
+        "asks_controller",
         "check",
         "error_response",
         "forwarded",
@@ -115,6 +117,7 @@ class Api(Generic[PortsOfHandler]):
         quota: Quota,
         error_response: ErrorResponse | None,
         forwarded: bool,
+        asks_controller: bool,
     ) -> None:
         self.request = request
         self.key: int = request.api_key  # type: ignore[attr-defined]  # every request class carries its key
@@ -129,6 +132,7 @@ class Api(Generic[PortsOfHandler]):
         self.quota = quota
         self.error_response = error_response
         self.forwarded = forwarded
+        self.asks_controller = asks_controller or forwarded
         self.check: Check | None = None
         self.leaderless: Handler[Any] | None = None
 
@@ -145,11 +149,12 @@ def handles(
     advertised_min_version: int | None = None,
     error_response: ErrorResponse | None = None,
     forwarded: bool = False,
+    asks_controller: bool = False,
 ) -> Callable[[Handler[Ports]], Api[Ports]]:
     """Declare the decorated function as the handler of `request` for `versions` ("0-13" or "0").
 
     `error_response` answers when the handler raised instead; without it the connection is closed, because
-    the client would wait for its answer for ever. `forwarded`: see `forwarding.py`.
+    the client would wait for its answer for ever. `forwarded` and `asks_controller`: see `forwarding.py`.
     """
     first, _, last = versions.partition("-")
     served = range(int(first), int(last or first) + 1)
@@ -164,6 +169,7 @@ def handles(
             quota=quota,
             error_response=error_response,
             forwarded=forwarded,
+            asks_controller=asks_controller,
         )
 
     return wrap

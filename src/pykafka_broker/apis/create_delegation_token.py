@@ -33,7 +33,9 @@ def failed(_request: CreateDelegationTokenRequest, error: KafkaError) -> CreateD
     return _without_token(error.code, ANONYMOUS, ANONYMOUS, NO_TIME)
 
 
-@handles(CreateDelegationTokenRequest, versions="1-3", needs=NEEDS, error_response=failed)
+@handles(
+    CreateDelegationTokenRequest, versions="1-3", needs=NEEDS, error_response=failed, asks_controller=True
+)
 async def create_delegation_token(request: CreateDelegationTokenRequest, ctx: RequestContext) -> Any:
     """The controller decides, unless the client may not ask or names renewers who are no users."""
     refusal = _refusal(request, ctx)
@@ -44,7 +46,9 @@ async def create_delegation_token(request: CreateDelegationTokenRequest, ctx: Re
     return await decided(ctx, lambda: _create(request, ctx), lambda: pass_on(request, ctx, failed))
 
 
-@handles(CreateDelegationTokenRequest, versions="1-3", needs=NEEDS, error_response=failed)
+@handles(
+    CreateDelegationTokenRequest, versions="1-3", needs=NEEDS, error_response=failed, asks_controller=True
+)
 async def create_delegation_token_on_controller(
     request: CreateDelegationTokenRequest, ctx: ControllerContext
 ) -> CreateDelegationTokenResponse:

@@ -26,7 +26,7 @@ def failed(_request: ExpireDelegationTokenRequest, error: KafkaError) -> ExpireD
     return ExpireDelegationTokenResponse(error_code=int(error.code), expiry_timestamp_ms=0)
 
 
-@handles(ExpireDelegationTokenRequest, versions="1-2", needs=[], error_response=failed)
+@handles(ExpireDelegationTokenRequest, versions="1-2", needs=[], error_response=failed, asks_controller=True)
 async def expire_delegation_token(request: ExpireDelegationTokenRequest, ctx: RequestContext) -> Any:
     """The controller decides, unless the client may not ask."""
     if not may_ask(ctx):
@@ -34,7 +34,7 @@ async def expire_delegation_token(request: ExpireDelegationTokenRequest, ctx: Re
     return await decided(ctx, lambda: _expire(request, ctx), lambda: pass_on(request, ctx, failed))
 
 
-@handles(ExpireDelegationTokenRequest, versions="1-2", needs=[], error_response=failed)
+@handles(ExpireDelegationTokenRequest, versions="1-2", needs=[], error_response=failed, asks_controller=True)
 async def expire_delegation_token_on_controller(
     request: ExpireDelegationTokenRequest, ctx: ControllerContext
 ) -> ExpireDelegationTokenResponse:

@@ -47,7 +47,9 @@ def _refused(request: IncrementalAlterConfigsRequest, error: KafkaError) -> Incr
     )
 
 
-@handles(IncrementalAlterConfigsRequest, versions="0-1", needs=NEEDS, error_response=_refused)
+@handles(
+    IncrementalAlterConfigsRequest, versions="0-1", needs=NEEDS, error_response=_refused, asks_controller=True
+)
 async def incremental_alter_configs(request: IncrementalAlterConfigsRequest, ctx: RequestContext) -> Any:
     """Each resource succeeds or fails on its own."""
     changes = [
@@ -126,7 +128,9 @@ async def _pass_on(
     )
 
 
-@handles(IncrementalAlterConfigsRequest, versions="0-1", needs=NEEDS, error_response=_refused)
+@handles(
+    IncrementalAlterConfigsRequest, versions="0-1", needs=NEEDS, error_response=_refused, asks_controller=True
+)
 async def incremental_alter_configs_on_controller(
     request: IncrementalAlterConfigsRequest, ctx: ControllerContext
 ) -> IncrementalAlterConfigsResponse:

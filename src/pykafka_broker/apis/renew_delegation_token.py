@@ -26,7 +26,7 @@ def failed(_request: RenewDelegationTokenRequest, error: KafkaError) -> RenewDel
     return RenewDelegationTokenResponse(error_code=int(error.code), expiry_timestamp_ms=0)
 
 
-@handles(RenewDelegationTokenRequest, versions="1-2", needs=[], error_response=failed)
+@handles(RenewDelegationTokenRequest, versions="1-2", needs=[], error_response=failed, asks_controller=True)
 async def renew_delegation_token(request: RenewDelegationTokenRequest, ctx: RequestContext) -> Any:
     """The controller decides, unless the client may not ask."""
     if not may_ask(ctx):
@@ -34,7 +34,7 @@ async def renew_delegation_token(request: RenewDelegationTokenRequest, ctx: Requ
     return await decided(ctx, lambda: _renew(request, ctx), lambda: pass_on(request, ctx, failed))
 
 
-@handles(RenewDelegationTokenRequest, versions="1-2", needs=[], error_response=failed)
+@handles(RenewDelegationTokenRequest, versions="1-2", needs=[], error_response=failed, asks_controller=True)
 async def renew_delegation_token_on_controller(
     request: RenewDelegationTokenRequest, ctx: ControllerContext
 ) -> RenewDelegationTokenResponse:

@@ -757,9 +757,11 @@ class Connection(asyncio.BufferedProtocol):
             patience.look_no_more()
         elif waited_ms < request.limit_ms + GRACE_MS:
             patience.look_again(request.limit_ms)
-        else:
-            self._shared.faults.of_waiting(self, request, waited_ms)
+        elif self._shared.faults.of_waiting(self, request, waited_ms):
             patience.look_no_more()
+        else:
+            # Others like it have their line first.
+            patience.look_later(now_ms)
 
     def _why_held(self, now_ms: int) -> str:
         """What the next request waits for."""

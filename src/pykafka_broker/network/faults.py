@@ -1,9 +1,10 @@
-"""Faults on connections: counted, and logged once per interval for the same fault.
+"""Faults on connections: counted, and logged once per interval for the same fault, up to a limit for each
+kind (`system/repeated_lines.py`): peers have many addresses, and make up names.
 
 A peer that breaks the protocol, or takes too long, loses its connection and causes one line; so does each
-user who cannot log in, up to a limit, for peers make up names. A request that waits for too long causes a
-line that says what it waits for. An exception of a handler is our fault: its traceback is logged, and the
-client gets the API's `error_response`, or loses the connection if the API has none.
+user who cannot log in. A request that waits for too long causes a line that says what it waits for. An
+exception of a handler is our fault: its traceback is logged, and the client gets the API's `error_response`,
+or loses the connection if the API has none.
 """
 
 from __future__ import annotations
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from pykafka_broker.network.dispatch import Route
 
 
-#: The most lines about logins in ten seconds.
-MAX_FAILED_LOGINS = 100
 #: Of names that a peer gives, so many characters are told.
 MOST_CHARACTERS = 100
 
@@ -48,7 +47,6 @@ class Faults:
         self._logins = RepeatedLines(
             login_logger,
             now_ms,
-            most_lines=MAX_FAILED_LOGINS,
             left_out="%d more authentications have failed, which are not logged one by one",
         )
 
@@ -57,10 +55,14 @@ class Faults:
         self._counters.connections_closed_for_errors += 1
         self._complaints.log(logging.WARNING, kind, connection.peer_host, text)
 
-    def of_waiting(self, connection: Faulty, request: Waiting, waited_ms: int) -> None:
-        """A request has no answer after longer than it may take: one line per API and host."""
+    def of_waiting(self, connection: Faulty, request: Waiting, waited_ms: int) -> bool:
+        """A request has no answer after longer than it may take: one line at a time per API and host.
+
+        Returns whether this one has it.
+        """
         subject = f"{request.api_name} {connection.peer_host}"
-        self._complaints.log(logging.WARNING, "unanswered", subject, line(connection, request, waited_ms))
+        text = line(connection, request, waited_ms)
+        return self._complaints.log(logging.WARNING, "unanswered", subject, text)
 
     def of_login(self, connection: Faulty, mechanism: str, user: str | None, reason: str) -> None:
         """The peer is not who it says, and loses its connection: one line per host, user and mechanism."""

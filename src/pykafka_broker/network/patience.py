@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pykafka_broker.network.limits import ConnectionLimits
 from pykafka_broker.network.unanswered import GRACE_MS
+from pykafka_broker.system.repeated_lines import INTERVAL_MS
 
 #: A request may take a second longer for so many bytes of it.
 SLOWEST_BYTES_PER_S = 16 * 1024
@@ -99,6 +100,10 @@ class Patience:
     def look_again(self, limit_ms: int) -> None:
         """The request that was looked at may wait for so long; look again once it is overdue."""
         self._look_ms = self._waiting_since_ms + limit_ms + GRACE_MS
+
+    def look_later(self, now_ms: int) -> None:
+        """The log has no room for a line about the request before the next interval of its lines."""
+        self._look_ms = now_ms + INTERVAL_MS
 
     def look_no_more(self) -> None:
         """The log has a line about the request, or there is nothing to tell of it."""

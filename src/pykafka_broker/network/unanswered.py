@@ -60,7 +60,7 @@ def begun(route: Route, context: Context[Any], request: object) -> Waiting | Non
     if limit_ms is None:
         return None
     waits_for = subjects(request)
-    if route.api.forwarded:
+    if route.api.asks_controller:
         waits_for = f"the active controller, {waits_for}" if waits_for else "the active controller"
     return Waiting(route.name, route.version, context.correlation_id, context.client_id, limit_ms, waits_for)
 

@@ -1,5 +1,5 @@
-"""Log lines that something causes again and again: one at once, then one per interval with a count; and of
-lines whose subjects clients choose no more than a limit.
+"""Log lines that something causes again and again: one at once, then one per interval with a count, and of
+each kind no more than a limit, for clients choose many of their subjects.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ import threading
 from collections.abc import Callable
 
 INTERVAL_MS = 10_000
+#: The most lines of one kind in an interval, whatever their subjects.
+MOST_LINES = 100
 #: Subjects remembered at a time; when more misbehave at once, the oldest is forgotten.
 MAX_SUBJECTS = 1_000
 #: So many characters of a subject tell it from others: a peer may have chosen it, and made it as long as a
@@ -16,11 +18,22 @@ MAX_SUBJECTS = 1_000
 MOST_SUBJECT_CHARACTERS = 200
 
 
+class _Room:
+    """An interval of one kind: when it began, its lines, and those for which there was no room."""
+
+    __slots__ = ("began_ms", "left_out", "lines")
+
+    def __init__(self, began_ms: int) -> None:
+        self.began_ms = began_ms
+        self.lines = self.left_out = 0
+
+
 class RepeatedLines:
     """Writes a line per kind and subject (a peer, most often) at most once per interval. Any thread.
 
-    With `most_lines` there are no more lines than that in an interval, whatever their subjects; the next
-    interval begins with a line, `left_out`, that has the number of those for which there was no room.
+    Of one kind there are no more than `most_lines` in an interval, whatever their subjects; its next interval
+    begins with a line, `left_out`, that has the number of those for which there was no room. Kinds are few,
+    and no client chooses them: who causes many lines of one kind keeps out none of another.
     """
 
     def __init__(
@@ -29,22 +42,25 @@ class RepeatedLines:
         now_ms: Callable[[], int],
         interval_ms: int = INTERVAL_MS,
         *,
-        most_lines: int | None = None,
-        left_out: str = "%d more of these are not logged one by one",
+        most_lines: int = MOST_LINES,
+        left_out: str = "%d more lines like the next one, about others, are not logged one by one",
     ) -> None:
         self._logger = logger
         self._now_ms = now_ms
         self._interval_ms = interval_ms
         self._most_lines = most_lines
         self._left_out_text = left_out
-        #: When the interval of `most_lines` began, its lines, and those for which there was no room.
-        self._began_ms = self._lines = self._left_out = 0
+        #: By kind, its interval of `most_lines`.
+        self._rooms: dict[str, _Room] = {}
         #: When a subject's line was last written, and how many were left out since.
         self._written: dict[tuple[str, str], tuple[int, int]] = {}
         self._lock = threading.Lock()
 
-    def log(self, level: int, kind: str, subject: str, message: str, error: Exception | None = None) -> None:
-        """Write `message`, and the traceback of `error`, unless a line of the kind was written just now."""
+    def log(self, level: int, kind: str, subject: str, message: str, error: Exception | None = None) -> bool:
+        """Write `message`, and the traceback of `error`, unless a line of the kind was written just now.
+
+        Returns whether it was written.
+        """
         key = (kind, subject[:MOST_SUBJECT_CHARACTERS])
         now_ms = self._now_ms()
         no_room = 0
@@ -53,16 +69,16 @@ class RepeatedLines:
             # A clock that was set back begins a new interval.
             if written_ms is not None and 0 <= now_ms - written_ms < self._interval_ms:
                 self._written[key] = (written_ms, left_out + 1)
-                return
+                return False
             # One that repeats takes no room: it must not keep out what others cause.
-            if self._most_lines is not None:
-                if not 0 <= now_ms - self._began_ms < self._interval_ms:
-                    no_room = self._left_out
-                    self._began_ms, self._lines, self._left_out = now_ms, 0, 0
-                if self._lines >= self._most_lines:
-                    self._left_out += 1
-                    return
-                self._lines += 1
+            room = self._rooms.get(kind)
+            if room is None or not 0 <= now_ms - room.began_ms < self._interval_ms:
+                no_room = room.left_out if room is not None else 0
+                room = self._rooms[kind] = _Room(now_ms)
+            if room.lines >= self._most_lines:
+                room.left_out += 1
+                return False
+            room.lines += 1
             if len(self._written) >= MAX_SUBJECTS:
                 del self._written[next(iter(self._written))]
             self._written[key] = (now_ms, 0)
@@ -70,3 +86,4 @@ class RepeatedLines:
             self._logger.log(level, self._left_out_text, no_room)
         again = f" ({left_out} more of these since the last such line)" if left_out else ""
         self._logger.log(level, "%s%s", message, again, exc_info=error)
+        return True

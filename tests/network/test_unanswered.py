@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pykafka_broker.apis import APIS
-from pykafka_broker.apis.api import Later, handles
+from pykafka_broker.apis.api import Later, asks_controller, handles
 from pykafka_broker.network.dispatch import Dispatch
 from pykafka_broker.network.shared import Shared
 from pykafka_broker.network.unanswered import GRACE_MS, SYNC_GROUP_MS, own_limit_ms, subjects
@@ -191,7 +191,7 @@ async def test_requests_on_which_the_controller_decides_wait_for_it(
     async def decide(request: Any, ctx: Any) -> Any:
         return await doors.wait()
 
-    api = handles(ListGroupsRequest, versions="0-5", needs=(), asks_controller=True)(decide)
+    api = asks_controller(handles(ListGroupsRequest, versions="0-5", needs=())(decide))
     served = Served(dispatch=Dispatch([*apis(), api]))
     served.send(LIST_GROUPS)
     await sweep(served, 6_000)

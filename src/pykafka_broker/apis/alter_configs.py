@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.api import asks_controller, handles
 from pykafka_broker.apis.authorization import refusal_of_configs
 from pykafka_broker.apis.broker_part_of_configs import refused_here
 from pykafka_broker.apis.forwarding import decided, pass_on
@@ -44,7 +44,8 @@ def _refused(request: AlterConfigsRequest, error: KafkaError) -> AlterConfigsRes
     )
 
 
-@handles(AlterConfigsRequest, versions="0-2", needs=NEEDS, error_response=_refused, asks_controller=True)
+@asks_controller
+@handles(AlterConfigsRequest, versions="0-2", needs=NEEDS, error_response=_refused)
 async def alter_configs(request: AlterConfigsRequest, ctx: RequestContext) -> Any:
     """Each resource succeeds or fails on its own."""
     resources = [
@@ -104,7 +105,8 @@ async def _pass_on(request: AlterConfigsRequest, resources: list[NewConfigs], ct
     )
 
 
-@handles(AlterConfigsRequest, versions="0-2", needs=NEEDS, error_response=_refused, asks_controller=True)
+@asks_controller
+@handles(AlterConfigsRequest, versions="0-2", needs=NEEDS, error_response=_refused)
 async def alter_configs_on_controller(
     request: AlterConfigsRequest, ctx: ControllerContext
 ) -> AlterConfigsResponse:

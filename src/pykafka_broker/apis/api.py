@@ -117,7 +117,6 @@ class Api(Generic[PortsOfHandler]):
         quota: Quota,
         error_response: ErrorResponse | None,
         forwarded: bool,
-        asks_controller: bool,
     ) -> None:
         self.request = request
         self.key: int = request.api_key  # type: ignore[attr-defined]  # every request class carries its key
@@ -132,7 +131,7 @@ class Api(Generic[PortsOfHandler]):
         self.quota = quota
         self.error_response = error_response
         self.forwarded = forwarded
-        self.asks_controller = asks_controller or forwarded
+        self.asks_controller = forwarded
         self.check: Check | None = None
         self.leaderless: Handler[Any] | None = None
 
@@ -149,12 +148,11 @@ def handles(
     advertised_min_version: int | None = None,
     error_response: ErrorResponse | None = None,
     forwarded: bool = False,
-    asks_controller: bool = False,
 ) -> Callable[[Handler[Ports]], Api[Ports]]:
     """Declare the decorated function as the handler of `request` for `versions` ("0-13" or "0").
 
     `error_response` answers when the handler raised instead; without it the connection is closed, because
-    the client would wait for its answer for ever. `forwarded` and `asks_controller`: see `forwarding.py`.
+    the client would wait for its answer for ever. `forwarded`: see `forwarding.py`.
     """
     first, _, last = versions.partition("-")
     served = range(int(first), int(last or first) + 1)
@@ -169,7 +167,6 @@ def handles(
             quota=quota,
             error_response=error_response,
             forwarded=forwarded,
-            asks_controller=asks_controller,
         )
 
     return wrap
@@ -185,6 +182,12 @@ def checked(check: Check) -> Callable[[Api[Ports]], Api[Ports]]:
         return api
 
     return wrap
+
+
+def asks_controller(api: Api[Ports]) -> Api[Ports]:
+    """The handler looks at a request of this API before the active controller decides on the rest of it."""
+    api.asks_controller = True
+    return api
 
 
 def leaderless(answer: Handler[Any]) -> Callable[[Api[Ports]], Api[Ports]]:

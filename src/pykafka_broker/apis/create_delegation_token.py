@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.api import asks_controller, handles
 from pykafka_broker.apis.authorization import denied
 from pykafka_broker.apis.context import ANONYMOUS
 from pykafka_broker.apis.delegation_tokens import NO_TIME, may_ask, parts
@@ -33,9 +33,8 @@ def failed(_request: CreateDelegationTokenRequest, error: KafkaError) -> CreateD
     return _without_token(error.code, ANONYMOUS, ANONYMOUS, NO_TIME)
 
 
-@handles(
-    CreateDelegationTokenRequest, versions="1-3", needs=NEEDS, error_response=failed, asks_controller=True
-)
+@asks_controller
+@handles(CreateDelegationTokenRequest, versions="1-3", needs=NEEDS, error_response=failed)
 async def create_delegation_token(request: CreateDelegationTokenRequest, ctx: RequestContext) -> Any:
     """The controller decides, unless the client may not ask or names renewers who are no users."""
     refusal = _refusal(request, ctx)
@@ -46,9 +45,8 @@ async def create_delegation_token(request: CreateDelegationTokenRequest, ctx: Re
     return await decided(ctx, lambda: _create(request, ctx), lambda: pass_on(request, ctx, failed))
 
 
-@handles(
-    CreateDelegationTokenRequest, versions="1-3", needs=NEEDS, error_response=failed, asks_controller=True
-)
+@asks_controller
+@handles(CreateDelegationTokenRequest, versions="1-3", needs=NEEDS, error_response=failed)
 async def create_delegation_token_on_controller(
     request: CreateDelegationTokenRequest, ctx: ControllerContext
 ) -> CreateDelegationTokenResponse:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.api import asks_controller, handles
 from pykafka_broker.apis.delegation_tokens import NO_TIME, may_ask
 from pykafka_broker.apis.forwarding import decided, pass_on
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -26,7 +26,8 @@ def failed(_request: ExpireDelegationTokenRequest, error: KafkaError) -> ExpireD
     return ExpireDelegationTokenResponse(error_code=int(error.code), expiry_timestamp_ms=0)
 
 
-@handles(ExpireDelegationTokenRequest, versions="1-2", needs=[], error_response=failed, asks_controller=True)
+@asks_controller
+@handles(ExpireDelegationTokenRequest, versions="1-2", needs=[], error_response=failed)
 async def expire_delegation_token(request: ExpireDelegationTokenRequest, ctx: RequestContext) -> Any:
     """The controller decides, unless the client may not ask."""
     if not may_ask(ctx):
@@ -34,7 +35,8 @@ async def expire_delegation_token(request: ExpireDelegationTokenRequest, ctx: Re
     return await decided(ctx, lambda: _expire(request, ctx), lambda: pass_on(request, ctx, failed))
 
 
-@handles(ExpireDelegationTokenRequest, versions="1-2", needs=[], error_response=failed, asks_controller=True)
+@asks_controller
+@handles(ExpireDelegationTokenRequest, versions="1-2", needs=[], error_response=failed)
 async def expire_delegation_token_on_controller(
     request: ExpireDelegationTokenRequest, ctx: ControllerContext
 ) -> ExpireDelegationTokenResponse:

@@ -4,7 +4,7 @@ An API declares with `forwarded=True` that it is one of them. While the active c
 its handler runs here. Otherwise the request goes to the controller in an Envelope, with the client's header,
 principal and address, and the controller's answer goes to the client. Authorization is the controller's
 business then. A handler that looks at a request before it passes on what is left declares
-`asks_controller=True`. What went wrong on the way is told as Apache Kafka's ForwardingManager does:
+`@asks_controller`. What went wrong on the way is told as Apache Kafka's ForwardingManager does:
 REQUEST_TIMED_OUT where no controller has answered, UNKNOWN_SERVER_ERROR for an envelope that was refused, and
 a closed connection where the controller does not serve the version.
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.api import asks_controller, handles
 from pykafka_broker.apis.authorization import refusal_of_configs
 from pykafka_broker.apis.broker_loggers import alter_loggers
 from pykafka_broker.apis.broker_part_of_configs import refused_here
@@ -47,9 +47,8 @@ def _refused(request: IncrementalAlterConfigsRequest, error: KafkaError) -> Incr
     )
 
 
-@handles(
-    IncrementalAlterConfigsRequest, versions="0-1", needs=NEEDS, error_response=_refused, asks_controller=True
-)
+@asks_controller
+@handles(IncrementalAlterConfigsRequest, versions="0-1", needs=NEEDS, error_response=_refused)
 async def incremental_alter_configs(request: IncrementalAlterConfigsRequest, ctx: RequestContext) -> Any:
     """Each resource succeeds or fails on its own."""
     changes = [
@@ -128,9 +127,8 @@ async def _pass_on(
     )
 
 
-@handles(
-    IncrementalAlterConfigsRequest, versions="0-1", needs=NEEDS, error_response=_refused, asks_controller=True
-)
+@asks_controller
+@handles(IncrementalAlterConfigsRequest, versions="0-1", needs=NEEDS, error_response=_refused)
 async def incremental_alter_configs_on_controller(
     request: IncrementalAlterConfigsRequest, ctx: ControllerContext
 ) -> IncrementalAlterConfigsResponse:

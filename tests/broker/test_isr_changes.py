@@ -20,7 +20,7 @@ CHANGE = AlterPartition(5, 7, ((NODE_ID, -1), (2, 40)))
 MADE = InSyncReplicas(NODE_ID, 5, (1, 2), 8)
 DONE = IsrChangeResult(ErrorCode.NONE, MADE)
 
-Outcome = KafkaError | tuple[IsrChangeResult | None, ...]
+Outcome = Exception | tuple[IsrChangeResult | None, ...]
 
 
 class Controller:
@@ -35,7 +35,7 @@ class Controller:
     ) -> tuple[IsrChangeResult | None, ...]:
         self.requests.append((broker_epoch, list(changes)))
         answer = await self._answers.get()
-        if isinstance(answer, KafkaError):
+        if isinstance(answer, Exception):
             raise answer
         return answer
 
@@ -72,6 +72,19 @@ async def turns() -> None:
 
 def wanted(topic_id: bytes, partition: int, own_epoch: int = 30) -> IsrChange:
     return IsrChange(topic_id, partition, 5, 7, (IsrMember(NODE_ID, own_epoch), IsrMember(2, 40)))
+
+
+async def test_a_request_that_fails_in_any_way_is_followed_by_the_next() -> None:
+    leaders = Leaders()
+    leaders.ask(ORDERS, 0)
+    await turns()
+    await leaders.controller.answer(ValueError("an answer that cannot be read"))
+    assert leaders.told == []
+
+    leaders.clock.advance(RETRY_PAUSE_MS)
+    await turns()
+    await leaders.controller.answer((DONE,))
+    assert leaders.told == [(ORDERS, 0, IsrChangeAnswered(CHANGE, ErrorCode.NONE, MADE))]
 
 
 async def test_all_that_is_asked_for_at_once_is_one_request_with_the_brokers_own_epoch() -> None:

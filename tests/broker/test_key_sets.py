@@ -49,6 +49,22 @@ def web() -> Web:
     return Web()
 
 
+def test_a_fetch_that_cannot_begin_and_keys_that_cannot_be_read_are_tried_again(
+    web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_thread(url: str, done: Callable[[bytes | Exception], None]) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(web.keys, "_fetch", no_thread)
+    web.answer(RecursionError("nested too deep"))
+    web.clock.advance(100)
+    assert web.asked == 1
+    monkeypatch.undo()
+    web.clock.advance(200)
+    web.answer(key_set())
+    assert (web.asked, web.names) == (2, {"rsa", "ec"})
+
+
 def test_keys_are_fetched_at_the_start_and_every_hour(web: Web) -> None:
     web.answer(key_set())
     assert web.names == {"rsa", "ec"}

@@ -129,7 +129,7 @@ class Scripted:
 
     def __init__(self, node: Node) -> None:
         self.node = node
-        self.error: KafkaError | None = None
+        self.error: Exception | None = None
         self.statuses: list[BrokerStatus] = []
         self.registrations = 0
         self.assignments: list[tuple[DirectoryAssignment, ...]] = []
@@ -212,6 +212,19 @@ async def test_a_broker_that_is_unregistered_while_it_runs_says_so_once_and_goes
     assert broker.phase is Phase.RUNNING
     assert set(node.image.brokers) == {2}
     await broker.shut_down()
+
+
+async def test_a_heartbeat_that_fails_in_any_way_is_followed_by_the_next(caplog) -> None:
+    node = Node()
+    controller = Scripted(node)
+    broker = await running(node, new_life(node, controller))
+    controller.error = ValueError("an answer that cannot be read")
+    await node.clock.pass_time(8_000)
+    assert [r.getMessage() for r in caplog.records if r.exc_info] == ["Unable to send HEARTBEAT"]
+
+    controller.error = None
+    await node.clock.pass_time(12_000)
+    assert broker.silent_for_ms is None and broker.silence_ms < 9_000
 
 
 async def test_the_time_since_a_controller_has_answered_is_known() -> None:

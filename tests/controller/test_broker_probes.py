@@ -26,10 +26,13 @@ class Machines:
 
     def __init__(self) -> None:
         self.refuses = False
+        self.error: Exception | None = None
         self.tried: list[Address] = []
 
     async def __call__(self, address: Address) -> bool:
         self.tried.append(address)
+        if self.error is not None:
+            raise self.error
         return self.refuses
 
 
@@ -83,6 +86,23 @@ async def test_a_broker_that_dropped_a_connection_and_is_back_is_left_alone(mach
     assert fenced(node) == []
 
 
+async def test_a_probe_that_fails_is_not_the_last_one(
+    machines: Machines, caplog: pytest.LogCaptureFixture
+) -> None:
+    node = Node(probe=machines)
+    await node.start()
+    connection = await connected(node, 2)
+    machines.error = RuntimeError("no descriptor")
+    connection.closed()
+    await node.clock.pass_time(1_000)
+    assert fenced(node) == []
+    assert [r.getMessage() for r in caplog.records if r.exc_info] == ["Failed to probe broker 2"]
+
+    machines.error, machines.refuses = None, True
+    await node.clock.pass_time(1_000)
+    assert fenced(node) == [2]
+
+
 async def test_a_paused_broker_is_fenced_by_its_session(machines: Machines) -> None:
     node = Node(probe=machines)
     await node.start()
@@ -125,3 +145,4 @@ async def test_a_controller_that_leads_no_more_probes_nothing(machines: Machines
 async def test_only_a_system_that_says_so_refuses() -> None:
     assert await is_refused(Address("127.0.0.1", free_port()))
     assert not await is_refused(Address("no-such-host.invalid", 9092))
+    assert not await is_refused(Address("x" * 64, 9092))

@@ -65,6 +65,7 @@ class Coordinator:
         self.next_producer_id = 1_000
         self.no_producer_ids: KafkaError | None = None
         self.written: list[tuple[Marker, TopicPartition]] = []
+        self.marker_error: Exception | None = None
         #: What the partitions answer instead of taking a marker; None: they are gone.
         self.refusals: dict[TopicPartition, ErrorCode | None] = {}
         self.service = TransactionService(
@@ -100,6 +101,8 @@ class Coordinator:
     async def write(
         self, marker: Marker, partitions: Iterable[TopicPartition]
     ) -> Mapping[TopicPartition, ErrorCode]:
+        if self.marker_error is not None:
+            raise self.marker_error
         answers = {}
         for partition in partitions:
             error = self.refusals.get(partition, OK)
@@ -302,6 +305,19 @@ async def test_partitions_that_are_gone_or_have_gone_on_need_no_marker() -> None
     coordinator.refusals = {T0: None, T1: ErrorCode.INVALID_PRODUCER_EPOCH}
     await coordinator.end(producer)
 
+    assert await coordinator.state() == "CompleteCommit"
+
+
+async def test_markers_that_cannot_be_written_for_any_reason_are_tried_again() -> None:
+    coordinator = await Coordinator.serving()
+    producer = await coordinator.open()
+    coordinator.marker_error = RuntimeError("no thread")
+    await coordinator.end(producer)
+    await coordinator.clock.pass_time(10 * RETRY_MS)
+    assert await coordinator.state() == "PrepareCommit"
+
+    coordinator.marker_error = None
+    await coordinator.clock.pass_time(RETRY_MS)
     assert await coordinator.state() == "CompleteCommit"
 
 

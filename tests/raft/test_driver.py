@@ -37,6 +37,7 @@ class Worker:
 
     def __init__(self) -> None:
         self.held = False
+        self.error: Exception | None = None
         self.waiting: asyncio.Queue[asyncio.Future[None]] = asyncio.Queue()
         self.runs = 0
 
@@ -45,6 +46,8 @@ class Worker:
             gate = asyncio.get_running_loop().create_future()
             self.waiting.put_nowait(gate)
             await gate
+        if self.error is not None:
+            raise self.error
         self.runs += 1
         job()
 
@@ -320,6 +323,18 @@ async def test_a_disk_that_loses_a_sync_stops_the_replica_and_commits_nothing():
     with pytest.raises(KafkaError) as refused:
         replica.driver.append([b"two"])
     assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+async def test_a_sync_that_fails_in_any_way_stops_the_replica():
+    replica = Replica(formatted()).boot()
+    await replica.driver.close()
+    replica = Replica(replica.files).boot()
+    replica.worker.error = RuntimeError("can't start new thread")
+
+    replica.driver.append([b"one"])
+    await settle()
+
+    assert replica.failures == [replica.worker.error]
 
 
 async def test_a_full_disk_refuses_the_record_and_takes_the_next_when_there_is_room():

@@ -188,7 +188,12 @@ async def test_a_request_without_an_answer_in_time_costs_the_connection() -> Non
 
 
 @pytest.mark.parametrize(
-    "refusal", [ConnectionRefusedError("nothing there"), KafkaError(ErrorCode.UNSUPPORTED_VERSION)]
+    "refusal",
+    [
+        ConnectionRefusedError("nothing there"),
+        KafkaError(ErrorCode.UNSUPPORTED_VERSION),
+        UnicodeError("no host name"),
+    ],
 )
 async def test_all_callers_learn_that_there_is_no_connection_and_the_next_tries_again(
     refusal: Exception,

@@ -41,6 +41,10 @@ class Disk:
         for done, job in syncs:
             done.set_result(job())
 
+    def fail(self, error: Exception) -> None:
+        for done, _ in self.syncs:
+            done.set_exception(error)
+
 
 class Controller:
     """A controller that has been asked for ISRs, and has not answered."""
@@ -204,6 +208,17 @@ async def test_where_syncs_are_asked_for_batches_are_committed_and_acknowledged_
     assert [await one for one in waiting if one is not None] == [ErrorCode.NONE, ErrorCode.NONE]
     assert partition.log.state.high_watermark == 2
     assert partition.acknowledges_at_once
+
+
+async def test_a_sync_that_fails_in_any_way_acknowledges_nothing() -> None:
+    disk = Disk()
+    partition = held(disk, flush_messages=1)
+    partition.become(registration(1, replicas=(1,)))
+    waiting = partition.acknowledged(produce(partition, b"one"), ACKS_ALL)
+    assert waiting is not None
+    await turn()
+    disk.fail(RuntimeError("can't start new thread"))
+    assert await waiting is ErrorCode.KAFKA_STORAGE_ERROR
 
 
 async def test_brokers_that_are_not_assigned_may_not_follow() -> None:

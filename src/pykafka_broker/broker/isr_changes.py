@@ -95,6 +95,9 @@ class QueuedIsrChanges:
             text = f"The controller could not be asked for the in-sync replicas of {len(asked)} partitions: "
             self._lines.log(logging.WARNING, "request", error.code.name, f"{text}{error}")
             return False
+        except Exception as error:  # they stay asked for, and would be for good
+            self._lines.log(logging.ERROR, "failure", type(error).__name__, "AlterPartition failed", error)
+            return False
         is_well = True
         for one, result in zip(asked, results, strict=True):
             if result is None:  # left out of the answer: it goes with the next request

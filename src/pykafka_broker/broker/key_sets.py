@@ -15,7 +15,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from http.client import HTTPException
+from functools import partial
 from typing import Union
 from urllib.error import HTTPError
 from urllib.request import (
@@ -73,7 +73,7 @@ def fetch_in_thread(url: str, done: Callable[[Fetched], None]) -> None:
         except HTTPError as error:
             error.close()
             fetched = error
-        except (OSError, ValueError, HTTPException) as error:
+        except Exception as error:
             fetched = error
         with suppress(RuntimeError):  # the node has stopped meanwhile
             loop.call_soon_threadsafe(done, fetched)
@@ -130,7 +130,10 @@ class FetchedKeys:
     def _start(self) -> None:
         if not self._is_fetching:
             self._is_fetching = True
-            self._fetch(self._settings.url, self._fetched)
+            try:
+                self._fetch(self._settings.url, self._fetched)
+            except Exception as error:  # no thread could be started
+                self._later(0, partial(self._fetched, error))
 
     def _fetched(self, fetched: Fetched) -> None:
         self._is_fetching = False
@@ -139,11 +142,11 @@ class FetchedKeys:
             self._start()
         try:
             if isinstance(fetched, Exception):
-                raise ValueError(str(fetched)) from fetched
+                raise fetched
             keys = read_keys(fetched)
             if not keys:
                 raise ValueError("it has no key that verifies signatures")
-        except ValueError as error:
+        except Exception as error:
             logger.warning("The keys of %s cannot be fetched: %s", self._settings.url, error)
             pause_ms = self._settings.retry_backoff_ms << min(self._failures, 20)
             self._failures += 1

@@ -284,6 +284,9 @@ class BrokerLifecycle:
             else:
                 self._lines.log(logging.WARNING, request.name, "", f"Unable to {what}: {error}")
             self._go_on(self._after_failure(self._known_life, error))
+        except Exception as error:  # the next one comes all the same: a silent broker is fenced
+            self._lines.log(logging.ERROR, request.name, "failed", f"Unable to send {request.name}", error)
+            self._go_on(heartbeats.failed(self._known_life, self._now_ms()))
 
     def _after_failure(self, life: Life, error: KafkaError) -> Life:
         if life.phase is not Phase.RUNNING:
@@ -385,7 +388,7 @@ class BrokerLifecycle:
             try:
                 await self._controller.assign_replicas_to_dirs(self.broker_epoch, misplaced)
                 failures = 0
-            except KafkaError as error:
+            except Exception as error:
                 text = f"The controller could not note where {len(misplaced)} replicas are: {error}"
                 self._lines.log(logging.WARNING, "places", "", text)
                 self._has_moved = True

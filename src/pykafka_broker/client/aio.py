@@ -412,6 +412,8 @@ async def _refreshed(tokens: TokenSource) -> None:
             tokens.refresh()
         except OSError as error:
             outcome = error
+        except Exception as error:  # else it would be waited for for ever
+            outcome = ConnectionError(f"There is no bearer token: {error!r}")
         with suppress(RuntimeError):  # the loop has ended meanwhile
             loop.call_soon_threadsafe(tell, outcome)
 

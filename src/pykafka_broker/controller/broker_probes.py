@@ -8,6 +8,7 @@ refusal of the system counts: no answer in time, no route and no such name say n
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
@@ -16,6 +17,9 @@ from pykafka_broker.client.aio import FrameQueue, open_stream
 from pykafka_broker.cluster.early_fencing import Suspect
 from pykafka_broker.machine.scheduler import Handle, Scheduler
 from pykafka_broker.system.ordered_set import OrderedSet
+from pykafka_broker.system.repeated_lines import RepeatedLines
+
+logger = logging.getLogger("org.apache.kafka.controller.QuorumController")
 
 #: The pause between two turns.
 PAUSE_MS = 100
@@ -33,7 +37,7 @@ async def is_refused(address: Address) -> bool:
         stream = await open_stream(address, FrameQueue(), CONNECT_TIMEOUT_MS)
     except ConnectionRefusedError:
         return True
-    except OSError:
+    except (OSError, UnicodeError):  # the latter: the host is no name
         return False
     await stream.close()
     return False
@@ -56,6 +60,7 @@ class BrokerProbes:
         self._next: dict[int, Handle] = {}
         self._turns: OrderedSet[asyncio.Task[None]] = OrderedSet()
         self._under_way: set[int] = set()
+        self._lines = RepeatedLines(logger, scheduler.now_ms)
 
     def watch(self, suspects: Mapping[int, Suspect]) -> None:
         """Probe these brokers from now on, and no others."""
@@ -82,6 +87,10 @@ class BrokerProbes:
         try:
             addresses = [Address(endpoint.host, endpoint.port) for endpoint in suspect.endpoints]
             found = await asyncio.gather(*(self._probe(address) for address in addresses))
+        except Exception as error:  # what kept this turn from its end may be over in the next one
+            text = f"Failed to probe broker {suspect.broker_id}"
+            self._lines.log(logging.ERROR, type(error).__name__, str(suspect.broker_id), text, error)
+            found = []
         finally:
             self._under_way.discard(suspect.broker_id)
         refused = bool(found) and all(found)

@@ -84,10 +84,8 @@ class ControllerRegistrar:
             self._asking = asyncio.get_running_loop().create_task(self._ask())
             self._asking.add_done_callback(self._asked)
 
-    def _asked(self, task: asyncio.Task[None]) -> None:
+    def _asked(self, _: asyncio.Task[None]) -> None:
         self._asking = None
-        if not task.cancelled() and task.exception() is not None:
-            logger.error("The controller could not be registered", exc_info=task.exception())
 
     async def _ask(self) -> None:
         failures = 0
@@ -97,6 +95,9 @@ class ControllerRegistrar:
                 failures = 0
             except KafkaError as error:
                 logger.info("The active controller could not note where this controller is: %s", error)
+                failures += 1
+            except Exception:
+                logger.exception("The controller could not be registered")
                 failures += 1
             # An accepted registration is in the metadata, and this node will have published it by then.
             await self._clock.sleep(BACKOFF.pause_ms(max(0, failures - 1)))

@@ -205,8 +205,10 @@ class MetadataPublisher:
             logger.exception("What the metadata asks for could not be prepared in advance")
         next_offset, image = self._unpublished.popleft()
         self._preparing = None
-        self._publish(image, next_offset)
-        self._publish_committed()
+        try:
+            self._publish(image, next_offset)
+        finally:
+            self._publish_committed()
 
     def _publish(self, image: ClusterImage, next_offset: int) -> None:
         old, self._image = self._image, image

@@ -116,6 +116,11 @@ class QuorumPeers:
                 logging.WARNING, "useless", str(address), f"{address} gives no answer of use: {error}"
             )
             await self._drop(address)
+        except Exception as error:
+            self._lines.log(
+                logging.ERROR, type(error).__name__, str(address), f"Failed to ask {address}", error
+            )
+            await self._drop(address)
         answered(answer)
 
     async def _connection(self, address: Address) -> Connection:

@@ -96,9 +96,11 @@ class Snapshotter:
         try:
             await self._run_blocking(write)
             storage.trim(now_ms)
+        # Nothing is lost: the log says it all. The next one is tried after as many bytes again.
         except OSError as error:
-            # Nothing is lost: the log says it all. The next one is tried after as many bytes again.
             logger.warning("A snapshot of the metadata could not be written: %s", error)
+        except Exception:
+            logger.exception("A snapshot of the metadata could not be written")
         else:
             logger.info("Wrote the metadata snapshot %s", snapshot_id.file_name)
             self._on_change()

@@ -88,6 +88,11 @@ class Faults:
         text = f"Failed to read a token of {connection!r}; closing it"
         self._complaints.log(logging.ERROR, type(error).__name__, "token", text, error)
 
+    def of_sweep(self, connection: object, error: Exception) -> None:
+        """The deadlines of a connection could not be looked at."""
+        text = f"Failed to look at the deadlines of {connection!r}"
+        self._complaints.log(logging.ERROR, type(error).__name__, "sweep", text, error)
+
     def of_handler(self, route: Route, request: Any, error: Exception, connection: Faulty) -> Any:
         """A handler raised; the answer that says so, or CLOSE."""
         asked = f"{route.name} v{route.version}"

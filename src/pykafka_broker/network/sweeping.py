@@ -50,7 +50,10 @@ class Sweep:
             self._reserve.refill()
             now_ms = self._shared.clock.monotonic_ms()
             for connection in list(self._shared.connections):
-                connection.check(now_ms)
+                try:
+                    connection.check(now_ms)
+                except Exception as error:  # the others have their deadlines too
+                    self._shared.faults.of_sweep(connection, error)
             if self._shared.unsent.full:
                 self._drop_slow_readers(now_ms)
         finally:

@@ -360,7 +360,7 @@ class RaftDriver:
             self._fail(error)
         finally:
             self._is_stepping = False
-        self._set_timer()
+            self._set_timer()  # also where this fails: without it the time would stand still
 
     def _take_events_soon(self) -> None:
         """Take the events that wait after what runs now, unless that is a step, which goes on with them."""
@@ -490,7 +490,7 @@ class RaftDriver:
                 await self._ports.run_blocking(self.storage.flush)
                 self._flushed = end_offset
                 self._take(Flushed(end_offset))
-        except (KafkaError, OSError) as error:
+        except Exception as error:
             self._fail(error)
         finally:
             self._flushing = None
@@ -511,7 +511,7 @@ class RaftDriver:
             # The log is as it was: the next Fetch is told again to start with a snapshot.
             self.storage.received.refused(error)
             self._events.appendleft(SnapshotRefused())
-        except (KafkaError, OSError) as error:
+        except Exception as error:
             self._fail(error)
         finally:
             self._installing = None

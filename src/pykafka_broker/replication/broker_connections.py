@@ -15,6 +15,7 @@ Brokers answer the requests of one connection in their order, so a kind of reque
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
@@ -26,6 +27,9 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The callers of one broker that may wait at a time.
 MAX_CALLERS = 1_000
+
+
+logger = logging.getLogger("org.apache.kafka.clients.NetworkClient")
 
 
 class BrokerConnection(Protocol):
@@ -175,6 +179,9 @@ class BrokerConnections:
             kept.refuse(error)
         except KafkaError as error:
             kept.refuse(ConnectionError(f"Broker {kept.broker_id} refuses the connection: {error}"))
+        except Exception as error:  # callers would wait for it for ever
+            logger.exception("Failed to connect to broker %d", kept.broker_id)
+            kept.refuse(ConnectionError(f"Broker {kept.broker_id} is not reachable: {error}"))
         else:
             kept.connection.set_result(connection)
             kept.last_used_ms = self._clock.monotonic_ms()

@@ -671,7 +671,7 @@ class Partition:
 
     async def _flush(self) -> None:
         """Sync until nothing is left to sync: producers that come meanwhile share the next one."""
-        error = ErrorCode.NONE
+        error = ErrorCode.KAFKA_STORAGE_ERROR  # what is not on disk is not acknowledged
         try:
             while self.log.state.recovery_point < self.log.state.log_end_offset:
                 log = self.log
@@ -683,8 +683,11 @@ class Partition:
                 if log is not self.log:  # moved to another directory meanwhile
                     continue
                 self._commit()
+            error = ErrorCode.NONE
         except KafkaError as failure:
             error = failure.code
+        except Exception:  # such as no thread that could do it
+            logger.exception("%s could not be synced", self.log.name)
         finally:
             self._flushing = None
             self.acknowledges_at_once = self._commits_at_once

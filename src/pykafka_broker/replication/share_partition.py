@@ -321,6 +321,9 @@ class LedSharePartition:
             found = StartOffsetFound(ErrorCode.NONE, await self._start_offset())
         except KafkaError as error:
             found = StartOffsetFound(error.code)
+        except Exception:
+            logger.exception("Failed to find the start offset of the share partition: %s", self.name)
+            found = StartOffsetFound(ErrorCode.UNKNOWN_SERVER_ERROR)
         self._opened(found)
 
     async def _start_offset(self) -> int:

@@ -36,13 +36,14 @@ FOLDER = "/data/orders-0"
 UNLIMITED = 1e12
 
 
-async def stopped() -> MemoryFiles:
-    """A log of several closed segments, after a clean stop."""
+async def stopped(*topics: str) -> MemoryFiles:
+    """Logs of several closed segments, after a clean stop."""
     files = MemoryFiles()
     manager = await Broker(files, config_for=lambda topic: SETTINGS).start()
-    log = manager.create("orders", 0, TOPIC_ID, SETTINGS)
-    for number in range(24):
-        append(log, b"%d" % number)
+    for topic in topics or ("orders",):
+        log = manager.create(topic, 0, TOPIC_ID, SETTINGS)
+        for number in range(24):
+            append(log, b"%d" % number)
     await manager.close()
     return files
 
@@ -90,6 +91,31 @@ async def test_once_a_week_everything_is_read_again_also_what_this_process_wrote
     assert log.state.segments[1].trust.damages == ()
     await broker.pass_time(12)
     assert len(log.state.segments[1].trust.damages) == 1
+    await manager.close()
+
+
+class Odd(ThreadScrubber):
+    """Fails at one log in a way that nothing expects."""
+
+    def scrub(self, job: ScrubJob, bytes_per_second: float) -> Scrubbed:
+        if job.directory.endswith("odd-0"):
+            raise ValueError("odd")
+        return super().scrub(job, bytes_per_second)
+
+
+async def test_a_log_that_fails_the_scrub_keeps_no_other_from_it(caplog: pytest.LogCaptureFixture):
+    files = await stopped("odd", "orders")
+    broker = Broker(
+        files,
+        config_for=lambda topic: SETTINGS,
+        workers=LogWorkers(new_scrubber=lambda: Odd(files)),
+    )
+    manager = await broker.start()
+    await broker.pass_time(65)
+    assert [r.getMessage() for r in caplog.records if r.exc_info] == ["odd-0 is not scrubbed"]
+    odd, orders = manager.get("odd", 0), manager.get("orders", 0)
+    assert odd is not None and odd.state.segments[0].trust.unverified_end
+    assert orders is not None and not orders.state.segments[0].trust.unverified_end
     await manager.close()
 
 

@@ -14,6 +14,7 @@ from pykafka_broker.log.cleaner.cleaner import CleanerSettings
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.manager.settings import LogSettings
+from pykafka_broker.log.partition.compaction import Compaction
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch, iter_batches, read_records
@@ -429,6 +430,29 @@ async def test_a_damaged_log_is_left_alone_with_one_line(caplog: pytest.LogCaptu
         "Record is corrupt (stored crc = {}, computed crc = {})".format(*_crcs(files))
     ]
     assert log.compaction.may_begin
+
+
+async def test_a_log_that_cannot_be_cleaned_keeps_no_other_from_it(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = await a_broker(MemoryFiles())
+    odd = a_log(broker.manager)
+    other = broker.manager.create("payments", 0, bytes(15) + b"p", LogConfig(**COMPACT))
+    fill(odd, 100)
+    fill(other, 50)
+    job = Compaction.job
+
+    def fails(compaction: Compaction, *args: Any, **settings: Any) -> Any:
+        if compaction is odd.compaction:
+            raise ValueError("odd")
+        return job(compaction, *args, **settings)
+
+    monkeypatch.setattr(Compaction, "job", fails)
+    for _ in range(3):
+        await cleaned(broker)
+    assert other.state.cleaned_offset > 0
+    assert [r.getMessage() for r in caplog.records if r.exc_info] == ["orders-0 could not be cleaned"]
+    assert odd.compaction.may_begin
 
 
 def _crcs(files: MemoryFiles) -> tuple[int, int]:

@@ -69,7 +69,12 @@ class MarkerWork:
         left = work.partitions
         is_first = True
         while left:
-            results = await self._writer.write(marker, sorted(left))
+            try:
+                results = await self._writer.write(marker, sorted(left))
+            except Exception:  # the transaction is decided, and is open until its markers are written
+                logger.exception("Failed to write the markers of transaction %s", work.transactional_id)
+                await pause(self._scheduler, RETRY_MS)
+                continue
             if ErrorCode.TRANSACTION_COORDINATOR_FENCED in results.values():
                 logger.warning(
                     "A later coordinator than that of epoch %d has ended transaction %s.",

@@ -190,8 +190,13 @@ class Scrubber:
                         partial(self._worker.scrub, job, self.settings.bytes_per_second)
                     )
                     await self._run_blocking(partial(apply_findings, log, job, scrubbed))
+                except ScrubAborted:
+                    raise
                 except OSError as error:
                     logger.warning("%s is not scrubbed: %s", log.name, error)
+                    continue
+                except Exception:  # the logs after it are still scrubbed
+                    logger.exception("%s is not scrubbed", log.name)
                     continue
                 segments += len(job.segments)
                 damaged += len(scrubbed.odd)
@@ -201,10 +206,12 @@ class Scrubber:
                 logger.info("Scrubbed %d closed segments, %d of them damaged", segments, damaged)
         except ScrubAborted:
             pass
+        except Exception:
+            logger.exception("Scrubbing failed; it goes on with the next round")
         finally:
-            if self._worker is not None:
-                self._worker.close()
-            self._worker = self._round = None
+            worker, self._worker, self._round = self._worker, None, None
+            if worker is not None:
+                worker.close()
 
     async def close(self) -> None:
         """End the round under way, and begin none any more."""

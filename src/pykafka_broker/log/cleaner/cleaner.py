@@ -219,6 +219,9 @@ class LogCleaner:
             if not log.closed:
                 logger.warning("%s could not be cleaned now: %s", log.name, error)
                 log.compaction.failed(error)
+        except Exception as error:  # else it would be chosen again, and no other log any more
+            logger.exception("%s could not be cleaned", log.name)
+            self._give_up(log, error)
         else:
             is_done = True
             log.compaction.adopt()
@@ -233,8 +236,8 @@ class LogCleaner:
                 log.state.size_bytes,
             )
         finally:
-            log.compaction.adopt()
             try:
+                log.compaction.adopt()
                 await self._run_blocking(log.compaction.remove_leftovers)
             finally:  # not before: they have the names that another round gives its files
                 log.compaction.is_under_way = False

@@ -44,6 +44,8 @@ class RetentionRounds:
                         due.append(log)
                 except (OSError, KafkaError) as error:
                     logger.error("%s: retention failed: %s", log.name, error)
+                except Exception:  # the logs after it have their retention
+                    logger.exception("%s: retention failed", log.name)
         if due and not loop.is_closed():
             loop.call_soon_threadsafe(self._remove_expired, now_ms, due)
 

@@ -118,7 +118,7 @@ SHARED = {
     ),
     "not_yet_served",
     *("produce_answer", "produce_partition", "produce_transactions"),
-    *("topology", "transactional", "verification"),
+    *("told_changes", "topology", "transactional", "verification"),
     *("share_acknowledgements", "share_groups", "share_members", "share_reading", "share_sessions"),
     *("share_state", "share_waiting"),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pytest
@@ -75,7 +76,10 @@ async def test_levels_outlive_a_restart(home: Home) -> None:
         assert "eligible.leader.replicas.version" not in before
 
 
-async def test_the_voters_of_the_configuration_are_moved_into_the_log() -> None:
+async def test_the_voters_of_the_configuration_are_moved_into_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
     static = {"controller.quorum.bootstrap.servers": "", "controller.quorum.voters": "1@localhost:9093"}
     home = combined_home(static)
     async with home.running() as user:
@@ -87,6 +91,10 @@ async def test_the_voters_of_the_configuration_are_moved_into_the_log() -> None:
         assert "kraft.version" not in await finalized(user)
         assert await user.send(updating(to("kraft.version", 1)), 2) == DONE
         assert (await finalized(user))["kraft.version"] == 1
+        assert [text for text in caplog.messages if "kraft.version" in text] == [
+            "[QuorumController id=1] Set feature kraft.version from 0 to 1, "
+            "as User:ANONYMOUS at 127.0.0.1 asked."
+        ]
         after = home.broker.node.raft.describe_quorum()
         directory_id = home.broker.node.logs.dirs.metadata.directory_id
         assert [voter.key.directory_id for voter in after.status.voters] == [directory_id]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+
+import pytest
+
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.raft.core.messages import UpdateVoter
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter
@@ -43,7 +47,10 @@ async def test_the_answer_names_the_leader_whatever_is_refused() -> None:
             assert "CONTROLLER" in answer.current.endpoints
 
 
-async def test_a_voter_that_has_moved_is_described_at_its_new_address() -> None:
+async def test_a_voter_that_has_moved_is_described_at_its_new_address(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
     home = combined_home()
     async with home.running(), await User.connect(controller_address(home.broker)) as user:
         observer = await observer_of(home, user)
@@ -55,3 +62,4 @@ async def test_a_voter_that_has_moved_is_described_at_its_new_address() -> None:
         assert response.error_code == ErrorCode.NONE
         described = home.broker.node.raft.describe_quorum()
         assert described.endpoints == {1: moved.endpoints}
+    assert "Updated voter 1 of the metadata quorum, as User:ANONYMOUS at 127.0.0.1 asked." in caplog.messages

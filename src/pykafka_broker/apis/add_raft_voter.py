@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.apis.told_changes import VOTERS_ADDED, tell
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from pykafka_broker.raft.wire import voters as wire
@@ -36,8 +37,11 @@ async def add_raft_voter(request: AddRaftVoterRequest, ctx: AdministrationContex
     if isinstance(asked, AddRaftVoterResponse):
         return asked
     try:
-        return wire.add_response(await ctx.node.controller.add_voter(asked))
+        answer = await ctx.node.controller.add_voter(asked)
     except KafkaError as error:
         if error.code is not ErrorCode.NOT_CONTROLLER:
             raise
         return AddRaftVoterResponse(error_code=int(ErrorCode.NOT_LEADER_OR_FOLLOWER), error_message="")
+    if answer.error is ErrorCode.NONE:
+        tell(ctx, VOTERS_ADDED, f"Added voter {asked.key.node_id} of the metadata quorum")
+    return wire.add_response(answer)

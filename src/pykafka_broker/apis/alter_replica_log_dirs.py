@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.apis.told_changes import REPLICAS, tell
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -56,7 +57,7 @@ async def alter_replica_log_dirs(
         for topic in directory.topics:
             for index in topic.partitions:
                 paths.setdefault(topic.name, {})[index] = directory.path
-    return AlterReplicaLogDirsResponse(
+    answer = AlterReplicaLogDirsResponse(
         results=[
             AlterReplicaLogDirTopicResult(
                 topic_name=name,
@@ -71,3 +72,11 @@ async def alter_replica_log_dirs(
             for name, partitions in paths.items()
         ]
     )
+    moved = (
+        f"{topic.topic_name}-{each.partition_index} to {paths[topic.topic_name][each.partition_index]}"
+        for topic in answer.results
+        for each in topic.partitions
+        if not each.error_code
+    )
+    tell(ctx, REPLICAS, "Altered log directories: ", moved)
+    return answer

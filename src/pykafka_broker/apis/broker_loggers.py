@@ -7,7 +7,7 @@ and a level below DEBUG counts as TRACE.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from pykafka_broker.cluster.events import ConfigOperation
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -35,15 +35,20 @@ def logger_levels() -> dict[str, str]:
     }
 
 
-def alter_loggers(changes: Iterable[tuple[str, int, str | None]], *, validate_only: bool = False) -> None:
-    """Set or unset levels, all or none.
+def alter_loggers(
+    changes: Iterable[tuple[str, int, str | None]],
+    *,
+    tell: Callable[[str], None],
+    validate_only: bool = False,
+) -> None:
+    """Set or unset levels, all or none; `tell` writes the line about each.
 
     Raises:
         KafkaError: INVALID_CONFIG for an unknown logger or level, INVALID_REQUEST for an operation that makes
         no sense for a level.
     """
     known = logger_levels()
-    accepted: list[tuple[str, int]] = []
+    accepted: list[tuple[str, int, str]] = []
     for name, operation, value in changes:
         if name not in known:
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")
@@ -54,20 +59,22 @@ def alter_loggers(changes: Iterable[tuple[str, int, str | None]], *, validate_on
                     f"Cannot set the log level of {name} to {value} as it is not a supported log level. "
                     f"Valid log levels are {', '.join(sorted(LEVELS))}",
                 )
-            accepted.append((name, LEVELS[value]))
+            accepted.append((name, LEVELS[value], f"Updated the log level of {name} to {value}"))
         elif operation == ConfigOperation.DELETE:
             if name == ROOT:
                 raise KafkaError(
                     ErrorCode.INVALID_REQUEST, f"Removing the log level of the {ROOT} logger is not allowed"
                 )
-            accepted.append((name, logging.NOTSET))
+            accepted.append((name, logging.NOTSET, f"Unset the log level of {name}"))
         else:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST,
                 f"{ConfigOperation(operation).name} operation is not allowed for the BROKER_LOGGER resource",
             )
     if not validate_only:
-        for name, level in accepted:
+        for name, level, text in accepted:
+            # Before, so that who silences the log is in it.
+            tell(text)
             (logging.root if name == ROOT else logging.getLogger(name)).setLevel(level)
 
 

@@ -11,6 +11,7 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.authorization import denied_groups
 from pykafka_broker.apis.needs import on_groups
 from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.apis.told_changes import GROUPS, tell
 from pykafka_broker.coordination.groups import refusals
 from pykafka_broker.coordination.shards import let_others_run
 from pykafka_broker.coordinator.group import events
@@ -49,6 +50,8 @@ async def delete_groups(request: DeleteGroupsRequest, ctx: RequestContext) -> De
         for name in names
         if name not in kept
     ]
+    gone = (result.group_id for result in results if not result.error_code)
+    tell(ctx, GROUPS, "The following groups were deleted: ", gone)
     error_code = int(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     results += [DeletableGroupResult(group_id=name, error_code=error_code) for name in names if name in kept]
     return DeleteGroupsResponse(results=results)

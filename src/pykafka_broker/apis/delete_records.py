@@ -14,6 +14,7 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.authorization import denied_topics
 from pykafka_broker.apis.needs import on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.apis.told_changes import LOGS, tell
 from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.delete_records import (
@@ -71,6 +72,7 @@ def delete_records(request: DeleteRecordsRequest, ctx: RequestContext) -> Any:
     kept = denied_topics(ctx, AclOperation.DELETE, offsets)
     response = DeleteRecordsResponse(topics=[])
     waiting: list[_Waiting] = []
+    told: list[str] = []
     for topic_name, places in offsets.items():
         results = DeleteRecordsTopicResult(name=topic_name, partitions=[])
         response.topics.append(results)
@@ -88,10 +90,12 @@ def delete_records(request: DeleteRecordsRequest, ctx: RequestContext) -> Any:
             except KafkaError as refused:
                 result.error_code = int(refused.code)
                 continue
+            told.append(f"{topic_name}-{index} to {deleted.offset}")
             result.low_watermark = deleted.low_watermark
             reached = partition.deleted(deleted.offset, request.timeout_ms)
             if reached is not None:
                 waiting.append(_Waiting(result, partition, reached))
+    tell(ctx, LOGS, "Incremented log start offset due to client delete records request: ", told)
     return _wait(response, waiting) if waiting else response
 
 

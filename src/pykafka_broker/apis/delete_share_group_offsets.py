@@ -12,6 +12,7 @@ from pykafka_broker.apis.authorization import denied_groups, denied_topics
 from pykafka_broker.apis.needs import on_groups, on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.share_groups import serves_share_groups
+from pykafka_broker.apis.told_changes import OFFSETS, tell
 from pykafka_broker.coordination.groups import refusals
 from pykafka_broker.coordinator.group.share.events import DeletedShareTopic, DeleteShareOffsets
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -66,6 +67,8 @@ async def delete_share_group_offsets(
     )
     if result.error is not ErrorCode.NONE:
         return _refused(result.error, result.error_message)
+    gone = (each.topic or "" for each in result.topics if not each.error)
+    tell(ctx, OFFSETS, f"Deleted share offsets of group {request.group_id} of topics: ", gone)
     error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     denied = (
         DeletedShareTopic(name, error=error, error_message=error.message) for name in names if name in hidden

@@ -7,6 +7,7 @@ a listener of controllers asks at once.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -19,6 +20,7 @@ from pykafka_broker.apis.broker_part_of_configs import refused_here
 from pykafka_broker.apis.forwarding import decided, pass_on
 from pykafka_broker.apis.needs import on_groups, on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.apis.told_changes import LOGGERS, tell
 from pykafka_broker.cluster.configs import why_malformed
 from pykafka_broker.cluster.events import AlterConfigsResult, ConfigChange, IncrementalAlterConfigs
 from pykafka_broker.cluster.image import ResourceType
@@ -193,7 +195,11 @@ def _alter_loggers(
         text = f"Unexpected node id. Expected {ctx.node.metadata.node_id}, but received {change.name}"
         return refused(ErrorCode.INVALID_REQUEST, text)
     try:
-        alter_loggers(change.changes, validate_only=validate_only)
+        alter_loggers(
+            change.changes,
+            tell=lambda text: tell(ctx, LOGGERS, text, level=logging.WARNING),
+            validate_only=validate_only,
+        )
     except KafkaError as error:
         return refused(error.code, error.message)
     return AlterConfigsResult(change.resource_type, change.name)

@@ -6,7 +6,8 @@ epochs, v7 static members, v8 flexible, v9 new group protocol errors (KIP-848), 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+import logging
+from collections.abc import Awaitable, Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.authorization import denied_topics
 from pykafka_broker.apis.needs import on_group, on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.apis.told_changes import line
 from pykafka_broker.coordination.groups import refusals
 from pykafka_broker.coordinator.group import events
 from pykafka_broker.coordinator.group.events import CommitResult, PartitionCommit, TopicCommit
@@ -97,9 +99,20 @@ def offset_commit(request: OffsetCommitRequest, ctx: RequestContext) -> Any:
         ),
         refused=lambda error: refusals.commit(topics, error),
     )
+    if not request.member_id and request.generation_id_or_member_epoch < 0:
+        _tell(request.group_id, topics, ctx)
     if isinstance(results, Prompt):
         return _response(results.result(), refused)
     return _response_later(results, refused)
+
+
+def _tell(group_id: str, topics: Iterable[TopicCommit], ctx: RequestContext) -> None:
+    """Who is no member sets offsets of a group: an administrator, or a consumer without a group protocol."""
+    named = (
+        f"{topic.topic}-{each.partition} to {each.offset}" for topic in topics for each in topic.partitions
+    )
+    text = line(ctx, f"Setting offsets of group {group_id} without being a member: ", named)
+    ctx.node.groups.commit_lines.log(logging.INFO, "commit", f"{group_id} {ctx.requester}", text)
 
 
 async def _response_later(results: Awaitable[CommitResult], refused: Refused) -> OffsetCommitResponse:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.apis.told_changes import VOTERS_REMOVED, tell
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from pykafka_broker.raft.wire import voters as wire
@@ -38,8 +39,11 @@ async def remove_raft_voter(
     if isinstance(asked, RemoveRaftVoterResponse):
         return asked
     try:
-        return wire.remove_response(await ctx.node.controller.remove_voter(asked))
+        answer = await ctx.node.controller.remove_voter(asked)
     except KafkaError as error:
         if error.code is not ErrorCode.NOT_CONTROLLER:
             raise
         return RemoveRaftVoterResponse(error_code=int(ErrorCode.NOT_LEADER_OR_FOLLOWER), error_message="")
+    if answer.error is ErrorCode.NONE:
+        tell(ctx, VOTERS_REMOVED, f"Removed voter {asked.key.node_id} of the metadata quorum")
+    return wire.remove_response(answer)

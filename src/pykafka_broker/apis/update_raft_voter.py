@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.apis.told_changes import VOTERS_UPDATED, tell
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 from pykafka_broker.raft.wire import voters as wire
 from pykafka_broker.raft.wire.common import Quorum
@@ -39,4 +40,7 @@ async def update_raft_voter(
     asked = wire.read_update_request(request, quorum, ctx.node.quorum.current)
     if isinstance(asked, UpdateRaftVoterResponse):
         return asked
-    return wire.update_response(await ctx.node.quorum.request(asked), quorum)
+    answer = await ctx.node.quorum.request(asked)
+    if answer.error is ErrorCode.NONE:
+        tell(ctx, VOTERS_UPDATED, f"Updated voter {asked.voter.key.node_id} of the metadata quorum")
+    return wire.update_response(answer, quorum)

@@ -7,12 +7,14 @@ Transaction coordinators send it, and administrators who end a hanging transacti
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.ports.quotas import Quota
+from pykafka_broker.apis.told_changes import REQUESTS, tell
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.coordinator.txn.state import TopicPartition
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -28,6 +30,7 @@ from pykafka_broker.protocol.messages.write_txn_markers import (
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
+Outcome = Mapping[TopicPartition, ErrorCode]
 #: By producer id, and by partition.
 Outcomes = dict[int, dict[TopicPartition, ErrorCode]]
 
@@ -63,10 +66,30 @@ async def write_txn_markers(request: WriteTxnMarkersRequest, ctx: RequestContext
     all_written = await ctx.node.markers.write_all_here(
         [(_marker(asked), _partitions(asked)) for asked in request.markers]
     )
+    if not _is_broker(ctx):
+        tell(ctx, REQUESTS, "Ended transactions: ", _ended(request, all_written))
     for asked, written in zip(request.markers, all_written, strict=True):
         if written:
             outcomes.setdefault(asked.producer_id, {}).update(written)
     return _answer(outcomes)
+
+
+def _is_broker(ctx: RequestContext) -> bool:
+    """Whether a transaction coordinator asks, by the client id that it has here, or as Apache Kafka's: who is
+    allowed to ask may have any, but has no reason to hide.
+    """
+    client_id = ctx.client_id or ""
+    return client_id.isdecimal() or client_id.endswith("-txn-marker-sender")
+
+
+def _ended(request: WriteTxnMarkersRequest, all_written: Iterable[Outcome]) -> Iterator[str]:
+    """What an administrator has done to each partition."""
+    for asked, written in zip(request.markers, all_written, strict=True):
+        deed = "committed" if asked.transaction_result else "aborted"
+        producer = f"producer {asked.producer_id} with epoch {asked.producer_epoch}"
+        for (topic, partition), error in written.items():
+            if error is ErrorCode.NONE:
+                yield f"{deed} that of {producer} in {topic}-{partition}"
 
 
 def _marker(asked: WritableTxnMarker) -> Marker:

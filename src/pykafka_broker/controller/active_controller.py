@@ -128,13 +128,17 @@ class ActiveController:
         """0 where the voters stand in the configuration of each node, 1 where they stand in the log."""
         return self._log.kraft_version
 
-    async def upgrade_kraft_version(self, *, validate_only: bool) -> str | None:
+    async def upgrade_kraft_version(
+        self, *, validate_only: bool, requester: Requester | None = None
+    ) -> str | None:
         """Raise kraft.version to 1, or only try; return why the voters do not allow it, None if they do.
 
         Raises:
             KafkaError: NOT_CONTROLLER, this node leads no more; or it could not be committed in time.
         """
         answer = await self._log.upgrade_kraft_version(validate_only=validate_only)
+        if answer.error is ErrorCode.NONE and not validate_only:
+            self._lines.tell_kraft_version(self.kraft_version, requester)
         if answer.error is ErrorCode.NONE or answer.error is ErrorCode.INVALID_UPDATE_VERSION:
             return answer.message
         if answer.error is ErrorCode.REQUEST_TIMED_OUT:

@@ -31,12 +31,10 @@ from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.protocol.schema import HIDDEN
 from pykafka_broker.sasl.scram_keys import SCRAM_MECHANISMS
 from pykafka_broker.system.named_tuple import NamedTuple
-from pykafka_broker.system.wording import listed, printable
+from pykafka_broker.system.wording import cut, listed, printable
 
 #: Of many names that a decision concerns, so many are told.
 MOST_NAMES = 5
-#: A change is told with so many characters at most: clients choose names and values.
-MOST_CHARACTERS = 300
 
 _SCRAM = {mechanism.type: mechanism.name for mechanism in SCRAM_MECHANISMS.values()}
 
@@ -138,6 +136,12 @@ class DecisionLines:
         for logger, level, text in lines(decided, self._is_secret):
             logger.log(level, "[QuorumController id=%d] %s", self._node_id, text)
 
+    def tell_kraft_version(self, level: int, requester: Requester | None) -> None:
+        """The quorum has raised kraft.version, which no record of the controller says."""
+        why = "" if requester is None else f", as {cut(str(requester))} asked"
+        text = printable(f"{_FEATURE.one}kraft.version from 0 to {level}{why}.")
+        _FEATURE.logger.info("[QuorumController id=%d] %s", self._node_id, text)
+
 
 def lines(decided: Decided, is_secret: IsSecret) -> Iterator[Line]:
     """What a decision changes, in the order of its records, and partitions after everything else."""
@@ -149,21 +153,17 @@ def lines(decided: Decided, is_secret: IsSecret) -> Iterator[Line]:
         told.setdefault(kind, []).append(item)
     why = _why(decided)
     for kind, items in told.items():
-        few = [_cut(item) for item in items]
+        few = [cut(item) for item in items]
         what = kind.one if len(items) == 1 else kind.many.format(f"{len(items):,}")
         text = f"{what}{listed(few, MOST_NAMES)}{'' if kind.says_why else why}."
         yield Line(kind.logger, kind.level, printable(text))
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}..."
 
 
 def _why(decided: Decided) -> str:
     """Who or what made the controller decide."""
     event = decided.event
     if decided.requester is not None:
-        return f", as {_cut(str(decided.requester))} asked"
+        return f", as {cut(str(decided.requester))} asked"
     if isinstance(event, (events.AlterPartition, events.AssignReplicasToDirs)):
         return f", as broker {event.broker_id} asked"
     if isinstance(event, events.CreateTopics):

@@ -368,7 +368,7 @@ class LocalControllerChannel:
             refusal = await active.upgrade_kraft_version(validate_only=True)
         await self._ask(lambda token: events.UpdateFeatures(token, asked, validate_only, refusal), timeout_ms)
         if raises and not validate_only:
-            await self._role.active.upgrade_kraft_version(validate_only=False)
+            await self._role.active.upgrade_kraft_version(validate_only=False, requester=self._requester)
 
     async def add_voter(self, request: AddVoter) -> ChangeAnswer:
         return await self._role.active.change_voters(request)

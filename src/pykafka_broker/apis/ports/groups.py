@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from pykafka_broker.system.repeated_lines import RepeatedLines
+
 if TYPE_CHECKING:
     from pykafka_broker.coordinator.group.events import Event
     from pykafka_broker.machine.shard import Prompt
@@ -15,6 +17,9 @@ Answer = TypeVar("Answer")
 
 class GroupCoordinator(Protocol):
     """The groups coordinated here. How its shards load, and follow the metadata, is not for handlers."""
+
+    #: Tells of offsets that others than members have set.
+    commit_lines: RepeatedLines
 
     def now_ms(self) -> int:
         """The time for an event."""

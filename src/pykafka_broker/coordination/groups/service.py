@@ -40,8 +40,13 @@ from pykafka_broker.machine.step import Reply, Start, Step
 from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.machine.turns import Turns
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.system.repeated_lines import RepeatedLines
 
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
+offset_logger = logging.getLogger("org.apache.kafka.coordinator.group.OffsetMetadataManager")
+
+#: Offsets that one client sets without being a member are told once in this time.
+COMMIT_LINES_MS = 600_000
 
 Answer = TypeVar("Answer")
 GroupShard = Shard[Groups, Event]
@@ -66,6 +71,8 @@ class GroupService:
         describable: DescribableTopics,
         share_worker: ShareWorker,
     ) -> None:
+        #: Consumers without a group protocol set offsets all the time, and administrators now and then.
+        self.commit_lines = RepeatedLines(offset_logger, scheduler.now_ms, COMMIT_LINES_MS)
         #: May be replaced at any time; holds for the next event.
         self.config = config
         self.now_ms = scheduler.now_ms

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+import logging
+
+import pytest
 
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.alter_share_group_offsets import (
@@ -38,7 +41,10 @@ def topic(
     )
 
 
-async def test_a_group_begins_where_it_is_told_to(home: Home, user: User) -> None:
+async def test_a_group_begins_where_it_is_told_to(
+    home: Home, user: User, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     topic_id = await emptied(home, user)
     answer = await altered(user, {"t": {0: 7, 1: 8}})
     assert answer == AlterShareGroupOffsetsResponse(
@@ -47,6 +53,8 @@ async def test_a_group_begins_where_it_is_told_to(home: Home, user: User) -> Non
     )
     found = offsets_in(await described(user))
     assert {place: start for place, (start, _, _) in found.items()} == {("t", 0): 7, ("t", 1): 8}
+    [line] = [text for text in caplog.messages if text.startswith("Altered share offsets")]
+    assert line.endswith(": t-0 to 7, t-1 to 8, as User:ANONYMOUS at 127.0.0.1 asked.")
 
 
 async def test_a_group_that_there_is_not_is_created(user: User) -> None:

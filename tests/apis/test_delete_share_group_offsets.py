@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+
+import pytest
+
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.delete_share_group_offsets import (
     DeleteShareGroupOffsetsResponse,
@@ -27,7 +31,10 @@ def topic(
     )
 
 
-async def test_a_group_forgets_a_topic_and_others_are_refused_alone(home: Home, user: User) -> None:
+async def test_a_group_forgets_a_topic_and_others_are_refused_alone(
+    home: Home, user: User, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     topic_id = await emptied(home, user)
     await user.create_topic("u")
 
@@ -40,6 +47,8 @@ async def test_a_group_forgets_a_topic_and_others_are_refused_alone(home: Home, 
         ],
     )
     assert (await described(user)).topics == []
+    [line] = [text for text in caplog.messages if text.startswith("Deleted share offsets")]
+    assert line.endswith(" of topics: t, as User:ANONYMOUS at 127.0.0.1 asked.")
 
 
 async def test_a_group_with_members_keeps_its_offsets(home: Home, user: User) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from pykafka_broker.apis.leave_group import leave_group
@@ -67,7 +69,10 @@ async def test_one_unknown_member_does_not_keep_the_others(user: User, version: 
 
 
 @pytest.mark.parametrize("version", [3, 5])
-async def test_static_members_are_sent_away_by_instance(user: User, version: int) -> None:
+async def test_static_members_are_sent_away_by_instance(
+    user: User, version: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     await coordinated(user)
     member = (await user.send(joining_of("g", instance="i"), 5)).member_id
     await user.send(syncing_of("g", member, 1, {member: b"all"}, group_instance_id="i"), 5)
@@ -80,6 +85,9 @@ async def test_static_members_are_sent_away_by_instance(user: User, version: int
         ErrorCode.UNKNOWN_MEMBER_ID,
     ]
     assert [(m.error_code, m.group_instance_id) for m in right.members] == [(0, "i")]
+    assert [text for text in caplog.messages if "sent away" in text] == [
+        "Members sent away from group g: i, as User:ANONYMOUS at 127.0.0.1 asked."
+    ]
     assert await state(user) == "Empty"
 
 

@@ -255,6 +255,13 @@ def test_users_are_told_and_never_what_they_log_in_with() -> None:
     ]
 
 
+def test_a_token_that_has_expired_has_a_reason() -> None:
+    image = Story(1).state.image
+    removal = m.RemoveDelegationTokenRecord(token_id="t")
+    [line] = lines(Decided(e.RemoveExpiredTokens(NOW_MS), (removal,), image, image), is_secret_config)
+    assert line.text == "Removed delegation token t because its time is over."
+
+
 def test_acls_and_features_are_told() -> None:
     story = Story(1)
     acl = Acl(2, "orders", 4, "User:bob", "*", 3, 3)

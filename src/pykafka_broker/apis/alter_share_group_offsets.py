@@ -13,7 +13,6 @@ from pykafka_broker.apis.needs import on_groups, on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.share_groups import serves_share_groups
 from pykafka_broker.apis.told_changes import OFFSETS, tell
-from pykafka_broker.apis.told_changes import partitions as partitions_of
 from pykafka_broker.coordination.groups import refusals
 from pykafka_broker.coordinator.group.share.events import AlterShareOffsets
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -85,8 +84,14 @@ async def alter_share_group_offsets(
     )
     if result.error is not ErrorCode.NONE:
         return _refused(result.error, result.error_message)
-    gone = ((name, (index for index, error, _ in each if not error)) for name, _, each in result.topics)
-    tell(ctx, OFFSETS, f"Altered share offsets of group {request.group_id}: ", partitions_of(gone))
+    starts = {name: dict(each) for name, each in altered}
+    told = (
+        f"{name}-{index} to {starts[name][index]}"
+        for name, _, partitions in result.topics
+        for index, error, _ in partitions
+        if error is ErrorCode.NONE
+    )
+    tell(ctx, OFFSETS, f"Altered share offsets of group {request.group_id}: ", told)
     for name, _, partitions in result.topics:
         answers.add(name, partitions)
     return AlterShareGroupOffsetsResponse(error_code=0, responses=answers.topics)

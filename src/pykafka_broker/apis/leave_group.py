@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_group
 from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.apis.told_changes import GROUPS, tell
 from pykafka_broker.coordination.groups import refusals
 from pykafka_broker.coordinator.group import events
 from pykafka_broker.protocol.errors import KafkaError
@@ -52,6 +53,9 @@ async def leave_group(request: LeaveGroupRequest, ctx: RequestContext) -> LeaveG
         lambda token: events.LeaveGroup(token, groups.now_ms(), request.group_id, members),
         refused=refusals.leave if request.group_id else refusals.without_group_id(refusals.leave),
     )
+    # A member that leaves by itself gives its id.
+    sent_away = (m.group_instance_id or "" for m, error in result.members if not error and not m.member_id)
+    tell(ctx, GROUPS, f"Members sent away from group {request.group_id}: ", sent_away)
     if ctx.version < BATCHED_VERSION:
         error = result.members[0][1] if result.members and not result.error else result.error
         return LeaveGroupResponse(error_code=int(error))

@@ -12,7 +12,6 @@ from pykafka_broker.apis.authorization import denied_topics
 from pykafka_broker.apis.needs import on_group, on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.told_changes import OFFSETS, tell
-from pykafka_broker.apis.told_changes import partitions as partitions_of
 from pykafka_broker.coordination.groups import refusals
 from pykafka_broker.coordinator.group import events
 from pykafka_broker.coordinator.group.events import TopicPartitions
@@ -69,8 +68,13 @@ async def offset_delete(request: OffsetDeleteRequest, ctx: RequestContext) -> Of
     )
     if result.error:
         return OffsetDeleteResponse(error_code=int(result.error), topics=[])
-    gone = ((name, (index for index, error in each if not error)) for name, each in result.topics)
-    tell(ctx, OFFSETS, f"Deleted offsets of group {request.group_id}: ", partitions_of(gone))
+    gone = (
+        f"{name}-{index}"
+        for name, partitions in result.topics
+        for index, error in partitions
+        if error is ErrorCode.NONE
+    )
+    tell(ctx, OFFSETS, f"Deleted offsets of group {request.group_id}: ", gone)
     for name, partitions in result.topics:
         for index, error in partitions:
             _add(answers, name, index, error)

@@ -8,7 +8,7 @@ it has any, are those of Apache Kafka, which never says who has asked.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from pykafka_broker.apis.context import Context
@@ -50,10 +50,3 @@ def line(ctx: Context[Any], text: str, names: Iterable[str] = ()) -> str:
     """The words of a line."""
     shown = listed([cut(name) for name in names], MOST_NAMES)
     return printable(f"{cut(text)}{shown}, as {cut(str(ctx.requester))} asked.")
-
-
-def partitions(topics: Iterable[tuple[str, Iterable[int]]]) -> Iterator[str]:
-    """The names of partitions."""
-    for topic, numbers in topics:
-        for number in numbers:
-            yield f"{topic}-{number}"

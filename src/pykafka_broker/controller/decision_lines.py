@@ -170,6 +170,8 @@ def _why(decided: Decided) -> str:
         return " because it is in use"  # by a client, or by a coordinator
     if isinstance(event, events.RegisterBroker):
         return f" because broker {event.broker_id} has started again"
+    if isinstance(event, events.RemoveExpiredTokens):
+        return " because its time is over"
     if isinstance(event, events.BalanceLeaders):
         return " because the preferred leaders can lead"
     if isinstance(event, events.ElectUncleanLeaders):

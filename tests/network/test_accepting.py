@@ -115,6 +115,25 @@ async def test_a_connection_that_is_broken_off_before_its_task_has_begun_is_clos
             assert (acceptor.opening, listener.connections) == (0, 0)
 
 
+async def test_a_connection_that_cannot_be_served_for_any_reason_counts_no_more() -> None:
+    class Broken:
+        async def open(self, protocol: asyncio.BaseProtocol, client: socket.socket) -> None:
+            raise ValueError("broken")
+
+    limits = ListenerLimits(max_connections_per_ip=1)
+    async with listening(limits=limits) as listeners:
+        listener = listeners.listeners[LOCAL.name]
+        sound = listener.service
+        listener.service = sound._replace(transport=Broken())
+        async with connected(listeners) as [client]:
+            assert await client.receive() == b""
+        assert listener.connections == 0
+
+        listener.service = sound
+        async with connected(listeners) as [client]:
+            assert await served(client)
+
+
 async def test_above_the_creation_rate_connections_wait_their_turn() -> None:
     async with (
         listening(limits=ListenerLimits(max_connection_creation_rate=50)) as listeners,

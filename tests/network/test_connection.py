@@ -14,7 +14,6 @@ from pykafka_broker.apis.api import CLOSE, NO_RESPONSE, Later
 from pykafka_broker.network.limits import ConnectionLimits
 from pykafka_broker.network.memory import RequestMemory, UnsentAnswers
 from pykafka_broker.network.purgatory import Disconnected
-from pykafka_broker.network.sweeping import Sweep
 from pykafka_broker.protocol.compile import decode
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsResponse
@@ -22,7 +21,6 @@ from pykafka_broker.protocol.messages.fetch import FetchResponse
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatResponse
 from pykafka_broker.protocol.messages.list_groups import ListedGroup, ListGroupsResponse
 from pykafka_broker.protocol.messages.produce import ProduceResponse
-from pykafka_broker.system.descriptors import DescriptorReserve
 from pykafka_broker.testing.clock import VirtualClock, settle
 from tests.support.serving import (
     API_VERSIONS,
@@ -808,20 +806,6 @@ async def test_an_idle_connection_is_closed_and_a_busy_one_is_not() -> None:
     assert not served.transport.closing
     sweep(served, 3_000)
     assert served.transport.aborted
-
-
-async def test_a_connection_whose_deadlines_cannot_be_looked_at_keeps_no_other_from_it(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    odd = Served(limits=ConnectionLimits(idle_ms=10_000))
-    served = Served(clock=odd.clock, shared=odd.shared)
-    odd.transport.get_write_buffer_size = None  # type: ignore[assignment]  # a fault of ours
-    sweeping = Sweep(odd.shared, DescriptorReserve())
-    sweeping.start()
-    odd.clock.advance(11_000)
-    sweeping.stop()
-    assert served.transport.aborted
-    assert len([record for record in caplog.records if record.exc_info]) == 2, "once in ten seconds"
 
 
 async def test_a_negative_idle_limit_means_never() -> None:

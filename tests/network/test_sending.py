@@ -147,6 +147,23 @@ async def test_a_disk_that_fails_on_the_way_ends_the_connection_with_one_line(
     assert "PLAINTEXT-10.0.0.7:50123: a log cannot be read while it is sent" in line.getMessage()
 
 
+async def test_so_does_a_connection_whose_answer_cannot_be_read_for_any_other_reason():
+    stored = Stored(3 * PIECE_BYTES)
+    served = Served(fetch=stored.fetch)
+    served.transport.peer_reads = False
+    served.send(FETCH)
+    stored.files.is_cached = False
+    stored.files.meanwhile = fail_to_read
+    served.transport.read_all()
+    await settle()
+    assert served.transport.aborted
+
+
+def fail_to_read(operation: str, path: str) -> None:
+    if operation == "pread":
+        raise RuntimeError("can't start new thread")
+
+
 async def test_closing_waits_for_what_is_being_sent():
     stored = Stored(3 * PIECE_BYTES)
     served = Served(fetch=stored.fetch)

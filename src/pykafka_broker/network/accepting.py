@@ -269,8 +269,8 @@ class Acceptor:
 
     async def _open(self, listener: Listener, client: socket.socket, peer: tuple[str, int]) -> None:
         accepted = Accepted(listener.name, peer, on_lost=partial(self._forget, listener, peer[0]))
-        protocol, connection = listener.service.new_connection(accepted)
         try:
+            protocol, connection = listener.service.new_connection(accepted)
             client.setblocking(False)
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -288,6 +288,12 @@ class Acceptor:
             else:
                 # Gone before it was here.
                 logger.debug("Connection from %s:%d failed: %s", *peer, error)
+            client.close()
+            self._forget(listener, peer[0])
+            return
+        except Exception as error:  # it would be counted for good
+            text = f"Failed to serve the connection from {peer[0]} to listener {listener.name}"
+            self._shared.complaints.log(logging.ERROR, type(error).__name__, listener.name, text, error)
             client.close()
             self._forget(listener, peer[0])
             return

@@ -637,7 +637,7 @@ class Connection(asyncio.BufferedProtocol):
             self.close()
         self._let_go(SENDING)
 
-    def _cannot_send(self, error: OSError) -> None:
+    def _cannot_send(self, error: BaseException) -> None:
         """A disk did not give the bytes that an answer announced: only a closed connection can tell that."""
         self._shared.faults.of_disk(self, error)
         self.abort()

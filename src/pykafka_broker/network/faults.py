@@ -72,7 +72,7 @@ class Faults:
         subject = f"{connection.peer_host} {mechanism} {user}"
         self._logins.log(logging.WARNING, "authentication", subject, text)
 
-    def of_disk(self, connection: Faulty, error: OSError) -> None:
+    def of_disk(self, connection: Faulty, error: BaseException) -> None:
         """A disk did not give the bytes that an answer announced; the connection is closed."""
         text = f"Closing connection {connection!r}: a log cannot be read while it is sent: {error}"
         self._complaints.log(logging.ERROR, type(error).__name__, connection.peer_host, text)

@@ -35,7 +35,7 @@ class Sender:
         self,
         transport: asyncio.Transport,
         on_sent: Callable[[], None],
-        on_failed: Callable[[OSError], None],
+        on_failed: Callable[[BaseException], None],
     ) -> None:
         self._transport = transport
         self._on_sent = on_sent
@@ -116,7 +116,7 @@ class Sender:
         if reading.cancelled() or not self._parts:
             return
         error = reading.exception()
-        if isinstance(error, OSError):
+        if error is not None:
             self._parts.clear()
             self._on_failed(error)
             return

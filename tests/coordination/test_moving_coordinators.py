@@ -134,6 +134,9 @@ class Node:
 class Context:
     """The part of a request's context that WriteTxnMarkers uses."""
 
+    #: A coordinator asks, and no administrator.
+    client_id = "1"
+
     def __init__(self, markers: TransactionMarkers) -> None:
         self.node = self
         self.markers = markers

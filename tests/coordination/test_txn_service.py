@@ -308,13 +308,17 @@ async def test_partitions_that_are_gone_or_have_gone_on_need_no_marker() -> None
     assert await coordinator.state() == "CompleteCommit"
 
 
-async def test_markers_that_cannot_be_written_for_any_reason_are_tried_again() -> None:
+async def test_markers_that_cannot_be_written_for_any_reason_are_tried_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     coordinator = await Coordinator.serving()
     producer = await coordinator.open()
     coordinator.marker_error = RuntimeError("no thread")
     await coordinator.end(producer)
     await coordinator.clock.pass_time(10 * RETRY_MS)
     assert await coordinator.state() == "PrepareCommit"
+
+    assert len([record for record in caplog.records if record.exc_info]) == 1
 
     coordinator.marker_error = None
     await coordinator.clock.pass_time(RETRY_MS)

@@ -72,7 +72,11 @@ class MarkerWork:
             try:
                 results = await self._writer.write(marker, sorted(left))
             except Exception:  # the transaction is decided, and is open until its markers are written
-                logger.exception("Failed to write the markers of transaction %s", work.transactional_id)
+                if is_first:
+                    logger.exception(
+                        "Failed to write the markers of transaction %s; trying on.", work.transactional_id
+                    )
+                is_first = False
                 await pause(self._scheduler, RETRY_MS)
                 continue
             if ErrorCode.TRANSACTION_COORDINATOR_FENCED in results.values():

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from pykafka_broker.client.addresses import Address
-from pykafka_broker.client.aio import Connection, FrameStream, connect
+from pykafka_broker.client.aio import Connection, FrameStream, _refreshed, connect
 from pykafka_broker.client.coordinators import find_coordinator
 from pykafka_broker.client.frames import framed
 from pykafka_broker.client.metadata import Brokers
@@ -190,6 +190,17 @@ async def test_a_broker_that_does_not_answer_is_given_up(clock: VirtualClock) ->
         await clock.pass_time(700)
         with pytest.raises(TimeoutError, match="did not answer ApiVersions in time"):
             await opening
+
+
+async def test_a_token_that_cannot_be_had_for_any_reason_ends_the_wait() -> None:
+    class Tokens:
+        token, extensions, is_stale = "", {}, True
+
+        def refresh(self) -> None:
+            raise ValueError("odd")
+
+    with pytest.raises(ConnectionError, match="There is no bearer token: ValueError"):
+        await _refreshed(Tokens())  # type: ignore[arg-type]  # what is asked of it
 
 
 async def test_a_conversation_waits_by_the_clock(clock: VirtualClock) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from pykafka_broker.cluster.events import ProducerIdBlock
 from pykafka_broker.cluster.image import FeatureRange, RegisteredEndpoint
 from pykafka_broker.controller.nearest_channel import NearestControllerChannel
@@ -20,8 +22,9 @@ LISTENERS = {"CONTROLLER": RegisteredEndpoint("localhost", 9093)}
 class Unwilling:
     """A channel whose first requests fail."""
 
-    def __init__(self, node: Node, failures: int) -> None:
+    def __init__(self, node: Node, failures: int, error: Exception) -> None:
         self._node = node
+        self._error = error
         self._failures = failures
         self.asked_ms: list[int] = []
 
@@ -33,7 +36,7 @@ class Unwilling:
     ) -> None:
         self.asked_ms.append(self._node.clock.monotonic_ms())
         if len(self.asked_ms) <= self._failures:
-            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+            raise self._error
         await self._node.controller.register_controller(incarnation_id, listeners)
 
 
@@ -41,10 +44,13 @@ def registrar(node: Node, channel: Any) -> ControllerRegistrar:
     return ControllerRegistrar(channel, node.publisher, node.clock, 1, LISTENERS)
 
 
-async def test_a_controller_asks_with_growing_pauses_until_it_is_registered_and_then_no_more() -> None:
+@pytest.mark.parametrize("error", [KafkaError(ErrorCode.REQUEST_TIMED_OUT), ValueError("odd")])
+async def test_a_controller_asks_with_growing_pauses_until_it_is_registered_and_then_no_more(
+    error: Exception,
+) -> None:
     node = Node()
     await node.start()
-    channel = Unwilling(node, failures=3)
+    channel = Unwilling(node, 3, error)
     registration = registrar(node, channel)
 
     began_ms = node.clock.monotonic_ms()

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from pykafka_broker.client import blocking
 from pykafka_broker.client.addresses import parse_address
-from pykafka_broker.client.blocking import Client, Connection, FrameSocket, ResponseBuffer
+from pykafka_broker.client.blocking import Client, Connection, ConnectTimeout, FrameSocket, ResponseBuffer
 from pykafka_broker.client.connection import Identity
 from pykafka_broker.client.frames import LENGTH_BYTES, framed
 from pykafka_broker.protocol.compile import encode
@@ -142,6 +143,39 @@ def test_a_broker_of_the_cluster_is_reached_at_its_own_address(serve: Serve) -> 
         ("node 1", METADATA),
         ("node 1", METADATA),
     ]
+
+
+def test_an_address_that_is_paused_does_not_cost_the_time_out(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocking, "NEXT_ADDRESS_AFTER_S", 0.01)
+
+    def broker(api_key: int, version: int, correlation_id: int) -> bytes:
+        if api_key == API_VERSIONS:
+            return response_frame(correlation_id, encode(versions((3, 0, 5), (18, 0, 4)), version))
+        return response_frame(correlation_id, encode(answer_of("127.0.0.1:1"), version))
+
+    with socket.create_server(("127.0.0.1", 0)) as paused:
+        addresses = f"127.0.0.1:{paused.getsockname()[1]},{serve(broker)}"
+        with Client(addresses, timeout_s=3600) as client:
+            assert client.metadata([]).cluster_id == "c"
+
+
+def test_addresses_that_are_silent_share_the_time_out_and_those_that_refuse_get_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(blocking, "NEXT_ADDRESS_AFTER_S", 0.01)
+    setups: list[float | None] = []
+
+    class Noted(Connection):
+        def __init__(self, *_: object, setup_timeout_s: float | None, **__: object) -> None:
+            setups.append(setup_timeout_s)
+            raise ConnectTimeout if len(setups) != 2 else ConnectionError
+
+    monkeypatch.setattr(blocking, "Connection", Noted)
+    with Client("127.0.0.1:1,127.0.0.1:2,127.0.0.1:3", timeout_s=30) as client, pytest.raises(ConnectTimeout):
+        client.connection()
+    assert setups == [0.01, 0.01, 0.01, 15, 15]
 
 
 def test_attempts_end_with_the_last_one() -> None:

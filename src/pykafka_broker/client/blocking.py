@@ -45,6 +45,10 @@ if TYPE_CHECKING:
     from pykafka_broker.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
 
 TIMEOUT_S = 30.0
+#: How long one of several addresses may take to connect, and to each answer before the first request, until
+#: the next one is tried: one that is paused accepts connections. Kafka's clients allow 10 s for the
+#: connection alone (socket.connection.setup.timeout.ms).
+NEXT_ADDRESS_AFTER_S = 1.0
 
 Returned = TypeVar("Returned")
 
@@ -102,7 +106,11 @@ class NoNotices:
 SILENCE = NoNotices()
 
 
-class ConnectTimeout(ConnectionError):
+class AnswerTimeout(ConnectionError):
+    """No answer came in time."""
+
+
+class ConnectTimeout(AnswerTimeout):
     """No connection was made in time."""
 
 
@@ -133,7 +141,8 @@ def _secured(connected: socket.socket, address: Address, tls: SSLContext) -> soc
     except SSLError as error:
         reason = f"{address} does not agree on TLS: {(error.reason or str(error)).replace('_', ' ').lower()}"
     except TimeoutError:
-        reason = f"{address} did not answer the TLS handshake in time"
+        connected.close()
+        raise ConnectTimeout(f"{address} did not answer the TLS handshake in time") from None
     except OSError:
         reason = f"{address} closed the connection in the TLS handshake"
     connected.close()
@@ -239,23 +248,33 @@ class Connection:
         address: Address,
         timeout_s: float = TIMEOUT_S,
         *,
+        setup_timeout_s: float | None = None,
         identity: Identity = CLIENT,
         notices: Notices = SILENCE,
     ) -> None:
         """Connect, and find out which versions the broker serves.
 
+        Args:
+            address: Of the broker.
+            timeout_s: How long it may take to answer.
+            setup_timeout_s: The same until the connection is open for requests; None: as long.
+            identity: Who connects.
+            notices: For a person who waits.
+
         Raises:
-            ConnectionError: there is no broker, or it does not answer.
+            ConnectionError: there is no broker, or it does not answer (`AnswerTimeout`: in time).
             ProtocolError: the answer is not that of a broker.
             KafkaError: the broker refuses.
         """
         self._notices = notices
         #: Whether a request of the caller was answered.
         self._is_served = False
+        patience_s = timeout_s if setup_timeout_s is None else min(timeout_s, setup_timeout_s)
         try:
-            self._open(address, timeout_s, identity)
+            self._open(address, patience_s, identity)
         except AnotherMechanismError:
-            self._open(address, timeout_s, identity)
+            self._open(address, patience_s, identity)
+        self._frames.socket.settimeout(timeout_s)
         self._is_open = True
 
     def _open(self, address: Address, timeout_s: float, identity: Identity) -> None:
@@ -329,7 +348,7 @@ class Connection:
         except TimeoutError:
             self.close()
             name = API_NAMES[api_key_of(request)]
-            raise ConnectionError(f"{self._state.peer} did not take {name} in time") from None
+            raise AnswerTimeout(f"{self._state.peer} did not take {name} in time") from None
         except (BrokenPipeError, ConnectionResetError):
             self.close()
             raise ConnectionError(f"{self._state.peer} closed the connection") from None
@@ -355,7 +374,7 @@ class Connection:
         except TimeoutError:
             self.close()
             name = API_NAMES[self._state.oldest_api_key]
-            raise ConnectionError(f"{self._state.peer} did not answer {name} in time") from None
+            raise AnswerTimeout(f"{self._state.peer} did not answer {name} in time") from None
         except (BrokenPipeError, ConnectionResetError):
             self.close()
             raise self._ended(ConnectionError(f"{self._state.peer} closed the connection")) from None
@@ -441,19 +460,44 @@ class Client:
         return known
 
     def _bootstrap(self) -> Connection:
-        *others, last = dict.fromkeys((*self.bootstrap_servers, *self.brokers.addresses.values()))
+        """The first address that answers. Of several, each may be silent for a moment only; those that were
+        share the time-out if no other answers.
+
+        Raises:
+            ConnectionError: that of the last one that was asked.
+        """
+        addresses = list(dict.fromkeys((*self.bootstrap_servers, *self.brokers.addresses.values())))
+        if len(addresses) == 1:
+            return self._open(addresses[0])
+        silent = []
+        for address in addresses:
+            try:
+                return self._open(address, NEXT_ADDRESS_AFTER_S)
+            except AnswerTimeout:
+                silent.append(address)
+            except ConnectionError:
+                if address is addresses[-1] and not silent:
+                    raise
+        *others, last = silent
+        share_s = self.timeout_s / len(silent)
         for address in others:
             try:
-                return self._open(address)
+                return self._open(address, share_s)
             except ConnectionError:
                 continue
-        return self._open(last)
+        return self._open(last, share_s)
 
     def _to(self, node_id: int) -> Connection:
         return self._open(self.run(find_broker(self.brokers, node_id)))
 
-    def _open(self, address: Address) -> Connection:
-        return Connection(address, self.timeout_s, identity=self._identity, notices=self._notices)
+    def _open(self, address: Address, setup_timeout_s: float | None = None) -> Connection:
+        return Connection(
+            address,
+            self.timeout_s,
+            setup_timeout_s=setup_timeout_s,
+            identity=self._identity,
+            notices=self._notices,
+        )
 
     # -- look-ups ----------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from pykafka_broker.cli.cluster import COMMAND, Cluster
 from pykafka_broker.cli.metadata_shell.observer import Observer, Progress
 from pykafka_broker.cli.metadata_shell.tree import View
 from pykafka_broker.client.addresses import Address
-from pykafka_broker.client.blocking import Connection
+from pykafka_broker.client.blocking import NEXT_ADDRESS_AFTER_S, Connection
 from pykafka_broker.client.connection import Identity
 from pykafka_broker.cluster.image import CorruptMetadataError
 from pykafka_broker.log.disk.checkpoints import MalformedFile
@@ -70,7 +70,12 @@ class LiveMetadata:
             address = self._address or self._controllers[self._tried % len(self._controllers)]
             self._tried += 1
             try:
-                self._connection = Connection(address, self._timeout_s, identity=self._identity)
+                self._connection = Connection(
+                    address,
+                    self._timeout_s,
+                    setup_timeout_s=None if len(self._controllers) == 1 else NEXT_ADDRESS_AFTER_S,
+                    identity=self._identity,
+                )
             except ConnectionError as error:
                 return self._gone(deadline, error)
             self._address = address

@@ -11,6 +11,8 @@ import pytest
 from pykafka_broker import Cluster
 from pykafka_broker.cli.health import DEGRADED_STATUS
 from pykafka_broker.cli.local_cluster.status import NO_QUORUM
+from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.quorum import LostQuorum, quorum_status
 from tests.cli.conftest import run_command
 from tests.support.waiting import until
 
@@ -66,6 +68,7 @@ def test_status_says_from_whom_and_from_when_it_is(survivor: tuple[str, list[str
         ["Broker: 2", "State: silent"],
         ["Broker: 3", "State: up"],
     ]
+    assert "UnderReplicated: unknown\tAtMinIsr: unknown\tUnderMinIsr: unknown\tOffline: unknown" in shown.out
     assert since(shown.err, address) == (
         "No quorum: no controller leads, and none answers broker 3 since then. What it tells of brokers and "
         f"topics is from then. Of the voters (1, 2, 3) these do not answer from here: 1, 2. {TAKEN}\n"
@@ -127,18 +130,80 @@ def test_it_is_alive_and_serving_and_not_ready(survivor: tuple[str, list[str]]) 
     assert len(problems) == 1
 
 
-def test_brokers_that_are_listed_as_up_are_said_to_be_so_from_before(survivor: tuple[str, list[str]]) -> None:
+def test_brokers_that_do_not_answer_are_not_listed_as_up(survivor: tuple[str, list[str]]) -> None:
     address, _ = survivor
     listed = run_command("brokers", "list", "-b", address)
-    assert (listed.status, listed.out.count("State: up")) == (0, 3)
+    assert listed.status == 0
+    fields = [line.split("\t") for line in listed.out.splitlines()]
+    assert [[broker[at] for at in (0, 1, 4, 6)] for broker in fields] == [
+        ["Broker: 1", "State: silent", "Leaders: unknown", "InSync: unknown"],
+        ["Broker: 2", "State: silent", "Leaders: unknown", "InSync: unknown"],
+        ["Broker: 3", "State: up", "Leaders: 2", "InSync: 4"],
+    ]
     assert since(listed.err, address).startswith(
         "No quorum: no controller leads, and none answers broker 3 since"
     )
 
 
-def test_the_description_of_the_quorum_says_why_there_is_none(survivor: tuple[str, list[str]]) -> None:
-    described = run_command("quorum", "describe", "-b", survivor[0])
+def test_a_topic_is_said_to_be_described_from_before(survivor: tuple[str, list[str]]) -> None:
+    address, _ = survivor
+    described = run_command("topics", "describe", "payments", "-b", address)
+    assert (described.status, described.out.count("Isr: ")) == (0, 3)
+    assert since(described.err, address).startswith(
+        "No quorum: no controller leads, and none answers broker 3 since"
+    )
+
+
+def reason_for(address: str) -> str:
+    """Why the cluster does not do what it is asked for."""
+    return (
+        rf"no controller leads, and none has answered broker 3 at {address} for \d+ s: until one leads, "
+        r"nothing is created, changed or elected\. Of the voters \(1, 2, 3\) these do not answer from here: "
+        r"1, 2\. Start them: more than half of the voters must run\. "
+        rf"`pykafka-broker cluster status -b {address}` shows what can be written meanwhile\.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "error"),
+    [
+        ("topics create invoices", "{address} did not answer CreateTopics in time"),
+        (
+            "configs alter --topic orders --set retention.ms=1",
+            "{address} did not answer Incremental.*",
+        ),
+        ("elections preferred --all", "{address} did not answer ElectLeaders in time"),
+        ("reassign list", "{address} did not answer ListPartitionReassignments in time"),
+        ("quotas set producer_byte_rate=1 --user bob", "{address} did not answer AlterClientQuotas in time"),
+        ("produce payments x", "{address} did not answer InitProducerId in time"),
+        ("consume payments --until end", "Cannot connect to 127.0.0.1:.*"),
+        ("quorum describe", "Only the leader of the quorum describes it"),
+        ("brokers unregister 1", "Broker 1 stays registered"),
+        ("brokers unregister 1 --force", "{address} did not answer UnregisterBroker in time"),
+    ],
+)
+def test_a_command_that_waits_in_vain_says_why(
+    survivor: tuple[str, list[str]], command: str, error: str
+) -> None:
+    address, _ = survivor
+    ended = run_command(*command.split(), "-b", address, "--timeout", "0.2")
+    assert ended.status == 1
+    assert re.fullmatch(f"Error: {error.format(address=address)}; {reason_for(address)}", ended.err)
+
+
+def test_a_controller_says_what_it_knows(survivor: tuple[str, list[str]]) -> None:
+    address, _ = survivor
+    with Client(address) as client:
+        lost = quorum_status(client)
+    assert isinstance(lost, LostQuorum)
+    assert lost.voters is not None
+    [controller] = lost.voters[3]
+    described = run_command(
+        "quorum", "describe", "--bootstrap-controller", str(controller), "--timeout", "0.2"
+    )
     assert described.status == 1
-    assert re.fullmatch(
-        r"Error: No controller leads: none has answered broker 3 for \d+ s\.\n", described.err
+    assert described.err.endswith(
+        f"; controller 3 at {controller} finds no controller that leads: until one leads, nothing is "
+        "created, changed or elected. Of the controllers (1, 2, 3) these do not answer from here: 1, 2. "
+        "Start them: more than half of the voters must run.\n"
     )

@@ -186,7 +186,10 @@ def expected(error: Exception) -> Failure | None:
     failure = _described(error)
     if failure is None:
         return None
-    return failure._replace(error="; ".join([failure.error, *getattr(error, "__notes__", ())]))
+    notes = getattr(error, "__notes__", ())
+    if not notes:
+        return failure
+    return failure._replace(error="; ".join([failure.error.rstrip("."), *notes]))
 
 
 def _described(error: Exception) -> Failure | None:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import click
 
 from pykafka_broker.cli import Group
 from pykafka_broker.cli.cells import Cell, Column, Line, Styled, Table
-from pykafka_broker.cli.cluster import Cluster, cluster_options
+from pykafka_broker.cli.cluster import (
+    Cluster,
+    cluster_options,
+    cluster_or_controller_options,
+    loss_of,
+    why_unanswered,
+)
 from pykafka_broker.cli.names import broker_ids
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.wording import human_size
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.connection import check
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.wording import counted, listed
 
@@ -28,16 +34,16 @@ LOOKS, LOOK_S = 5, 0.2
 
 class BrokerStatus(NamedTuple):
     """A broker; `state` is "up", "fenced" or, where it was asked, "silent": it counts as up and does not
-    answer. It leads and is in sync for so many partitions.
+    answer. It leads and is in sync for so many partitions; None of one that is silent: that was before.
     """
 
     broker_id: int
     state: str
     address: str
     rack: str | None
-    leaders: int
+    leaders: int | None
     replicas: int
-    in_sync: int
+    in_sync: int | None
 
 
 class BrokerLogDir(NamedTuple):
@@ -70,19 +76,32 @@ def brokers() -> None:
 @json_option(BrokerStatus, key="brokers")
 def list_(cluster: Cluster, output: Output) -> None:
     """List the brokers, and how many partitions they lead and hold."""
-    from pykafka_broker.client.quorum import QUORUM_WITHIN_S, LostQuorum
-    from pykafka_broker.doctor.quorum import Source, look, told_of_loss
-
     with cluster.connect() as client:
         metadata = client.metadata(None)
         _, found = broker_statuses(client, metadata.topics)
-        told_by = client.connection()
-        source = Source(told_by.peer, told_by.metadata_offset)
+        loss = loss_of(cluster, client)
+    if loss is not None:
+        found = with_silent(found, _answering(cluster, found))
     output.show_all(found, broker_lines(found), [broker_table(found)])
-    with cluster.connect_to(source.address, min(cluster.timeout_s, QUORUM_WITHIN_S)) as client:
-        lost = look(client)
-    if isinstance(lost, LostQuorum):
-        output.note(told_of_loss(lost, source, None))
+    if loss is not None:
+        output.note(loss)
+
+
+def _answering(cluster: Cluster, found: Sequence[BrokerStatus]) -> set[int]:
+    """Which of these brokers answer, where metadata does not tell."""
+    from pykafka_broker.client.quorum import QUORUM_WITHIN_S
+    from pykafka_broker.doctor.reach import all_at_once
+
+    def answers(broker: BrokerStatus) -> bool:
+        try:
+            with cluster.connect_to(broker.address, min(cluster.timeout_s, QUORUM_WITHIN_S)) as client:
+                client.connection()
+        except (OSError, KafkaError, ProtocolError):
+            return False
+        return True
+
+    told = all_at_once(answers, found)
+    return {broker.broker_id for broker, is_there in zip(found, told, strict=True) if is_there}
 
 
 @brokers.command("disks")
@@ -101,19 +120,28 @@ def disks(broker_ids: Sequence[int], cluster: Cluster, output: Output) -> None:
 @brokers.command("unregister")
 @click.argument("broker_id", type=int, metavar="ID", shell_complete=broker_ids)
 @click.option("--force", is_flag=True, help="Also a broker that is up, or holds replicas.")
-@cluster_options
+@cluster_or_controller_options
 @json_option(Unregistered)
 def unregister(broker_id: int, force: bool, cluster: Cluster, output: Output) -> None:
     """Have the cluster forget a broker that has stopped and will not come back.
 
-    Without --force only one that is down, and holds no replica any more: replicas stay assigned to a broker
-    that is forgotten, and one that runs meanwhile serves nothing until it is started again.
+    Without --force the broker must be down and hold no replica: its replicas stay assigned to it although the
+    cluster has forgotten it, and a broker that runs on serves nothing until it is restarted. Controllers do
+    not know who holds replicas: with --bootstrap-controller, --force is needed.
     """
     from pykafka_broker.protocol.messages.unregister_broker import UnregisterBrokerRequest
 
+    if cluster.bootstrap_controller is not None and not force:
+        raise click.UsageError(
+            "Controllers do not tell which replicas a broker holds: name a broker with --bootstrap-server, "
+            "or give --force."
+        )
     with cluster.connect() as client:
-        if not force and (reason := _why_it_stays(client, broker_id)):
-            raise click.ClickException(reason)
+        if not force:
+            if why := why_unanswered(cluster):
+                raise click.ClickException(f"Broker {broker_id} stays registered; {why}")
+            if reason := _why_it_stays(client, broker_id):
+                raise click.ClickException(reason)
         answer = client.send(UnregisterBrokerRequest(broker_id=broker_id))
     check(answer.error_code, answer.error_message)
     output.show(Unregistered(broker_id), [f"Broker {broker_id} is no longer registered."])
@@ -187,13 +215,23 @@ def broker_statuses(client: Client, topics: Sequence[Any]) -> tuple[str, list[Br
     ]
 
 
+def with_silent(found: Sequence[BrokerStatus], answering: Collection[int]) -> list[BrokerStatus]:
+    """The same brokers, where these answer: others that count as up are silent."""
+    return [
+        broker._replace(state="silent", leaders=None, in_sync=None)
+        if broker.state == "up" and broker.broker_id not in answering
+        else broker
+        for broker in found
+    ]
+
+
 def broker_lines(found: Sequence[BrokerStatus]) -> Iterator[Line]:
     """One line for each broker."""
     for broker in found:
         yield (
             f"Broker: {broker.broker_id}\tState: {broker.state}\tAddress: {broker.address}\t"
-            f"Rack: {broker.rack or ''}\tLeaders: {broker.leaders}\tReplicas: {broker.replicas}\t"
-            f"InSync: {broker.in_sync}"
+            f"Rack: {broker.rack or ''}\tLeaders: {or_unknown(broker.leaders)}\t"
+            f"Replicas: {broker.replicas}\tInSync: {or_unknown(broker.in_sync)}"
         )
 
 
@@ -211,9 +249,23 @@ def broker_table(
         Column("IN SYNC", is_number=True, drop=4),
     )
     rows = [
-        (broker.broker_id, _coloured(broker.state, broker.state == "up"), *broker[2:]) for broker in found
+        (
+            broker.broker_id,
+            _coloured(broker.state, broker.state == "up"),
+            broker.address,
+            broker.rack,
+            or_unknown(broker.leaders),
+            broker.replicas,
+            or_unknown(broker.in_sync),
+        )
+        for broker in found
     ]
     return Table(columns, rows, details=details, footer=footer)
+
+
+def or_unknown(count: int | None) -> int | str:
+    """A count, or that there is none to be told."""
+    return "unknown" if count is None else count
 
 
 def _coloured(state: str, is_well: bool) -> Styled:

@@ -20,12 +20,19 @@ from pykafka_broker.cli.security import client_properties, identity_with, securi
 from pykafka_broker.client.addresses import parse_addresses
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.connection import SOFTWARE_NAME, Identity, Security
-from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.client.retries import RETRIABLE
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.system.named_tuple import NamedTuple
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 DEFAULT_BOOTSTRAP_SERVER = "127.0.0.1:9092"
+#: The errors of brokers that wait for a controller, or for a leader or coordinator that none elects.
+_OF_LOST_QUORUMS = RETRIABLE | {
+    ErrorCode.BROKER_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+}
 COMMAND = Identity(SOFTWARE_NAME, __version__, kind="command")
 
 
@@ -82,6 +89,10 @@ class Cluster(NamedTuple):
                 self.bootstrap_controller, self.timeout_s, identity=identity, notices=_Notices(identity)
             )
         return self.connect_to(self.bootstrap_server, self.timeout_s)
+
+    def within(self, timeout_s: float) -> Cluster:
+        """The same, for answers that a command waits for no longer than this."""
+        return self._replace(timeout_s=min(self.timeout_s, timeout_s))
 
     def connect_to(self, address: str, timeout_s: float) -> Client:
         """The same, for brokers at another address."""
@@ -151,8 +162,65 @@ def cluster_or_controller_options(command: Command) -> Command:
     )(cluster_options(cast("Command", run)))
 
 
+def _telling_of_loss(command: Command) -> Command:
+    """A command whose error says that no controller leads, where that may be the reason of it."""
+
+    @functools.wraps(command)
+    def run(cluster: Cluster, **options: Any) -> Any:
+        try:
+            return command(cluster=cluster, **options)
+        except (ConnectionError, TimeoutError, KafkaError) as error:
+            # At a broken pipe it is the reader of the output that has gone.
+            is_of_cluster = not isinstance(error, KafkaError | BrokenPipeError)
+            if is_of_cluster or (isinstance(error, KafkaError) and error.code in _OF_LOST_QUORUMS):
+                reason = why_unanswered(cluster)
+                if reason:
+                    error.add_note(reason)
+            raise
+
+    return cast("Command", run)
+
+
+def loss_of(cluster: Cluster, client: Client) -> str | None:
+    """What the broker that this client asks says of a lost quorum, and how old what it tells is; None where a
+    controller leads, or that is not told.
+    """
+    from pykafka_broker.client.quorum import QUORUM_WITHIN_S, LostQuorum
+    from pykafka_broker.doctor.quorum import Source, look, told_of_loss
+
+    told_by = client.connection()
+    with cluster.connect_to(told_by.peer, min(cluster.timeout_s, QUORUM_WITHIN_S)) as asked:
+        lost = look(asked)
+    if not isinstance(lost, LostQuorum):
+        return None
+    return told_of_loss(lost, Source(told_by.peer, told_by.metadata_offset), None)
+
+
+def why_unanswered(cluster: Cluster) -> str:
+    """Why a cluster without a quorum does not do what it is asked for; "" where a controller leads, or no
+    node tells.
+    """
+    from pykafka_broker.client.quorum import QUORUM_WITHIN_S, LostQuorum
+    from pykafka_broker.doctor.quorum import Source, look, silent_voters, why_nothing_changes
+
+    try:
+        with cluster.within(QUORUM_WITHIN_S).connect() as client:
+            # One that refuses this client refuses that, too.
+            client.cluster_id()
+            source = Source(client.connection().peer)
+        with cluster.within(QUORUM_WITHIN_S).connect() as client:
+            lost = look(client)
+    except (OSError, KafkaError, ProtocolError):
+        return ""
+    if not isinstance(lost, LostQuorum):
+        return ""
+    return why_nothing_changes(
+        lost, source, silent_voters(lost, () if lost.node_id is None else (lost.node_id,))
+    )
+
+
 def _cluster_options(command: Command, login_flag: str) -> Command:
-    command = security_options(gathered(Cluster, "cluster")(command), login_flag)
+    command = security_options(gathered(Cluster, "cluster")(_telling_of_loss(command)), login_flag)
     command = click.option(
         "--timeout",
         "timeout_s",

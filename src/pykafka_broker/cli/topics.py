@@ -9,7 +9,7 @@ import click
 
 from pykafka_broker.cli import Group
 from pykafka_broker.cli.cells import Cell, Column, Styled, Table
-from pykafka_broker.cli.cluster import Cluster, cluster_options
+from pykafka_broker.cli.cluster import Cluster, cluster_options, loss_of
 from pykafka_broker.cli.names import topic_names
 from pykafka_broker.cli.options import INT16_MAX, INT32_MAX, pairs
 from pykafka_broker.cli.output import Output, json_option
@@ -229,10 +229,11 @@ def describe(
             found = [topic for topic in found if not topic.is_internal]
         overrides = topic_overrides(client, [topic.name for topic in found])
         alive = {broker.node_id for broker in client.metadata([]).brokers}
-    with cluster.connect_to(
-        cluster.bootstrap_server, min(cluster.timeout_s, REASSIGNMENTS_WITHIN_S)
-    ) as asked:
-        ongoing = reassignments_as_told(asked)
+        loss = loss_of(cluster, client)
+    ongoing = {}
+    if loss is None:
+        with cluster.within(REASSIGNMENTS_WITHIN_S).connect() as asked:
+            ongoing = reassignments_as_told(asked)
     selects_partitions = under_replicated_partitions or unavailable_partitions
 
     def is_chosen(partition: Partition) -> bool:
@@ -255,6 +256,8 @@ def describe(
         (line for topic in described for line in topic_lines(topic, with_head=not selects_partitions)),
         (topic_table(topic) for topic in described),
     )
+    if loss is not None:
+        output.note(loss)
 
 
 def described_topic(

@@ -21,6 +21,9 @@ CONTROLLERS = 2
 class Controllers(Client):
     """A quorum, reached through any of its controllers."""
 
+    #: The address of the one that named the others; "" before one has.
+    asked = ""
+
     def send(self, request: object, node_id: int | None = None, version: int | None = None) -> Any:
         """Send a request to one controller, or to the active one, and return the response.
 
@@ -45,8 +48,10 @@ class Controllers(Client):
         request = DescribeClusterRequest(
             include_cluster_authorized_operations=False, endpoint_type=CONTROLLERS
         )
-        answer: DescribeClusterResponse = self.connection().send(request)
+        told_by = self.connection()
+        answer: DescribeClusterResponse = told_by.send(request)
         check(answer.error_code, answer.error_message)
+        self.asked = told_by.peer
         self.brokers.addresses = {one.broker_id: Address(one.host, one.port) for one in answer.brokers}
         return answer
 

@@ -1,7 +1,8 @@
 """The quorum of controllers behind the metadata log: DescribeQuorum, which its leader alone answers.
 
 Over the blocking client, whose time-out bounds the wait: a broker that finds no leader goes on looking. One
-of this kind that is sure that there is none says at once what it knows (`apis/describe_quorum.py`).
+of this kind that is sure that there is none says at once what it knows (`apis/describe_quorum.py`). Where
+controllers are asked, one that answers names those that it knows.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Mapping
 from pykafka_broker.client.addresses import Address
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.connection import check
+from pykafka_broker.client.controllers import Controllers
 from pykafka_broker.client.retries import RETRIABLE
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.describe_quorum import (
@@ -37,14 +39,15 @@ class QuorumStatus(NamedTuple):
 
 
 class LostQuorum(NamedTuple):
-    """A quorum without a leader, as far as the broker that was asked tells what it knows of it."""
+    """A quorum without a leader, as far as the node that was asked tells what it knows of it."""
 
-    #: The broker that was asked; None where it tells nothing, as all below.
+    #: The node that was asked; None where it tells nothing, as all below.
     node_id: int | None = None
-    #: The time since a controller that led has answered that broker: what it knows is from then.
+    #: The time since a controller that led has answered that broker: what it knows is from then. A controller
+    #: does not tell it, nor an epoch.
     age_ms: int | None = None
     leader_epoch: int | None = None
-    #: Where the controllers that vote are reached.
+    #: Where the controllers that vote are reached; told by a controller, all that have registered.
     voters: Mapping[int, list[Address]] | None = None
 
 
@@ -55,6 +58,8 @@ def describe_quorum(client: Client) -> DescribeQuorumResponse:
         KafkaError, OSError: there is none, it does not answer, or it refuses.
     """
     answer = _answer(client)
+    if answer.error_code and answer.topics:
+        raise KafkaError(ErrorCode(answer.error_code), "Only the leader of the quorum describes it.")
     check(answer.error_code, answer.error_message)
     described = answer.topics[0].partitions[0]
     check(described.error_code, described.error_message)
@@ -62,7 +67,7 @@ def describe_quorum(client: Client) -> DescribeQuorumResponse:
 
 
 def quorum_status(client: Client) -> QuorumStatus | LostQuorum:
-    """What the leader tells; if no leader is found, what the broker that was asked knows. It is asked as by
+    """What the leader tells; if no leader is found, what the node that was asked knows. It is asked as by
     `retrying`: once, if the cluster has not answered this client yet.
 
     Raises:
@@ -71,11 +76,20 @@ def quorum_status(client: Client) -> QuorumStatus | LostQuorum:
     try:
         return client.retrying(lambda: _status(_answer(client)))
     except OSError:
-        return LostQuorum()
+        return _known(client)
     except KafkaError as error:
         if error.code in RETRIABLE or error.code == ErrorCode.BROKER_NOT_AVAILABLE:
-            return LostQuorum()
+            return _known(client)
         raise
+
+
+def _known(client: Client) -> LostQuorum:
+    """What is known of a quorum whose leader does not answer."""
+    if not isinstance(client, Controllers) or not client.brokers.addresses:
+        return LostQuorum()
+    known = client.brokers.addresses
+    asked = next((node_id for node_id, at in known.items() if str(at) == client.asked), None)
+    return LostQuorum(asked, voters={node_id: [address] for node_id, address in known.items()})
 
 
 def _answer(client: Client) -> DescribeQuorumResponse:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.quorum import LostQuorum, QuorumStatus, quorum_status
 from pykafka_broker.doctor.findings import Finding, ok, problem
-from pykafka_broker.doctor.reach import is_answered
+from pykafka_broker.doctor.reach import all_at_once, is_answered
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -42,33 +42,59 @@ def silent_voters(lost: LostQuorum, answering: Collection[int]) -> list[int] | N
     """
     if lost.voters is None:
         return None
-    return sorted(
-        node_id
-        for node_id, addresses in lost.voters.items()
-        if node_id not in answering and not any(is_answered(address, VOTER_WITHIN_S) for address in addresses)
+    unknown = {node_id: addresses for node_id, addresses in lost.voters.items() if node_id not in answering}
+    answers = all_at_once(
+        lambda addresses: any(is_answered(address, VOTER_WITHIN_S) for address in addresses), unknown.values()
     )
+    return sorted(node_id for node_id, answers_here in zip(unknown, answers, strict=True) if not answers_here)
 
 
 def told_of_loss(lost: LostQuorum, source: Source, silent: Sequence[int] | None) -> str:
     """Sentences about a lost quorum: since when, by whom it is told, and who does not answer."""
     offset = f" (metadata offset {source.metadata_offset:,})" if source.metadata_offset >= 0 else ""
+    text = f"No quorum: {_finding(lost, source)}. What it tells of brokers and topics is from "
     if lost.age_ms is None:
-        text = (
-            f"No quorum: the broker at {source.address} finds no controller that leads. What it tells of "
-            f"brokers and topics is from before; how old it is, it does not tell{offset}."
-        )
+        text += f"before; how old it is, it does not tell{offset}."
     else:
-        text = (
-            f"No quorum: no controller leads, and none has answered broker {lost.node_id} at "
-            f"{source.address} for {lost.age_ms // 1_000:,} s. What it tells of brokers and topics is from "
-            f"then{offset}."
+        text += f"then{offset}."
+    about_voters = _about_voters(lost, silent)
+    return f"{text} {about_voters}" if about_voters else text
+
+
+def why_nothing_changes(lost: LostQuorum, source: Source, silent: Sequence[int] | None) -> str:
+    """Why a cluster without a quorum does not do what it was asked for, as the rest of a sentence, and what
+    to do.
+    """
+    way = "Start them: more than half of the voters must run." if silent else ""
+    meanwhile = ""
+    if lost.age_ms is not None or lost.node_id is None:
+        meanwhile = (
+            f"`pykafka-broker cluster status -b {source.address}` shows what can be written meanwhile."
         )
+    until = "until one leads, nothing is created, changed or elected"
+    told = (f"{_finding(lost, source)}: {until}.", _about_voters(lost, silent), way, meanwhile)
+    return " ".join(filter(None, told))
+
+
+def _finding(lost: LostQuorum, source: Source) -> str:
+    if lost.age_ms is not None:
+        return (
+            f"no controller leads, and none has answered broker {lost.node_id} at {source.address} for "
+            f"{lost.age_ms // 1_000:,} s"
+        )
+    node = "the broker" if lost.node_id is None else f"controller {lost.node_id}"
+    return f"{node} at {source.address} finds no controller that leads"
+
+
+def _about_voters(lost: LostQuorum, silent: Sequence[int] | None) -> str:
+    """Who of the voters does not answer, or of the controllers where that is all that is told."""
     if lost.voters is None or silent is None:
-        return text
-    voters = ", ".join(map(str, sorted(lost.voters)))
+        return ""
+    nodes = "controllers" if lost.leader_epoch is None else "voters"
+    known = ", ".join(map(str, sorted(lost.voters)))
     if not silent:
-        return f"{text} All voters ({voters}) answer from here: do they reach each other?"
-    return f"{text} Of the voters ({voters}) these do not answer from here: {', '.join(map(str, silent))}."
+        return f"All {nodes} ({known}) answer from here: do they reach each other?"
+    return f"Of the {nodes} ({known}) these do not answer from here: {', '.join(map(str, silent))}."
 
 
 def judge(found: QuorumStatus | LostQuorum, source: Source, silent: Sequence[int] | None = None) -> Finding:

@@ -12,8 +12,9 @@ import contextlib
 import ipaddress
 import socket
 import struct
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from enum import Enum
+from typing import TypeVar
 
 from pykafka_broker import __version__
 from pykafka_broker.client.blocking import Tls
@@ -25,6 +26,8 @@ from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest
 from pykafka_broker.system.named_tuple import NamedTuple
 
 Address = tuple[str, int]
+Asked = TypeVar("Asked")
+Told = TypeVar("Told")
 
 #: ApiVersions at the version whose request is the simplest; every broker knows it.
 _API_VERSIONS_VERSION = 0
@@ -34,6 +37,8 @@ METADATA = 3
 _HTTP_REQUEST = b"GET / HTTP/1.0\r\n\r\n"
 #: A peer that is silent for so long is asked in other languages before it is waited for.
 SILENCE_S = 1.0
+#: Threads that wait for an answer each.
+MOST_AT_ONCE = 16
 #: A greeting is quoted up to here.
 _GREETING_BYTES = 32
 
@@ -112,6 +117,22 @@ def probe(address: Address, timeout_s: float, tls: Tls | None = None) -> Answer:
     except OSError as error:
         return Answer(Kind.UNREACHABLE, error.strerror or str(error))
     return answer
+
+
+def all_at_once(ask: Callable[[Asked], Told], asked: Iterable[Asked]) -> list[Told]:
+    """What `ask` returns for each, in their order: each may be silent for as long as its time-out. No more
+    than `MOST_AT_ONCE` are asked at a time.
+
+    Raises:
+        Exception: that of the first one for which `ask` raises it.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    subjects = list(asked)
+    if len(subjects) < 2:
+        return [ask(subject) for subject in subjects]
+    with ThreadPoolExecutor(min(len(subjects), MOST_AT_ONCE)) as threads:
+        return list(threads.map(ask, subjects))
 
 
 def is_answered(address: Address, timeout_s: float) -> bool:

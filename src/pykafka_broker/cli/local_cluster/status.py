@@ -8,14 +8,21 @@ with a status of its own.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from pykafka_broker.cli.brokers import BrokerStatus, broker_lines, broker_statuses, broker_table
+from pykafka_broker.cli.brokers import (
+    BrokerStatus,
+    broker_lines,
+    broker_statuses,
+    broker_table,
+    or_unknown,
+    with_silent,
+)
 from pykafka_broker.cli.cells import Cell, Column, Line, Styled, Table
 from pykafka_broker.cli.cluster import Cluster, cluster_options
 from pykafka_broker.cli.interrupts import Interrupts
@@ -45,14 +52,16 @@ NO_QUORUM = 4
 
 
 class TopicStatus(NamedTuple):
-    """How many partitions of a topic are as kafka-topics' options of the same names show them."""
+    """How many partitions of a topic are as kafka-topics' options of the same names show them; None without a
+    quorum, for then no replica is taken out that stops.
+    """
 
     topic: str
     partitions: int
-    under_replicated: int
-    at_min_isr: int
-    under_min_isr: int
-    offline: int
+    under_replicated: int | None
+    at_min_isr: int | None
+    under_min_isr: int | None
+    offline: int | None
     #: In records, of the last replica that tells where it is; None if no leader tells.
     max_lag: int | None = None
 
@@ -189,7 +198,7 @@ def _watch(cluster: Cluster, output: Output, shown: Shown) -> None:
 def _show(cluster: Cluster, output: Output, wanted: Shown) -> int:
     with cluster.connect() as client:
         found, lost = client.retrying(lambda: _status(client, cluster))
-    topics = [topic for topic in found.topics if wanted.all_topics or _lacks(topic)]
+    topics = [topic for topic in found.topics if wanted.all_topics or _lacks(topic, found)]
     partitions = [
         one
         for one in found.partitions
@@ -239,11 +248,12 @@ def _status(client: Client, cluster: Cluster) -> tuple[ClusterStatus, LostQuorum
         asked_of.metadata_offset,
         None if lost is None else lost.age_ms,
         None if lost is None else silent_voters(lost, answering),
+        with_silent(found, answering),
         [
-            broker._replace(state="silent") if broker.broker_id in {*up} - answering else broker
-            for broker in found
+            _as_told_before(status) if lost else status
+            for topic in topics
+            for status in (topic_status(topic, least[topic.name or ""], ends, ongoing),)
         ],
-        [topic_status(topic, least[topic.name or ""], ends, ongoing) for topic in topics],
         [
             one
             for topic in topics
@@ -271,6 +281,11 @@ def topic_status(
         sum(one.leader_id < 0 for one in partitions),
         max_lag(topic, ends),
     )
+
+
+def _as_told_before(status: TopicStatus) -> TopicStatus:
+    """The same without what was so before the quorum was lost."""
+    return status._replace(under_replicated=None, at_min_isr=None, under_min_isr=None, offline=None)
 
 
 def partition_statuses(
@@ -315,7 +330,9 @@ def _least_in_sync(client: Client, topics: Sequence[str]) -> dict[str, int]:
     return least
 
 
-def _lacks(topic: TopicStatus) -> bool:
+def _lacks(topic: TopicStatus, found: ClusterStatus) -> bool:
+    if not found.has_quorum:
+        return any(one.topic == topic.topic and not one.is_well for one in found.partitions)
     return bool(topic.under_replicated or topic.under_min_isr or topic.offline)
 
 
@@ -324,12 +341,21 @@ def _totals(topics: Sequence[TopicStatus]) -> list[tuple[str, int | str]]:
     return [
         ("Topics", len(topics)),
         ("Partitions", sum(topic.partitions for topic in topics)),
-        ("UnderReplicated", sum(topic.under_replicated for topic in topics)),
-        ("AtMinIsr", sum(topic.at_min_isr for topic in topics)),
-        ("UnderMinIsr", sum(topic.under_min_isr for topic in topics)),
-        ("Offline", sum(topic.offline for topic in topics)),
+        ("UnderReplicated", _total(topic.under_replicated for topic in topics)),
+        ("AtMinIsr", _total(topic.at_min_isr for topic in topics)),
+        ("UnderMinIsr", _total(topic.under_min_isr for topic in topics)),
+        ("Offline", _total(topic.offline for topic in topics)),
         ("MaxLag", _told(max(lags, default=None if topics else 0))),
     ]
+
+
+def _total(counts: Iterable[int | None]) -> int | str:
+    total = 0
+    for count in counts:
+        if count is None:
+            return or_unknown(None)
+        total += count
+    return total
 
 
 def _told(number: int | None) -> int | str:
@@ -357,8 +383,9 @@ def _lines(
     for topic in topics:
         yield (
             f"Topic: {topic.topic}\tPartitions: {topic.partitions}\t"
-            f"UnderReplicated: {topic.under_replicated}\tAtMinIsr: {topic.at_min_isr}\t"
-            f"UnderMinIsr: {topic.under_min_isr}\tOffline: {topic.offline}\tMaxLag: {_told(topic.max_lag)}"
+            f"UnderReplicated: {or_unknown(topic.under_replicated)}\t"
+            f"AtMinIsr: {or_unknown(topic.at_min_isr)}\tUnderMinIsr: {or_unknown(topic.under_min_isr)}\t"
+            f"Offline: {or_unknown(topic.offline)}\tMaxLag: {_told(topic.max_lag)}"
         )
         for one in partitions:
             if one.topic == topic.topic:
@@ -395,7 +422,10 @@ def _tables(
         numbers = ("PARTITIONS", "UNDER REPLICATED", "AT MIN ISR", "UNDER MIN ISR", "OFFLINE", "MAX LAG")
         yield Table(
             (Column("TOPIC"), *(Column(title, is_number=True) for title in numbers)),
-            [tuple(topic) for topic in topics],
+            [
+                (topic.topic, topic.partitions, *map(or_unknown, topic[2:-1]), topic.max_lag)
+                for topic in topics
+            ],
         )
     if partitions:
         yield Table(

@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 
 from pykafka_broker.cli import Group
-from pykafka_broker.cli.cluster import Cluster, cluster_options, cluster_or_controller_options
+from pykafka_broker.cli.cluster import Cluster, cluster_options, cluster_or_controller_options, loss_of
 from pykafka_broker.cli.group_state import TopicPartition
 from pykafka_broker.cli.names import topic_names
 from pykafka_broker.cli.output import Output, json_option
@@ -106,6 +106,8 @@ def make_plan(
             if (brokers is None or broker in brokers) and broker not in (without or ())
         }
         current = moves.assignment(client, topics or None)
+        if (loss := loss_of(cluster, client)) is not None:
+            output.note(loss)
     try:
         changed = plan(current, wanted_on, replication_factor)
     except PlanError as error:
@@ -299,7 +301,7 @@ def list_(cluster: Cluster, output: Output) -> None:
 @reassign.command("cancel")
 @click.argument("file", metavar="PLAN.json")
 @click.option("--preserve-throttles", is_flag=True, help="Leave throttles as they are.")
-@cluster_options
+@cluster_or_controller_options
 @json_option(MovedPartition, key="partitions")
 def cancel(file: str, preserve_throttles: bool, cluster: Cluster, output: Output) -> None:
     """Call off what is left of a plan: partitions that have not moved stay where they are."""
@@ -310,7 +312,12 @@ def cancel(file: str, preserve_throttles: bool, cluster: Cluster, output: Output
         if under_way:
             _raise_first(moves.reassign(client, timeout_ms, dict.fromkeys(under_way)))
         if not preserve_throttles:
-            moves.unthrottle(client, _topics(wanted), sorted(moves.racks(client)))
+            if cluster.bootstrap_controller is None:
+                brokers = sorted(moves.racks(client))
+            else:
+                # Controllers name no brokers that run: those of the plan have the throttle.
+                brokers = brokers_of(wanted, {moved: one.replicas for moved, one in under_way.items()})
+            moves.unthrottle(client, _topics(wanted), brokers)
     found = [
         _moved(partition, "cancelled", [b for b in one.replicas if b not in one.adding])
         for partition, one in sorted(under_way.items())

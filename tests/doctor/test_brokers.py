@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka_broker.doctor.brokers import Advertised, Cluster, Standing, judge, judge_standing
+from pykafka_broker.doctor.brokers import Advertised, Cluster, Standing, judge, judge_address, judge_standing
 from pykafka_broker.doctor.findings import Finding, Level, ok
 from pykafka_broker.doctor.reach import Address, Answer, Kind
 
@@ -74,6 +74,18 @@ def test_an_advertised_address_that_leads_to_another_cluster_is_a_problem() -> N
     finding = judged(("localhost", 9092), Advertised(Answer(Kind.KAFKA), "cluster-b"))
     assert finding.level is Level.PROBLEM
     assert "a broker of another cluster answers: cluster-b instead of cluster-a" in finding.message
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_an_address_beside_one_that_answers_is_told_whose_it_is(kind: Kind) -> None:
+    local, remote = ("localhost", 9093), ("10.0.0.6", 9092)
+    known = {("127.0.0.1", 9093): 2, BOOTSTRAP: 1}
+    of_broker = judge_address(local, Answer(kind), BOOTSTRAP, known)
+    stranger = judge_address(remote, Answer(kind), BOOTSTRAP, known)
+    assert "pykafka-broker start" not in of_broker.remedy + stranger.remedy
+    is_told = "It is the address of broker 2, as the broker at 10.0.0.5:9092 tells; " in of_broker.message
+    is_unknown = "The broker at 10.0.0.5:9092 knows no broker at this address." in stranger.message
+    assert (is_told, is_unknown) == (kind in DOWN, kind in DOWN)
 
 
 def test_a_broker_that_answers_and_is_no_part_of_the_cluster_is_a_problem() -> None:

@@ -89,6 +89,18 @@ def test_partitions_without_a_leader_name_the_brokers_that_are_missing() -> None
     assert "(2, 3)" in finding.remedy
 
 
+def test_a_broker_that_was_unregistered_is_not_to_be_started() -> None:
+    (lacking,) = judge([topic(Partition(0, 1, (1, 2, 3), (1,)))], registered={1, 3})
+    assert lacking.remedy == (
+        "Start the brokers that are missing (3), or wait until they have caught up.\n"
+        "Not registered: 2. One that runs was unregistered: restart it, and it registers again. One that is "
+        "gone for good still has replicas assigned:\n"
+        "  pykafka-broker reassign plan --without 2 --output-file moves.json"
+    )
+    (leaderless,) = judge([topic(Partition(0, NO_LEADER, (2,), ()))], registered={1, 3})
+    assert leaderless.remedy.startswith("Not registered: 2. One that runs was unregistered: restart it")
+
+
 def test_too_few_replicas_in_sync_refuse_producers() -> None:
     (finding,) = judge([topic(Partition(0, 1, (1, 2, 3), (1,)), min_insync_replicas=2)])
     assert finding.level is Level.PROBLEM

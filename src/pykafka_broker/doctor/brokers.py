@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING
 from pykafka_broker.client.blocking import Client, Tls
 from pykafka_broker.client.connection import check
 from pykafka_broker.doctor.findings import Finding, ok, problem, warning
-from pykafka_broker.doctor.reach import Address, Answer, Kind, is_loopback, probe, shown
+from pykafka_broker.doctor.reach import (
+    Address,
+    Answer,
+    Kind,
+    about_answer,
+    all_at_once,
+    is_loopback,
+    probe,
+    shown,
+)
 from pykafka_broker.doctor.topics import BROKER
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -65,10 +74,9 @@ def look(
         metadata.controller_id,
         {broker.node_id: (broker.host, broker.port) for broker in metadata.brokers},
     )
-    return cluster, {
-        node_id: _found(address, client.timeout_s, connect, tls)
-        for node_id, address in sorted(cluster.brokers.items())
-    }
+    known = sorted(cluster.brokers.items())
+    found = all_at_once(lambda broker: _found(broker[1], client.timeout_s, connect, tls), known)
+    return cluster, {node_id: advertised for (node_id, _), advertised in zip(known, found, strict=True)}
 
 
 def _found(address: Address, timeout_s: float, connect: Connect, tls: Tls | None) -> Advertised:
@@ -137,6 +145,52 @@ def standing(client: Client) -> Standing:
             return Standing(node_id, is_registered=True, is_fenced=brokers[node_id].is_fenced)
     are_others = all(result.error_code == ErrorCode.INVALID_REQUEST for result in results)
     return Standing(None, is_registered=False if are_others and tells_fenced(client) else None)
+
+
+def known_at(client: Client) -> dict[Address, int]:
+    """The registered brokers by the address that they advertise; none where that is not told."""
+    try:
+        return {(broker.host, broker.port): broker.broker_id for broker in registered(client).brokers}
+    except (OSError, KafkaError, ProtocolError):
+        return {}
+
+
+def judge_address(
+    address: Address, answer: Answer, reached: Address, known: Mapping[Address, int], listener: str = ""
+) -> Finding:
+    """Explain an answer at one of several bootstrap addresses, where a broker was reached at another one.
+
+    Args:
+        address: The bootstrap address.
+        answer: The answer there.
+        reached: The address of the broker that was reached.
+        known: The brokers that this one knows, by their addresses.
+        listener: As of `about_answer`.
+    """
+    finding = about_answer(address, answer, listener)
+    if answer.kind not in _DOWN:
+        return finding
+    node_id = next((known[at] for at in known if _is_same(at, address)), None)
+    if node_id is None:
+        return finding._replace(
+            message=f"{finding.message} The broker at {shown(reached)} knows no broker at this address.",
+            remedy=finding.remedy
+            if answer.kind in _HANGS
+            else "Leave the address out of the bootstrap servers, unless a broker of this cluster is to be "
+            "there: one that was unregistered registers again when it is restarted.",
+        )
+    return finding._replace(
+        message=f"{finding.message} It is the address of broker {node_id}, as the broker at {shown(reached)} "
+        "tells; clients go on with the other addresses.",
+        remedy=finding.remedy
+        if answer.kind in _HANGS
+        else f"Is broker {node_id} running? Start it again as it was started before, or look at its log.",
+    )
+
+
+def _is_same(one: Address, other: Address) -> bool:
+    """Whether two addresses are the same as far as this machine is concerned."""
+    return one == other or (one[1] == other[1] and is_loopback(one[0]) and is_loopback(other[0]))
 
 
 def judge_standing(bootstrap: Address, found: Standing) -> Finding | None:
@@ -238,7 +292,8 @@ def _about(
 
 
 #: How an address answers, or does not, whose broker may be down or hang.
-_DOWN = frozenset({Kind.REFUSED, Kind.TIMED_OUT, Kind.UNREACHABLE, Kind.CLOSES, Kind.SILENT})
+_HANGS = frozenset({Kind.CLOSES, Kind.SILENT})
+_DOWN = _HANGS | {Kind.REFUSED, Kind.TIMED_OUT, Kind.UNREACHABLE}
 
 
 def _answers(found: Advertised, cluster: Cluster) -> bool:

@@ -7,7 +7,7 @@ time-out, 60 s by default.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from pykafka_broker.client.blocking import Client
@@ -258,11 +258,16 @@ def judge_without_quorum(topics: Sequence[Topic], answering: Collection[int]) ->
     )
 
 
-def judge(topics: Sequence[Topic]) -> list[Finding]:
-    """Whether all partitions can be written and read now."""
+def judge(topics: Sequence[Topic], registered: Collection[int] | None = None) -> list[Finding]:
+    """Whether all partitions can be written and read now; `registered` are the brokers of the cluster, None
+    where that is not told.
+    """
     partitions = counted(sum(len(topic.partitions) for topic in topics), "partition")
     findings = [
-        finding for topic in topics for finding in (_about_leaders(topic), _about_replicas(topic)) if finding
+        finding
+        for topic in topics
+        for finding in (_about_leaders(topic, registered), _about_replicas(topic, registered))
+        if finding
     ]
     if findings:
         return findings
@@ -278,28 +283,48 @@ def judge(topics: Sequence[Topic]) -> list[Finding]:
     ]
 
 
-def _about_leaders(topic: Topic) -> Finding | None:
+def _missing(nodes: Iterable[int], registered: Collection[int] | None, remedy: str) -> str:
+    """A remedy about brokers that are missing, with their ids in the place of `{}`; those that are not
+    registered are nothing to be started.
+    """
+    missing = sorted({*nodes})
+    gone = [] if registered is None else [node for node in missing if node not in registered]
+    there = listed([str(node) for node in missing if node not in gone])
+    remedies = [remedy.format(there)] if there else []
+    if gone:
+        remedies.append(
+            f"Not registered: {listed([str(node) for node in gone])}. One that runs was unregistered: "
+            "restart it, and it registers again. One that is gone for good still has replicas assigned:\n"
+            f"  pykafka-broker reassign plan --without {','.join(map(str, gone))} --output-file moves.json"
+        )
+    return "\n".join(remedies)
+
+
+def _about_leaders(topic: Topic, registered: Collection[int] | None) -> Finding | None:
     leaderless = [p for p in topic.partitions if p.leader_id == NO_LEADER]
     if not leaderless:
         return None
     numbers = listed([str(p.partition) for p in leaderless])
-    nodes = listed(sorted({str(node) for p in leaderless for node in p.replicas}))
     return problem(
         "topics",
         topic.name,
         f"Topic {topic.name!r} has no leader for {counted(len(leaderless), 'partition')} ({numbers}): they "
         "can be neither written nor read, and clients wait until they time out.",
-        f"Start the brokers that have replicas of them ({nodes}); if they run, look there for a log "
-        "directory that went offline:\n  pykafka-broker health HOST:PORT",
+        _missing(
+            (node for p in leaderless for node in p.replicas),
+            registered,
+            "Start the brokers that have replicas of them ({}); if they run, look there for a log directory "
+            "that went offline:\n  pykafka-broker health HOST:PORT",
+        ),
     )
 
 
-def _about_replicas(topic: Topic) -> Finding | None:
+def _about_replicas(topic: Topic, registered: Collection[int] | None) -> Finding | None:
     behind = [p for p in topic.partitions if p.leader_id != NO_LEADER and len(p.isr) < len(p.replicas)]
     if not behind:
         return None
     short = [p for p in behind if len(p.isr) < topic.min_insync_replicas]
-    missing = listed(sorted({str(node) for p in behind for node in set(p.replicas) - set(p.isr)}))
+    missing = {node for p in behind for node in set(p.replicas) - set(p.isr)}
     if short:
         return problem(
             "topics",
@@ -307,13 +332,17 @@ def _about_replicas(topic: Topic) -> Finding | None:
             f"Topic {topic.name!r} has fewer replicas in sync than min.insync.replicas="
             f"{topic.min_insync_replicas} in {counted(len(short), 'partition')}: producers with acks=all get "
             "NOT_ENOUGH_REPLICAS.",
-            f"Start the brokers that are missing ({missing}).",
+            _missing(missing, registered, "Start the brokers that are missing ({})."),
         )
     return warning(
         "topics",
         topic.name,
         f"Topic {topic.name!r} has replicas that are not in sync in {counted(len(behind), 'partition')}.",
-        f"Start the brokers that are missing ({missing}), or wait until they have caught up.",
+        _missing(
+            missing,
+            registered,
+            "Start the brokers that are missing ({}), or wait until they have caught up.",
+        ),
     )
 
 

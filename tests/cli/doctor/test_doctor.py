@@ -71,6 +71,8 @@ def test_without_a_broker_it_says_so_and_how_to_start_one() -> None:
 
 def test_a_bad_address_is_wrong_usage() -> None:
     assert run_command("doctor", "localhost").status == 2
+    assert run_command("doctor", "-b", "localhost").status == 2
+    assert run_command("doctor", "-b", "localhost:9092", "localhost:9092").status == 2
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

@@ -20,6 +20,7 @@ import textwrap
 from collections.abc import Iterator
 
 import click
+from click.core import ParameterSource
 
 from pykafka_broker.cli.cells import Line, Styled
 from pykafka_broker.cli.cluster import DEFAULT_BOOTSTRAP_SERVER, Cluster
@@ -48,6 +49,13 @@ INDENT = max(len(mark.text) for mark in MARKS.values()) + 1
     metavar="[HOST:PORT,…]",
     envvar="PYKAFKA_BROKER_BOOTSTRAP_SERVER",
     default=DEFAULT_BOOTSTRAP_SERVER,
+)
+@click.option(
+    "-b",
+    "--bootstrap-server",
+    "named",
+    metavar="HOST:PORT[,…]",
+    help="The same as HOST:PORT, named as other commands name it.",
 )
 @click.option(
     "--topic",
@@ -86,8 +94,11 @@ INDENT = max(len(mark.text) for mark in MARKS.values()) + 1
 @security_options
 @json_option(Finding, streams=True)
 @gathered(Cluster, "cluster")
+@click.pass_context
 def doctor(
+    ctx: click.Context,
     cluster: Cluster,
+    named: str | None,
     topics: tuple[str, ...],
     groups: tuple[str, ...],
     watch_s: float,
@@ -101,6 +112,10 @@ def doctor(
 
     Exit status 1 if there is a problem; a warning leaves it at 0.
     """
+    if named is not None:
+        if ctx.get_parameter_source("bootstrap_server") is ParameterSource.COMMANDLINE:
+            raise click.UsageError("HOST:PORT is given twice, once with --bootstrap-server.")
+        cluster = cluster._replace(bootstrap_server=named)
     try:
         addresses = parse_addresses(cluster.bootstrap_server)
     except ValueError as error:

@@ -42,16 +42,20 @@ def examine(question: Question, pause: Callable[[float], None] = time.sleep) -> 
     """All findings, as they are made."""
     cluster = question.cluster
     security = cluster.identity.security or Security()
-    reached = None
-    for address in question.addresses:
-        answer = reach.probe(address, cluster.timeout_s, security.tls)
-        yield reach.about_answer(address, answer, _listener(address, answer))
-        if reached is None and answer.kind is Kind.KAFKA:
-            reached = address
+    answers = reach.all_at_once(
+        lambda address: reach.probe(address, cluster.timeout_s, security.tls), question.addresses
+    )
+    asked = list(zip(question.addresses, answers, strict=True))
+    reached = next((address for address, answer in asked if answer.kind is Kind.KAFKA), None)
     if reached is None:
+        for address, answer in asked:
+            yield reach.about_answer(address, answer, _listener(address, answer))
         yield skipped("brokers", "Brokers, topics, groups and disks: no broker answers.")
         return
     with cluster.connect_to(shown(reached), cluster.timeout_s) as client:
+        known = brokers.known_at(client) if len(asked) > 1 else {}
+        for address, answer in asked:
+            yield brokers.judge_address(address, answer, reached, known, _listener(address, answer))
         if (closed := _refused(client, reached)) is not None:
             yield closed
             yield skipped("brokers", "Brokers, topics, groups and disks: the broker does not tell.")
@@ -71,7 +75,7 @@ def examine(question: Question, pause: Callable[[float], None] = time.sleep) -> 
         if isinstance(leading, LostQuorum):
             yield topics.judge_without_quorum(list(existing.values()), answering)
         else:
-            yield from topics.judge(list(existing.values()))
+            yield from topics.judge(list(existing.values()), _registered(client))
         yield from guarded("topics", _about_missing_topics(client, question, existing))
         if any(finding.level is Level.PROBLEM for finding in about_brokers):
             yield skipped("topics", "Records, groups and disks: they are asked of every broker.")
@@ -101,6 +105,16 @@ def _outside(client: Client, address: Address) -> Finding | None:
     """The finding about a broker that is none of the cluster's, as far as it tells."""
     try:
         return brokers.judge_standing(address, brokers.standing(client))
+    except KafkaError:
+        return None
+
+
+def _registered(client: Client) -> set[int] | None:
+    """The brokers that are registered, as far as it is told."""
+    if not brokers.tells_fenced(client):
+        return None
+    try:
+        return {broker.broker_id for broker in brokers.registered(client).brokers}
     except KafkaError:
         return None
 

@@ -53,16 +53,18 @@ def _about_cluster(question: Question) -> Iterator[Finding | list[Address]]:
         )
         yield given
         return
-    reached = None
-    for address in given:
-        answer = reach.probe(address, question.timeout_s)
-        yield reach.about_answer(address, answer)
-        if reached is None and answer.kind is reach.Kind.KAFKA:
-            reached = address
+    answers = reach.all_at_once(lambda address: reach.probe(address, question.timeout_s), given)
+    asked = list(zip(given, answers, strict=True))
+    reached = next((address for address, answer in asked if answer.kind is reach.Kind.KAFKA), None)
     if reached is None:
+        for address, answer in asked:
+            yield reach.about_answer(address, answer)
         yield skipped("brokers", "Brokers, topics and checkpoint: no broker answers.")
         return
     with question.connect(question.bootstrap_servers, question.timeout_s) as client:
+        known = brokers.known_at(client) if len(asked) > 1 else {}
+        for address, answer in asked:
+            yield brokers.judge_address(address, answer, reached, known)
         try:
             cluster, advertised = brokers.look(client, question.connect)
         except Refusal as error:

@@ -180,7 +180,8 @@ async def test_a_leader_that_is_cut_off_names_no_leader_when_it_refuses_records(
         replicated.node.broker.replicas.check_controller(SESSION_MS)
     assert [r.getMessage() for r in caplog.records if r.name == "kafka.server.ReplicaManager"] == [
         "Neither the controller nor all in-sync replicas of 1 partition (t-0) are heard from: refusing "
-        "records with acks=all."
+        "records with acks=all, and closing the connections of producers that send them: another broker may "
+        "lead."
     ]
     answer = await user.send(producing_to("t", batch(b"c")), 12)
     [refused] = partitions_of(answer)

@@ -337,6 +337,16 @@ def test_a_cluster_that_stays_away_ends_in_the_last_error() -> None:
         script(producer.produce, metadata(), GONE, GONE, timeout_ms=150)
 
 
+def test_a_broker_that_refused_and_then_closed_the_connection_is_said_to_have_refused() -> None:
+    producer = Fixture()
+    closed = ConnectionError("the broker closed the connection")
+    with pytest.raises(ConnectionError) as ended:
+        script(
+            producer.produce, metadata(), stored(error_code=E.NOT_LEADER_OR_FOLLOWER), closed, timeout_ms=150
+        )
+    assert ended.value.__notes__ == ["the answer before was NOT_LEADER_OR_FOLLOWER"]
+
+
 def test_a_topic_that_is_created_anew_is_not_written_to() -> None:
     producer = Fixture()
     script(producer.produce, metadata(), stored())

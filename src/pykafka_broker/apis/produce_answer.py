@@ -71,6 +71,13 @@ def _part_if_cut_off(refused: Iterable[tuple[str | None, int]], ctx: RequestCont
     for name, index in refused:
         led = ctx.node.partitions.led(name, index) if name else None
         if led is not None and led.is_cut_off:
+            logger.debug(
+                "Closing connection of client id %s after the answer to its produce request: neither the "
+                "controller nor all in-sync replicas of %s-%d are heard from.",
+                ctx.client_id,
+                name,
+                index,
+            )
             ctx.connection.close_when_answered()
             return
 

@@ -37,19 +37,24 @@ def patiently(once: Callable[[Attempt], Conversation[Result]], attempt: Attempt)
     """The result of the first attempt that succeeds.
 
     Raises:
-        KafkaError, OSError: that of the last attempt, or one that does not go away.
+        KafkaError, OSError: that of the last attempt, or one that does not go away. A connection that was
+            lost has a note about the last error that was answered before.
     """
+    answered = ""
     while True:
         pause_ms = RETRY_PAUSE_MS
         try:
             return (yield from once(attempt))
-        except OSError:
+        except OSError as error:
             if attempt.is_last:
+                if answered:
+                    error.add_note(f"the answer before was {answered}")
                 raise
         except KafkaError as error:
             is_final = isinstance(error, TransactionLost) or error.code not in TEMPORARY
             if attempt.is_last or is_final:
                 raise
+            answered = error.code.name
             if error.code == ErrorCode.CONCURRENT_TRANSACTIONS:
                 pause_ms = CONCURRENT_PAUSE_MS
         reply = yield Wait(attempt.began_ms + pause_ms)

@@ -240,7 +240,7 @@ class ReplicaManager:
         if cut_off:
             logger.warning(
                 "Neither the controller nor all in-sync replicas of %s are heard from: refusing records with "
-                "acks=all.",
+                "acks=all, and closing the connections of producers that send them: another broker may lead.",
                 _named(cut_off),
             )
         elif silent_for_ms is None:

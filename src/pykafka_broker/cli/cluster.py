@@ -94,8 +94,14 @@ class Cluster(NamedTuple):
         """The same, for answers that a command waits for no longer than this."""
         return self._replace(timeout_s=min(self.timeout_s, timeout_s))
 
+    def at(self, address: str) -> Cluster:
+        """The same, asked at the address of a node that has answered."""
+        if self.bootstrap_controller is not None:
+            return self._replace(bootstrap_controller=address)
+        return self._replace(bootstrap_server=address)
+
     def connect_to(self, address: str, timeout_s: float) -> Client:
-        """The same, for brokers at another address."""
+        """A client for brokers at another address."""
         return connected(address, timeout_s, self.identity.security)
 
 
@@ -189,7 +195,7 @@ def loss_of(cluster: Cluster, client: Client) -> str | None:
     from pykafka_broker.doctor.quorum import Source, look, told_of_loss
 
     told_by = client.connection()
-    with cluster.connect_to(told_by.peer, min(cluster.timeout_s, QUORUM_WITHIN_S)) as asked:
+    with cluster.within(QUORUM_WITHIN_S).at(told_by.peer).connect() as asked:
         lost = look(asked)
     if not isinstance(lost, LostQuorum):
         return None
@@ -204,11 +210,12 @@ def why_unanswered(cluster: Cluster) -> str:
     from pykafka_broker.doctor.quorum import Source, look, silent_voters, why_nothing_changes
 
     try:
-        with cluster.within(QUORUM_WITHIN_S).connect() as client:
+        cluster = cluster.within(QUORUM_WITHIN_S)
+        with cluster.connect() as client:
             # One that refuses this client refuses that, too.
             client.cluster_id()
             source = Source(client.connection().peer)
-        with cluster.within(QUORUM_WITHIN_S).connect() as client:
+        with cluster.at(source.address).connect() as client:
             lost = look(client)
     except (OSError, KafkaError, ProtocolError):
         return ""

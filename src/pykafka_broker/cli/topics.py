@@ -229,10 +229,10 @@ def describe(
             found = [topic for topic in found if not topic.is_internal]
         overrides = topic_overrides(client, [topic.name for topic in found])
         alive = {broker.node_id for broker in client.metadata([]).brokers}
-        loss = loss_of(cluster, client)
+        loss, told_by = loss_of(cluster, client), client.connection().peer
     ongoing = {}
     if loss is None:
-        with cluster.within(REASSIGNMENTS_WITHIN_S).connect() as asked:
+        with cluster.within(REASSIGNMENTS_WITHIN_S).at(told_by).connect() as asked:
             ongoing = reassignments_as_told(asked)
     selects_partitions = under_replicated_partitions or unavailable_partitions
 

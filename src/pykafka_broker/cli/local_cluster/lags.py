@@ -1,18 +1,20 @@
 """How far replicas are behind their leaders: the ends of their logs, as each broker that answers tells them.
 
-A broker tells those of followers as well where it is asked as by Kafka's own tools, with replica id -2. The
-brokers are asked one after the other: under load the lag of a replica is exact to what is written meanwhile.
+A broker tells those of followers as well where it is asked as by Kafka's own tools, with replica id -2. All
+brokers are asked at once, each for itself: under load the lag of a replica is exact to what is written
+meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.offset import TopicPartition
 from pykafka_broker.client.offsets import LATEST
+from pykafka_broker.doctor.reach import all_at_once
 from pykafka_broker.protocol.errors import KafkaError
 
 #: A replica id that stands for a tool.
@@ -23,14 +25,14 @@ Ends = Mapping[tuple[int, TopicPartition], int]
 
 
 def log_ends(
-    connect: Callable[[], Client], brokers: Iterable[int], topics: Iterable[Any]
+    connect: Callable[[], Client], brokers: Iterable[int], topics: Sequence[Any]
 ) -> tuple[Ends, set[int]]:
     """The ends of the logs on these brokers, of topics as a Metadata answer has them, and which of the
     brokers answer. Missing are replicas that are not online.
     """
-    ends: dict[tuple[int, TopicPartition], int] = {}
-    answering: set[int] = set()
-    for broker_id in brokers:
+
+    def ask(broker_id: int) -> tuple[bool, dict[TopicPartition, int]]:
+        """Whether it answers, and the ends."""
         held = {
             topic.name: indexes
             for topic in topics
@@ -38,14 +40,22 @@ def log_ends(
                 indexes := [one.partition_index for one in topic.partitions if broker_id in one.replica_nodes]
             )
         }
+        is_there = False
         with connect() as client, suppress(OSError, KafkaError):
             client.connection(broker_id)
-            answering.add(broker_id)
-            if not held:
-                continue
-            for partition, end in _ends_on(client, broker_id, held).items():
-                ends[broker_id, partition] = end
-    return ends, answering
+            is_there = True
+            if held:
+                return is_there, _ends_on(client, broker_id, held)
+        return is_there, {}
+
+    asked = list(brokers)
+    told = dict(zip(asked, all_at_once(ask, asked), strict=True))
+    ends = {
+        (broker_id, partition): end
+        for broker_id, (_, found) in told.items()
+        for partition, end in found.items()
+    }
+    return ends, {broker_id for broker_id, (is_there, _) in told.items() if is_there}
 
 
 def _ends_on(client: Client, broker_id: int, held: Mapping[str, list[int]]) -> dict[TopicPartition, int]:

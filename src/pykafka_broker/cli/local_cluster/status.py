@@ -223,7 +223,7 @@ def _status(client: Client, cluster: Cluster) -> tuple[ClusterStatus, LostQuorum
 
     def connect() -> Client:
         """A client for those who may not answer."""
-        asked = cluster.connect_to(cluster.bootstrap_server, min(cluster.timeout_s, QUORUM_WITHIN_S))
+        asked = cluster.within(QUORUM_WITHIN_S).at(client.connection().peer).connect()
         asked.brokers.addresses.update(client.brokers.addresses)
         return asked
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +24,8 @@ def cluster() -> Iterator[BlockingCluster]:
     """Three controllers, whose only broker has gone."""
     acls = {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User:ANONYMOUS"}
     with Cluster(brokers=1, controllers=3, overrides=acls) as running:
+        at = ("-b", running.bootstrap_servers)
+        assert run_command("topics", "create", "orders", *at).status == 0
         running.stop(BROKER)
         yield running
 
@@ -60,6 +63,34 @@ def test_controllers_configure_brokers_and_describe_themselves(follower: str) ->
         "",
         f"Error: Controller {BROKER} is not available.\n",
     )
+
+
+def test_a_plan_is_cancelled_and_its_throttle_taken_off(follower: str, tmp_path: Path) -> None:
+    throttles = {
+        ("--broker", str(BROKER)): "leader.replication.throttled.rate=5000",
+        ("--topic", "orders"): "leader.replication.throttled.replicas=*",
+    }
+    for resource, throttle in throttles.items():
+        assert asked(follower, "configs", "alter", *resource, "--set", throttle).status == 0
+    described = ("configs", "describe", "--topic", "orders")
+    assert "leader.replication.throttled.replicas=*" in asked(follower, *described).out
+    file = tmp_path / "plan.json"
+    place = {"topic": "orders", "partition": 0, "replicas": [BROKER]}
+    file.write_text(json.dumps({"version": 1, "partitions": [place]}))
+
+    cancelled = asked(follower, "reassign", "cancel", str(file))
+
+    assert cancelled.status == 0, cancelled.err
+    assert cancelled.out == "None of the specified partition reassignments are active.\n"
+    assert asked(follower, *described).out == "Dynamic configs for topic orders are:\n"
+
+
+def test_a_broker_is_forgotten_unchecked_alone(follower: str) -> None:
+    unknown = asked(follower, "brokers", "unregister", "9", "--force")
+    assert (unknown.status, unknown.err) == (1, "Error: Broker ID 9 is not currently registered\n")
+    checked = asked(follower, "brokers", "unregister", "9")
+    assert checked.status == 2
+    assert checked.err.endswith("name a broker with --bootstrap-server, or give --force.\n")
 
 
 def test_only_one_of_both_is_named(follower: str) -> None:

@@ -12,6 +12,7 @@ from pykafka_broker.cli.reassign.planning import Assignment, brokers_of, throttl
 from pykafka_broker.cli.topics import describe_topics
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.connection import check
+from pykafka_broker.client.controllers import Controllers
 from pykafka_broker.client.reassignments import Ongoing, reassignments
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.alter_partition_reassignments import (
@@ -144,10 +145,13 @@ def _resource(kind: int, name: str, values: Mapping[str, str | None]) -> AlterCo
 
 
 def _alter(client: Client, changed: Sequence[AlterConfigsResource]) -> None:
-    """Change configurations; those of a broker are asked of itself, as only it can tell their errors."""
+    """Change configurations; those of a broker are asked of itself, as only it can tell their errors, unless
+    controllers are asked.
+    """
     by_node: dict[int | None, list[AlterConfigsResource]] = {}
     for resource in changed:
         is_broker = resource.resource_type == BROKER_RESOURCE.resource_type
+        is_broker = is_broker and not isinstance(client, Controllers)
         by_node.setdefault(int(resource.resource_name) if is_broker else None, []).append(resource)
     for node_id, resources in by_node.items():
         answer = client.send(

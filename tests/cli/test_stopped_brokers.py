@@ -9,8 +9,11 @@ import pytest
 
 from pykafka_broker import Cluster
 from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.offsets import LATEST, list_offsets
 from pykafka_broker.local_cluster.cluster import BlockingCluster
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from tests.cli.conftest import Result, run_command
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.acknowledged
 
@@ -57,6 +60,27 @@ def test_records_are_read_from_the_broker_that_takes_over(cluster: BlockingClust
     assert run(cluster, "produce", TOPIC, "-p", partition, "one", "two").status == 0
     cluster.kill(KILLED)
     assert run(cluster, "consume", TOPIC, "--until", "end").out == "one\ntwo\n"
+
+
+def test_a_partition_without_a_leader_keeps_none_from_the_offsets_of_the_others(
+    cluster: BlockingCluster,
+) -> None:
+    assert run(cluster, "topics", "create", "single", "-p", "3", "-r", "1").status == 0
+    alone, *others = sorted(range(3), key=lambda one: cluster.leader("single", one) != KILLED)
+    cluster.kill(KILLED)
+    with Client(cluster.address(OTHER), 0.2) as client:
+        until(lambda: _leader(client, "single", alone) < 0, "it has no leader")
+        assert list_offsets(client, {("single", one): LATEST for one in others}) == {
+            ("single", one): 0 for one in others
+        }
+        with pytest.raises(KafkaError) as refused:
+            list_offsets(client, {("single", alone): LATEST})
+        assert refused.value.code is ErrorCode.LEADER_NOT_AVAILABLE
+
+
+def _leader(client: Client, topic: str, partition: int) -> int:
+    [described] = client.metadata([topic]).topics
+    return next(one.leader_id for one in described.partitions if one.partition_index == partition)
 
 
 def test_a_group_goes_on_with_the_broker_that_takes_over(cluster: BlockingCluster) -> None:

@@ -93,12 +93,12 @@ def test_a_broker_that_was_unregistered_is_not_to_be_started() -> None:
     (lacking,) = judge([topic(Partition(0, 1, (1, 2, 3), (1,)))], registered={1, 3})
     assert lacking.remedy == (
         "Start the brokers that are missing (3), or wait until they have caught up.\n"
-        "Not registered: 2. One that runs was unregistered: restart it, and it registers again. One that is "
-        "gone for good still has replicas assigned:\n"
+        "Not registered: 2. If such a broker runs, it was unregistered: restart it, and it registers again. "
+        "If it is gone for good, move its replicas away:\n"
         "  pykafka-broker reassign plan --without 2 --output-file moves.json"
     )
     (leaderless,) = judge([topic(Partition(0, NO_LEADER, (2,), ()))], registered={1, 3})
-    assert leaderless.remedy.startswith("Not registered: 2. One that runs was unregistered: restart it")
+    assert leaderless.remedy.startswith("Not registered: 2. If such a broker runs, it was unregistered: ")
 
 
 def test_too_few_replicas_in_sync_refuse_producers() -> None:

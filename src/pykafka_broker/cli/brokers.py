@@ -125,9 +125,9 @@ def disks(broker_ids: Sequence[int], cluster: Cluster, output: Output) -> None:
 def unregister(broker_id: int, force: bool, cluster: Cluster, output: Output) -> None:
     """Have the cluster forget a broker that has stopped and will not come back.
 
-    Without --force the broker must be down and hold no replica: its replicas stay assigned to it although the
-    cluster has forgotten it, and a broker that runs on serves nothing until it is restarted. Controllers do
-    not know who holds replicas: with --bootstrap-controller, --force is needed.
+    Without --force the broker must be down and hold no replica. The replicas of a forgotten broker stay
+    assigned to it. A broker that still runs serves nothing from then on, until it is restarted.
+    --bootstrap-controller needs --force, for controllers do not tell who holds replicas.
     """
     from pykafka_broker.protocol.messages.unregister_broker import UnregisterBrokerRequest
 

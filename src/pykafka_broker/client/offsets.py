@@ -66,18 +66,16 @@ def _list_offsets(
     found: dict[TopicPartition, int] = {}
     failed: dict[TopicPartition, int] = {}
     by_leader: dict[int, dict[str, list[Any]]] = {}
-    for topic in {topic for topic, _ in times}:
-        try:
-            leaders = client.leaders(topic)
-        except KafkaError as error:
-            failed.update({p: int(error.code) for p in times if p[0] == topic})
-            continue
-        for partition in (p for t, p in times if t == topic):
-            if partition not in leaders:
-                failed[topic, partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    for topic in client.metadata(sorted({topic for topic, _ in times})).topics:
+        described = {partition.partition_index: partition for partition in topic.partitions}
+        for partition in (p for t, p in times if t == topic.name):
+            place = described.get(partition)
+            unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if place is None else place.error_code
+            if code := topic.error_code or unknown:
+                failed[topic.name, partition] = code
                 continue
-            entry = ListOffsetsPartition(partition_index=partition, timestamp=times[topic, partition])
-            by_leader.setdefault(leaders[partition], {}).setdefault(topic, []).append(entry)
+            entry = ListOffsetsPartition(partition_index=partition, timestamp=times[topic.name, partition])
+            by_leader.setdefault(place.leader_id, {}).setdefault(topic.name, []).append(entry)
     for leader, topics in by_leader.items():
         request = ListOffsetsRequest(
             replica_id=-1,

@@ -293,8 +293,9 @@ def _missing(nodes: Iterable[int], registered: Collection[int] | None, remedy: s
     remedies = [remedy.format(there)] if there else []
     if gone:
         remedies.append(
-            f"Not registered: {listed([str(node) for node in gone])}. One that runs was unregistered: "
-            "restart it, and it registers again. One that is gone for good still has replicas assigned:\n"
+            f"Not registered: {listed([str(node) for node in gone])}. If such a broker runs, it was "
+            "unregistered: restart it, and it registers again. If it is gone for good, move its replicas "
+            "away:\n"
             f"  pykafka-broker reassign plan --without {','.join(map(str, gone))} --output-file moves.json"
         )
     return "\n".join(remedies)

@@ -13,6 +13,7 @@ from pykafka_broker.cli.health import DEGRADED_STATUS
 from pykafka_broker.cli.local_cluster.status import NO_QUORUM
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.quorum import LostQuorum, quorum_status
+from pykafka_broker.spark.doctor import Question, examine
 from tests.cli.conftest import run_command
 from tests.support.waiting import until
 
@@ -108,6 +109,19 @@ def test_the_doctor_says_so_first_and_what_can_be_written(survivor: tuple[str, l
     assert found[5]["message"].startswith(
         f"{TAKEN} All that goes by the leaders and replicas that are known from before"
     )
+
+
+def test_the_doctor_of_spark_says_so_before_it_looks_at_the_brokers(survivor: tuple[str, list[str]]) -> None:
+    address, _ = survivor
+    asked = Question(address, master=None, timeout_s=1.0)
+    found = [one for one in examine(asked) if one.check in ("quorum", "brokers")]
+    assert [(one.level.value, one.check) for one in found] == [
+        ("problem", "quorum"),
+        ("problem", "brokers"),
+        ("problem", "brokers"),
+        ("ok", "brokers"),
+    ]
+    assert since(found[0].message, address).startswith("No quorum: no controller leads, and none answers")
 
 
 def test_it_is_degraded(survivor: tuple[str, list[str]]) -> None:

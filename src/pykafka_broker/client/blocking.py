@@ -524,13 +524,17 @@ class Client:
 
     def coordinator(self, group: str) -> int:
         """The broker that coordinates a group."""
+        return self._coordinator(group, self._timeout_ms)
+
+    def _coordinator(self, group: str, timeout_ms: int) -> int:
+        """The same, asked for as long as this; once at least."""
         from pykafka_broker.client.coordinators import find_coordinator
 
-        return self.run(find_coordinator(self.brokers, group, first_attempt(now_ms(), self._timeout_ms)))
+        return self.run(find_coordinator(self.brokers, group, first_attempt(now_ms(), timeout_ms)))
 
     def at_coordinator(self, group: str, ask: Callable[[int], Returned]) -> Returned:
         """What `ask` returns, called with the id of the broker that coordinates a group; as `retrying`."""
-        return self.retrying(lambda: ask(self.coordinator(group)))
+        return self.retrying(lambda: ask(self._coordinator(group, 0)))
 
     def attempts(self) -> Iterator[bool]:
         """Try, and try again for as long as the time-out allows; True stands for the last attempt."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from pykafka_broker.client.addresses import Address, parse_addresses
-from pykafka_broker.doctor import brokers, reach
+from pykafka_broker.client.quorum import QUORUM_WITHIN_S, LostQuorum
+from pykafka_broker.doctor import brokers, quorum, reach
 from pykafka_broker.doctor.findings import Finding, Level, skipped
 from pykafka_broker.doctor.refusals import Refusal, guarded
 from pykafka_broker.spark.doctor.checkpoint import about_checkpoint
@@ -72,6 +73,7 @@ def _about_cluster(question: Question) -> Iterator[Finding | list[Address]]:
             assert refusal is not None
             yield refusal
             return
+        yield from _about_quorum(question, reached, brokers.answering(cluster, advertised))
         yield from brokers.judge(reached, cluster, advertised)
         yield [Address(*address) for address in cluster.brokers.values()]
         starting = question.options.get("startingOffsets")
@@ -79,3 +81,14 @@ def _about_cluster(question: Question) -> Iterator[Finding | list[Address]]:
         if question.checkpoint is not None:
             found = about_checkpoint(client, question.checkpoint, question.topics)
             yield from guarded("checkpoint", found)
+
+
+def _about_quorum(
+    question: Question, reached: brokers.Address, answering: Collection[int]
+) -> Iterator[Finding]:
+    """The finding about a quorum without a leader, as the broker that was reached tells it."""
+    with question.connect(reach.shown(reached), min(question.timeout_s, QUORUM_WITHIN_S)) as client:
+        found = quorum.look(client)
+        if isinstance(found, LostQuorum):
+            source = quorum.Source(reach.shown(reached), client.connection().metadata_offset)
+            yield quorum.judge(found, source, quorum.silent_voters(found, answering))

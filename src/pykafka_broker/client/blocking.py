@@ -269,6 +269,7 @@ class Connection:
         self._notices = notices
         #: Whether a request of the caller was answered.
         self._is_served = False
+        self._frames: FrameSocket
         patience_s = timeout_s if setup_timeout_s is None else min(timeout_s, setup_timeout_s)
         try:
             self._open(address, patience_s, identity)

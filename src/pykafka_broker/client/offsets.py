@@ -66,16 +66,20 @@ def _list_offsets(
     found: dict[TopicPartition, int] = {}
     failed: dict[TopicPartition, int] = {}
     by_leader: dict[int, dict[str, list[Any]]] = {}
-    for topic in client.metadata(sorted({topic for topic, _ in times})).topics:
-        described = {partition.partition_index: partition for partition in topic.partitions}
-        for partition in (p for t, p in times if t == topic.name):
-            place = described.get(partition)
-            unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if place is None else place.error_code
-            if code := topic.error_code or unknown:
-                failed[topic.name, partition] = code
-                continue
-            entry = ListOffsetsPartition(partition_index=partition, timestamp=times[topic.name, partition])
-            by_leader.setdefault(place.leader_id, {}).setdefault(topic.name, []).append(entry)
+    for described in client.metadata(sorted({topic for topic, _ in times})).topics:
+        topic = described.name or ""
+        places = {place.partition_index: place for place in described.partitions}
+        for partition in (p for t, p in times if t == topic):
+            place = places.get(partition)
+            if described.error_code:
+                failed[topic, partition] = described.error_code
+            elif place is None:
+                failed[topic, partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif place.error_code:
+                failed[topic, partition] = place.error_code
+            else:
+                entry = ListOffsetsPartition(partition_index=partition, timestamp=times[topic, partition])
+                by_leader.setdefault(place.leader_id, {}).setdefault(topic, []).append(entry)
     for leader, topics in by_leader.items():
         request = ListOffsetsRequest(
             replica_id=-1,

@@ -84,7 +84,7 @@ def _about_cluster(question: Question) -> Iterator[Finding | list[Address]]:
 
 
 def _about_quorum(
-    question: Question, reached: brokers.Address, answering: Collection[int]
+    question: Question, reached: reach.Address, answering: Collection[int]
 ) -> Iterator[Finding]:
     """The finding about a quorum without a leader, as the broker that was reached tells it."""
     with question.connect(reach.shown(reached), min(question.timeout_s, QUORUM_WITHIN_S)) as client:

@@ -167,12 +167,11 @@ def test_addresses_that_are_silent_share_the_time_out_and_those_that_refuse_get_
     monkeypatch.setattr(blocking, "NEXT_ADDRESS_AFTER_S", 0.01)
     setups: list[float | None] = []
 
-    class Noted(Connection):
-        def __init__(self, *_: object, setup_timeout_s: float | None, **__: object) -> None:
-            setups.append(setup_timeout_s)
-            raise ConnectTimeout if len(setups) != 2 else ConnectionError
+    def connect(*_: object, setup_timeout_s: float | None, **__: object) -> Connection:
+        setups.append(setup_timeout_s)
+        raise ConnectTimeout if len(setups) != 2 else ConnectionError
 
-    monkeypatch.setattr(blocking, "Connection", Noted)
+    monkeypatch.setattr(blocking, "Connection", connect)
     with Client("127.0.0.1:1,127.0.0.1:2,127.0.0.1:3", timeout_s=30) as client, pytest.raises(ConnectTimeout):
         client.connection()
     assert setups == [0.01, 0.01, 0.01, 15, 15]

@@ -11,6 +11,7 @@ import pytest
 from pykafka_broker import Cluster
 from pykafka_broker.cli.health import DEGRADED_STATUS
 from pykafka_broker.cli.local_cluster.status import NO_QUORUM
+from pykafka_broker.client.addresses import Address
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.quorum import LostQuorum, quorum_status
 from pykafka_broker.spark.doctor import Question, examine
@@ -212,11 +213,15 @@ def test_a_controller_says_what_it_knows(survivor: tuple[str, list[str]]) -> Non
     assert isinstance(lost, LostQuorum)
     assert lost.voters is not None
     [controller] = lost.voters[3]
-    described = run_command(
-        "quorum", "describe", "--bootstrap-controller", str(controller), "--timeout", "0.2"
-    )
-    assert described.status == 1
-    assert described.err.endswith(
+    for command in ("quorum describe", "metadata shell ls /", "brokers unregister 1 --force"):
+        ended = run_command(*command.split(), "--bootstrap-controller", str(controller), "--timeout", "0.2")
+        assert ended.status == 1
+        assert ended.err.endswith(reason_at(controller))
+
+
+def reason_at(controller: Address) -> str:
+    """The same, as a controller tells it."""
+    return (
         f"; controller 3 at {controller} finds no controller that leads: until one leads, nothing is "
         "created, changed or elected. Of the controllers (1, 2, 3) these do not answer from here: 1, 2. "
         "Start them: more than half of the voters must run.\n"

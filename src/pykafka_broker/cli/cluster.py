@@ -6,8 +6,8 @@ At a terminal it shows what it waits for, and points to `doctor` where there may
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar, cast
 
 import click
@@ -168,21 +168,26 @@ def cluster_or_controller_options(command: Command) -> Command:
     )(cluster_options(cast("Command", run)))
 
 
-def _telling_of_loss(command: Command) -> Command:
-    """A command whose error says that no controller leads, where that may be the reason of it."""
+@contextmanager
+def telling_of_loss(cluster: Cluster) -> Iterator[None]:
+    """An error of the body says that no controller leads, where that may be the reason of it."""
+    try:
+        yield
+    except (ConnectionError, TimeoutError, KafkaError) as error:
+        # At a broken pipe it is the reader of the output that has gone.
+        is_of_cluster = not isinstance(error, KafkaError | BrokenPipeError)
+        if is_of_cluster or (isinstance(error, KafkaError) and error.code in _OF_LOST_QUORUMS):
+            reason = why_unanswered(cluster)
+            if reason:
+                error.add_note(reason)
+        raise
 
+
+def _telling_of_loss(command: Command) -> Command:
     @functools.wraps(command)
     def run(cluster: Cluster, **options: Any) -> Any:
-        try:
+        with telling_of_loss(cluster):
             return command(cluster=cluster, **options)
-        except (ConnectionError, TimeoutError, KafkaError) as error:
-            # At a broken pipe it is the reader of the output that has gone.
-            is_of_cluster = not isinstance(error, KafkaError | BrokenPipeError)
-            if is_of_cluster or (isinstance(error, KafkaError) and error.code in _OF_LOST_QUORUMS):
-                reason = why_unanswered(cluster)
-                if reason:
-                    error.add_note(reason)
-            raise
 
     return cast("Command", run)
 

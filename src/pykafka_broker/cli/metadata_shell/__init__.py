@@ -19,13 +19,13 @@ from collections.abc import Callable, Iterable
 import click
 
 from pykafka_broker.cli import Group
-from pykafka_broker.cli.cluster import COMMAND, DEFAULT_BOOTSTRAP_SERVER, Cluster
+from pykafka_broker.cli.cluster import DEFAULT_BOOTSTRAP_SERVER, Cluster, telling_of_loss
 from pykafka_broker.cli.metadata_shell import commands
 from pykafka_broker.cli.metadata_shell.commands import Outcome, Session
 from pykafka_broker.cli.metadata_shell.tree import View, root
 from pykafka_broker.cli.options import Seconds, gathered
 from pykafka_broker.cli.output import Form, Output, json_option
-from pykafka_broker.cli.security import Credentials, identity_with, security_options
+from pykafka_broker.cli.security import Credentials, security_options
 from pykafka_broker.client.addresses import Address, parse_addresses
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -95,16 +95,19 @@ def shell(
     --bootstrap-controller, and the security for them.
     """
     source = _only_one(source)
-    read, close = _reader(source, timeout_s, credentials)
-    try:
-        if command:
-            session = Session(root(read()))
-            outcome = commands.run(session, command)
-            _show(" ".join(command), outcome, output)
-            return 1 if outcome.problems else 0
-        return _run_lines(read, output)
-    finally:
-        close()
+    servers = source.bootstrap_server or DEFAULT_BOOTSTRAP_SERVER
+    cluster = Cluster(servers, timeout_s, *credentials, source.bootstrap_controller)
+    with telling_of_loss(cluster):
+        read, close = _reader(source, cluster)
+        try:
+            if command:
+                session = Session(root(read()))
+                outcome = commands.run(session, command)
+                _show(" ".join(command), outcome, output)
+                return 1 if outcome.problems else 0
+            return _run_lines(read, output)
+        finally:
+            close()
 
 
 def _only_one(source: Source) -> Source:
@@ -120,9 +123,7 @@ def _only_one(source: Source) -> Source:
     return source
 
 
-def _reader(
-    source: Source, timeout_s: float, credentials: Credentials
-) -> tuple[Callable[[], View], Callable[[], None]]:
+def _reader(source: Source, cluster: Cluster) -> tuple[Callable[[], View], Callable[[], None]]:
     """What reads the newest metadata, and what ends that."""
     if source.snapshot is not None or source.folder is not None:
         from pykafka_broker.cli.metadata_shell.files import read_folder, read_snapshot
@@ -138,10 +139,9 @@ def _reader(
     if source.bootstrap_controller is not None:
         controllers = _addresses(source.bootstrap_controller, "--bootstrap-controller")
     else:
-        servers = source.bootstrap_server or DEFAULT_BOOTSTRAP_SERVER
-        _addresses(servers, "--bootstrap-server")
-        controllers = controllers_of(Cluster(servers, timeout_s, *credentials))
-    live = LiveMetadata(controllers, timeout_s, identity_with(COMMAND, *credentials))
+        _addresses(cluster.bootstrap_server, "--bootstrap-server")
+        controllers = controllers_of(cluster)
+    live = LiveMetadata(controllers, cluster.timeout_s, cluster.identity)
     return live.newest, live.close
 
 

@@ -19,6 +19,7 @@ from pykafka_broker.client.blocking import NEXT_ADDRESS_AFTER_S, Connection
 from pykafka_broker.client.connection import Identity
 from pykafka_broker.cluster.image import CorruptMetadataError
 from pykafka_broker.log.disk.checkpoints import MalformedFile
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.wire.common import MalformedAnswer
 
 #: Between requests while the quorum elects a leader, or a controller is gone.
@@ -43,16 +44,17 @@ class LiveMetadata:
         """The metadata with all that is committed now.
 
         Raises:
-            click.ClickException: what the controllers send is damaged, or the quorum has no leader.
+            click.ClickException: what the controllers send is damaged.
             ConnectionError: no controller answers in time.
-            KafkaError: a controller refuses.
+            KafkaError: a controller refuses, or the quorum has no leader (NOT_CONTROLLER).
         """
         deadline = time.monotonic() + self._timeout_s
         try:
             while (progress := self._ask(deadline)) is not Progress.CAUGHT_UP:
                 if progress is Progress.WAIT:
                     if time.monotonic() >= deadline:
-                        raise click.ClickException("the quorum of controllers has no leader that answers")
+                        text = "The quorum of controllers has no leader that answers."
+                        raise KafkaError(ErrorCode.NOT_CONTROLLER, text)
                     time.sleep(PAUSE_S)
         except (CorruptMetadataError, MalformedAnswer, MalformedFile) as error:
             raise click.ClickException(f"{self._address}: {error}") from None

@@ -201,7 +201,7 @@ def test_a_command_that_waits_in_vain_says_why(
     survivor: tuple[str, list[str]], command: str, error: str
 ) -> None:
     address, _ = survivor
-    ended = run_command(*command.split(), "-b", address, "--timeout", "0.2")
+    ended = run_command(*command.split(), "-b", address, "--timeout", "0.5")
     assert ended.status == 1
     assert re.fullmatch(f"Error: {error.format(address=address)}; {reason_for(address)}", ended.err)
 
@@ -214,7 +214,7 @@ def test_a_controller_says_what_it_knows(survivor: tuple[str, list[str]]) -> Non
     assert lost.voters is not None
     [controller] = lost.voters[3]
     for command in ("quorum describe", "metadata shell ls /", "brokers unregister 1 --force"):
-        ended = run_command(*command.split(), "--bootstrap-controller", str(controller), "--timeout", "0.2")
+        ended = run_command(*command.split(), "--bootstrap-controller", str(controller), "--timeout", "0.5")
         assert ended.status == 1
         assert ended.err.endswith(reason_at(controller))
 

@@ -27,6 +27,8 @@ from pykafka_broker.system.named_tuple import NamedTuple
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 DEFAULT_BOOTSTRAP_SERVER = "127.0.0.1:9092"
+#: How long a node may take at least to say why it does not do what it is asked for.
+WHY_WITHIN_S = 1.0
 #: The errors of brokers that wait for a controller, or for a leader or coordinator that none elects.
 _OF_LOST_QUORUMS = RETRIABLE | {
     ErrorCode.BROKER_NOT_AVAILABLE,
@@ -215,7 +217,8 @@ def why_unanswered(cluster: Cluster) -> str:
     from pykafka_broker.doctor.quorum import Source, look, silent_voters, why_nothing_changes
 
     try:
-        cluster = cluster.within(QUORUM_WITHIN_S)
+        # However short the command's own time is: a node that knows says so at once.
+        cluster = cluster._replace(timeout_s=max(WHY_WITHIN_S, cluster.timeout_s)).within(QUORUM_WITHIN_S)
         with cluster.connect() as client:
             # One that refuses this client refuses that, too.
             client.cluster_id()

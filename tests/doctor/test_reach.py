@@ -15,7 +15,16 @@ import trustme
 
 from pykafka_broker.client.addresses import parse_address
 from pykafka_broker.doctor.findings import Level
-from pykafka_broker.doctor.reach import Address, Answer, Kind, about_answer, about_listener, probe
+from pykafka_broker.doctor.reach import (
+    MOST_AT_ONCE,
+    Address,
+    Answer,
+    Kind,
+    about_answer,
+    about_listener,
+    all_at_once,
+    probe,
+)
 from tests.cli.conftest import RunningBroker
 
 PATIENCE_S = 20.0
@@ -217,3 +226,18 @@ def test_what_does_not_speak_tls_is_told_what_it_speaks() -> None:
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     with serving(lambda connection: connection.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")) as address:
         assert probe(address, PATIENCE_S, lambda: client) == Answer(Kind.OTHER, "SSH-2.0-OpenSSH_9.2")
+
+
+def test_all_are_asked_at_once_up_to_a_limit_and_answer_in_their_order() -> None:
+    together = threading.Barrier(MOST_AT_ONCE)
+
+    def ask(number: int) -> int:
+        if number < MOST_AT_ONCE:
+            together.wait(PATIENCE_S)
+        return -number
+
+    numbers = [*range(MOST_AT_ONCE), *range(100, 110)]
+    assert all_at_once(ask, numbers) == [-number for number in numbers]
+    assert all_at_once(ask, []) == []
+    with pytest.raises(ZeroDivisionError):
+        all_at_once(lambda number: 1 // number, [1, 0, 2])

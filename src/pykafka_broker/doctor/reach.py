@@ -124,15 +124,34 @@ def all_at_once(ask: Callable[[Asked], Told], asked: Iterable[Asked]) -> list[To
     than `MOST_AT_ONCE` are asked at a time.
 
     Raises:
-        Exception: that of the first one for which `ask` raises it.
+        Exception: one that `ask` raises.
     """
-    from concurrent.futures import ThreadPoolExecutor
+    from threading import Thread
 
     subjects = list(asked)
-    if len(subjects) < 2:
-        return [ask(subject) for subject in subjects]
-    with ThreadPoolExecutor(min(len(subjects), MOST_AT_ONCE)) as threads:
-        return list(threads.map(ask, subjects))
+    waiting = iter(range(len(subjects)))
+    told: dict[int, Told] = {}
+    failed: list[Exception] = []
+
+    def work() -> None:
+        # One iterator for all: each takes the next one.
+        for at in waiting:
+            try:
+                told[at] = ask(subjects[at])
+            except Exception as error:
+                failed.append(error)
+                return
+
+    # Not those of a pool, whose end waits for them: Ctrl-C ends a command at once.
+    threads = [Thread(target=work, daemon=True) for _ in subjects[1:MOST_AT_ONCE]]
+    for thread in threads:
+        thread.start()
+    work()
+    for thread in threads:
+        thread.join()
+    if failed:
+        raise failed[0]
+    return [told[at] for at in range(len(subjects))]
 
 
 def is_answered(address: Address, timeout_s: float) -> bool:

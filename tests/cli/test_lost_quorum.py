@@ -183,23 +183,17 @@ def reason_for(address: str) -> str:
     ("command", "error"),
     [
         ("topics create invoices", "{address} did not answer CreateTopics in time"),
-        (
-            "configs alter --topic orders --set retention.ms=1",
-            "{address} did not answer Incremental.*",
-        ),
-        ("reassign list", "{address} did not answer ListPartitionReassignments in time"),
         ("produce payments x", "{address} did not answer InitProducerId in time"),
         ("consume payments --until end", "Cannot connect to 127.0.0.1:.*"),
         ("quorum describe", "Only the leader of the quorum describes it"),
         ("brokers unregister 1", "Broker 1 stays registered"),
-        ("brokers unregister 1 --force", "{address} did not answer UnregisterBroker in time"),
     ],
 )
 def test_a_command_that_waits_in_vain_says_why(
     survivor: tuple[str, list[str]], command: str, error: str
 ) -> None:
     address, _ = survivor
-    ended = run_command(*command.split(), "-b", address, "--timeout", "0.5")
+    ended = run_command(*command.split(), "-b", address, "--timeout", "2")
     assert ended.status == 1
     assert re.fullmatch(f"Error: {error.format(address=address)}; {reason_for(address)}", ended.err)
 
@@ -211,8 +205,9 @@ def test_a_controller_says_what_it_knows(survivor: tuple[str, list[str]]) -> Non
     assert isinstance(lost, LostQuorum)
     assert lost.voters is not None
     [controller] = lost.voters[3]
-    for command in ("quorum describe", "metadata shell ls /"):
-        ended = run_command(*command.split(), "--bootstrap-controller", str(controller), "--timeout", "0.5")
+    for command, timeout_s in (("quorum describe", "30"), ("metadata shell ls /", "1")):
+        at = ("--bootstrap-controller", str(controller), "--timeout", timeout_s)
+        ended = run_command(*command.split(), *at)
         assert ended.status == 1
         assert ended.err.endswith(reason_at(controller))
 

@@ -18,6 +18,7 @@ from pykafka_broker.apis.fetch_replica import replica_id_of
 from pykafka_broker.apis.fetch_waits import Waited, Waits, Wanted
 from pykafka_broker.apis.followed_partitions import DEBUGGING_REPLICA_ID, followed
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, AclOperation
+from pykafka_broker.log.partition.read_plan import nothing_at
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.fetch import (
     AbortedTransaction,
@@ -103,6 +104,8 @@ def plan_fetch(
     from_any_replica = replica_id < 0 and not is_old_consumer
     #: The rack of a consumer that may be sent to another replica.
     rack = request.rack_id if from_any_replica and ctx.node.fetching.selects_by_rack else ""
+    broker_epoch, lists_news = broker_epoch_of(request), context.lists_news
+    cold_reads, led = ctx.node.cold_reads, ctx.node.partitions.led
     left = max_bytes
     unsettled = _unsettled(context, settled)
     hidden = _hidden(unsettled, ctx) if replica_id < 0 else ()
@@ -116,7 +119,7 @@ def plan_fetch(
             denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             unknown_partitions.append((wanted, unknown(wanted, denied)))
             continue
-        partition = ctx.node.partitions.led(wanted.topic, wanted.partition)
+        partition = led(wanted.topic, wanted.partition)
         leader_epoch = max(wanted.current_leader_epoch, NO_LEADER_EPOCH)
         try:
             if partition is None:
@@ -138,35 +141,41 @@ def plan_fetch(
                     continue
             check_topic_id(partition.topic_id, wanted.topic_id)
             check_leader_epoch(partition.leader_epoch, leader_epoch)
+            log = partition.log
             if replica_id >= 0:
                 limit = waits.limit = partition.limit_for_replica(replica_id, leader_epoch)
-                data, plan = _read_partition(wanted, partition, limit, left, first=not planned.reads)
-                if plan is not None and before is None:
+                has_all = lists_news and _has_all(wanted, log)
+                if not has_all:
+                    data, plan = _read_partition(wanted, log, limit, left, first=not planned.reads)
+                if before is None and (has_all or plan is not None):
                     # A parked fetch tells nothing new when it is planned again.
                     partition.follower_fetched(
-                        replica_id,
-                        broker_epoch_of(request),
-                        wanted.fetch_offset,
-                        wanted.asked_log_start_offset,
+                        replica_id, broker_epoch, wanted.fetch_offset, wanted.asked_log_start_offset
                     )
+                if has_all:
+                    if wanted.knows(log.state):
+                        settled[wanted] = waits.by_log[log] = Waited(
+                            wanted, log, partition, partition.leader_epoch
+                        )
+                        continue
+                    data, plan = _without_records(wanted, log), nothing_at(wanted.fetch_offset)
             elif (
                 rack
                 and (nearest := _nearest(wanted, partition, rack, ctx.connection.listener_name)) is not None
             ):
                 data, plan = nearest, None
             else:
-                data, plan = _read_partition(wanted, partition, limit, left, first=not planned.reads)
+                data, plan = _read_partition(wanted, log, limit, left, first=not planned.reads)
         except KafkaError as error:
             planned.answers.append((wanted, failed(wanted, error.code)))
             planned.at_once = True
             continue
         planned.answers.append((wanted, data))
-        log = partition.log
         if (
             plan is not None
             and plan.size_bytes
-            and ctx.node.cold_reads.is_late(log)
-            and plan.answer_cached(partial(ctx.node.cold_reads.run, log)) is None
+            and cold_reads.is_late(log)
+            and plan.answer_cached(partial(cold_reads.run, log)) is None
         ):
             planned.late.append(log)
             waits.by_log.pop(log, None)
@@ -237,46 +246,56 @@ def _hidden(partitions: Iterable[WantedPartition], ctx: RequestContext) -> Set[s
     return denied_topics(ctx, AclOperation.READ, names)
 
 
+def _has_all(wanted: WantedPartition, log: PartitionLog) -> bool:
+    """Whether a follower, which reads up to the log end, has all that the log has: the usual case by far."""
+    state = log.state
+    return wanted.fetch_offset == state.log_end_offset and wanted.last_fetched_epoch == state.latest_epoch
+
+
 def _read_partition(
-    wanted: WantedPartition, partition: LedPartition, limit: Limit, left: int, first: bool
+    wanted: WantedPartition, log: PartitionLog, limit: Limit, left: int, first: bool
 ) -> tuple[PartitionData, ReadPlan | None]:
     """The answer without its records, and how to read them; no plan if the reader's log has diverged.
 
     Raises:
         KafkaError: OFFSET_OUT_OF_RANGE or a storage error.
     """
-    log = partition.log
-    data = _without_records(wanted, log)
-    data.aborted_transactions = [] if limit == "last_stable" else None
-    if wanted.last_fetched_epoch >= 0:
+    state, fetch_offset, data = log.state, wanted.fetch_offset, _without_records(wanted, log)
+    if limit == "last_stable":
+        data.aborted_transactions = []
+    # Up to its end, a log has all of its newest epoch.
+    if wanted.last_fetched_epoch >= 0 and (
+        wanted.last_fetched_epoch != state.latest_epoch or fetch_offset > state.log_end_offset
+    ):
         epoch, end_offset = log.reader.end_offset_for_epoch(wanted.last_fetched_epoch)
-        if epoch < 0 or end_offset < 0 or wanted.fetch_offset < log.state.log_start_offset:
+        if epoch < 0 or end_offset < 0 or fetch_offset < state.log_start_offset:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-        if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
+        if epoch < wanted.last_fetched_epoch or end_offset < fetch_offset:
             data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
             data.aborted_transactions = None
             return data, None
     max_bytes = min(wanted.max_bytes, left)
-    plan = log.reader.plan_read(wanted.fetch_offset, max_bytes, limit=limit, minimum_one_batch=first)
-    if max_bytes < 0 and wanted.fetch_offset < log.state.limit_offset(limit):
+    plan = log.reader.plan_read(fetch_offset, max_bytes, limit=limit, minimum_one_batch=first)
+    if max_bytes < 0 and fetch_offset < state.limit_offset(limit):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     if limit == "last_stable" and plan.size_bytes:
         data.aborted_transactions = [
             AbortedTransaction(producer_id=txn.producer_id, first_offset=txn.first_offset)
             for txn in plan.aborted_transactions()
         ]
-    elif max_bytes > 0 and wanted.fetch_offset < log.state.limit_offset(limit):
+    elif limit == "last_stable" and max_bytes > 0 and fetch_offset < state.limit_offset(limit):
         data.aborted_transactions = None  # for a batch that does not fit, as Apache Kafka answers
     return data, plan
 
 
 def _without_records(wanted: WantedPartition, log: PartitionLog) -> PartitionData:
+    state = log.state
     return PartitionData(
         partition_index=wanted.partition,
         error_code=0,
-        high_watermark=log.state.high_watermark,
-        last_stable_offset=log.state.last_stable_offset,
-        log_start_offset=log.state.log_start_offset,
+        high_watermark=state.high_watermark,
+        last_stable_offset=state.last_stable_offset,
+        log_start_offset=state.log_start_offset,
         aborted_transactions=None,
         records=b"",
     )

@@ -19,6 +19,7 @@ from pykafka_broker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.fetch_waits import KeptWaits
+    from pykafka_broker.log.partition.state import LogState
     from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
 
 SESSIONLESS_EPOCH = -1
@@ -72,13 +73,17 @@ class WantedPartition:
     def is_news(self, answer: PartitionData) -> bool:
         """True if an incremental answer must list this partition."""
         return (
-            bool(answer.error_code)
-            or len(answer.records or b"") > 0
+            bool(answer.records)
+            or bool(answer.error_code)
             or answer.diverging_epoch is not None
             or answer.preferred_read_replica >= 0
             or self.high_watermark != answer.high_watermark
             or self.log_start_offset != answer.log_start_offset
         )
+
+    def knows(self, state: LogState) -> bool:
+        """True if an answer without records would tell nothing new."""
+        return self.high_watermark == state.high_watermark and self.log_start_offset == state.log_start_offset
 
     def remember(self, answer: PartitionData) -> None:
         """The reader is told this answer."""
@@ -109,25 +114,26 @@ class FetchSession:
         if before is not None:
             before.close()
 
-    def update(self, request: FetchRequest, wanted: dict[Key, WantedPartition], asked: Asked) -> None:
+    def update(self, request: FetchRequest, name_of: Callable[[bytes], str | None]) -> None:
         """Add and change the partitions that the request names, drop those it forgets."""
         if request.forgotten_topics_data:
             self.keep(None)
-        for key, partition in wanted.items():
-            known = self.partitions.get(key)
-            if known is None:
-                self.partitions[key] = partition
-            else:
-                known.ask(asked[key])
-                if self.kept is not None:
-                    self.kept.named(known)
+        partitions, kept = self.partitions, self.kept
+        for topic in request.topics:
+            identity: object = topic.topic_id if self.uses_topic_ids else topic.topic
+            for asked in topic.partitions:
+                known = partitions.get((identity, asked.partition))
+                if known is not None:
+                    known.ask(asked)
+                    if kept is not None:
+                        kept.named(known)
+                    continue
+                name = name_of(topic.topic_id) if self.uses_topic_ids else topic.topic
+                partitions[identity, asked.partition] = WantedPartition(name, topic.topic_id, asked)
         for forgotten in request.forgotten_topics_data:
             topic: object = forgotten.topic_id if self.uses_topic_ids else forgotten.topic
             for index in forgotten.partitions:
                 self.partitions.pop((topic, index), None)
-
-
-Asked = dict[Key, "FetchPartition"]
 
 
 class FetchContext:
@@ -219,17 +225,16 @@ class FetchContext:
         if session.epoch != self._expected_epoch:
             # The same incremental request was processed twice; only one of them may move the session.
             return ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.session_id, []
-        listed = []
-        for partition, answer in answers:
-            if not partition.is_news(answer):
-                continue
+        listed = [(partition, answer) for partition, answer in answers if partition.is_news(answer)]
+        partitions = session.partitions
+        for partition, answer in listed:
             partition.remember(answer)
-            listed.append((partition, answer))
-            if len(answer.records or b"") > 0:
+            if answer.records:
                 # Served partitions go to the end, so that a small byte limit does not starve the others.
                 key = _key(partition, session.uses_topic_ids)
-                if key in session.partitions:
-                    session.partitions[key] = session.partitions.pop(key)
+                served = partitions.pop(key, None)
+                if served is not None:
+                    partitions[key] = served
         return ErrorCode.NONE, session.session_id, listed
 
 
@@ -260,13 +265,13 @@ class FetchSessionCache:
     ) -> FetchContext:
         """The partitions that `request` wants; `name_of` gives a topic id's name, None for an unknown id."""
         by_id = version >= TOPIC_ID_VERSION
-        wanted, asked = _asked(request, by_id, name_of)
         session_id, epoch = request.session_id, request.session_epoch
 
         if epoch in (FULL_EPOCH, SESSIONLESS_EPOCH):
             if session_id != NO_SESSION_ID:
                 self._close(session_id)
             kind = "full" if epoch == FULL_EPOCH else "sessionless"
+            wanted = _wanted(request, by_id, name_of)
             return FetchContext(self, kind, wanted, now_ms=now_ms, uses_topic_ids=by_id)
 
         session = self._sessions.get(session_id)
@@ -281,10 +286,11 @@ class FetchSessionCache:
             return FetchContext(self, "error", {}, now_ms=now_ms, uses_topic_ids=by_id, error=error)
 
         if request.topics or request.forgotten_topics_data:
-            session.update(request, wanted, asked)
+            session.update(request, name_of)
         if not session.partitions:
             # A partition that one request both asks for and forgets is answered once more.
             self._close(session_id)
+            wanted = _wanted(request, by_id, name_of)
             return FetchContext(self, "sessionless", wanted, now_ms=now_ms, uses_topic_ids=by_id)
         session.last_used_ms = now_ms
         session.epoch = 1 if session.epoch == MAX_EPOCH else session.epoch + 1
@@ -329,19 +335,17 @@ class FetchSessionCache:
         return True
 
 
-def _asked(
+def _wanted(
     request: FetchRequest, by_id: bool, name_of: Callable[[bytes], str | None]
-) -> tuple[dict[Key, WantedPartition], Asked]:
+) -> dict[Key, WantedPartition]:
+    """The partitions that a request names."""
     wanted: dict[Key, WantedPartition] = {}
-    asked: Asked = {}
     for topic in request.topics:
         name = name_of(topic.topic_id) if by_id else topic.topic
         identity: object = topic.topic_id if by_id else name
         for partition in topic.partitions:
-            key = (identity, partition.partition)
-            wanted[key] = WantedPartition(name, topic.topic_id, partition)
-            asked[key] = partition
-    return wanted, asked
+            wanted[identity, partition.partition] = WantedPartition(name, topic.topic_id, partition)
+    return wanted
 
 
 def _resolve_names(partitions: Iterable[WantedPartition], name_of: Callable[[bytes], str | None]) -> None:

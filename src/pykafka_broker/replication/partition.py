@@ -280,7 +280,11 @@ class Partition:
         """Let the core decide on `event`, and carry the decision out."""
         assert self._leadership is not None
         step = transition(self._leadership, event)
-        self._lead(step.state)
+        if step.state.isr is not self._leadership.isr or self._commits_at_once:
+            self._lead(step.state)
+        else:  # the progress of followers changes none of the flags
+            self._leadership = step.state
+            self._commit()
         for effect in step.effects:
             assert isinstance(effect, Start) and isinstance(effect.work, AlterPartition)
             # The controller tells at INFO what becomes of it, of all partitions at once.

@@ -20,7 +20,7 @@ else:
 
     def _replace(self, /, **values):
         """Return the same tuple with the named fields changed."""
-        changed = self._make(map(values.pop, self._fields, self))
+        changed = tuple.__new__(type(self), map(values.pop, self._fields, self))
         if values:
             raise ValueError(f"Got unexpected field names: {list(values)!r}")
         return changed

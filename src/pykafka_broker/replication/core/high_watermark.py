@@ -14,17 +14,17 @@ def high_watermark(leadership: Leadership, log: LogOffsets, local_offset: int, n
     that the leader has asked for. The high watermark stays where it is while fewer replicas than
     min.insync.replicas are in sync (KIP-966).
     """
-    if is_under_min_isr(leadership):
-        return log.high_watermark
-    in_sync = leadership.isr.maximal
-    offset = local_offset
+    isr, offset = leadership.isr, local_offset
+    in_sync = isr.committed if isr.proposed is None else isr.maximal
     for replica_id, follower in leadership.followers.items():
         if follower.log_end_offset < offset and (
             replica_id in in_sync
             or is_about_to_join(follower, log.log_end_offset, now_ms, leadership.lag_time_max_ms)
         ):
             offset = follower.log_end_offset
-    return max(offset, log.high_watermark)
+    if offset <= log.high_watermark or is_under_min_isr(leadership):
+        return log.high_watermark
+    return offset
 
 
 def commits_at_once(leadership: Leadership) -> bool:

@@ -24,7 +24,7 @@ from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.machine.illegal_state import IllegalState
-from pykafka_broker.machine.step import Start, Step
+from pykafka_broker.machine.step import Effect, Start
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.messages.fetch import (
@@ -45,7 +45,7 @@ from pykafka_broker.protocol.messages.list_offsets import (
 from pykafka_broker.replication.broker_connections import BrokerConnection
 from pykafka_broker.replication.core import following as rules
 from pykafka_broker.replication.core.fetch_session import FollowerSession, SessionRequest, Wanted
-from pykafka_broker.replication.core.following import Answer, Asked, EpochEnd, FollowerLog, Following, Phase
+from pykafka_broker.replication.core.following import Answer, EpochEnd, Following, Phase
 from pykafka_broker.replication.core.throttling import RateLimit
 from pykafka_broker.replication.partition import Partition
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -135,13 +135,12 @@ class _Follower:
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
-        log = log_of(partition)
-        if not partition.is_in_sync:
-            log = log._replace(damaged_from=partition.log.state.damaged_from)
-        step = rules.follow(partition.leader_epoch, log)
+        state = partition.log.state
+        damaged_from = None if partition.is_in_sync else state.damaged_from
+        step = rules.follow(partition.leader_epoch, state, damaged_from)
         self.following = step.state
-        #: Effects that are to be carried out before the leader is asked for anything.
-        self.todo: list[object] = [effect.work for effect in step.effects if isinstance(effect, Start)]
+        #: To be carried out before the leader is asked for anything.
+        self.todo = step.effects
         #: False once the partition was left: answers about it say nothing any more.
         self.is_current = True
         #: A truncation is not written down yet.
@@ -151,16 +150,15 @@ class _Follower:
         #: How many answers in a row were errors.
         self.refusals = 0
 
+    @property
+    def has_work(self) -> bool:
+        """Something is left to do before the leader is asked."""
+        return self.is_unsettled or bool(self.todo)
+
 
 def key_of(partition: Partition) -> Key:
     """The key of a partition in sessions."""
     return partition.topic_id, partition.partition
-
-
-def log_of(partition: Partition) -> FollowerLog:
-    """The log of a partition, as the core sees it."""
-    state = partition.log.state
-    return FollowerLog(state.log_start_offset, state.log_end_offset, state.high_watermark, state.epochs)
 
 
 class ReplicaFetcher:
@@ -267,7 +265,7 @@ class ReplicaFetcher:
         asking: dict[Phase, list[_Follower]] = {Phase.ASKING_END: [], Phase.ASKING_START: []}
         for key in changed:
             follower = self._followers.get(key)
-            if follower is not None and rules.is_due(follower.following, now_ms):
+            if follower is not None and follower.has_work and rules.is_due(follower.following, now_ms):
                 await self._catch_up(follower)
             if follower is None or not follower.is_current:
                 self._session.forgets(key)
@@ -294,7 +292,7 @@ class ReplicaFetcher:
 
     async def _catch_up(self, follower: _Follower) -> None:
         """Carry out what is left to do before the leader is asked."""
-        todo, follower.todo = follower.todo, []
+        todo, follower.todo = follower.todo, ()
         await self._carry_out(follower, todo, None)
         if follower.is_unsettled and follower.is_current:
             await self._settle(follower)
@@ -374,12 +372,15 @@ class ReplicaFetcher:
         """Have the files made, all at once, of the leader epochs that begin with these answers."""
         dues = []
         for key, data in answers:
-            follower, wanted = self._followers.get(key), self._session.wanted.get(key)
-            if follower is None or wanted is None or not data.records:
+            follower = self._followers.get(key)
+            if follower is None or not data.records:
                 continue
-            leader_epoch = follower.following.leader_epoch
-            if wanted.leader_epoch == leader_epoch:
-                due = follower.partition.log.replica_writer.begin_epoch(data.records, leader_epoch)
+            log, leader_epoch = follower.partition.log, follower.following.leader_epoch
+            if log.state.latest_epoch == leader_epoch:
+                continue  # of most answers
+            wanted = self._session.wanted.get(key)
+            if wanted is not None and wanted.leader_epoch == leader_epoch:
+                due = log.replica_writer.begin_epoch(data.records, leader_epoch)
                 if due is not None:
                     dues.append(due)
         if dues:
@@ -432,18 +433,13 @@ class ReplicaFetcher:
             diverging = None
         step = rules.fetched(
             follower.following,
-            Asked(wanted.leader_epoch, wanted.fetch_offset),
-            Answer(
-                error,
-                data.high_watermark,
-                data.log_start_offset,
-                None if diverging is None else EpochEnd(diverging.epoch, diverging.end_offset),
-                bool(data.records),
-            ),
-            log_of(follower.partition),
+            wanted,
+            Answer(error, None if diverging is None else EpochEnd(diverging.epoch, diverging.end_offset)),
+            follower.partition.log.state,
             self._retry_at_ms(),
         )
-        await self._take(follower, step, data.records)
+        follower.following = step.state
+        await self._carry_out(follower, step.effects, data)
         if error is ErrorCode.NONE:
             follower.lags = data.high_watermark > follower.following.fetch_offset
             if data.records and follower.partition.is_throttled_follower:
@@ -489,23 +485,32 @@ class ReplicaFetcher:
                 follower.following,
                 ErrorCode(answer.error_code),
                 answer.offset,
-                log_of(partition),
+                partition.log.state,
                 self._retry_at_ms(),
             )
-            await self._take(follower, step, None)
+            follower.following = step.state
+            await self._carry_out(follower, step.effects, None)
 
     # --- the log ----------------------------------------------------------------------------------
 
-    async def _take(self, follower: _Follower, step: Step[Following], records: Buffer | None) -> None:
-        follower.following = step.state
-        works = [effect.work for effect in step.effects if isinstance(effect, Start)]
-        await self._carry_out(follower, works, records)
-
-    async def _carry_out(self, follower: _Follower, works: Iterable[object], records: Buffer | None) -> None:
-        """Carry out what the core has decided; a partition for which that fails goes its own way."""
+    async def _carry_out(
+        self, follower: _Follower, effects: Iterable[Effect], data: PartitionData | None
+    ) -> None:
+        """Carry out what the core has decided on an answer; a partition for which that fails goes its own
+        way.
+        """
         try:
-            for work in works:
-                await self._do(follower, work, records)
+            for effect in effects:
+                assert isinstance(effect, Start)
+                work = effect.work
+                if isinstance(work, rules.Append):
+                    assert data is not None
+                    await self._append(follower, data)
+                elif isinstance(work, rules.TruncateTo):
+                    await self._truncate(follower, work.offset, is_reset=False)
+                elif isinstance(work, rules.StartAt):
+                    await self._truncate(follower, work.offset, is_reset=True)
+                # The leader is asked for its offsets in the next round: the phase says so.
         except KafkaError as error:
             self._refused(follower, error)
         except OSError as error:
@@ -516,29 +521,22 @@ class ReplicaFetcher:
             logger.exception("%s %s is not followed any more", self.name, follower.partition.log.name)
             follower.following = rules.stopped(follower.following)
 
-    async def _do(self, follower: _Follower, work: object, records: Buffer | None) -> None:
-        if isinstance(work, rules.Append):
-            await self._append(follower, work, records)
-        elif isinstance(work, rules.TruncateTo):
-            await self._truncate(follower, work.offset, is_reset=False)
-        elif isinstance(work, rules.StartAt):
-            await self._truncate(follower, work.offset, is_reset=True)
-        # The leader is asked for its offsets in the next round: the phase says so.
-
-    async def _append(self, follower: _Follower, work: rules.Append, records: Buffer | None) -> None:
+    async def _append(self, follower: _Follower, data: PartitionData) -> None:
+        """Append the records of an answer if there are any, and go by the leader's offsets."""
         partition, following = follower.partition, follower.following
-        if work.has_records and records is not None:
+        if data.records:
             if partition.log.state.log_end_offset != following.fetch_offset:
                 raise IllegalState(
                     f"Offset mismatch for partition {partition.log.name}: fetched offset = "
                     f"{following.fetch_offset}, log end offset = {partition.log.state.log_end_offset}."
                 )
-            if not await self._write(follower, records):
+            if not await self._write(follower, data.records):
                 return
         log = partition.log
-        log.state.advance_high_watermark(work.high_watermark)
-        log.trimmer.advance_log_start_offset(min(work.log_start_offset, log.state.high_watermark))
-        follower.following = rules.at_log_end(following, log_of(partition))
+        state = log.state
+        state.advance_high_watermark(data.high_watermark)
+        log.trimmer.advance_log_start_offset(min(data.log_start_offset, state.high_watermark))
+        follower.following = rules.at_log_end(following, state)
 
     async def _write(self, follower: _Follower, records: Buffer) -> bool:
         """Append the records of an answer; False if the partition was left meanwhile."""
@@ -577,7 +575,7 @@ class ReplicaFetcher:
             log.trimmer.reset_to(offset)
         else:
             log.trimmer.truncate_to(offset)
-        follower.following = rules.at_log_end(follower.following, log_of(follower.partition))
+        follower.following = rules.at_log_end(follower.following, follower.partition.log.state)
         if state.log_end_offset != end_before:
             follower.is_unsettled = True
             await self._settle(follower)
@@ -592,7 +590,7 @@ class ReplicaFetcher:
     def _refused(self, follower: _Follower, error: KafkaError) -> None:
         """The log did not take the records: a failed disk stops the partition, anything else is repeated."""
         log = follower.partition.log
-        at_end = rules.at_log_end(follower.following, log_of(follower.partition))
+        at_end = rules.at_log_end(follower.following, log.state)
         if log.state.offline is not None or error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
             logger.error("%s %s is not followed any more: %s", self.name, log.name, error.message)
             follower.following = rules.stopped(at_end)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import NamedTuple
 
 import pytest
 
@@ -10,14 +11,13 @@ from pykafka_broker.log.disk.checkpoints import EpochEntry
 from pykafka_broker.log.partition.leader_epochs import LeaderEpochs
 from pykafka_broker.machine.step import Start, Step
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.replication.core.fetch_session import Wanted
 from pykafka_broker.replication.core.following import (
     Answer,
     Append,
-    Asked,
     AskLeaderEnd,
     AskLeaderStart,
     EpochEnd,
-    FollowerLog,
     Following,
     Phase,
     StartAt,
@@ -35,17 +35,21 @@ NOW_MS, RETRY_MS = 1_000, 2_000
 NONE = ErrorCode.NONE
 
 
-def log(
-    *epochs: tuple[int, int], end: int = 100, start: int = 0, high_watermark: int | None = None
-) -> FollowerLog:
+class Log(NamedTuple):
+    log_end_offset: int
+    high_watermark: int
+    epochs: LeaderEpochs
+
+
+def log(*epochs: tuple[int, int], end: int = 100, high_watermark: int | None = None) -> Log:
     """A log up to `end`; `epochs` are (epoch, start offset)."""
     entries = LeaderEpochs(EpochEntry(epoch, offset) for epoch, offset in epochs)
-    return FollowerLog(start, end, end if high_watermark is None else high_watermark, entries)
+    return Log(end, end if high_watermark is None else high_watermark, entries)
 
 
 FOLLOWED = log((3, 0), (5, 60))
 FOLLOWING = Following(7, 100, 5)
-ASKED = Asked(7, 100)
+ASKED = Wanted(7, 100, 5, 0)
 
 
 def test_a_log_is_fetched_from_its_end_with_its_newest_epoch():
@@ -59,22 +63,20 @@ def test_a_log_without_epochs_is_cut_at_its_high_watermark_before_it_is_fetched(
 
 
 def test_a_damaged_log_is_cut_before_the_damage_and_gets_the_rest_from_its_leader():
-    step = follow(7, FOLLOWED._replace(damaged_from=70))
+    step = follow(7, FOLLOWED, damaged_from=70)
     assert step == Step(FOLLOWING, effects=(Start(TruncateTo(70)),))
 
 
 def test_the_leaders_records_are_appended_with_its_offsets():
-    answer = Answer(NONE, high_watermark=90, log_start_offset=10, has_records=True)
+    step = fetched(FOLLOWING, ASKED, Answer(NONE), FOLLOWED, RETRY_MS)
 
-    step = fetched(FOLLOWING, ASKED, answer, FOLLOWED, RETRY_MS)
-
-    assert step == Step(FOLLOWING, effects=(Start(Append(90, 10, True)),))
+    assert step == Step(FOLLOWING, effects=(Start(Append()),))
     assert at_log_end(step.state, log((3, 0), (5, 60), (7, 100), end=120)) == Following(7, 120, 7)
 
 
-@pytest.mark.parametrize("asked", [Asked(6, 100), Asked(7, 90)])
+@pytest.mark.parametrize("asked", [ASKED._replace(leader_epoch=6), ASKED._replace(fetch_offset=90)])
 def test_an_answer_about_another_epoch_or_offset_says_nothing(asked):
-    assert fetched(FOLLOWING, asked, Answer(NONE, has_records=True), FOLLOWED, RETRY_MS) == Step(FOLLOWING)
+    assert fetched(FOLLOWING, asked, Answer(NONE), FOLLOWED, RETRY_MS) == Step(FOLLOWING)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +112,7 @@ def test_a_follower_before_the_leaders_start_begins_anew_there():
     start_told = leader_start_told(end_told.state, NONE, 300, FOLLOWED, RETRY_MS)
 
     assert start_told.effects == (Start(StartAt(300)),)
-    assert at_log_end(start_told.state, log(start=300, end=300)) == Following(7, 300, -1)
+    assert at_log_end(start_told.state, log(end=300)) == Following(7, 300, -1)
 
 
 def test_a_follower_inside_the_leaders_log_that_was_out_of_range_asks_again_later():
@@ -166,8 +168,8 @@ class Replica:
             self.epochs.assign(epoch, offset)
 
     @property
-    def view(self) -> FollowerLog:
-        return FollowerLog(0, len(self.records), 0, self.epochs)
+    def view(self) -> Log:
+        return Log(len(self.records), 0, self.epochs)
 
     def truncate_to(self, offset: int) -> None:
         del self.records[offset:]
@@ -183,7 +185,7 @@ class Replica:
                 return Answer(NONE, diverging=EpochEnd(epoch, end)), []
         if offset > len(self.records):
             return Answer(ErrorCode.OFFSET_OUT_OF_RANGE), []
-        return Answer(NONE, has_records=offset < len(self.records)), self.records[offset : offset + most]
+        return Answer(NONE), self.records[offset : offset + most]
 
 
 def histories(dice: random.Random) -> tuple[list[tuple[int, int]], Replica, Replica]:
@@ -222,7 +224,7 @@ def test_logs_that_have_diverged_become_identical_and_keep_what_is_committed(see
         answer, sent = leader.answer(
             following.fetch_offset, following.last_fetched_epoch, dice.randrange(1, 4)
         )
-        asked = Asked(leader_epoch, following.fetch_offset)
+        asked = Wanted(leader_epoch, following.fetch_offset, following.last_fetched_epoch, 0)
         step = fetched(following, asked, answer, follower.view, RETRY_MS)
         following = step.state
         if following.phase is Phase.ASKING_END:

@@ -123,8 +123,8 @@ def _moves_end_at_once(right: Any) -> object:
 
 
 def _truncates_to_high_watermark(right: Any) -> object:
-    def follow(leader_epoch: int, log: FollowerLog) -> Step[Following]:
-        step: Step[Following] = right(leader_epoch, log)
+    def follow(leader_epoch: int, log: FollowerLog, damaged_from: int | None = None) -> Step[Following]:
+        step: Step[Following] = right(leader_epoch, log, damaged_from)
         return Step(step.state, effects=(Start(TruncateTo(log.high_watermark)),))
 
     return follow

@@ -17,10 +17,10 @@ from pykafka_broker.replication.core.events import (
     IsrChangeAnswered,
     TimePassed,
 )
+from pykafka_broker.replication.core.fetch_session import Wanted
 from pykafka_broker.replication.core.following import (
     Answer,
     Append,
-    Asked,
     EpochEnd,
     Following,
     TruncateTo,
@@ -149,9 +149,9 @@ class Broker:
             if before is None or before.leader_epoch != registration.leader_epoch:
                 self.fetching = self.following = None
                 if registration.leader != NO_LEADER:
-                    step = following_core.follow(registration.leader_epoch, self.log.as_followed)
+                    step = following_core.follow(registration.leader_epoch, self.log)
                     self.following = step.state
-                    self._carry_out(step, ())
+                    self._carry_out(step, None)
             return
         self.fetching = self.following = None
         if before is None or before.leader_epoch != registration.leader_epoch:
@@ -291,16 +291,13 @@ class Broker:
         if answer.asked != asked or asked is None or self.following is None:
             return
         self.fetching = None
-        told = Answer(
-            answer.error, answer.high_watermark, 0, answer.diverging, has_records=bool(answer.records)
-        )
-        step = fetched(
-            self.following, Asked(asked.leader_epoch, asked.offset), told, self.log.as_followed, now_ms + 50
-        )
+        wanted = Wanted(asked.leader_epoch, asked.offset, asked.last_epoch, 0)
+        told = Answer(answer.error, answer.diverging)
+        step = fetched(self.following, wanted, told, self.log, now_ms + 50)
         self.following = step.state
-        self._carry_out(step, answer.records)
+        self._carry_out(step, answer)
 
-    def _carry_out(self, step: Step[Following], records: tuple[Record, ...]) -> None:
+    def _carry_out(self, step: Step[Following], answer: Fetched | None) -> None:
         log = self.log
         for effect in step.effects:
             assert isinstance(effect, Start)
@@ -308,6 +305,7 @@ class Broker:
                 log.truncate(effect.work.offset)
             else:
                 assert isinstance(effect.work, Append), "leaders know every epoch before theirs"
-                log.append(records)
-                log.high_watermark = max(log.high_watermark, min(effect.work.high_watermark, log.end))
-            self.following = at_log_end(step.state, log.as_followed)
+                assert answer is not None
+                log.append(answer.records)
+                log.high_watermark = max(log.high_watermark, min(answer.high_watermark, log.end))
+            self.following = at_log_end(step.state, log)

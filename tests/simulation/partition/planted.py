@@ -84,8 +84,8 @@ def _with_any_epoch(right: Any) -> object:
 
 
 def _truncates_first(right: Any) -> object:
-    def wrong(leader_epoch: int, log: FollowerLog) -> Step[Following]:
-        step: Step[Following] = right(leader_epoch, log)
+    def wrong(leader_epoch: int, log: FollowerLog, damaged_from: int | None = None) -> Step[Following]:
+        step: Step[Following] = right(leader_epoch, log, damaged_from)
         return Step(step.state, effects=(Start(TruncateTo(log.high_watermark)),))
 
     return wrong

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pykafka_broker.log.partition.leader_epochs import LeaderEpochs
-from pykafka_broker.replication.core.following import FollowerLog
 from pykafka_broker.replication.core.state import LogOffsets
 
 
@@ -29,14 +28,12 @@ class ReplicaLog:
     def end(self) -> int:
         return len(self.records)
 
+    #: As the core of a follower sees it.
+    log_end_offset = end
+
     @property
     def offsets(self) -> LogOffsets:
         return LogOffsets(self.high_watermark, self.end)
-
-    @property
-    def as_followed(self) -> FollowerLog:
-        """As the core of a follower sees it."""
-        return FollowerLog(0, self.end, self.high_watermark, self.epochs)
 
     def begin_epoch(self, epoch: int) -> None:
         self.epochs.assign(epoch, self.end)

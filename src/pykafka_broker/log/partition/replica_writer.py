@@ -264,8 +264,8 @@ class ReplicaWriter:
         """How many batches from `first` on go to the active segment, under one epoch."""
         state = self._state
         segment, start = state.active, batches[first].position
-        if not segment.size:
-            return 1  # the next ones are judged by its time
+        if first + 1 == len(batches) or not segment.size:
+            return 1  # after the first of a segment, the next ones are judged by its time
         room = segment.indexes.room(segment, state.config.segment_index_bytes)
         epoch = batches[first].header.partition_leader_epoch
         for number in range(first + 1, min(len(batches), first + room)):

@@ -21,11 +21,12 @@ Left out on purpose: leaders that do not know topics by their ids (Fetch below v
 from __future__ import annotations
 
 from enum import Enum
-from typing import Optional, Union
+from typing import Optional, Protocol, Union
 
 from pykafka_broker.log.partition.leader_epochs import UNDEFINED_EPOCH, LeaderEpochs
 from pykafka_broker.machine.step import Start, Step
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.replication.core.fetch_session import Wanted
 from pykafka_broker.system.named_tuple import NamedTuple
 
 
@@ -42,16 +43,17 @@ class Phase(Enum):
     STOPPED = "stopped"
 
 
-class FollowerLog(NamedTuple):
+class FollowerLog(Protocol):
     """The follower's own log, as it is when an event comes."""
 
-    log_start_offset: int
-    log_end_offset: int
-    high_watermark: int
-    epochs: LeaderEpochs
-    #: The first offset that is damaged, of a replica that is not in sync: one that is may be the next leader,
-    #: and keeps what it has.
-    damaged_from: Optional[int] = None
+    @property
+    def log_end_offset(self) -> int: ...
+
+    @property
+    def high_watermark(self) -> int: ...
+
+    @property
+    def epochs(self) -> LeaderEpochs: ...
 
 
 class Following(NamedTuple):
@@ -66,13 +68,6 @@ class Following(NamedTuple):
     retry_at_ms: Optional[int] = None
 
 
-class Asked(NamedTuple):
-    """What a request said about the partition."""
-
-    leader_epoch: int
-    fetch_offset: int
-
-
 class EpochEnd(NamedTuple):
     """Where an epoch ends in the leader's log."""
 
@@ -81,21 +76,14 @@ class EpochEnd(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The answer of a leader about the partition."""
+    """The answer of a leader about the partition, as far as it decides what is done with its records."""
 
     error: ErrorCode
-    high_watermark: int = -1
-    log_start_offset: int = -1
     diverging: Optional[EpochEnd] = None
-    has_records: bool = False
 
 
 class Append(NamedTuple):
     """Append the records of the answer if there are any, and go by the leader's offsets."""
-
-    high_watermark: int
-    log_start_offset: int
-    has_records: bool
 
 
 class TruncateTo(NamedTuple):
@@ -120,17 +108,21 @@ class AskLeaderStart(NamedTuple):
 
 Work = Union[Append, TruncateTo, StartAt, AskLeaderEnd, AskLeaderStart]
 
+#: The effects of most answers.
+APPENDS = (Start(Append()),)
 #: This broker's metadata is behind: it is of no use to ask again before it has come.
 FENCED = frozenset({ErrorCode.FENCED_LEADER_EPOCH})
 
 
-def follow(leader_epoch: int, log: FollowerLog) -> Step[Following]:
-    """Begin to follow in a leader epoch; a log without epochs may hold nothing that is not committed, and one
-    that is damaged gets everything from there on from its leader.
+def follow(leader_epoch: int, log: FollowerLog, damaged_from: int | None = None) -> Step[Following]:
+    """Begin to follow in a leader epoch; a log without epochs may hold nothing that is not committed.
+
+    `damaged_from` is the first offset that is damaged, of a replica that is not in sync: it gets everything
+    from there on from its leader. One that is in sync may be the next leader, and keeps what it has.
     """
     following = at_log_end(Following(leader_epoch, 0, UNDEFINED_EPOCH), log)
-    if log.damaged_from is not None:
-        return Step(following, effects=(Start(TruncateTo(log.damaged_from)),))
+    if damaged_from is not None:
+        return Step(following, effects=(Start(TruncateTo(damaged_from)),))
     if following.last_fetched_epoch == UNDEFINED_EPOCH and log.log_end_offset > log.high_watermark:
         return Step(following, effects=(Start(TruncateTo(log.high_watermark)),))
     return Step(following)
@@ -138,12 +130,7 @@ def follow(leader_epoch: int, log: FollowerLog) -> Step[Following]:
 
 def at_log_end(following: Following, log: FollowerLog) -> Following:
     """The log was appended to or truncated: go on where it ends now."""
-    return following._replace(
-        fetch_offset=log.log_end_offset,
-        last_fetched_epoch=log.epochs.latest,
-        phase=Phase.FETCHING,
-        retry_at_ms=None,
-    )
+    return Following(following.leader_epoch, log.log_end_offset, log.epochs.latest)
 
 
 def held_back(following: Following, until_ms: int) -> Following:
@@ -164,10 +151,14 @@ def is_due(following: Following, now_ms: int) -> bool:
 
 
 def fetched(
-    following: Following, asked: Asked, answer: Answer, log: FollowerLog, retry_at_ms: int
+    following: Following, asked: Wanted, answer: Answer, log: FollowerLog, retry_at_ms: int
 ) -> Step[Following]:
     """The leader has answered a fetch. One about another epoch, or another offset, says nothing any more."""
-    if asked != (following.leader_epoch, following.fetch_offset) or following.phase is not Phase.FETCHING:
+    if (
+        asked.fetch_offset != following.fetch_offset
+        or asked.leader_epoch != following.leader_epoch
+        or following.phase is not Phase.FETCHING
+    ):
         return Step(following)
     if answer.error is ErrorCode.OFFSET_OUT_OF_RANGE:
         asking = following._replace(phase=Phase.ASKING_END)
@@ -176,8 +167,7 @@ def fetched(
         return Step(_refused(following, answer.error, retry_at_ms))
     if answer.diverging is not None:
         return Step(following, effects=(Start(TruncateTo(truncation_offset(answer.diverging, log))),))
-    effect = Append(answer.high_watermark, answer.log_start_offset, answer.has_records)
-    return Step(following, effects=(Start(effect),))
+    return Step(following, effects=APPENDS)
 
 
 def truncation_offset(diverging: EpochEnd, log: FollowerLog) -> int:

@@ -83,14 +83,15 @@ class LogReader:
         except OSError as error:
             self._environment.open_failed(error)
             raise storage_error(error) from error
-        request = ReadRequest(offset, max_bytes, limit_offset, minimum_one_batch)
         if place is None:
+            request = ReadRequest(offset, max_bytes, limit_offset, minimum_one_batch)
             return self._unresolved(segments[number:], request, limit)
         start, size, end = place
         if start >= end or (max_bytes < size and not minimum_one_batch):
             return nothing_at(offset)
         end = end_of_read(segment, start, max(max_bytes, size), end, in_thread=False)
         if start < trust.unverified_end and not trust.is_verified(start, end):
+            request = ReadRequest(offset, max_bytes, limit_offset, minimum_one_batch)
             return self._unresolved(segments[number:], request, limit)
         aborted = None
         if limit == "last_stable":

@@ -30,6 +30,7 @@ from pykafka_broker.protocol.records.batch import (
     HEADER_BYTES,
     BatchHeader,
     check_batch,
+    check_crc,
     iter_batches,
     read_header,
 )
@@ -181,7 +182,7 @@ class ReplicaWriter:
                     f"{header.base_offset} to {header.last_offset} after {last_offset}",
                 )
             batch = records[position : position + header.size_in_bytes]
-            check_batch(batch)
+            check_crc(batch, header)
             marker = transaction_marker(batch, header) if header.producer_id >= 0 else None
             newest_epoch, last_offset = epoch, header.last_offset
             found.append(_Batch(position, header, marker))

@@ -243,10 +243,15 @@ def check_batch(buf: Buffer, pos: int = 0) -> BatchHeader:
         raise CorruptRecord(f"Record batch of format {header.magic}, where only {MAGIC} is known")
     if header.batch_length < SMALLEST_BATCH_LENGTH or end > len(buf):
         raise CorruptRecord(f"Record batch of {header.size_in_bytes} bytes, where {len(buf) - pos} are left")
-    crc = crc32c(memoryview(buf)[pos + ATTRIBUTES_OFFSET : end])
+    check_crc(memoryview(buf)[pos:end], header)
+    return header
+
+
+def check_crc(batch: memoryview, header: BatchHeader) -> None:
+    """Refuse a batch, of which this is the header, whose checksum is another."""
+    crc = crc32c(batch[ATTRIBUTES_OFFSET:])
     if crc != header.crc:
         raise CorruptRecord(f"Record is corrupt (stored crc = {header.crc}, computed crc = {crc})")
-    return header
 
 
 def restamp(batch: Buffer, attributes: int, max_timestamp: int) -> None:

@@ -651,11 +651,11 @@ class Partition:
         """Move the high watermark as far as it may, and acknowledge the requests that this allows."""
         leadership = self._leadership
         if leadership is not None:
-            offset = self._local_offset()
+            state, offset = self.log.state, self._local_offset()
             if not self._commits_at_once:
                 now_ms = self._ports.clock.monotonic_ms()
-                offset = high_watermark(leadership, self._log_offsets(), offset, now_ms)
-            self.log.state.advance_high_watermark(offset)
+                offset = high_watermark(leadership, state, offset, now_ms)
+            state.advance_high_watermark(offset)
         if self._waiting:
             self._acknowledge()
 

@@ -45,7 +45,7 @@ from pykafka_broker.protocol.messages.list_offsets import (
 from pykafka_broker.replication.broker_connections import BrokerConnection
 from pykafka_broker.replication.core import following as rules
 from pykafka_broker.replication.core.fetch_session import FollowerSession, SessionRequest, Wanted
-from pykafka_broker.replication.core.following import Answer, EpochEnd, Following, Phase
+from pykafka_broker.replication.core.following import Answer, EpochEnd, Phase
 from pykafka_broker.replication.core.throttling import RateLimit
 from pykafka_broker.replication.partition import Partition
 from pykafka_broker.system.named_tuple import NamedTuple

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pykafka_broker.replication.core.in_sync import is_about_to_join, is_under_min_isr
-from pykafka_broker.replication.core.state import UNKNOWN_OFFSET, Leadership, LogOffsets
+from pykafka_broker.replication.core.state import UNKNOWN_OFFSET, Leadership, Log
 
 
-def high_watermark(leadership: Leadership, log: LogOffsets, local_offset: int, now_ms: int) -> int:
+def high_watermark(leadership: Leadership, log: Log, local_offset: int, now_ms: int) -> int:
     """Return the high watermark: never below the old one, never above the log end of a replica in sync.
 
     `local_offset` is this node's own: the log end offset or, where `flush.messages` asks for syncs, the end

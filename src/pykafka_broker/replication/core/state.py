@@ -6,6 +6,7 @@ The log keeps its own offsets; events bring them (`LogOffsets`), so that no offs
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -20,6 +21,16 @@ class LogOffsets(NamedTuple):
 
     high_watermark: int
     log_end_offset: int
+
+
+class Log(Protocol):
+    """Has the offsets of the leader's own log as they are now."""
+
+    @property
+    def high_watermark(self) -> int: ...
+
+    @property
+    def log_end_offset(self) -> int: ...
 
 
 class Follower(NamedTuple):

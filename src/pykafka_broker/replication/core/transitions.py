@@ -118,13 +118,13 @@ def _with_progress(leadership: Leadership, event: FollowerFetched) -> Leadership
     elif before.fetched_ms is not None and event.fetch_offset >= before.leader_end_offset:
         caught_up_ms = max(before.caught_up_ms or before.fetched_ms, before.fetched_ms)
     follower = Follower(
-        log_end_offset=event.fetch_offset,
-        leader_end_offset=max(event.log.log_end_offset, before.leader_end_offset),
-        fetched_ms=event.now_ms,
-        caught_up_ms=caught_up_ms,
-        broker_epoch=event.broker_epoch,
-        is_eligible=event.is_active and event.broker_epoch in (NO_BROKER_EPOCH, event.registered_epoch),
-        log_start_offset=event.log_start_offset,
+        event.fetch_offset,
+        max(event.log.log_end_offset, before.leader_end_offset),
+        event.now_ms,
+        caught_up_ms,
+        event.broker_epoch,
+        event.is_active and event.broker_epoch in (NO_BROKER_EPOCH, event.registered_epoch),
+        event.log_start_offset,
     )
     return leadership._replace(followers={**leadership.followers, event.replica_id: follower})
 

@@ -54,6 +54,7 @@ from pykafka_broker.replication.core.state import (
 )
 from pykafka_broker.replication.core.throttling import RateLimit, is_throttled
 from pykafka_broker.replication.core.transitions import ReplicationSettings, is_outdated, lead, transition
+from pykafka_broker.replication.waiting import Waiting, answer, wait
 from pykafka_broker.system.named_tuple import NamedTuple
 
 logger = logging.getLogger("kafka.cluster.Partition")
@@ -105,19 +106,11 @@ class PartitionPorts(NamedTuple):
     lag_time_max_ms: int = 30_000
 
 
-class _Waiting(NamedTuple):
-    """A producer that waits for everything below `next_offset` to be acknowledged."""
+class _Acknowledgement(NamedTuple):
+    """What a producer waits for: everything below `next_offset` may be acknowledged to it."""
 
     next_offset: int
     required_acks: int
-    answer: asyncio.Future[ErrorCode]
-
-
-class _Deleting(NamedTuple):
-    """A client that waits until every live replica has deleted what is below `offset`."""
-
-    offset: int
-    answer: asyncio.Future[ErrorCode]
 
 
 class DeletedRecords(NamedTuple):
@@ -186,8 +179,9 @@ class Partition:
         self._defers_names = topic not in INTERNAL_TOPICS
         #: Runs while something appended has to be on disk before it may be acknowledged (`flush.messages`).
         self._flushing: asyncio.Task[None] | None = None
-        self._waiting: list[_Waiting] = []
-        self._deleting: list[_Deleting] = []
+        #: Producers, and clients that wait until every live replica has deleted what is below an offset.
+        self._waiting: list[Waiting[_Acknowledgement]] = []
+        self._deleting: list[Waiting[int]] = []
 
     def __repr__(self) -> str:
         return f"Partition({self.topic}-{self.partition}, epoch={self.leader_epoch}, leader={self.is_leader})"
@@ -242,7 +236,7 @@ class Partition:
 
     def _resign(self) -> None:
         if self._deleting:
-            self._answer_deleting(lambda _: ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            answer(self._deleting, lambda _: ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self._send_to_next_leader()
         self.leader = NO_LEADER
         self.is_leader = False
@@ -253,8 +247,9 @@ class Partition:
     def _send_to_next_leader(self) -> None:
         """Answer the producers that wait for followers."""
         if self._waiting and self._waits_for_followers():
-            self._answer(
-                lambda each: ErrorCode.NOT_LEADER_OR_FOLLOWER if each.required_acks == ACKS_ALL else None
+            answer(
+                self._waiting,
+                lambda each: ErrorCode.NOT_LEADER_OR_FOLLOWER if each.required_acks == ACKS_ALL else None,
             )
 
     def configure(self, config: LogConfig) -> None:
@@ -384,16 +379,10 @@ class Partition:
         """
         if self.acknowledges_at_once or next_offset <= self._acknowledged_offset(required_acks):
             return None
-        waiting = _Waiting(next_offset, required_acks, asyncio.get_running_loop().create_future())
-        self._waiting.append(waiting)
-        if timeout_ms is not None and required_acks == ACKS_ALL and self._waits_for_followers():
-            clock = self._ports.clock
-            timer = clock.call_at(
-                clock.monotonic_ms() + timeout_ms,
-                lambda: self._answer(lambda each: ErrorCode.REQUEST_TIMED_OUT if each is waiting else None),
-            )
-            waiting.answer.add_done_callback(lambda _: timer.cancel())
-        return waiting.answer
+        if required_acks != ACKS_ALL or not self._waits_for_followers():
+            timeout_ms = None
+        awaited = _Acknowledgement(next_offset, required_acks)
+        return wait(self._waiting, awaited, self._ports.clock, timeout_ms)
 
     def start_verification(
         self, producer_id: int, producer_epoch: int, sequence: int, *, bumps_epoch: bool, now_ms: int
@@ -429,17 +418,7 @@ class Partition:
         """
         if offset <= self.low_watermark:
             return None
-        deleting = _Deleting(offset, asyncio.get_running_loop().create_future())
-        self._deleting.append(deleting)
-        clock = self._ports.clock
-        timer = clock.call_at(
-            clock.monotonic_ms() + timeout_ms,
-            lambda: self._answer_deleting(
-                lambda each: ErrorCode.REQUEST_TIMED_OUT if each is deleting else None
-            ),
-        )
-        deleting.answer.add_done_callback(lambda _: timer.cancel())
-        return deleting.answer
+        return wait(self._deleting, offset, self._ports.clock, timeout_ms)
 
     @property
     def low_watermark(self) -> int:
@@ -457,7 +436,7 @@ class Partition:
     def _look_at_deletions(self) -> None:
         """Answer those whose deletions have come to all live replicas."""
         low_watermark = self.low_watermark
-        self._answer_deleting(lambda each: ErrorCode.NONE if each.offset <= low_watermark else None)
+        answer(self._deleting, lambda offset: ErrorCode.NONE if offset <= low_watermark else None)
 
     def _why_refused(self) -> KafkaError:
         assert self._leadership is not None
@@ -698,16 +677,17 @@ class Partition:
             if error is ErrorCode.NONE:
                 self._acknowledge()
             else:
-                self._answer(lambda _: error)
+                answer(self._waiting, lambda _: error)
 
     def _acknowledge(self) -> None:
         """Answer the producers whose batches may be acknowledged by now."""
-        self._answer(
-            lambda waiting: (
-                self._outcome(waiting.required_acks)
-                if waiting.next_offset <= self._acknowledged_offset(waiting.required_acks)
+        answer(
+            self._waiting,
+            lambda each: (
+                self._outcome(each.required_acks)
+                if each.next_offset <= self._acknowledged_offset(each.required_acks)
                 else None
-            )
+            ),
         )
 
     def _outcome(self, required_acks: int) -> ErrorCode:
@@ -715,23 +695,3 @@ class Partition:
         if required_acks != ACKS_ALL or self._leadership is None:
             return ErrorCode.NONE
         return outcome_of_committed(self._leadership)
-
-    def _answer(self, outcome: Callable[[_Waiting], ErrorCode | None]) -> None:
-        """Answer those of the waiting producers for whom there is an outcome."""
-        all_waiting, self._waiting = self._waiting, []
-        for waiting in all_waiting:
-            error = outcome(waiting)
-            if error is None:
-                self._waiting.append(waiting)
-            elif not waiting.answer.done():
-                waiting.answer.set_result(error)
-
-    def _answer_deleting(self, outcome: Callable[[_Deleting], ErrorCode | None]) -> None:
-        """Answer those who wait for deletions, where there is an outcome."""
-        all_waiting, self._deleting = self._deleting, []
-        for waiting in all_waiting:
-            error = outcome(waiting)
-            if error is None:
-                self._deleting.append(waiting)
-            elif not waiting.answer.done():
-                waiting.answer.set_result(error)

@@ -145,20 +145,21 @@ def plan_fetch(
             if replica_id >= 0:
                 limit = waits.limit = partition.limit_for_replica(replica_id, leader_epoch)
                 has_all = lists_news and _has_all(wanted, log)
-                if not has_all:
+                if has_all:
+                    plan = nothing_at(wanted.fetch_offset)
+                else:
                     data, plan = _read_partition(wanted, log, limit, left, first=not planned.reads)
-                if before is None and (has_all or plan is not None):
+                if plan is not None and before is None:
                     # A parked fetch tells nothing new when it is planned again.
                     partition.follower_fetched(
                         replica_id, broker_epoch, wanted.fetch_offset, wanted.asked_log_start_offset
                     )
                 if has_all:
                     if wanted.knows(log.state):
-                        settled[wanted] = waits.by_log[log] = Waited(
-                            wanted, log, partition, partition.leader_epoch
-                        )
+                        waited = Waited(wanted, log, partition, partition.leader_epoch)
+                        settled[wanted] = waits.by_log[log] = waited
                         continue
-                    data, plan = _without_records(wanted, log), nothing_at(wanted.fetch_offset)
+                    data = _without_records(wanted, log)
             elif (
                 rack
                 and (nearest := _nearest(wanted, partition, rack, ctx.connection.listener_name)) is not None

@@ -119,8 +119,9 @@ class FetchSession:
         if request.forgotten_topics_data:
             self.keep(None)
         partitions, kept = self.partitions, self.kept
+        identity: object
         for topic in request.topics:
-            identity: object = topic.topic_id if self.uses_topic_ids else topic.topic
+            identity = topic.topic_id if self.uses_topic_ids else topic.topic
             for asked in topic.partitions:
                 known = partitions.get((identity, asked.partition))
                 if known is not None:
@@ -131,9 +132,9 @@ class FetchSession:
                 name = name_of(topic.topic_id) if self.uses_topic_ids else topic.topic
                 partitions[identity, asked.partition] = WantedPartition(name, topic.topic_id, asked)
         for forgotten in request.forgotten_topics_data:
-            topic: object = forgotten.topic_id if self.uses_topic_ids else forgotten.topic
+            identity = forgotten.topic_id if self.uses_topic_ids else forgotten.topic
             for index in forgotten.partitions:
-                self.partitions.pop((topic, index), None)
+                partitions.pop((identity, index), None)
 
 
 class FetchContext:

@@ -30,7 +30,7 @@ from pykafka_broker.metadata.raft_host import RaftHost
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.fetch import FetchRequest
 from pykafka_broker.raft.core import elections, progress, turn
-from pykafka_broker.replication import partition
+from pykafka_broker.replication import partition, waiting
 from pykafka_broker.replication.core import following, high_watermark, transitions
 from pykafka_broker.replication.core.events import FollowerFetched
 from pykafka_broker.replication.core.following import FollowerLog, Following, TruncateTo
@@ -102,7 +102,7 @@ def _diverging_epochs_are_not_told(right: Any) -> object:
 
 def _waiting_producers_are_told_success(right: Any) -> object:
     def resign(self: Partition) -> None:
-        self._answer(lambda _: ErrorCode.NONE)
+        waiting.answer(self._waiting, lambda _: ErrorCode.NONE)
         right(self)
 
     return resign

@@ -26,7 +26,6 @@ from typing import Optional, Protocol, Union
 from pykafka_broker.log.partition.leader_epochs import UNDEFINED_EPOCH, LeaderEpochs
 from pykafka_broker.machine.step import Start, Step
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.replication.core.fetch_session import Wanted
 from pykafka_broker.system.named_tuple import NamedTuple
 
 
@@ -66,6 +65,16 @@ class Following(NamedTuple):
     phase: Phase = Phase.FETCHING
     #: Nothing is asked for before this moment; None if nothing holds the partition back.
     retry_at_ms: Optional[int] = None
+
+
+class Asked(Protocol):
+    """What a request said about the partition."""
+
+    @property
+    def leader_epoch(self) -> int: ...
+
+    @property
+    def fetch_offset(self) -> int: ...
 
 
 class EpochEnd(NamedTuple):
@@ -151,7 +160,7 @@ def is_due(following: Following, now_ms: int) -> bool:
 
 
 def fetched(
-    following: Following, asked: Wanted, answer: Answer, log: FollowerLog, retry_at_ms: int
+    following: Following, asked: Asked, answer: Answer, log: FollowerLog, retry_at_ms: int
 ) -> Step[Following]:
     """The leader has answered a fetch. One about another epoch, or another offset, says nothing any more."""
     if (

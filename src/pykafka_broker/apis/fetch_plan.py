@@ -145,10 +145,10 @@ def plan_fetch(
             if replica_id >= 0:
                 limit = waits.limit = partition.limit_for_replica(replica_id, leader_epoch)
                 has_all = lists_news and _has_all(wanted, log)
-                if has_all:
-                    plan = nothing_at(wanted.fetch_offset)
-                else:
+                if not has_all:
                     data, plan = _read_partition(wanted, log, limit, left, first=not planned.reads)
+                else:
+                    plan = nothing_at(wanted.fetch_offset)
                 if plan is not None and before is None:
                     # A parked fetch tells nothing new when it is planned again.
                     partition.follower_fetched(

@@ -148,18 +148,17 @@ def plan_fetch(
                 if not has_all:
                     data, plan = _read_partition(wanted, log, limit, left, first=not planned.reads)
                 else:
-                    plan = nothing_at(wanted.fetch_offset)
+                    data, plan = _without_records(wanted, log), nothing_at(wanted.fetch_offset)
                 if plan is not None and before is None:
                     # A parked fetch tells nothing new when it is planned again.
                     partition.follower_fetched(
                         replica_id, broker_epoch, wanted.fetch_offset, wanted.asked_log_start_offset
                     )
-                if has_all:
-                    if wanted.knows(log.state):
-                        waited = Waited(wanted, log, partition, partition.leader_epoch)
-                        settled[wanted] = waits.by_log[log] = waited
-                        continue
-                    data = _without_records(wanted, log)
+                # The fetch may itself have moved the high watermark.
+                if has_all and data.high_watermark == log.state.high_watermark and wanted.knows(log.state):
+                    waited = Waited(wanted, log, partition, partition.leader_epoch)
+                    settled[wanted] = waits.by_log[log] = waited
+                    continue
             elif (
                 rack
                 and (nearest := _nearest(wanted, partition, rack, ctx.connection.listener_name)) is not None

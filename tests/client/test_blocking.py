@@ -157,16 +157,12 @@ def test_an_address_that_is_paused_does_not_cost_the_time_out(
     with socket.create_server(("127.0.0.1", 0)) as paused:
         port = paused.getsockname()[1]
 
-        class Hurried(Connection):
+        def connect(address: Address, _timeout_s: float, **options: Any) -> Connection:
             """For the paused one a moment is over at once; the other may take its time on a busy machine."""
+            is_hurried = address.port == port and options["setup_timeout_s"] is not None
+            return Connection(address, setup_timeout_s=0.01 if is_hurried else None)
 
-            def __init__(
-                self, address: Address, *args: Any, setup_timeout_s: float | None, **more: Any
-            ) -> None:
-                moment_s = 0.01 if address.port == port and setup_timeout_s is not None else None
-                super().__init__(address, *args, setup_timeout_s=moment_s, **more)
-
-        monkeypatch.setattr(blocking, "Connection", Hurried)
+        monkeypatch.setattr(blocking, "Connection", connect)
         with Client(f"127.0.0.1:{port},{serve(broker)}", timeout_s=3600) as client:
             assert client.metadata([]).cluster_id == "c"
 

@@ -422,6 +422,21 @@ async def test_a_lost_partition_metadata_is_written_again_when_the_metadata_name
     )
 
 
+async def test_a_log_that_lost_its_topic_id_is_not_taken_for_a_later_topics_where_others_have_all():
+    files = MemoryFiles()
+    manager = await started(files)
+    append(manager.create("orders", 0, TOPIC_ID, LogConfig()), b"old")
+    await manager.close()
+    files.remove("/data/orders-0/partition.metadata")
+
+    again = await started(files)
+    log = again.create("orders", 0, OTHER_ID, LogConfig(), may_begin_anew=True)
+
+    assert (values(log), log.state.high_watermark, log.topic_id) == ([], 0, OTHER_ID)
+    [aside] = [name for name in folders(files) if name.endswith("-stray")]
+    assert files.inodes[f"/data/{aside}/00000000000000000000.log"].data
+
+
 async def test_logs_that_the_metadata_does_not_know_are_set_aside_with_their_data():
     files = MemoryFiles()
     manager = await started(files)

@@ -1,7 +1,10 @@
 """Logs made as the metadata says: found again, taken over from a move, or made in a new folder.
 
-Apache Kafka stops for a lost `partition.metadata`; here it is written again once the metadata image has told
-the topic id.
+`partition.metadata` is durable from the first flush on: a power cut before that may leave a log that does not
+tell which topic of its name it is of. Where the other replicas have all that is acknowledged, it is set aside
+and copied from the leader again, for it may be of a topic that was deleted and created again meanwhile. Else
+it is all there is: it is taken for that of the topic in the metadata, and the file is written again. Apache
+Kafka syncs the file before the first append, and sets every log aside that has none.
 """
 
 from __future__ import annotations
@@ -183,7 +186,7 @@ class LogCreation:
             if (wanted.topic, wanted.partition) in self._being_made:
                 raise LogNotMadeYet(wanted)
             return None
-        if log.topic_id == UNKNOWN_TOPIC_ID:
+        if log.topic_id == UNKNOWN_TOPIC_ID and not wanted.may_begin_anew:
             logger.warning("%s: partition.metadata was lost, written again", log.directory)
             path = join(log.directory, PARTITION_METADATA)
             self._files.replace_file(path, encode_partition_metadata(wanted.topic_id), sync=False)

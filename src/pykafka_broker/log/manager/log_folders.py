@@ -23,8 +23,9 @@ class WantedLog(NamedTuple):
     """A log that there must be.
 
     `is_new` means that it cannot be in a directory that is out of service, `may_begin_anew` that other
-    replicas have all its acknowledged records, so that one in a directory that is gone is not needed,
-    `in_first_epoch` that the partition has not been led in another epoch than 0.
+    replicas have all its acknowledged records, so that neither one in a directory that is gone nor one that
+    does not tell its topic is needed, `in_first_epoch` that the partition has not been led in another epoch
+    than 0.
     """
 
     topic: str

@@ -233,9 +233,9 @@ class LogManager:
     ) -> PartitionLog:
         """The log of a partition, made if there is none; one left by a topic of another id is set aside.
 
-        A log whose partition.metadata was lost is recognised by its name and gets the file back. A new one
-        goes to the directory `directory_id`, or to the one with the fewest logs. Waits for the disk. See
-        `WantedLog`.
+        So is one whose partition.metadata was lost, if it `may_begin_anew`; else it is recognised by its name
+        and gets the file back. A new one goes to the directory `directory_id`, or to the one with the fewest
+        logs. Waits for the disk. See `WantedLog`.
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR if the disk refuses, or if the partition is not `is_new`, so that

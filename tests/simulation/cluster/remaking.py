@@ -7,7 +7,7 @@ is deleted. A session of an earlier id is told so, and gets nothing of the topic
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from pykafka_broker.client.conversation import CANNOT
 from pykafka_broker.client.metadata import find_topic, leaders_of
@@ -66,10 +66,18 @@ async def _insist(client: Client, request: object, done: ErrorCode, of: Callable
         await client.pause(RETRY_MS)
 
 
-async def _known(client: Client) -> tuple[bytes, int]:
-    """The topic's id, and who leads its partition; raises one of CANNOT."""
+class _Known(NamedTuple):
+    """What a client knows of the topic: its id, who leads its partition, and in which epoch."""
+
+    topic_id: bytes
+    leader: int
+    leader_epoch: int
+
+
+async def _known(client: Client) -> _Known:
+    """The newest that brokers tell; raises one of CANNOT."""
     topic = await client.run(find_topic(client.brokers, REMADE, client.attempt(REQUEST_MS)))
-    return topic.topic_id, leaders_of(topic)[0]
+    return _Known(topic.topic_id, leaders_of(topic)[0], topic.partitions[0].leader_epoch)
 
 
 #: The id under which each value was written.
@@ -83,7 +91,7 @@ async def write_by_id(client: Client, written: Written, pause_ms: int) -> None:
         values = [next(client.clients.values) for _ in range(client.world.random.randint(1, 3))]
         data = PartitionProduceData(index=0, records=batch_of(values, client.clock.now_ms()))
         try:
-            topic_id, leader = await _known(client)
+            topic_id, leader, _ = await _known(client)
             written.update(dict.fromkeys(values, topic_id))
             request = ProduceRequest(
                 transactional_id=None,
@@ -105,8 +113,9 @@ class ReaderById:
     def __init__(self, client: Client, written: Written) -> None:
         self._client = client
         self._written = written
-        self._topic_id = b""
-        self._leader = -1
+        #: As Kafka's own clients, it names the epoch of the leader that it knows: one that has lost its power
+        #: serves readers as a follower, and may lack what they have read.
+        self._known = _Known(b"", -1, -1)
         self._session_id = self._epoch = 0
         self._offset = 0
         self._errors = 0
@@ -124,12 +133,13 @@ class ReaderById:
 
     async def _step(self) -> None:
         client = self._client
-        if not self._topic_id or self._errors >= _PATIENCE:
-            topic_id, self._leader = await _known(client)
-            if topic_id != self._topic_id:
-                self._topic_id, self._offset = topic_id, 0
+        if not self._known.topic_id or self._errors >= _PATIENCE:
+            known = await _known(client)
+            if known.topic_id != self._known.topic_id:
+                self._offset = 0
+            self._known = known
             self._session_id = self._epoch = self._errors = 0
-        answer = await client.run(ask(self._fetch(), self._leader))
+        answer = await client.run(ask(self._fetch(), self._known.leader))
         if answer.error_code:
             self._session_id = self._epoch = 0
             self._errors += 1
@@ -143,27 +153,33 @@ class ReaderById:
     def _take(self, code: ErrorCode, records: bytes) -> None:
         if code:
             if code not in PASSES | _GONE:
-                where = f"{self._offset} of {self._topic_id.hex()}"
+                where = f"{self._offset} of {self._known.topic_id.hex()}"
                 raise Violation(f"{self._client.name} at {where} is answered {code.name}")
             self._errors += 1
             return
         self._errors = 0
-        place = label(REMADE, self._topic_id), 0
+        topic_id = self._known.topic_id
+        place = label(REMADE, topic_id), 0
         for position, header in iter_batches(records):
             for record in read_records(memoryview(records)[position:]):
                 if record.offset >= self._offset:
                     value = int(record.value or b"")
-                    check(self._written[value] == self._topic_id, f"{value} is read in {place}")
+                    check(self._written[value] == topic_id, f"{value} is read in {place}")
                     self._client.ledger.consumed(place, record.offset, value)
             self._offset = max(self._offset, header.next_offset)
 
     def _fetch(self) -> FetchRequest:
-        asked = FetchPartition(partition=0, fetch_offset=self._offset, partition_max_bytes=1 << 20)
+        asked = FetchPartition(
+            partition=0,
+            current_leader_epoch=self._known.leader_epoch,
+            fetch_offset=self._offset,
+            partition_max_bytes=1 << 20,
+        )
         return FetchRequest(
             max_wait_ms=FETCH_WAIT_MS,
             min_bytes=1,
             max_bytes=1 << 20,
             session_id=self._session_id,
             session_epoch=self._epoch,
-            topics=[FetchTopic(topic_id=self._topic_id, partitions=[asked])],
+            topics=[FetchTopic(topic_id=self._known.topic_id, partitions=[asked])],
         )

@@ -68,9 +68,9 @@ PROOFS = (
     Proof(
         "simulate",
         "Quorums, replicated partitions and clusters keep their promises on simulated machines",
-        "make simulate SEEDS=2000 CLUSTER_SEEDS=20",
+        "make simulate SEEDS=10000 CLUSTER_SEEDS=200",
         60,
-        r"^\w+: (\d+ seeds .* failed)",
+        r"^([\w ]+: \d+ seeds .* failed)",
     ),
     Proof(
         "conformance",

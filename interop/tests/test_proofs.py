@@ -47,7 +47,11 @@ def test_a_proof_that_does_not_end_is_killed_with_all_that_it_has_started(tmp_pa
 @pytest.mark.parametrize(
     ("name", "line", "told"),
     [
-        ("simulate", "core: 20 seeds from 0 on, 0 failed: 20.7 seeds/s", "20 seeds from 0 on, 0 failed"),
+        (
+            "simulate",
+            "killed leader: 20 seeds from 0 on, 0 failed: 2 seeds/s",
+            "killed leader: 20 seeds from 0 on, 0 failed",
+        ),
         (
             "conformance",
             "9 of 10 conversations equal (1 differ), in 5 s",

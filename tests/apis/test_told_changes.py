@@ -218,10 +218,14 @@ async def test_offsets_that_no_member_sets_are_told_once_in_a_while(caplog: pyte
     caplog.set_level(logging.INFO)
     async with tokens.a_broker() as home, tokens.signed_in(home) as alice:
         await alice.create_topic("orders")
+        await alice.find_coordinator("readers")
+        too_long = "m" * 5_000
+        refused = await alice.try_to_commit("readers", "orders", 4, metadata=too_long)
+        assert refused is ErrorCode.OFFSET_METADATA_TOO_LARGE
         for offset in (5, 6):
             await alice.commit("readers", "orders", offset)
     assert [record.getMessage() for record in caplog.records if record.name == OFFSETS] == [
-        "Setting offsets of group readers without being a member: orders-0 to 5, "
+        "Set offsets of group readers without being a member: orders-0 to 5, "
         "as User:alice at 127.0.0.1 asked."
     ]
 

@@ -7,7 +7,7 @@ epochs, v7 static members, v8 flexible, v9 new group protocol errors (KIP-848), 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -99,24 +99,32 @@ def offset_commit(request: OffsetCommitRequest, ctx: RequestContext) -> Any:
         ),
         refused=lambda error: refusals.commit(topics, error),
     )
-    if not request.member_id and request.generation_id_or_member_epoch < 0:
-        _tell(request.group_id, topics, ctx)
-    if isinstance(results, Prompt):
-        return _response(results.result(), refused)
-    return _response_later(results, refused)
+
+    def response(results: CommitResult) -> OffsetCommitResponse:
+        if not request.member_id and request.generation_id_or_member_epoch < 0:
+            _tell(request.group_id, topics, results, ctx)
+        return _response(results, refused)
+
+    return response(results.result()) if isinstance(results, Prompt) else _later(results, response)
 
 
-def _tell(group_id: str, topics: Iterable[TopicCommit], ctx: RequestContext) -> None:
-    """Who is no member sets offsets of a group: an administrator, or a consumer without a group protocol."""
-    named = (
-        f"{topic.topic}-{each.partition} to {each.offset}" for topic in topics for each in topic.partitions
-    )
-    text = line(ctx, f"Setting offsets of group {group_id} without being a member: ", named)
-    ctx.node.groups.commit_lines.log(logging.INFO, "commit", f"{group_id} {ctx.requester}", text)
+def _tell(group_id: str, topics: Iterable[TopicCommit], results: CommitResult, ctx: RequestContext) -> None:
+    """Tell what was set by an administrator, or by a consumer without a group protocol."""
+    named = [
+        f"{topic.topic}-{commit.partition} to {commit.offset}"
+        for topic, (_, _, partitions) in zip(topics, results, strict=True)
+        for commit, (_, error) in zip(topic.partitions, partitions, strict=True)
+        if error is ErrorCode.NONE
+    ]
+    if named:
+        text = line(ctx, f"Set offsets of group {group_id} without being a member: ", named)
+        ctx.node.groups.commit_lines.log(logging.INFO, "commit", f"{group_id} {ctx.requester}", text)
 
 
-async def _response_later(results: Awaitable[CommitResult], refused: Refused) -> OffsetCommitResponse:
-    return _response(await results, refused)
+async def _later(
+    results: Awaitable[CommitResult], response: Callable[[CommitResult], OffsetCommitResponse]
+) -> OffsetCommitResponse:
+    return response(await results)
 
 
 def _response(results: CommitResult, refused: Refused) -> OffsetCommitResponse:

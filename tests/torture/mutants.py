@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from inspect import Parameter, signature
 from typing import Any, NamedTuple
 
 from tests.torture.files import Crash, Plan
+
+Bug = Callable[..., Any]
 
 FSYNC = {"log.flush.interval.messages": "1"}
 
@@ -35,10 +38,19 @@ def plant(name: str) -> None:
         {**RESOURCE_BUGS, **REPLICATION_BUGS}[name]()
 
 
-def patch(owner: object, name: str, bug: Callable[..., Any]) -> None:
+def patch(owner: object, name: str, bug: Bug) -> None:
     """Put a bug in the place of a method of a class, or of a function of a module."""
-    assert hasattr(owner, name), f"there is no {name} any more: the bug would change nothing"
+    check_place(owner, name, bug)
     setattr(owner, name, bug)
+
+
+def check_place(owner: object, name: str, bug: Bug) -> None:
+    """Raise if a bug cannot be called as what it replaces, for it would show something else than itself."""
+    assert hasattr(owner, name), f"there is no {name} any more: the bug would change nothing"
+    parameters = signature(getattr(owner, name)).parameters.values()
+    by_name = [each.name for each in parameters if each.kind is Parameter.KEYWORD_ONLY]
+    by_place = [each.name for each in parameters if each.kind is Parameter.POSITIONAL_OR_KEYWORD]
+    signature(bug).bind(*by_place, **dict.fromkeys(by_name))
 
 
 TWO_KILLS = (Plan(), Plan())
@@ -261,7 +273,7 @@ def truncate_by_offset() -> None:
     def at_log_end(following: Any, log: Any) -> Any:
         return original(following, log)._replace(last_fetched_epoch=rules.UNDEFINED_EPOCH)
 
-    def follow(leader_epoch: int, log: Any) -> Any:
+    def follow(leader_epoch: int, log: Any, damaged_from: int | None = None) -> Any:
         return Step(at_log_end(rules.Following(leader_epoch, 0, rules.UNDEFINED_EPOCH), log))
 
     patch(rules, "at_log_end", at_log_end)

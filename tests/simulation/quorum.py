@@ -26,6 +26,8 @@ from tests.simulation.world import World
 FAULTS_MS = 15_000
 ELECTION_MS = 10_000
 SETTLE_MS = 20_000
+#: How long a change of the voters may be on its way before it is made.
+CHANGE_MS = 10_000
 
 NO_FAULTS: Mapping[str, float] = {}
 
@@ -50,6 +52,9 @@ class Quorum:
         self._values = count(1)
         self._is_faulty = True
         self._lost: dict[ReplicaKey, Disk] = {}
+        #: When it was last asked to make these replicas voters, and to make these voters none.
+        self._to_add: dict[ReplicaKey, int] = {}
+        self._to_remove: dict[ReplicaKey, int] = {}
         #: Whose processes have ended on machines that are well.
         self._killed: set[int] = set()
         #: By sender, target and the id by which it is asked: what tells the sender that its connection broke.
@@ -210,9 +215,11 @@ class Quorum:
             voter = self.world.random.choice([voters[node_id] for node_id in sorted(voters)])
             rest = replica.state.log.voters.without_voter(voter.key.node_id)
             if self._is_majority_intact() and self._has_intact_majority(rest):
+                self._to_remove[voter.key] = self.world.now_ms
                 replica.ask(RemoveVoter(voter.key), _unheard)
         else:
             other = self._any()
+            self._to_add[other.local.key] = self.world.now_ms
             replica.ask(AddVoter(other.local.key, other.local.endpoints, 2000), _unheard)
 
     # -- faults ------------------------------------------------------------------------------------------
@@ -276,7 +283,10 @@ class Quorum:
         self._restart_later(replica)
 
     def _is_majority_intact(self, *, without: ReplicaKey | None = None) -> bool:
-        """Whether a majority of all voters that may count soon has its disk, also without this one."""
+        """Whether a majority of all voters that may count soon has its disk, also without this one.
+
+        A change that was asked for may be made when a leader that was paused goes on.
+        """
         return all(
             self._has_intact_majority(voters, without=without)
             for other in self.replicas.values()
@@ -284,9 +294,16 @@ class Quorum:
         )
 
     def _has_intact_majority(self, voters: VoterSet, *, without: ReplicaKey | None = None) -> bool:
-        keys = [voter.key for voter in voters.voters.values() if voter.key != without]
-        intact = [key for key in keys if self.replicas[key.node_id].local.key == key]
-        return not voters.voters or 2 * len(intact) > len(voters.voters)
+        def is_intact(key: ReplicaKey) -> bool:
+            return key != without and self.replicas[key.node_id].local.key == key
+
+        keys = {voter.key for voter in voters.voters.values()}
+        lost = {key for key in keys | self._recent(self._to_add) if not is_intact(key)}
+        sure = keys - lost - self._recent(self._to_remove)
+        return not keys or len(sure) > len(lost)
+
+    def _recent(self, asked: Mapping[ReplicaKey, int]) -> set[ReplicaKey]:
+        return {key for key, at_ms in asked.items() if self.world.now_ms - at_ms < CHANGE_MS}
 
     def disk_of(self, key: ReplicaKey) -> Disk:
         """The disk of a voter, if need be as it was when it was lost."""
@@ -311,6 +328,8 @@ class Quorum:
         if target is None:
             return
         life = sender.life
+        if isinstance(send.request, AddVoter):
+            self._to_add[send.request.key] = self.world.now_ms
 
         def refused() -> None:
             if life == sender.life:

@@ -22,7 +22,7 @@ from tests.support.waiting import until
 TAKEN = (
     "Of 6 partitions, 1 can be written with acks=all, 1 with acks=1 at most (in-sync replicas do not answer, "
     "or are too few), 4 not at all (no leader answers). Idempotent and transactional producers that "
-    "start now wait for a controller."
+    "start now may wait for a controller."
 )
 
 

@@ -215,7 +215,7 @@ def test_each_handler_that_asks_the_controller_of_another_node_declares_it() -> 
         (JoinGroupRequest, {"session_timeout_ms": 45_000, "rebalance_timeout_ms": 300_000}, 300_000),
         (JoinGroupRequest, {"session_timeout_ms": 45_000}, 45_000),
         (SyncGroupRequest, {}, SYNC_GROUP_MS),
-        (InitProducerIdRequest, {"transaction_timeout_ms": 60_000}, 60_000),
+        (InitProducerIdRequest, {"transaction_timeout_ms": 60_000}, 0),
         (TxnOffsetCommitRequest, {}, 0),
         (EnvelopeRequest, {}, None),
     ],

@@ -123,7 +123,7 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
     awaited = AwaitedFollowers(f.clock)
     for roles in (fetchers, awaited):
         replicas.subscribe(roles)
-    producer_ids = ProducerIds(lifecycle.allocate_producer_ids)
+    producer_ids = ProducerIds(lifecycle.allocate_producer_ids, f.clock)
     cold_reads = ColdReads(f.threads.read, f.clock)
     creation = TopicCreation(controller, metadata, f.configs, f.clock)
     coordinators = Coordinators(

@@ -230,7 +230,7 @@ def taken_now(acks: Sequence[str | None]) -> str:
         f"Of {counted(len(acks), 'partition')}, {acks.count('all'):,} can be written with acks=all, "
         f"{acks.count('1'):,} with acks=1 at most (in-sync replicas do not answer, or are too few), "
         f"{acks.count(None):,} not at all (no leader answers). Idempotent and transactional producers that "
-        "start now wait for a controller."
+        "start now may wait for a controller."
     )
 
 

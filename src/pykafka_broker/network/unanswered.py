@@ -18,7 +18,6 @@ from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.fields import ZERO_UUID, Field, schema_of
 from pykafka_broker.protocol.messages.envelope import EnvelopeRequest
 from pykafka_broker.protocol.messages.headers import RequestHeader, request_header_version
-from pykafka_broker.protocol.messages.init_producer_id import InitProducerIdRequest
 from pykafka_broker.protocol.messages.join_group import JoinGroupRequest
 from pykafka_broker.protocol.messages.sync_group import SyncGroupRequest
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -94,8 +93,6 @@ def own_limit_ms(request: object) -> int | None:
         return max(request.rebalance_timeout_ms, request.session_timeout_ms)
     if isinstance(request, SyncGroupRequest):
         return SYNC_GROUP_MS
-    if isinstance(request, InitProducerIdRequest):
-        return max(0, request.transaction_timeout_ms)
     if isinstance(request, EnvelopeRequest):
         return None
     return max(0, getattr(request, "max_wait_ms", 0), getattr(request, "timeout_ms", 0))

@@ -311,6 +311,17 @@ def cancel(file: str, preserve_throttles: bool, cluster: Cluster, output: Output
         under_way = moves.ongoing(client, timeout_ms, wanted)
         if under_way:
             _raise_first(moves.reassign(client, timeout_ms, dict.fromkeys(under_way)))
+        found = [
+            _moved(partition, "cancelled", [b for b in one.replicas if b not in one.adding])
+            for partition, one in sorted(under_way.items())
+        ]
+        line = (
+            f"Successfully cancelled partition reassignments for: {named(sorted(under_way))}"
+            if under_way
+            else "None of the specified partition reassignments are active."
+        )
+        # Before the throttles are taken off: a broker that does not answer keeps its own.
+        output.show_all(found, [line])
         if not preserve_throttles:
             if cluster.bootstrap_controller is None:
                 brokers = sorted(moves.racks(client))
@@ -318,13 +329,3 @@ def cancel(file: str, preserve_throttles: bool, cluster: Cluster, output: Output
                 # Controllers name no brokers that run: those of the plan have the throttle.
                 brokers = brokers_of(wanted, {moved: one.replicas for moved, one in under_way.items()})
             moves.unthrottle(client, _topics(wanted), brokers)
-    found = [
-        _moved(partition, "cancelled", [b for b in one.replicas if b not in one.adding])
-        for partition, one in sorted(under_way.items())
-    ]
-    line = (
-        f"Successfully cancelled partition reassignments for: {named(sorted(under_way))}"
-        if under_way
-        else "None of the specified partition reassignments are active."
-    )
-    output.show_all(found, [line])

@@ -69,7 +69,7 @@ async def test_records_that_are_read_when_another_replica_leads_are_not_sent() -
     node = SimpleNamespace(
         metadata=SimpleNamespace(image=SimpleNamespace(cluster_id="ours")),
         quorum=DeposedWhileItReads(),
-        active=SimpleNamespace(note=lambda *seen: noted.append(seen)),
+        connections=SimpleNamespace(note=lambda *seen: noted.append(seen)),
     )
     connection = SimpleNamespace(listener_name="CONTROLLER")
     context = SimpleNamespace(node=node, connection=connection, version=18)

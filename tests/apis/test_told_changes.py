@@ -243,10 +243,7 @@ async def test_voters_that_come_and_go_are_told_with_those_that_asked(
         def controller(self) -> Leader:
             return self
 
-        async def add_voter(self, _: AddVoter) -> ChangeAnswer:
-            return self.answer
-
-        async def remove_voter(self, _: RemoveVoter) -> ChangeAnswer:
+        async def change_voters(self, _: AddVoter | RemoveVoter) -> ChangeAnswer:
             return self.answer
 
     caplog.set_level(logging.INFO)

@@ -14,9 +14,8 @@ from pykafka_broker.broker.heartbeats import Phase
 from pykafka_broker.client.addresses import parse_address
 from pykafka_broker.client.aio import FrameStream
 from pykafka_broker.client.frames import request_frame
-from pykafka_broker.cluster.events import HeartbeatResult
+from pykafka_broker.cluster.events import Event, Heartbeat
 from pykafka_broker.cluster.image import ClusterImage
-from pykafka_broker.metadata.controller_channel import BrokerStatus
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import (
     add_raft_voter,
@@ -273,10 +272,10 @@ class Silent:
         self._channel = channel
         self.free = asyncio.Event()
 
-    async def heartbeat(self, status: BrokerStatus) -> HeartbeatResult:
-        await self.free.wait()
-        result: HeartbeatResult = await self._channel.heartbeat(status)
-        return result
+    async def ask(self, event: Event, timeout_ms: int | None = None) -> Any:
+        if isinstance(event, Heartbeat):
+            await self.free.wait()
+        return await self._channel.ask(event, timeout_ms)
 
 
 async def test_a_broker_has_started_when_its_own_metadata_shows_it_to_clients(

@@ -16,18 +16,17 @@ from pykafka_broker.broker.heartbeats import (
     directory_failed,
     due,
     failed,
+    heartbeat,
     next_wake_ms,
     ready,
     register_again,
     registered,
     sent,
-    status,
     time_passed,
     unknown,
     untold_directory,
 )
-from pykafka_broker.cluster.events import HeartbeatResult
-from pykafka_broker.metadata.controller_channel import BrokerStatus
+from pykafka_broker.cluster.events import Heartbeat, HeartbeatResult
 
 SETTINGS = LifeSettings(
     heartbeat_interval_ms=2_000,
@@ -44,7 +43,7 @@ MAY_STOP = HeartbeatResult(is_caught_up=True, is_fenced=True, should_shut_down=T
 def beaten(life: Life, result: HeartbeatResult, now_ms: int) -> Life:
     """The broker after a heartbeat that was due by now, and its answer."""
     assert due(life, now_ms) is Request.HEARTBEAT, life
-    return answered(sent(life), status(life, 10), result, now_ms)
+    return answered(sent(life), heartbeat(life, 1, 10), result, now_ms)
 
 
 def registered_at(now_ms: int) -> Life:
@@ -69,7 +68,7 @@ def test_a_broker_registers_catches_up_gets_ready_and_then_beats_in_every_interv
     assert (life.phase, next_wake_ms(life)) == (Phase.RECOVERY, 2_120)
 
     life = ready(life, 500)
-    assert status(life, 10) == BrokerStatus(5, 10, want_fence=False)
+    assert heartbeat(life, 1, 10) == Heartbeat(1, 5, 10, want_fence=False)
     life = beaten(life, UNFENCED, 500)
 
     assert (life.phase, next_wake_ms(life)) == (Phase.RUNNING, 2_500)
@@ -83,13 +82,13 @@ def test_while_a_request_is_on_its_way_no_other_is_sent() -> None:
 
 def test_what_is_new_while_a_heartbeat_is_on_its_way_is_told_right_after_it() -> None:
     life = sent(running_at(0)._replace(next_ms=0))
-    told = status(life, 10)
+    told = heartbeat(life, 1, 10)
     life = directory_failed(life, b"d", 5)
 
     life = answered(life, told, UNFENCED, 10)
 
     assert due(life, 10) is Request.HEARTBEAT
-    assert status(life, 10).offline_directories == (b"d",)
+    assert heartbeat(life, 1, 10).offline_directories == (b"d",)
     life = beaten(life, UNFENCED, 10)
     assert (untold_directory(life, 1_000_000), next_wake_ms(life)) == (None, 2_010)
 
@@ -123,7 +122,7 @@ def test_a_broker_that_is_not_registered_in_time_stops() -> None:
 
 def test_a_broker_that_was_fenced_while_it_ran_goes_on() -> None:
     life = beaten(running_at(0), FENCED, 2_000)
-    assert (life.phase, status(life, 10).want_fence) == (Phase.RUNNING, False)
+    assert (life.phase, heartbeat(life, 1, 10).want_fence) == (Phase.RUNNING, False)
 
 
 def test_a_registration_that_changes_while_it_is_on_its_way_is_sent_again() -> None:
@@ -140,14 +139,14 @@ def test_a_registration_that_changes_later_keeps_the_state() -> None:
     life = register_again(running_at(0), 5)
     assert (due(life, 5), life.phase) == (Request.REGISTRATION, Phase.RUNNING)
     life = registered(sent(life), 5, 10)
-    assert status(life, 10) == BrokerStatus(5, 10)
+    assert heartbeat(life, 1, 10) == Heartbeat(1, 5, 10)
 
 
 def test_cordoned_directories_are_told_at_once_and_with_every_heartbeat() -> None:
     life = cordon(running_at(0), (b"c",), 7)
     assert due(life, 7) is Request.HEARTBEAT
-    assert status(life, 10).cordoned_directories == (b"c",)
-    assert status(beaten(life, UNFENCED, 7), 10).cordoned_directories == (b"c",)
+    assert heartbeat(life, 1, 10).cordoned_directories == (b"c",)
+    assert heartbeat(beaten(life, UNFENCED, 7), 1, 10).cordoned_directories == (b"c",)
 
 
 def test_a_directory_has_to_be_told_in_time() -> None:
@@ -159,7 +158,7 @@ def test_a_broker_asks_for_leave_to_stop_first_twice_then_ever_more_slowly() -> 
     life, asked = begin_shutdown(running_at(0), 500), []
     now_ms = 500
     while len(asked) < 10:
-        assert status(life, 10).want_shutdown
+        assert heartbeat(life, 1, 10).want_shutdown
         life = beaten(life, UNFENCED, now_ms)
         asked.append(now_ms)
         assert life.next_ms is not None
@@ -174,7 +173,7 @@ def test_a_broker_asks_for_leave_to_stop_first_twice_then_ever_more_slowly() -> 
 
 def test_an_answer_to_a_heartbeat_from_before_is_no_answer_to_the_wish_to_stop() -> None:
     life = sent(running_at(0)._replace(next_ms=0))
-    told = status(life, 10)
+    told = heartbeat(life, 1, 10)
     life = answered(begin_shutdown(life, 5), told, UNFENCED, 10)
     assert (due(life, 10), life.refusals) == (Request.HEARTBEAT, 0)
 

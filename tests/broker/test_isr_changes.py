@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 
 from pykafka_broker.broker.isr_changes import RETRY_PAUSE_MS, QueuedIsrChanges
+from pykafka_broker.cluster import events
 from pykafka_broker.cluster.events import InSyncReplicas, IsrChange, IsrChangeResult, IsrMember
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages import create_topics
@@ -30,10 +30,8 @@ class Controller:
         self.requests: list[tuple[int, list[IsrChange]]] = []
         self._answers: asyncio.Queue[Outcome] = asyncio.Queue()
 
-    async def alter_partition(
-        self, broker_epoch: int, changes: Sequence[IsrChange]
-    ) -> tuple[IsrChangeResult | None, ...]:
-        self.requests.append((broker_epoch, list(changes)))
+    async def ask(self, event: events.AlterPartition) -> tuple[IsrChangeResult | None, ...]:
+        self.requests.append((event.broker_epoch, list(event.changes)))
         answer = await self._answers.get()
         if isinstance(answer, Exception):
             raise answer
@@ -214,7 +212,7 @@ async def test_the_controller_here_and_the_one_on_another_node_change_an_isr_ali
             smaller = IsrChange(image.topic_id, 0, 0, 0, (IsrMember(node_id, epoch),))
             unknown = smaller._replace(topic_id=b"u" * 16)
 
-            results = await node.controller.alter_partition(epoch, [smaller, unknown])
+            results = await node.controller.ask(events.AlterPartition(node_id, epoch, (smaller, unknown)))
 
             made = InSyncReplicas(node_id, 0, (node_id,), 1)
             assert results == (

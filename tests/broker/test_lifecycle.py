@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from pykafka_broker.broker.heartbeats import LifeSettings, Phase
-from pykafka_broker.broker.lifecycle import UNREGISTERED, BrokerLifecycle, LifePorts
+from pykafka_broker.broker.lifecycle import UNREGISTERED, BrokerIdentity, BrokerLifecycle, LifePorts
 from pykafka_broker.cluster.events import (
+    AssignReplicasToDirs,
     DirectoryAssignment,
+    Event,
     Heartbeat,
     HeartbeatResult,
     NewTopic,
-    ProducerIdBlock,
+    RegisterBroker,
+    UnregisterBroker,
 )
 from pykafka_broker.cluster.image import RegisteredEndpoint
-from pykafka_broker.cluster.state import ControllerRules
-from pykafka_broker.controller.local_channel import LocalControllerChannel
 from pykafka_broker.log.disk.directories import LogDirs
-from pykafka_broker.machine.wall_timers import WallTimers
-from pykafka_broker.metadata.controller_channel import BrokerReports, BrokerStatus
+from pykafka_broker.metadata.controller_channel import ControllerChannel
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.format import random_uuid
 from tests.support.metadata import Node, heartbeat_of
@@ -42,7 +43,7 @@ class Replicas:
 
 def new_life(
     node: Node,
-    controller: BrokerReports | None = None,
+    controller: ControllerChannel | None = None,
     *,
     replicas: Replicas | None = None,
     paths: tuple[str, ...] = ("/data",),
@@ -65,7 +66,14 @@ def new_life(
         raise_if_final,
         is_quorum_gone,
     )
-    return BrokerLifecycle(controller or node.controller, dirs, replicas or Replicas(), ports, LifeSettings())
+    return BrokerLifecycle(
+        BrokerIdentity(1, node.image.cluster_id),
+        controller or node.role,
+        dirs,
+        replicas or Replicas(),
+        ports,
+        LifeSettings(),
+    )
 
 
 async def registering(node: Node, broker: BrokerLifecycle, listeners=LISTENERS) -> None:
@@ -130,33 +138,24 @@ class Scripted:
     def __init__(self, node: Node) -> None:
         self.node = node
         self.error: Exception | None = None
-        self.statuses: list[BrokerStatus] = []
+        self.statuses: list[Heartbeat] = []
         self.registrations = 0
         self.assignments: list[tuple[DirectoryAssignment, ...]] = []
 
-    async def register_broker(self, **registration: object) -> int:
-        self.registrations += 1
-        self._raise()
-        return 7
-
-    async def heartbeat(self, status: BrokerStatus) -> HeartbeatResult:
-        self.statuses.append(status)
-        self._raise()
-        return HeartbeatResult(True, status.want_fence, False)
-
-    async def assign_replicas_to_dirs(
-        self, broker_epoch: int, assignments: tuple[DirectoryAssignment, ...]
-    ) -> tuple[ErrorCode, ...]:
-        self.assignments.append(tuple(assignments))
-        self._raise()
-        return (ErrorCode.NONE,) * len(assignments)
-
-    async def allocate_producer_ids(self, broker_epoch: int) -> ProducerIdBlock:
-        raise NotImplementedError
-
-    def _raise(self) -> None:
+    async def ask(self, event: Event, timeout_ms: int | None = None) -> Any:
+        if isinstance(event, RegisterBroker):
+            self.registrations += 1
+            answer: Any = 7
+        elif isinstance(event, Heartbeat):
+            self.statuses.append(event)
+            answer = HeartbeatResult(True, event.want_fence, False)
+        else:
+            assert isinstance(event, AssignReplicasToDirs)
+            self.assignments.append(event.assignments)
+            answer = (ErrorCode.NONE,) * len(event.assignments)
         if self.error is not None:
             raise self.error
+        return answer
 
 
 async def test_a_broker_whose_id_is_in_use_is_registered_when_the_other_is_gone() -> None:
@@ -200,12 +199,10 @@ async def test_a_broker_that_is_unregistered_while_it_runs_says_so_once_and_goes
     await running(node, broker)
     caplog.clear()
 
-    await node.controller.unregister_broker(1)
+    await node.role.ask(UnregisterBroker(1))
     await node.clock.pass_time(60_000)
     # Another broker comes: this one is still not there.
-    rules = ControllerRules(2, node.image.cluster_id)
-    second = LocalControllerChannel(node.role, rules, WallTimers(node.clock))
-    await second.register_broker(incarnation_id=random_uuid(), listeners=LISTENERS, directories=[b"d" * 16])
+    await node.register(2)
     await node.clock.pass_time(60_000)
 
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [("ERROR", UNREGISTERED)]
@@ -310,15 +307,9 @@ class TwoBrokers:
         self.node = Node()
         await self.node.replica.start()
         self.first = await running(self.node, new_life(self.node))
-        rules = ControllerRules(2, self.node.image.cluster_id)
-        self.second = LocalControllerChannel(self.node.role, rules, WallTimers(self.node.clock))
-        self.second_epoch = await self.second.register_broker(
-            incarnation_id=random_uuid(),
-            listeners={"PLAINTEXT": RegisteredEndpoint("localhost", 9094)},
-            directories=[b"d" * 16],
-        )
-        await heartbeat_of(self.node, self.second, self.second_epoch)
-        await self.node.controller.create_topics([NewTopic("orders", num_partitions=2)])
+        self.second_epoch = await self.node.register(2)
+        await heartbeat_of(self.node, 2, self.second_epoch)
+        await self.node.create_topics(NewTopic("orders", num_partitions=2))
 
     def stop_first(self) -> asyncio.Future[None]:
         return asyncio.ensure_future(self.first.shut_down())
@@ -331,7 +322,7 @@ async def test_a_broker_stops_when_the_others_know_who_leads_now() -> None:
     await brokers.node.clock.pass_time(5_000)
     assert not stop.done()
 
-    await heartbeat_of(brokers.node, brokers.second, brokers.second_epoch)
+    await heartbeat_of(brokers.node, 2, brokers.second_epoch)
     await brokers.node.clock.pass_time(2_000)
     assert stop.done()
     assert stop.exception() is None
@@ -357,9 +348,7 @@ async def test_a_broker_that_stops_waits_five_minutes_for_one_that_does_not_catc
     stop = brokers.stop_first()
     for _ in range(299):
         await brokers.node.clock.pass_time(1_000)
-        await brokers.node.role.result_of(
-            lambda token: Heartbeat(token, brokers.node.clock.now_ms(), 2, brokers.second_epoch, behind)
-        )
+        await brokers.node.role.ask(Heartbeat(2, brokers.second_epoch, behind))
     assert not stop.done()
 
     await brokers.node.clock.pass_time(1_000)

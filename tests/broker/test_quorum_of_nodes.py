@@ -7,7 +7,14 @@ import re
 import pytest
 
 from pykafka_broker.broker.storage import NewCluster
-from pykafka_broker.cluster.events import ConfigChange, ConfigOperation, FeatureUpdate, UpgradeType
+from pykafka_broker.cluster.events import (
+    ConfigChange,
+    ConfigOperation,
+    FeatureUpdate,
+    IncrementalAlterConfigs,
+    UpdateFeatures,
+    UpgradeType,
+)
 from pykafka_broker.cluster.image import ResourceType
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.raft.format import StorageFormatError
@@ -20,7 +27,7 @@ NAME = "log.cleaner.backoff.ms"
 async def set_config(quorum: Quorum, leader: int, value: str) -> None:
     """Have the active controller set a config of all brokers."""
     change = ConfigChange(ResourceType.BROKER, "", ((NAME, ConfigOperation.SET, value),))
-    [result] = await quorum.broker(leader).node.administration.incremental_alter_configs([change])
+    [result] = await quorum.broker(leader).node.administration.ask(IncrementalAlterConfigs((change,)))
     assert result.error == 0
 
 
@@ -137,10 +144,10 @@ async def test_a_feature_is_changed_only_when_every_voter_has_said_that_it_knows
         with pytest.raises(
             KafkaError, match="controller 3 has not registered, and may not support this feature"
         ):
-            await node.administration.update_features([change])
+            await node.administration.ask(UpdateFeatures((change,)))
 
         await quorum.start(3)
         await until(lambda: 3 in node.image.controllers)
         leader = quorum.broker(await quorum.leader()).node
-        await leader.administration.update_features([change])
+        await leader.administration.ask(UpdateFeatures((change,)))
         assert leader.image.features["transaction.version"] == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from pykafka_broker.cluster.events import FeatureUpdate
+from pykafka_broker.cluster.events import FeatureUpdate, UpdateFeatures
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.core.messages import AddVoter, ChangeAnswer, RemoveVoter
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter
@@ -25,9 +25,9 @@ async def changed(quorum: Quorum, request: AddVoter | RemoveVoter, *among: int) 
         controller = quorum.broker(await quorum.leader(*among)).node.administration
         try:
             if isinstance(request, AddVoter):
-                answer = await controller.add_voter(request)
+                answer = await controller.change_voters(request)
             else:
-                answer = await controller.remove_voter(request)
+                answer = await controller.change_voters(request)
         except KafkaError as error:
             assert error.code is ErrorCode.NOT_CONTROLLER
             await asyncio.sleep(0)  # it has just been elected
@@ -45,7 +45,7 @@ async def kraft_version_raised(quorum: Quorum, *among: int) -> str | None:
     """Raise kraft.version to 1; the text of the refusal."""
     controller = quorum.broker(await quorum.leader(*among)).node.administration
     try:
-        await controller.update_features([FeatureUpdate("kraft.version", 1)])
+        await controller.ask(UpdateFeatures((FeatureUpdate("kraft.version", 1),)))
     except KafkaError as error:
         await asyncio.sleep(0)
         return error.message

@@ -7,10 +7,12 @@ from typing import Any
 from pykafka_broker.cluster.controller import transition
 from pykafka_broker.cluster.events import (
     AlterPartition,
+    Asked,
     Event,
     Heartbeat,
     IsrChange,
     IsrMember,
+    Moment,
     RegisterBroker,
 )
 from pykafka_broker.cluster.features import NODE_FEATURES, bootstrap_records
@@ -18,7 +20,7 @@ from pykafka_broker.cluster.image import ClusterImage, RegisteredEndpoint, repla
 from pykafka_broker.cluster.records import decode_record, encode_record
 from pykafka_broker.cluster.state import AnyConfig, ControllerRules, ControllerState
 from pykafka_broker.controller.decision_lines import Decided, lines
-from pykafka_broker.machine.step import Reply
+from pykafka_broker.machine.step import Reply, Step
 from pykafka_broker.protocol.errors import ErrorCode
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
@@ -49,8 +51,6 @@ def a_cluster(*broker_ids: int, racks: dict[int, str] | None = None, **rules: An
 
 def registration(broker_id: int, **fields: Any) -> RegisterBroker:
     event = RegisterBroker(
-        1,
-        NOW_MS,
         broker_id,
         CLUSTER_ID,
         uuid(2_000 + broker_id),
@@ -64,11 +64,11 @@ def registration(broker_id: int, **fields: Any) -> RegisterBroker:
 def heartbeat(state: ControllerState, broker_id: int, **fields: Any) -> Heartbeat:
     """From a broker that has applied everything."""
     epoch = state.image.brokers[broker_id].epoch
-    return Heartbeat(1, NOW_MS, broker_id, epoch, state.image.offset)._replace(**fields)
+    return Heartbeat(broker_id, epoch, state.image.offset)._replace(**fields)
 
 
-def register(state: ControllerState, broker_id: int, **fields: Any) -> ControllerState:
-    return decide(state, registration(broker_id, **fields))[0]
+def register(state: ControllerState, broker_id: int, now_ms: int = NOW_MS, **fields: Any) -> ControllerState:
+    return decide(state, registration(broker_id, **fields), now_ms)[0]
 
 
 def unfence(state: ControllerState, broker_id: int) -> ControllerState:
@@ -96,15 +96,24 @@ def alter_partition(state: ControllerState, topic: str, partition: int, **fields
     """The leader has other replicas in sync."""
     leader = state.image.topics[topic].partitions[partition].leader
     change = isr_change(state, topic, partition, **fields)
-    event = AlterPartition(1, leader, state.image.brokers[leader].epoch, (change,))
+    event = AlterPartition(leader, state.image.brokers[leader].epoch, (change,))
     state, _, [result] = decide(state, event)
     assert result.error in (ErrorCode.NONE, ErrorCode.NEW_LEADER_ELECTED), result
     return state
 
 
-def decide(state: ControllerState, event: Event) -> tuple[ControllerState, tuple[Any, ...], Any]:
+def stepped(
+    state: ControllerState, event: Event, now_ms: int = NOW_MS, seed: int = 0, token: int | None = None
+) -> Step[ControllerState]:
+    """The step of an event, which is answered where there is a token."""
+    return transition(state, Asked(event, Moment(now_ms, seed), token))
+
+
+def decide(
+    state: ControllerState, event: Event, now_ms: int = NOW_MS, seed: int = 0
+) -> tuple[ControllerState, tuple[Any, ...], Any]:
     """The next state, the records and the answer."""
-    step = transition(state, event)
+    step = stepped(state, event, now_ms, seed, token=1)
     records = tuple(decode_record(encode_record(record, 30)) for record in step.records)
     assert records == step.records, "the log would say something else"
     replayed = replay(state.image, records, offset=state.next_offset, epoch=state.image.epoch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from pykafka_broker.cluster.events import (
     DeleteAcls,
     DeleteAclsResult,
     EventError,
+    Moment,
 )
 from pykafka_broker.cluster.image import ClusterImage, acl_of, pattern_of, replay
 from pykafka_broker.cluster.snapshot import snapshot_records
@@ -26,7 +28,7 @@ from pykafka_broker.cluster.topics import MAX_RECORDS_PER_OPERATION
 from pykafka_broker.protocol.acls import AclOperation, AclPermission, AclResourceType, PatternType
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records import metadata as m
-from tests.cluster.deciding import an_empty_cluster, decide, uuid
+from tests.cluster.deciding import NOW_MS, an_empty_cluster, decide, uuid
 
 ALICE_READS = Acl(
     AclResourceType.TOPIC,
@@ -43,12 +45,14 @@ EVERY_TOPIC = ALICE_READS._replace(name="*", operation=AclOperation.DESCRIBE, ho
 A_GROUP = ALICE_READS._replace(resource_type=AclResourceType.GROUP)
 ACLS = (ALICE_READS, BOB_IS_DENIED, ORDERS_AND_MORE, EVERY_TOPIC, A_GROUP)
 ANY = AclFilter(AclResourceType.ANY, None, PatternType.ANY, None, None, AclOperation.ANY, AclPermission.ANY)
+#: The ids of the first ACLs of a cluster.
+IDS = tuple(islice(Moment(NOW_MS).random_uuids(), 3))
 #: A number that Kafka does not have.
 LACKING = 99
 
 
-def creating(*acls: Acl, first_id: int = 1) -> CreateAcls:
-    return CreateAcls(1, acls, tuple(uuid(first_id + number) for number in range(len(acls))))
+def creating(*acls: Acl) -> CreateAcls:
+    return CreateAcls(acls)
 
 
 def a_cluster_with_acls(*acls: Acl) -> ControllerState:
@@ -63,7 +67,7 @@ def test_acls_are_created() -> None:
     state, records, results = decide(an_empty_cluster(), creating(ALICE_READS, ORDERS_AND_MORE))
 
     assert records[0] == m.AccessControlEntryRecord(
-        id=uuid(1),
+        id=IDS[0],
         resource_type=2,
         resource_name="orders",
         pattern_type=3,
@@ -74,27 +78,29 @@ def test_acls_are_created() -> None:
     )
     assert results == (AclResult(), AclResult())
     assert {acl_id: acl_of(record) for acl_id, record in state.image.acls.items()} == {
-        uuid(1): ALICE_READS,
-        uuid(2): ORDERS_AND_MORE,
+        IDS[0]: ALICE_READS,
+        IDS[1]: ORDERS_AND_MORE,
     }
 
 
 def test_an_acl_that_is_there_already_is_created_without_a_record() -> None:
     state = a_cluster_with_acls(ALICE_READS)
 
-    _, records, results = decide(state, creating(BOB_IS_DENIED, ALICE_READS, BOB_IS_DENIED, first_id=100))
+    _, records, results = decide(state, creating(BOB_IS_DENIED, ALICE_READS, BOB_IS_DENIED), seed=1)
 
-    assert [(record.id, acl_of(record)) for record in records] == [(uuid(100), BOB_IS_DENIED)]
+    assert [(record.id, acl_of(record)) for record in records] == [
+        (next(Moment(NOW_MS, 1).random_uuids()), BOB_IS_DENIED)
+    ]
     assert results == (AclResult(),) * 3
 
 
 def test_an_acl_that_was_deleted_can_be_created_again() -> None:
-    state = decide(a_cluster_with_acls(ALICE_READS), DeleteAcls(1, (ANY,)))[0]
+    state = decide(a_cluster_with_acls(ALICE_READS), DeleteAcls((ANY,)))[0]
     assert (state.image.acls, state.image.acl_ids) == ({}, {})
 
-    _, records, _ = decide(state, creating(ALICE_READS, first_id=7))
+    _, records, _ = decide(state, creating(ALICE_READS), seed=7)
 
-    assert [record.id for record in records] == [uuid(7)]
+    assert [record.id for record in records] == [next(Moment(NOW_MS, 7).random_uuids())]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +131,7 @@ def test_an_acl_that_cannot_be_is_refused_and_the_others_are_created(
     _, records, results = decide(an_empty_cluster(), creating(ALICE_READS._replace(**changes), BOB_IS_DENIED))
 
     assert results == (AclResult(ErrorCode.INVALID_REQUEST, text), AclResult())
-    assert [(record.id, acl_of(record)) for record in records] == [(uuid(2), BOB_IS_DENIED)]
+    assert [(record.id, acl_of(record)) for record in records] == [(IDS[1], BOB_IS_DENIED)]
 
 
 def test_a_request_of_too_many_acls_is_refused_as_a_whole() -> None:
@@ -138,11 +144,11 @@ def test_a_request_of_too_many_acls_is_refused_as_a_whole() -> None:
     _, records, result = decide(an_empty_cluster(), creating(*most, BOB_IS_DENIED))
     assert (records, result) == ((), EventError(ErrorCode.POLICY_VIOLATION, text))
 
-    _, records, _ = decide(state, DeleteAcls(1, (ANY,)))
+    _, records, _ = decide(state, DeleteAcls((ANY,)))
     assert len(records) == MAX_RECORDS_PER_OPERATION
 
-    state = decide(state, creating(BOB_IS_DENIED, first_id=1_000_000))[0]
-    _, records, result = decide(state, DeleteAcls(1, (ANY,)))
+    state = decide(state, creating(BOB_IS_DENIED), seed=2)[0]
+    _, records, result = decide(state, DeleteAcls((ANY,)))
     text = "Cannot remove more than 10000 acls in a single delete operation."
     assert (records, result) == ((), EventError(ErrorCode.INVALID_REQUEST, text))
 
@@ -153,7 +159,6 @@ def test_each_filter_of_a_deletion_tells_what_it_found_and_each_acl_is_deleted_o
     state, records, results = decide(
         state,
         DeleteAcls(
-            1,
             (
                 ANY._replace(resource_type=AclResourceType.TOPIC),
                 ANY._replace(principal="User:alice"),
@@ -167,7 +172,7 @@ def test_each_filter_of_a_deletion_tells_what_it_found_and_each_acl_is_deleted_o
         {ALICE_READS, A_GROUP},
         set(),
     ]
-    assert {record.id for record in records} == {uuid(number) for number in (1, 2, 3)}
+    assert {record.id for record in records} == set(IDS)
     assert len(records) == 3
     assert state.image.acls == {}
 
@@ -187,7 +192,7 @@ def test_a_filter_of_a_deletion_with_unknown_numbers_is_refused_and_the_others_d
 ) -> None:
     state = a_cluster_with_acls(ALICE_READS)
 
-    state, _, results = decide(state, DeleteAcls(1, (ANY._replace(**changes), ANY)))
+    state, _, results = decide(state, DeleteAcls((ANY._replace(**changes), ANY)))
 
     refused = DeleteAclsResult(error=ErrorCode.INVALID_REQUEST, message=text)
     assert results == (refused, DeleteAclsResult((ALICE_READS,)))

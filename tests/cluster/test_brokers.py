@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from pykafka_broker.cluster.brokers import activate
-from pykafka_broker.cluster.controller import transition
 from pykafka_broker.cluster.events import (
     AllocateProducerIds,
     CreateTopics,
@@ -32,6 +31,7 @@ from tests.cluster.deciding import (
     heartbeat,
     register,
     registration,
+    stepped,
     unfence,
     uuid,
 )
@@ -42,7 +42,7 @@ DUPLICATE = ErrorCode.DUPLICATE_BROKER_REGISTRATION
 
 def with_orders(state, *replicas):
     topic = NewTopic("orders", uuid(100), assignments=((0, replicas),))
-    state, _, [result] = decide(state, CreateTopics(1, (topic,)))
+    state, _, [result] = decide(state, CreateTopics((topic,)))
     assert result.error is ErrorCode.NONE, result
     return state
 
@@ -87,7 +87,7 @@ def test_a_heartbeat_changes_the_registration_only_as_the_metadata_version_can_s
     state = register(empty._replace(image=image), 1, directories=(directory(1), directory(2)))
     state = unfence(state, 1)
 
-    step = transition(
+    step = stepped(
         state,
         heartbeat(state, 1, offline_directories=(directory(1),), cordoned_directories=(directory(2),)),
     )
@@ -146,9 +146,9 @@ def test_a_registration_that_does_not_fit_is_refused(fields, error, message):
 )
 def test_a_second_broker_with_the_same_id_waits_until_the_first_has_fallen_silent(elsewhere):
     state = activate(a_cluster(2), NOW_MS)
-    twin = registration(2, incarnation_id=uuid(7), now_ms=NOW_MS + SESSION_MS - 1, **elsewhere)
+    twin = registration(2, incarnation_id=uuid(7), **elsewhere)
     assert decide(state, twin)[2].error is DUPLICATE
-    after, _, epoch = decide(state, twin._replace(now_ms=NOW_MS + SESSION_MS))
+    after, _, epoch = decide(state, twin, NOW_MS + SESSION_MS)
     assert after.image.brokers[2].epoch == epoch
 
 
@@ -204,7 +204,7 @@ def test_an_earlier_life_of_a_broker_may_not_ask_for_anything(broker_id, epoch_c
     stale = EventError(ErrorCode.STALE_BROKER_EPOCH, message.format(known=known, given=epoch))
     beat = heartbeat(state, 1)._replace(broker_id=broker_id, broker_epoch=epoch)
     assert decide(state, beat)[1:] == ((), stale)
-    assert decide(state, AllocateProducerIds(1, broker_id, epoch))[1:] == ((), stale)
+    assert decide(state, AllocateProducerIds(broker_id, epoch))[1:] == ((), stale)
 
 
 # -- leaving and coming back ---------------------------------------------------------------------------------
@@ -307,7 +307,7 @@ def test_unclean_election_takes_any_live_replica_where_it_is_allowed():
         assignments=((0, (1, 2)),),
         configs=(("unclean.leader.election.enable", "true"),),
     )
-    state, _, _ = decide(a_cluster(1, 2), CreateTopics(1, (topic,)))
+    state, _, _ = decide(a_cluster(1, 2), CreateTopics((topic,)))
     state = fence(fence(state, 2), 1)
     partition = orders(unfence(state, 2))
     assert (partition.isr, partition.elr, partition.leader) == ((2,), (), 2)
@@ -351,17 +351,17 @@ def test_controlled_shutdown_waits_until_the_other_brokers_know():
 def test_silent_brokers_are_fenced_one_at_a_time_the_longest_silent_first():
     state = activate(a_cluster(1, 2, 3, node_id=1), NOW_MS)
     assert sorted(state.sessions) == [2, 3], "the controller's own broker is not watched"
-    state, _, _ = decide(state, heartbeat(state, 3, now_ms=NOW_MS + 1))
+    state, _, _ = decide(state, heartbeat(state, 3), NOW_MS + 1)
 
-    assert decide(state, ExpireSessions(NOW_MS + SESSION_MS - 1))[1] == ()
-    state, _, _ = decide(state, ExpireSessions(NOW_MS + SESSION_MS + 1))
+    assert decide(state, ExpireSessions(), NOW_MS + SESSION_MS - 1)[1] == ()
+    state, _, _ = decide(state, ExpireSessions(), NOW_MS + SESSION_MS + 1)
     assert [b.fenced for b in state.image.brokers.values()] == [False, True, False]
-    state, _, _ = decide(state, ExpireSessions(NOW_MS + SESSION_MS + 1))
+    state, _, _ = decide(state, ExpireSessions(), NOW_MS + SESSION_MS + 1)
     assert [b.fenced for b in state.image.brokers.values()] == [False, True, True]
 
 
 def test_an_unregistered_broker_leaves_every_set():
-    state, records, answer = decide(with_orders(a_cluster(1, 2), 1, 2), UnregisterBroker(1, 1))
+    state, records, answer = decide(with_orders(a_cluster(1, 2), 1, 2), UnregisterBroker(1))
     assert (answer, list(state.image.brokers), orders(state).isr, orders(state).leader) == (
         None,
         [2],
@@ -370,19 +370,19 @@ def test_an_unregistered_broker_leaves_every_set():
     )
     assert isinstance(records[-1], m.UnregisterBrokerRecord)
     unknown = EventError(ErrorCode.BROKER_ID_NOT_REGISTERED, "Broker ID 1 is not currently registered")
-    assert decide(state, UnregisterBroker(1, 1))[2] == unknown
+    assert decide(state, UnregisterBroker(1))[2] == unknown
 
 
 def test_a_controller_says_where_it_is_and_what_it_can_do():
     listeners = {"CONTROLLER": RegisteredEndpoint("here", 9093)}
-    state, _, _ = decide(an_empty_cluster(), RegisterController(1, 1, uuid(9), listeners, NODE_FEATURES))
+    state, _, _ = decide(an_empty_cluster(), RegisterController(1, uuid(9), listeners, NODE_FEATURES))
     assert state.image.controllers[1].listeners == listeners
     assert state.image.controllers[1].features == NODE_FEATURES
 
 
 def test_producer_ids_are_handed_out_by_the_thousand_and_never_twice():
     state = a_cluster(1, 2)
-    ask = [AllocateProducerIds(1, broker_id, state.image.brokers[broker_id].epoch) for broker_id in (1, 2)]
+    ask = [AllocateProducerIds(broker_id, state.image.brokers[broker_id].epoch) for broker_id in (1, 2)]
     state, [record], first = decide(state, ask[0])
     assert record.next_producer_id == 1_000
     state, _, second = decide(state, ask[1])
@@ -396,7 +396,7 @@ def test_producer_ids_are_handed_out_by_the_thousand_and_never_twice():
 def test_brokers_that_stop_together_do_not_wait_for_one_another():
     state = with_orders(a_cluster(1, 2, 3, node_id=9), 1, 2, 3)
     topic = NewTopic("payments", uuid(101), assignments=((0, (2, 1, 3)),))
-    state, _, _ = decide(state, CreateTopics(1, (topic,)))
+    state, _, _ = decide(state, CreateTopics((topic,)))
     for broker_id in (1, 2):
         state, _, answer = decide(state, heartbeat(state, broker_id, want_shutdown=True))
         assert answer.should_shut_down is False
@@ -416,7 +416,7 @@ def test_a_broker_that_stopped_in_order_may_get_new_replicas_again_before_it_is_
         state, _, answer = decide(state, heartbeat(state, 3, want_shutdown=True))
     assert answer.should_shut_down is True
     topic = NewTopic("orders", uuid(100), num_partitions=1, replication_factor=3)
-    state, _, [result] = decide(state, CreateTopics(1, (topic,)))
+    state, _, [result] = decide(state, CreateTopics((topic,)))
     assert result.error is ErrorCode.NONE
     assert sorted(orders(state).replicas) == [1, 2, 3]
     assert sorted(orders(state).isr) == [1, 2]
@@ -427,7 +427,7 @@ def test_a_broker_that_is_about_to_stop_gets_no_new_replicas():
     state, _, answer = decide(state, heartbeat(state, 3, want_shutdown=True))
     assert answer.should_shut_down is False
     topic = NewTopic("more", uuid(101), num_partitions=1, replication_factor=3)
-    _, _, [result] = decide(state, CreateTopics(1, (topic,)))
+    _, _, [result] = decide(state, CreateTopics((topic,)))
     assert result.error is ErrorCode.INVALID_REPLICATION_FACTOR
 
 

@@ -7,7 +7,6 @@ import math
 import pytest
 
 from pykafka_broker.cluster.client_quotas import MatchType, matching_quotas
-from pykafka_broker.cluster.controller import transition
 from pykafka_broker.cluster.events import (
     AlterClientQuotas,
     AlterClientQuotasResult,
@@ -20,7 +19,7 @@ from pykafka_broker.cluster.snapshot import snapshot_records
 from pykafka_broker.cluster.state import ControllerState
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records import metadata as m
-from tests.cluster.deciding import an_empty_cluster, decide
+from tests.cluster.deciding import an_empty_cluster, decide, stepped
 
 ALICE: QuotaEntity = (("user", "alice"),)
 ANY_USER: QuotaEntity = (("user", None),)
@@ -36,7 +35,7 @@ def setting(entity: QuotaEntity, **changes: float | None) -> QuotaAlteration:
 
 
 def altering(*alterations: QuotaAlteration, **details: object) -> AlterClientQuotas:
-    return AlterClientQuotas(1, alterations)._replace(**details)  # type: ignore[arg-type]
+    return AlterClientQuotas(alterations)._replace(**details)  # type: ignore[arg-type]
 
 
 def refused(entity: QuotaEntity, text: str) -> AlterClientQuotasResult:
@@ -89,8 +88,8 @@ def test_only_what_changes_is_recorded() -> None:
 
 def test_a_quota_that_is_no_number_is_set_once() -> None:
     state = an_empty_cluster()
-    once = transition(state, altering(setting(ALICE, request_percentage=math.nan)))
-    again = transition(once.state, altering(setting(ALICE, request_percentage=float("nan"))))
+    once = stepped(state, altering(setting(ALICE, request_percentage=math.nan)))
+    again = stepped(once.state, altering(setting(ALICE, request_percentage=float("nan"))))
 
     assert (len(once.records), len(again.records)) == (1, 0)
 

@@ -43,12 +43,12 @@ class ListsOfPolicies:
 def with_orders(**configs):
     state = a_cluster(1, configs=ListsOfPolicies())
     topic = NewTopic("orders", uuid(100), configs=tuple(configs.items()))
-    return decide(state, CreateTopics(1, (topic,)))[0]
+    return decide(state, CreateTopics((topic,)))[0]
 
 
 def alter(state, *changes, resource=(TOPIC, "orders"), validate_only=False):
     state, records, results = decide(
-        state, IncrementalAlterConfigs(1, (ConfigChange(*resource, changes),), validate_only)
+        state, IncrementalAlterConfigs((ConfigChange(*resource, changes),), validate_only)
     )
     return state.image.config(*resource), records, results
 
@@ -75,9 +75,7 @@ def test_lists_grow_and_shrink_from_what_is_in_force():
 def test_a_value_that_does_not_change_is_not_recorded_except_for_a_broker():
     assert alter(with_orders(a="1"), ("a", SET, "1"))[1] == ()
     broker = (BROKER, "1")
-    state, _, _ = decide(
-        a_cluster(1), IncrementalAlterConfigs(1, (ConfigChange(*broker, (("a", SET, "1"),)),))
-    )
+    state, _, _ = decide(a_cluster(1), IncrementalAlterConfigs((ConfigChange(*broker, (("a", SET, "1"),)),)))
     # A broker reads its key store again when its path is set to what it was.
     assert alter(state, ("a", SET, "1"), resource=broker)[1] == (config("a", "1", BROKER, "1"),)
 
@@ -87,7 +85,7 @@ def test_one_bad_key_spoils_its_resource_and_no_other():
     bad = ConfigChange(TOPIC, "orders", (("a", SET, "1"), ("a.number", APPEND, "2")))
     good = ConfigChange(BROKER, "", (("b", SET, "1"),))
 
-    state, records, results = decide(state, IncrementalAlterConfigs(1, (bad, good)))
+    state, records, results = decide(state, IncrementalAlterConfigs((bad, good)))
 
     assert records == (config("b", "1", BROKER, ""),)
     message = "Can't APPEND to key a.number because its type is not LIST."
@@ -99,7 +97,7 @@ def test_one_bad_key_spoils_its_resource_and_no_other():
 
 def test_replacing_drops_what_is_not_named():
     state = with_orders(a="1", b="2")
-    state, records, _ = decide(state, AlterConfigs(1, (NewConfigs(TOPIC, "orders", (("b", "3"),)),)))
+    state, records, _ = decide(state, AlterConfigs((NewConfigs(TOPIC, "orders", (("b", "3"),)),)))
     assert records == (config("b", "3"), config("a", None))
     assert state.image.config(TOPIC, "orders") == {"b": "3"}
 
@@ -135,7 +133,7 @@ def test_groups_and_client_metrics_need_not_exist():
 
 def test_a_resource_named_twice_is_refused():
     change = ConfigChange(TOPIC, "orders", (("a", SET, "1"),))
-    _, records, results = decide(with_orders(), IncrementalAlterConfigs(1, (change, change)))
+    _, records, results = decide(with_orders(), IncrementalAlterConfigs((change, change)))
     duplicate = AlterConfigsResult(TOPIC, "orders", ErrorCode.INVALID_REQUEST, "Duplicate resource.")
     assert (records, results) == ((), (duplicate,))
 

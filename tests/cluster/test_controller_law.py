@@ -30,7 +30,7 @@ class Cluster(RuleBasedStateMachine):
         self.ids = 100
 
     def submit(self, event):
-        self.state, records, result = decide(self.state, event)
+        self.state, records, result = decide(self.state, event, self.now_ms, self.ids)
         self.log += records
         return result
 
@@ -42,22 +42,18 @@ class Cluster(RuleBasedStateMachine):
     def a_broker_starts(self, broker, clean):
         known = self.state.image.brokers.get(broker)
         previous = known.epoch if clean and known else -1
-        self.submit(
-            registration(
-                broker, incarnation_id=self.fresh(), now_ms=self.now_ms, previous_broker_epoch=previous
-            )
-        )
+        self.submit(registration(broker, incarnation_id=self.fresh(), previous_broker_epoch=previous))
 
     @rule(broker=BROKERS, want_fence=st.booleans(), want_shutdown=st.booleans())
     def a_broker_says_something(self, broker, want_fence, want_shutdown):
         if broker in self.state.image.brokers:
             beat = heartbeat(self.state, broker, want_fence=want_fence, want_shutdown=want_shutdown)
-            self.submit(beat._replace(now_ms=self.now_ms))
+            self.submit(beat)
 
     @rule(duration_ms=st.integers(0, 10_000))
     def time_passes(self, duration_ms):
         self.now_ms += duration_ms
-        self.submit(e.ExpireSessions(self.now_ms))
+        self.submit(e.ExpireSessions())
 
     @rule()
     def another_controller_takes_over(self):
@@ -68,26 +64,26 @@ class Cluster(RuleBasedStateMachine):
         # Of two names that differ in "." and "_" only, in one request, Kafka makes both.
         names = list({name.replace(".", "_"): name for name in names}.values())
         topics = [e.NewTopic(n, self.fresh(), -1, factor, configs=tuple(sorted(configs))) for n in names]
-        self.submit(e.CreateTopics(1, tuple(topics), seed=self.ids))
+        self.submit(e.CreateTopics(tuple(topics)))
 
     @precondition(lambda self: self.state.image.topics)
     @rule(data=st.data())
     def a_topic_is_deleted(self, data):
         name = data.draw(st.sampled_from(sorted(self.state.image.topics)))
-        self.submit(e.DeleteTopics(1, ((name, bytes(16)),)))
+        self.submit(e.DeleteTopics(((name, bytes(16)),)))
 
     @rule(name=NAMES, count=st.integers(0, 5))
     def partitions_are_added(self, name, count):
-        self.submit(e.CreatePartitions(1, (e.NewPartitions(name, count),), seed=self.ids))
+        self.submit(e.CreatePartitions((e.NewPartitions(name, count),)))
 
     @rule(name=NAMES, config=CONFIGS, operation=st.sampled_from(list(e.ConfigOperation)))
     def a_config_is_changed(self, name, config, operation):
         change = e.ConfigChange(ResourceType.TOPIC, name, ((config[0], operation, config[1]),))
-        self.submit(e.IncrementalAlterConfigs(1, (change,)))
+        self.submit(e.IncrementalAlterConfigs((change,)))
 
     @rule(broker=BROKERS)
     def a_broker_is_forgotten(self, broker):
-        self.submit(e.UnregisterBroker(1, broker))
+        self.submit(e.UnregisterBroker(broker))
 
     @invariant()
     def the_log_gives_the_image(self):

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.cluster.controller import transition
 from pykafka_broker.cluster.delegation_tokens import LAST_MS, TokenTimer, first_token_timers
 from pykafka_broker.cluster.events import (
     CreatedToken,
@@ -16,24 +15,27 @@ from pykafka_broker.cluster.events import (
     Event,
     EventError,
     ExpireToken,
+    Moment,
     RemoveExpiredTokens,
     RenewToken,
 )
 from pykafka_broker.cluster.image import ClusterImage, replay
 from pykafka_broker.cluster.snapshot import snapshot_records
 from pykafka_broker.cluster.state import ControllerState, TokenRules
+from pykafka_broker.log.disk.checkpoints import uuid_text
 from pykafka_broker.machine.step import Reply, SetTimer
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records import metadata as m
-from tests.cluster.deciding import NOW_MS, an_empty_cluster, decide
+from tests.cluster.deciding import NOW_MS, an_empty_cluster, decide, stepped
 
 RULES = TokenRules(b"key", max_lifetime_ms=1_000, expiry_time_ms=100, expiry_check_interval_ms=50)
 ALICE, BOB, CAROL = "User:alice", "User:bob", "User:carol"
-HMAC = hmac.digest(b"key", b"id", hashlib.sha512)
+ID = uuid_text(next(Moment(NOW_MS).random_uuids()))
+HMAC = hmac.digest(b"key", ID.encode(), hashlib.sha512)
 
 
 def creation(**fields: Any) -> CreateToken:
-    event = CreateToken(1, NOW_MS, ALICE, ALICE, (("User", "bob"),), -1, "id")
+    event = CreateToken(ALICE, ALICE, (("User", "bob"),), -1)
     return event._replace(**fields)
 
 
@@ -45,9 +47,9 @@ def with_a_token(**fields: Any) -> ControllerState:
     return decide(with_tokens(), creation(**fields))[0]
 
 
-def refused(state: ControllerState, event: Event) -> ErrorCode:
+def refused(state: ControllerState, event: Event, now_ms: int = NOW_MS) -> ErrorCode:
     """The error of an event that changes nothing."""
-    after, records, result = decide(state, event)
+    after, records, result = decide(state, event, now_ms)
     assert (after.image, records) == (state.image, ())
     assert isinstance(result, EventError)
     return result.error
@@ -56,7 +58,7 @@ def refused(state: ControllerState, event: Event) -> ErrorCode:
 def test_a_token_is_created() -> None:
     state, [record], created = decide(with_tokens(), creation(requester=CAROL))
 
-    assert created == CreatedToken("id", NOW_MS, NOW_MS + 100, NOW_MS + 1_000, HMAC)
+    assert created == CreatedToken(ID, NOW_MS, NOW_MS + 100, NOW_MS + 1_000, HMAC)
     assert record == m.DelegationTokenRecord(
         owner=ALICE,
         requester=CAROL,
@@ -64,9 +66,9 @@ def test_a_token_is_created() -> None:
         issue_timestamp=NOW_MS,
         max_timestamp=NOW_MS + 1_000,
         expiration_timestamp=NOW_MS + 100,
-        token_id="id",
+        token_id=ID,
     )
-    assert state.image.delegation_tokens == {"id": record}
+    assert state.image.delegation_tokens == {ID: record}
 
 
 @pytest.mark.parametrize(
@@ -87,14 +89,14 @@ def test_renewers_are_users() -> None:
 @pytest.mark.parametrize(("asked_ms", "period_ms"), [(-1, 100), (0, 100), (30, 30), (5_000, 100)])
 def test_the_owner_and_the_renewers_renew_it(principal: str, asked_ms: int, period_ms: int) -> None:
     later_ms = NOW_MS + 90
-    state, _, expiry_ms = decide(with_a_token(), RenewToken(1, later_ms, principal, HMAC, asked_ms))
+    state, _, expiry_ms = decide(with_a_token(), RenewToken(principal, HMAC, asked_ms), later_ms)
     assert expiry_ms == later_ms + period_ms
-    assert state.image.delegation_tokens["id"].expiration_timestamp == expiry_ms
-    assert state.image.delegation_tokens["id"].max_timestamp == NOW_MS + 1_000
+    assert state.image.delegation_tokens[ID].expiration_timestamp == expiry_ms
+    assert state.image.delegation_tokens[ID].max_timestamp == NOW_MS + 1_000
 
 
 def test_no_renewal_goes_beyond_the_age_of_a_token() -> None:
-    _, _, expiry_ms = decide(with_a_token(max_lifetime_ms=120), RenewToken(1, NOW_MS + 90, ALICE, HMAC, -1))
+    _, _, expiry_ms = decide(with_a_token(max_lifetime_ms=120), RenewToken(ALICE, HMAC, -1), NOW_MS + 90)
     assert expiry_ms == NOW_MS + 120
 
 
@@ -102,27 +104,25 @@ def test_others_neither_renew_nor_expire_it() -> None:
     state = with_a_token(requester=CAROL)
     for principal in (CAROL, "User:dave", "Group:alice"):
         for event in (
-            RenewToken(1, NOW_MS, principal, HMAC, -1),
-            ExpireToken(1, NOW_MS, principal, HMAC, -1),
+            RenewToken(principal, HMAC, -1),
+            ExpireToken(principal, HMAC, -1),
         ):
             assert refused(state, event) is ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
 
 
 @pytest.mark.parametrize("unknown", [b"", b"other", HMAC[:-1]])
 def test_a_token_is_found_by_its_hmac_alone(unknown: bytes) -> None:
-    for event in (RenewToken(1, NOW_MS, ALICE, unknown, -1), ExpireToken(1, NOW_MS, ALICE, unknown, -1)):
+    for event in (RenewToken(ALICE, unknown, -1), ExpireToken(ALICE, unknown, -1)):
         assert refused(with_a_token(), event) is ErrorCode.DELEGATION_TOKEN_NOT_FOUND
 
 
 def test_an_expired_token_is_not_renewed_and_may_be_removed() -> None:
     state, late_ms = with_a_token(), NOW_MS + 101
     # Apache Kafka tells everybody that it has expired, before it looks who asks for its renewal.
-    assert refused(state, RenewToken(1, late_ms, CAROL, HMAC, -1)) is ErrorCode.DELEGATION_TOKEN_EXPIRED
-    assert refused(state, ExpireToken(1, late_ms, ALICE, HMAC, 5)) is ErrorCode.DELEGATION_TOKEN_EXPIRED
-    assert (
-        refused(state, ExpireToken(1, late_ms, CAROL, HMAC, 5)) is ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
-    )
-    state, _, expiry_ms = decide(state, ExpireToken(1, late_ms, BOB, HMAC, -1))
+    assert refused(state, RenewToken(CAROL, HMAC, -1), late_ms) is ErrorCode.DELEGATION_TOKEN_EXPIRED
+    assert refused(state, ExpireToken(ALICE, HMAC, 5), late_ms) is ErrorCode.DELEGATION_TOKEN_EXPIRED
+    assert refused(state, ExpireToken(CAROL, HMAC, 5), late_ms) is ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
+    state, _, expiry_ms = decide(state, ExpireToken(BOB, HMAC, -1), late_ms)
     assert (expiry_ms, dict(state.image.delegation_tokens)) == (late_ms, {})
 
 
@@ -130,17 +130,17 @@ def test_an_expired_token_is_not_renewed_and_may_be_removed() -> None:
     ("period_ms", "expires_after_ms"), [(0, 0), (70, 70), (5_000, 1_000), (LAST_MS, 1_000)]
 )
 def test_a_token_expires_when_it_is_told_to(period_ms: int, expires_after_ms: int) -> None:
-    state, _, expiry_ms = decide(with_a_token(), ExpireToken(1, NOW_MS, ALICE, HMAC, period_ms))
+    state, _, expiry_ms = decide(with_a_token(), ExpireToken(ALICE, HMAC, period_ms))
     assert expiry_ms == NOW_MS + expires_after_ms
-    assert state.image.delegation_tokens["id"].expiration_timestamp == expiry_ms
+    assert state.image.delegation_tokens[ID].expiration_timestamp == expiry_ms
 
 
 def test_without_a_key_there_are_no_tokens() -> None:
     state = an_empty_cluster()
     for event in (
         creation(renewers=(("Group", "staff"),)),
-        RenewToken(1, NOW_MS, ALICE, HMAC, -1),
-        ExpireToken(1, NOW_MS, ALICE, HMAC, -1),
+        RenewToken(ALICE, HMAC, -1),
+        ExpireToken(ALICE, HMAC, -1),
     ):
         assert refused(state, event) is ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
     assert first_token_timers(state.rules, NOW_MS) == ()
@@ -154,14 +154,15 @@ def test_an_old_metadata_version_has_no_such_records() -> None:
 
 def test_expired_tokens_are_removed_from_time_to_time() -> None:
     state = with_a_token()
-    state, _, _ = decide(state, creation(token_id="older", now_ms=NOW_MS - 60))
+    older_ms = NOW_MS - 60
+    state, _, older = decide(state, creation(), older_ms, seed=1)
     assert first_token_timers(state.rules, NOW_MS) == (SetTimer(TokenTimer.REMOVE_EXPIRED, NOW_MS + 50),)
 
-    step = transition(state, RemoveExpiredTokens(NOW_MS + 41))
+    step = stepped(state, RemoveExpiredTokens(), NOW_MS + 41)
 
-    assert step.records == (m.RemoveDelegationTokenRecord(token_id="older"),)
+    assert step.records == (m.RemoveDelegationTokenRecord(token_id=older.token_id),)
     assert step.effects == (SetTimer(TokenTimer.REMOVE_EXPIRED, NOW_MS + 91),)
-    assert list(step.state.image.delegation_tokens) == ["id"]
+    assert list(step.state.image.delegation_tokens) == [ID]
 
 
 def test_a_snapshot_has_them_and_no_hmac() -> None:
@@ -173,10 +174,8 @@ def test_a_snapshot_has_them_and_no_hmac() -> None:
 
 
 def test_no_secret_in_repr() -> None:
-    step = transition(with_tokens(), creation())
+    step = stepped(with_tokens(), creation(), token=1)
     [created] = [effect.result for effect in step.effects if isinstance(effect, Reply)]
-    shown = repr(
-        (RULES, created, RenewToken(1, NOW_MS, ALICE, HMAC, 1), ExpireToken(1, NOW_MS, ALICE, HMAC, 1))
-    )
+    shown = repr((RULES, created, RenewToken(ALICE, HMAC, 1), ExpireToken(ALICE, HMAC, 1)))
     assert "key" not in shown
     assert "hmac" not in shown

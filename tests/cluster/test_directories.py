@@ -23,7 +23,7 @@ def two_dirs():
     """One broker with two directories, a topic of two partitions whose places are not known yet."""
     state = register(a_cluster(1, 2), 1, directories=(A, B))
     topic = NewTopic("orders", ORDERS, assignments=((0, (1,)), (1, (1,))))
-    return decide(state, CreateTopics(1, (topic,)))[0]
+    return decide(state, CreateTopics((topic,)))[0]
 
 
 def partition(state, index):
@@ -33,7 +33,7 @@ def partition(state, index):
 def assign(state, *assignments, broker_id=1, **fields):
     epoch = state.image.brokers[broker_id].epoch
     event = AssignReplicasToDirs(
-        1, broker_id, epoch, tuple(DirectoryAssignment(*assignment) for assignment in assignments)
+        broker_id, epoch, tuple(DirectoryAssignment(*assignment) for assignment in assignments)
     )
     return decide(state, event._replace(**fields))
 

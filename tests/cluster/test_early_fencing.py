@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from pykafka_broker.cluster.brokers import activate
-from pykafka_broker.cluster.controller import transition
 from pykafka_broker.cluster.early_fencing import PATIENCE_AFTER_ELECTION_MS, PATIENCE_MS, Suspect, suspects
 from pykafka_broker.cluster.events import BrokerConnected, BrokerProbed, ExpireSessions, RegisterController
 from pykafka_broker.cluster.features import NODE_FEATURES
 from pykafka_broker.cluster.image import RegisteredEndpoint
 from pykafka_broker.cluster.state import ControllerState
-from tests.cluster.deciding import NOW_MS, a_cluster, unfence, uuid
+from tests.cluster.deciding import NOW_MS, a_cluster, stepped, unfence, uuid
 
 SESSION_MS = 9_000
 
 
 def lose(state: ControllerState, broker_id: int, at_ms: int = NOW_MS) -> ControllerState:
     """The last connection of a broker has ended."""
-    return transition(state, BrokerConnected(at_ms, broker_id, False)).state
+    return stepped(state, BrokerConnected(broker_id, False), at_ms).state
 
 
 def probe(state: ControllerState, broker_id: int, *at_ms: int, is_refused: bool = True) -> ControllerState:
     epoch = state.image.brokers[broker_id].epoch
     for moment in at_ms:
-        state = transition(state, BrokerProbed(moment, broker_id, epoch, is_refused)).state
+        state = stepped(state, BrokerProbed(broker_id, epoch, is_refused), moment).state
     return state
 
 
@@ -56,7 +55,7 @@ def test_a_broker_that_was_never_without_a_connection_is_not_fenced_though_its_l
 
 def test_a_broker_that_is_connected_again_is_no_suspect():
     state = probe(lose(a_cluster(1, 2, 3), 2), 2, *after(100, 200))
-    state = transition(state, BrokerConnected(NOW_MS + 250, 2, True)).state
+    state = stepped(state, BrokerConnected(2, True), NOW_MS + 250).state
     assert suspects(state) == {}
     assert fenced(probe(state, 2, *after(300, 400, 500))) == []
 
@@ -80,14 +79,14 @@ def test_a_paused_broker_accepts_and_keeps_its_leaderships_until_its_session_is_
     state = lose(a_cluster(1, 2, 3), 2)
     state = probe(state, 2, *after(*range(0, SESSION_MS, 500)), is_refused=False)
     assert fenced(state) == []
-    assert fenced(transition(state, ExpireSessions(NOW_MS + SESSION_MS)).state) != []
+    assert fenced(stepped(state, ExpireSessions(), NOW_MS + SESSION_MS).state) != []
 
 
 def test_a_probe_of_an_earlier_life_of_the_broker_counts_nothing():
     state = lose(a_cluster(1, 2, 3), 2)
-    stale = BrokerProbed(NOW_MS + 400, 2, state.image.brokers[2].epoch - 1, True)
+    stale = BrokerProbed(2, state.image.brokers[2].epoch - 1, True)
     for _ in range(5):
-        state = transition(state, stale).state
+        state = stepped(state, stale, NOW_MS + 400).state
     assert fenced(state) == []
 
 
@@ -101,8 +100,8 @@ def test_a_new_controller_gives_brokers_longer_to_find_it():
 def test_all_places_at_which_a_node_listens_are_probed_those_of_its_controller_as_well():
     state = a_cluster(1, 2, 3)
     endpoint = RegisteredEndpoint("broker2", 9093)
-    registration = RegisterController(1, 2, uuid(7), {"CONTROLLER": endpoint}, NODE_FEATURES)
-    state = lose(transition(state, registration).state, 2)
+    registration = RegisterController(2, uuid(7), {"CONTROLLER": endpoint}, NODE_FEATURES)
+    state = lose(stepped(state, registration).state, 2)
     assert suspects(state) == {
         2: Suspect(2, state.image.brokers[2].epoch, (RegisteredEndpoint("broker2", 9092), endpoint))
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pykafka_broker.cluster.controller import transition
 from pykafka_broker.cluster.elections import (
     MAX_ELECTIONS_PER_ROUND,
     ElectionTimer,
@@ -27,7 +26,7 @@ from pykafka_broker.cluster.image import LeaderRecoveryState, ResourceType
 from pykafka_broker.machine.step import SetTimer
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records import metadata as m
-from tests.cluster.deciding import NOW_MS, a_cluster, alter_partition, decide, fence, unfence, uuid
+from tests.cluster.deciding import NOW_MS, a_cluster, alter_partition, decide, fence, stepped, unfence, uuid
 
 ORDERS = uuid(100)
 PREFERRED, UNCLEAN = ElectionType.PREFERRED, ElectionType.UNCLEAN
@@ -38,7 +37,7 @@ UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 def orders(*assignments, brokers=(1, 2, 3), configs=()):
     """A topic whose partitions have these replicas, on brokers that live."""
     topic = NewTopic("orders", ORDERS, assignments=tuple(enumerate(assignments)), configs=configs)
-    state, _, [result] = decide(a_cluster(*brokers), CreateTopics(1, (topic,)))
+    state, _, [result] = decide(a_cluster(*brokers), CreateTopics((topic,)))
     assert result.error is ErrorCode.NONE, result
     return state
 
@@ -48,7 +47,7 @@ def partition(state, index=0):
 
 
 def elect(state, election_type, *partitions, topic="orders"):
-    return decide(state, ElectLeaders(1, election_type, (TopicPartitions(topic, partitions),)))
+    return decide(state, ElectLeaders(election_type, (TopicPartitions(topic, partitions),)))
 
 
 def led_by_another():
@@ -121,14 +120,14 @@ def test_of_all_partitions_only_those_that_need_an_election_are_answered():
     state = orders((1, 2), (2, 1), (1, 2))
     state = unfence(fence(state, 1), 1)
     state = alter_partition(state, "orders", 0, isr=(2, 1))
-    _, records, results = decide(state, ElectLeaders(1, PREFERRED, None))
+    _, records, results = decide(state, ElectLeaders(PREFERRED, None))
     error = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
     assert results == (TopicResult("orders", (PartitionResult(0), PartitionResult(2, error, error.message))),)
     assert [(record.partition_id, record.leader) for record in records] == [(0, 1)]
 
 
 def test_an_election_type_that_there_is_not_is_refused_as_a_whole():
-    answer = decide(orders((1,)), ElectLeaders(1, 7, None))[2]
+    answer = decide(orders((1,)), ElectLeaders(7, None))[2]
     assert answer == EventError(ErrorCode.INVALID_REQUEST, "Unknown election type 7")
 
 
@@ -137,29 +136,29 @@ def test_an_election_type_that_there_is_not_is_refused_as_a_whole():
 
 def test_the_controller_brings_preferred_leaders_back_by_itself():
     state = led_by_another()
-    step = transition(state, BalanceLeaders(NOW_MS))
+    step = stepped(state, BalanceLeaders())
     assert [(record.partition_id, record.leader) for record in step.records] == [(0, 1)]
     assert step.effects == (SetTimer(ElectionTimer.BALANCE_LEADERS, NOW_MS + 300_000),)
 
-    idle = transition(step.state, BalanceLeaders(NOW_MS))
+    idle = stepped(step.state, BalanceLeaders())
     assert (idle.records, idle.state) == ((), step.state)
 
 
 def test_where_balancing_is_off_no_leader_moves():
     state = led_by_another()
     state = state._replace(rules=state.rules._replace(leader_balance_interval_ms=None))
-    step = transition(state, BalanceLeaders(NOW_MS))
+    step = stepped(state, BalanceLeaders())
     assert (step.records, step.effects) == ((), ())
     assert [timer.key for timer in first_timers(state.rules, NOW_MS)] == [ElectionTimer.ELECT_UNCLEAN_LEADERS]
 
 
 def test_an_unclean_election_that_becomes_allowed_is_held_at_the_next_look():
     state = unfence(fence(fence(orders((1, 2)), 2), 1), 2)
-    assert transition(state, ElectUncleanLeaders(NOW_MS)).records == ()
+    assert stepped(state, ElectUncleanLeaders()).records == ()
 
     allowed = ConfigChange(ResourceType.TOPIC, "orders", (("unclean.leader.election.enable", 0, "true"),))
-    state, _, _ = decide(state, IncrementalAlterConfigs(1, (allowed,)))
-    step = transition(state, ElectUncleanLeaders(NOW_MS))
+    state, _, _ = decide(state, IncrementalAlterConfigs((allowed,)))
+    step = stepped(state, ElectUncleanLeaders())
 
     assert [(record.leader, record.isr) for record in step.records] == [(2, [2])]
     assert step.effects == (SetTimer(ElectionTimer.ELECT_UNCLEAN_LEADERS, NOW_MS + 300_000),)
@@ -173,10 +172,10 @@ def test_a_round_is_limited_and_the_next_one_follows_at_once():
         moved = partition(state, index)._replace(isr=(2, 1))
         state.image.topics["orders"].partitions[index] = moved
 
-    step = transition(state, BalanceLeaders(NOW_MS))
+    step = stepped(state, BalanceLeaders())
     assert len(step.records) == MAX_ELECTIONS_PER_ROUND
     assert step.effects == (SetTimer(ElectionTimer.BALANCE_LEADERS, NOW_MS),)
-    step = transition(step.state, election_event(ElectionTimer.BALANCE_LEADERS, NOW_MS))
+    step = stepped(step.state, election_event(ElectionTimer.BALANCE_LEADERS))
     assert len(step.records) == 1
 
 
@@ -185,5 +184,5 @@ def test_a_new_controller_looks_for_the_first_time_after_an_interval():
         SetTimer(ElectionTimer.BALANCE_LEADERS, NOW_MS + 300_000),
         SetTimer(ElectionTimer.ELECT_UNCLEAN_LEADERS, NOW_MS + 300_000),
     )
-    unclean = election_event(ElectionTimer.ELECT_UNCLEAN_LEADERS, NOW_MS)
-    assert unclean == ElectUncleanLeaders(NOW_MS)
+    unclean = election_event(ElectionTimer.ELECT_UNCLEAN_LEADERS)
+    assert unclean == ElectUncleanLeaders()

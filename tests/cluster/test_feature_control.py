@@ -29,7 +29,7 @@ def without_shares(**settings):
 
 
 def update(state, *updates, validate_only=False, refusal=None):
-    return decide(state, UpdateFeatures(1, tuple(FeatureUpdate(*u) for u in updates), validate_only, refusal))
+    return decide(state, UpdateFeatures(tuple(FeatureUpdate(*u) for u in updates), validate_only, refusal))
 
 
 def test_a_new_cluster_starts_with_the_levels_it_serves_metadata_version_first():

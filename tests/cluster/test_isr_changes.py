@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka_broker.cluster.controller import transition
 from pykafka_broker.cluster.events import (
     AlterPartition,
     AlterPartitionReassignments,
@@ -29,6 +28,7 @@ from tests.cluster.deciding import (
     heartbeat,
     isr_change,
     register,
+    stepped,
     unfence,
     uuid,
 )
@@ -39,7 +39,7 @@ RECOVERING = LeaderRecoveryState.RECOVERING
 
 def orders(*replicas, configs=(), state=None):
     topic = NewTopic("orders", ORDERS, assignments=((0, replicas),), configs=configs)
-    state, _, [result] = decide(state or a_cluster(1, 2, 3), CreateTopics(1, (topic,)))
+    state, _, [result] = decide(state or a_cluster(1, 2, 3), CreateTopics((topic,)))
     assert result.error is ErrorCode.NONE, result
     return state
 
@@ -52,7 +52,7 @@ def ask(state, broker_id=None, **fields):
     """The leader, or another broker, asks for a change of partition 0."""
     broker_id = broker_id or partition(state).leader
     change = isr_change(state, "orders", 0, **fields)
-    event = AlterPartition(1, broker_id, state.image.brokers[broker_id].epoch, (change,))
+    event = AlterPartition(broker_id, state.image.brokers[broker_id].epoch, (change,))
     state, records, [result] = decide(state, event)
     return state, records, result
 
@@ -83,12 +83,12 @@ def test_before_3_6_a_replica_that_leaves_costs_a_leader_epoch():
     no_elr = m.FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=0)
     state = orders(1, 2, 3, state=state)
     state = state._replace(image=replay(state.image, [level, no_elr], offset=state.next_offset, epoch=1))
-    shrunk = AlterPartition(1, 1, state.image.brokers[1].epoch, (isr_change(state, "orders", 0, isr=(1, 2)),))
-    step = transition(state, shrunk)
+    shrunk = AlterPartition(1, state.image.brokers[1].epoch, (isr_change(state, "orders", 0, isr=(1, 2)),))
+    step = stepped(state, shrunk)
     [record] = step.records
     assert (record.isr, record.leader) == ([1, 2], 1)
     grown = isr_change(step.state, "orders", 0, isr=(1, 2, 3))
-    step = transition(step.state, shrunk._replace(changes=(grown,)))
+    step = stepped(step.state, shrunk._replace(changes=(grown,)))
     assert (step.records[0].isr, step.records[0].leader) == ([1, 2, 3], -2)
 
 
@@ -121,14 +121,14 @@ def test_what_does_not_fit_is_refused(change, error):
     )
     fields = {key: value for key, value in change.items() if key != "isr"}
     asked = isr_change(state, "orders", 0, isr=change.get("isr", (2, 3)))._replace(**fields)
-    event = AlterPartition(1, 2, state.image.brokers[2].epoch, (asked,))
+    event = AlterPartition(2, state.image.brokers[2].epoch, (asked,))
     assert decide(state, event) == (state, (), (IsrChangeResult(ErrorCode[error]),))
 
 
 def test_only_the_leader_may_ask_and_only_in_its_present_life():
     state = orders(1, 2, 3)
     assert ask(state, 2, isr=(1, 2)) == (state, (), IsrChangeResult(ErrorCode.INVALID_REQUEST))
-    event = AlterPartition(1, 1, 0, (isr_change(state, "orders", 0, isr=(1, 2)),))
+    event = AlterPartition(1, 0, (isr_change(state, "orders", 0, isr=(1, 2)),))
     _, records, answer = decide(state, event)
     assert (records, type(answer), answer.error) == ((), EventError, ErrorCode.STALE_BROKER_EPOCH)
 
@@ -137,10 +137,10 @@ def test_a_broker_that_was_restarted_since_is_not_taken_for_in_sync():
     state = alter_partition(orders(1, 2), "orders", 0, isr=(1,))
     before = isr_change(state, "orders", 0, isr=(1, 2))
     epoch = before.isr[1].broker_epoch
-    later = {"incarnation_id": uuid(7), "previous_broker_epoch": epoch, "now_ms": NOW_MS + 60_000}
-    state = unfence(register(state, 2, **later), 2)
+    later = {"incarnation_id": uuid(7), "previous_broker_epoch": epoch}
+    state = unfence(register(state, 2, NOW_MS + 60_000, **later), 2)
     assert state.image.brokers[2].epoch > epoch
-    event = AlterPartition(1, 1, state.image.brokers[1].epoch, (before,))
+    event = AlterPartition(1, state.image.brokers[1].epoch, (before,))
     assert decide(state, event)[2] == (IsrChangeResult(ErrorCode.INELIGIBLE_REPLICA),)
 
     unnamed = before._replace(isr=(IsrMember(1), IsrMember(2)))
@@ -150,7 +150,7 @@ def test_a_broker_that_was_restarted_since_is_not_taken_for_in_sync():
 
 def test_a_broker_that_is_about_to_stop_is_not_taken_for_in_sync():
     state = orders(1, 2, state=a_cluster(1, 2, 3))
-    state, _, _ = decide(state, CreateTopics(1, (NewTopic("led", uuid(101), assignments=((0, (2, 1)),)),)))
+    state, _, _ = decide(state, CreateTopics((NewTopic("led", uuid(101), assignments=((0, (2, 1)),)),)))
     state, _, _ = decide(state, heartbeat(state, 2, want_shutdown=True))
     assert state.image.brokers[2].in_controlled_shutdown and not state.image.brokers[2].fenced
     assert ask(state, isr=(1, 2))[2] == IsrChangeResult(ErrorCode.INELIGIBLE_REPLICA)
@@ -158,7 +158,7 @@ def test_a_broker_that_is_about_to_stop_is_not_taken_for_in_sync():
 
 def test_the_change_that_ends_a_reassignment_may_end_the_leadership_of_who_asks():
     wish = TopicReassignment("orders", (NewReplicas(0, (2, 3)),))
-    state, _, _ = decide(orders(1, 2), AlterPartitionReassignments(1, (wish,)))
+    state, _, _ = decide(orders(1, 2), AlterPartitionReassignments((wish,)))
     state, [record], result = ask(state, isr=(1, 2, 3))
     assert result == IsrChangeResult(ErrorCode.NEW_LEADER_ELECTED)
     assert (record.leader, record.isr, record.replicas) == (2, [2, 3], [2, 3])
@@ -196,7 +196,7 @@ def test_a_partition_named_twice_changes_twice_only_if_the_second_knows_of_the_f
     state = orders(1, 2, 3)
     first = isr_change(state, "orders", 0, isr=(1, 2))
     second = first._replace(isr=first.isr[:1])
-    event = AlterPartition(1, 1, state.image.brokers[1].epoch, (first, second))
+    event = AlterPartition(1, state.image.brokers[1].epoch, (first, second))
     _, records, results = decide(state, event)
     assert [result.error for result in results] == [ErrorCode.NONE, ErrorCode.INVALID_UPDATE_VERSION]
     assert len(records) == 1

@@ -72,7 +72,7 @@ class Life:
         self.stopping: set[int] = set()
         for broker in BROKERS:
             self.a_broker_starts(broker)
-            self.submit(heartbeat(self.state, broker, now_ms=self.now_ms))
+            self.submit(heartbeat(self.state, broker))
         configs = ((UNCLEAN, "true" if unclean else "false"),)
         for name, min_isr in zip(TOPICS, ("1", "2"), strict=True):
             factor = self.random.randint(1, 4)
@@ -80,7 +80,7 @@ class Life:
             topic = e.NewTopic(
                 name, self.fresh(), assignments=assignments, configs=(*configs, (MIN_ISR, min_isr))
             )
-            self.submit(e.CreateTopics(1, (topic,)))
+            self.submit(e.CreateTopics((topic,)))
         assert len(self.complete) == 4
 
     # -- what happens ---------------------------------------------------------------------------------
@@ -108,7 +108,6 @@ class Life:
             registration(
                 broker,
                 incarnation_id=self.fresh(),
-                now_ms=self.now_ms,
                 previous_broker_epoch=known.epoch if clean and known else -1,
                 directories=DIRECTORIES[broker],
                 rack=self.random.choice([None, "x"]),
@@ -132,7 +131,6 @@ class Life:
         beat = heartbeat(
             self.state,
             broker,
-            now_ms=self.now_ms,
             want_fence=self.random.random() < 0.2,
             want_shutdown=broker in self.stopping,
         )
@@ -168,7 +166,7 @@ class Life:
             and partition.leader in isr <= set(partition.replicas)
             and all(self.state.is_active(broker) for broker in isr)
         )
-        [result] = self.submit(e.AlterPartition(1, asks, epoch, (change,)))
+        [result] = self.submit(e.AlterPartition(asks, epoch, (change,)))
         assert may or result.error not in self.ACCEPTED, (may, change, result)
 
     def a_reassignment(self) -> None:
@@ -177,7 +175,7 @@ class Life:
         if self.random.random() < 0.8:
             wanted = tuple(self.random.sample(BROKERS, self.random.randint(1, 4)))
         wish = e.TopicReassignment(name, (e.NewReplicas(index, wanted),))
-        self.submit(e.AlterPartitionReassignments(1, (wish,), self.random.random() < 0.7))
+        self.submit(e.AlterPartitionReassignments((wish,), self.random.random() < 0.7))
 
     def an_election(self) -> None:
         name, index, _ = self.some_partition()
@@ -185,9 +183,9 @@ class Life:
         unclean = self.unclean and self.random.random() < 0.5
         event = self.random.choice(
             [
-                e.ElectLeaders(1, e.ElectionType.UNCLEAN if unclean else e.ElectionType.PREFERRED, asked),
-                e.BalanceLeaders(self.now_ms),
-                e.ElectUncleanLeaders(self.now_ms),
+                e.ElectLeaders(e.ElectionType.UNCLEAN if unclean else e.ElectionType.PREFERRED, asked),
+                e.BalanceLeaders(),
+                e.ElectUncleanLeaders(),
             ]
         )
         self.submit(event)
@@ -195,7 +193,7 @@ class Life:
     def time_passes(self) -> None:
         self.now_ms += self.random.randint(0, 10_000)
         before = [b.broker_id for b in self.state.image.brokers.values() if not b.fenced]
-        self.submit(e.ExpireSessions(self.now_ms))
+        self.submit(e.ExpireSessions())
         after = [b.broker_id for b in self.state.image.brokers.values() if not b.fenced]
         assert len(before) - len(after) <= 1, "one broker at a time"
 
@@ -207,24 +205,24 @@ class Life:
             return
         chosen = self.random.choice(DIRECTORIES[broker])
         if self.random.random() < 0.3 and len(known.directories) > 1:
-            beat = heartbeat(self.state, broker, now_ms=self.now_ms, offline_directories=(chosen,))
+            beat = heartbeat(self.state, broker, offline_directories=(chosen,))
             self.submit(beat._replace(want_shutdown=broker in self.stopping))
         else:
             said = e.DirectoryAssignment(self.state.image.topics[name].topic_id, index, chosen)
-            self.submit(e.AssignReplicasToDirs(1, broker, known.epoch, (said,)))
+            self.submit(e.AssignReplicasToDirs(broker, known.epoch, (said,)))
 
     def min_isr_changes(self) -> None:
         change = (MIN_ISR, e.ConfigOperation.SET, str(self.random.randint(1, 3)))
         name = self.random.choice(TOPICS)
         self.submit(
-            e.IncrementalAlterConfigs(1, (e.ConfigChange(ResourceType.TOPIC, name, (change,)),)),
+            e.IncrementalAlterConfigs((e.ConfigChange(ResourceType.TOPIC, name, (change,)),)),
             config_changed=True,
         )
 
     def a_broker_is_forgotten(self) -> None:
         fenced = [b.broker_id for b in self.state.image.brokers.values() if b.fenced]
         if fenced:
-            self.submit(e.UnregisterBroker(1, self.random.choice(fenced)))
+            self.submit(e.UnregisterBroker(self.random.choice(fenced)))
 
     def another_controller_takes_over(self) -> None:
         self.state = activate(self.state, self.now_ms)
@@ -233,7 +231,7 @@ class Life:
 
     def submit(self, event: e.Event, *, crashed: int | None = None, config_changed: bool = False) -> Any:
         before = self.state.image
-        self.state, records, answer = decide(self.state, event)
+        self.state, records, answer = decide(self.state, event, self.now_ms)
         self.log += records
         if isinstance(answer, e.EventError):
             assert not records and answer.error is not ErrorCode.UNKNOWN_SERVER_ERROR

@@ -25,7 +25,7 @@ ORDERS = uuid(100)
 def orders(*assignments, configs=(), state=None):
     """A topic whose partitions have these replicas, on five brokers that live."""
     topic = NewTopic("orders", ORDERS, assignments=tuple(enumerate(assignments)), configs=configs)
-    state, _, [result] = decide(state or a_cluster(1, 2, 3, 4, 5), CreateTopics(1, (topic,)))
+    state, _, [result] = decide(state or a_cluster(1, 2, 3, 4, 5), CreateTopics((topic,)))
     assert result.error is ErrorCode.NONE, result
     return state
 
@@ -42,7 +42,7 @@ def replicas(state, index=0):
 def reassign(state, *replicas, topic="orders", **fields):
     """New replicas for partition 0, 1, ..."""
     wishes = tuple(NewReplicas(index, each) for index, each in enumerate(replicas))
-    event = AlterPartitionReassignments(1, (TopicReassignment(topic, wishes),))
+    event = AlterPartitionReassignments((TopicReassignment(topic, wishes),))
     state, records, [result] = decide(state, event._replace(**fields))
     assert result.topic == topic
     return state, records, result.partitions
@@ -198,7 +198,7 @@ def test_a_replica_that_was_coming_is_awaited_by_the_next_reassignment_too():
 
 def test_of_a_partition_named_twice_the_last_wish_counts():
     wishes = (NewReplicas(0, (2, 3)), NewReplicas(0, None))
-    event = AlterPartitionReassignments(1, (TopicReassignment("orders", wishes),))
+    event = AlterPartitionReassignments((TopicReassignment("orders", wishes),))
     state, _, [result] = decide(orders((1,)), event)
     assert result.partitions == (PartitionResult(0), PartitionResult(0))
     assert replicas(state) == ((1,), (), ())

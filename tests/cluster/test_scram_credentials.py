@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka_broker.cluster.controller import transition
 from pykafka_broker.cluster.events import (
     AlterScramCredentials,
     AlterScramCredentialsResult,
@@ -17,7 +16,7 @@ from pykafka_broker.cluster.snapshot import snapshot_records
 from pykafka_broker.cluster.state import ControllerState
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.sasl.scram_keys import SCRAM_MECHANISMS, credential_of
-from tests.cluster.deciding import an_empty_cluster, decide
+from tests.cluster.deciding import an_empty_cluster, decide, stepped
 
 SHA_256 = SCRAM_MECHANISMS["SCRAM-SHA-256"]
 ALICE = ScramUpsertion("alice", 1, 4096, b"salt", b"salted")
@@ -29,7 +28,7 @@ def altered(
     """The state after these changes, and the result of each user."""
     deletions = tuple(each for each in changes if isinstance(each, ScramDeletion))
     upsertions = tuple(each for each in changes if isinstance(each, ScramUpsertion))
-    state, _, results = decide(state, AlterScramCredentials(1, deletions, upsertions))
+    state, _, results = decide(state, AlterScramCredentials(deletions, upsertions))
     return state, {each.user: (each.error, each.message) for each in results}
 
 
@@ -110,7 +109,7 @@ def test_a_user_is_changed_once(changes: tuple[ScramDeletion | ScramUpsertion, .
 def test_an_old_metadata_version_has_no_such_records() -> None:
     state = an_empty_cluster()
     image = state.image._replace(features={**state.image.features, "metadata.version": 10})
-    step = transition(state._replace(image=image), AlterScramCredentials(1, (), (ALICE,)))
+    step = stepped(state._replace(image=image), AlterScramCredentials((), (ALICE,)), token=1)
     [reply] = step.effects
     assert reply.result == (
         AlterScramCredentialsResult(

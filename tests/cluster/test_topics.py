@@ -26,7 +26,7 @@ ZERO = bytes(16)
 
 
 def created(state: ControllerState, *topics: NewTopic) -> ControllerState:
-    state, _, results = decide(state, CreateTopics(1, topics))
+    state, _, results = decide(state, CreateTopics(topics))
     assert all(result.error is ErrorCode.NONE for result in results), results
     return state
 
@@ -34,7 +34,7 @@ def created(state: ControllerState, *topics: NewTopic) -> ControllerState:
 def test_a_new_topic_is_a_topic_record_its_configs_and_its_partitions_in_one_batch():
     topic = ORDERS._replace(num_partitions=2, configs=(("retention.ms", "5"),))
 
-    state, records, results = decide(a_cluster(1), CreateTopics(1, (topic,)))
+    state, records, results = decide(a_cluster(1), CreateTopics((topic,)))
 
     partition = m.PartitionRecord(
         partition_id=0,
@@ -77,14 +77,14 @@ def test_a_new_topic_is_a_topic_record_its_configs_and_its_partitions_in_one_bat
 def test_what_is_left_open_comes_from_the_broker():
     state = a_cluster(1, 2, default_partitions=3, default_replication_factor=2)
 
-    _, _, [result] = decide(state, CreateTopics(1, (ORDERS,)))
+    _, _, [result] = decide(state, CreateTopics((ORDERS,)))
 
     assert (result.num_partitions, result.replication_factor) == (3, 2)
 
 
 def test_validate_only_answers_as_if_and_records_nothing():
     state = a_cluster(1)
-    after, records, [result] = decide(state, CreateTopics(1, (ORDERS,), validate_only=True))
+    after, records, [result] = decide(state, CreateTopics((ORDERS,), validate_only=True))
     assert (after, records, result.error) == (state, (), ErrorCode.NONE)
 
 
@@ -188,7 +188,7 @@ def test_validate_only_answers_as_if_and_records_nothing():
 )
 def test_a_topic_that_cannot_be_is_refused_in_kafkas_words(topic, error, message):
     state = a_cluster(1)
-    after, records, answer = decide(state, CreateTopics(1, (topic,)))
+    after, records, answer = decide(state, CreateTopics((topic,)))
     assert (after, records) == (state, ())
     if isinstance(answer, EventError):  # a refusal of the whole request
         assert answer == EventError(error, message)
@@ -202,7 +202,6 @@ def test_an_existing_name_is_refused_and_so_is_one_that_differs_in_dots_and_unde
     _, records, results = decide(
         state,
         CreateTopics(
-            1,
             (
                 ORDERS._replace(name="web.click_s"),
                 ORDERS._replace(name="web_click.s"),
@@ -224,7 +223,7 @@ def test_an_existing_name_is_refused_and_so_is_one_that_differs_in_dots_and_unde
 
 def test_a_name_asked_for_twice_is_created_not_once_and_answered_last():
     orders, clicks = ORDERS, NewTopic("clicks", uuid(101))
-    state, _, results = decide(a_cluster(1), CreateTopics(1, (orders, clicks, orders)))
+    state, _, results = decide(a_cluster(1), CreateTopics((orders, clicks, orders)))
     assert list(state.image.topics) == ["clicks"]
     assert [(r.name, r.error, r.message) for r in results] == [
         ("clicks", ErrorCode.NONE, None),
@@ -246,7 +245,7 @@ def test_without_a_live_broker_no_topic_comes_to_be():
     state = register(an_empty_cluster(), 1)
 
     _, _, [placed, by_hand] = decide(
-        state, CreateTopics(1, (ORDERS, NewTopic("clicks", uuid(101), assignments=((0, (1,)),))))
+        state, CreateTopics((ORDERS, NewTopic("clicks", uuid(101), assignments=((0, (1,)),))))
     )
 
     assert (placed.error, placed.message) == (
@@ -268,7 +267,7 @@ def test_configs_are_judged_by_the_rules_and_spoil_only_their_own_topic():
 
     bad = ORDERS._replace(configs=(("segment.bytes", "1"),))
     state, _, results = decide(
-        a_cluster(1, configs=NoSegments()), CreateTopics(1, (bad, NewTopic("clicks", uuid(101))))
+        a_cluster(1, configs=NoSegments()), CreateTopics((bad, NewTopic("clicks", uuid(101))))
     )
     assert list(state.image.topics) == ["clicks"]
     assert results[0] == CreateTopicResult("orders", ErrorCode.INVALID_CONFIG, "no segments here")
@@ -281,7 +280,7 @@ def test_a_topic_goes_by_name_or_by_id_with_its_configs():
     topics = (ORDERS._replace(configs=(("retention.ms", "5"),)), NewTopic("web_clicks", uuid(101)))
     state = created(a_cluster(1), *topics)
 
-    state, records, results = decide(state, DeleteTopics(1, (("orders", ZERO), (None, uuid(101)))))
+    state, records, results = decide(state, DeleteTopics((("orders", ZERO), (None, uuid(101)))))
 
     assert sorted(record.topic_id for record in records) == [uuid(100), uuid(101)]
     assert sorted(results) == [
@@ -337,7 +336,7 @@ def test_a_topic_goes_by_name_or_by_id_with_its_configs():
 )
 def test_what_is_unknown_or_named_twice_is_refused_and_nothing_is_deleted(asked, result):
     state = created(a_cluster(1), ORDERS)
-    after, records, results = decide(state, DeleteTopics(1, tuple(asked)))
+    after, records, results = decide(state, DeleteTopics(tuple(asked)))
     if result.message == "...":
         result = result._replace(message=result.error.message)
     assert (after, records, results) == (state, (), (result,))
@@ -349,7 +348,7 @@ def test_what_is_unknown_or_named_twice_is_refused_and_nothing_is_deleted(asked,
 def test_new_partitions_get_the_replication_factor_of_the_first_ones():
     state = created(a_cluster(1, 2, 3), ORDERS._replace(num_partitions=2, replication_factor=3))
 
-    state, records, results = decide(state, CreatePartitions(1, (NewPartitions("orders", 4),)))
+    state, records, results = decide(state, CreatePartitions((NewPartitions("orders", 4),)))
 
     assert results == (CreatePartitionsResult("orders"),)
     assert [(r.partition_id, sorted(r.replicas)) for r in records] == [(2, [1, 2, 3]), (3, [1, 2, 3])]
@@ -392,13 +391,13 @@ def test_new_partitions_get_the_replication_factor_of_the_first_ones():
 )
 def test_partitions_that_cannot_be_are_refused_in_kafkas_words(asked, error, message):
     state = created(a_cluster(1, 2), ORDERS)
-    after, records, results = decide(state, CreatePartitions(1, (asked,)))
+    after, records, results = decide(state, CreatePartitions((asked,)))
     assert (after, records) == (state, ())
     assert results == (CreatePartitionsResult(asked.name, error, message),)
 
 
 def test_a_topic_to_grow_may_be_named_once():
     state = created(a_cluster(1), ORDERS)
-    _, records, results = decide(state, CreatePartitions(1, (NewPartitions("orders", 2),) * 2))
+    _, records, results = decide(state, CreatePartitions((NewPartitions("orders", 2),) * 2))
     duplicate = CreatePartitionsResult("orders", ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     assert (records, results) == ((), (duplicate,))

@@ -9,7 +9,6 @@ import pytest
 
 from pykafka_broker.authorization.index import Acl
 from pykafka_broker.cluster import events as e
-from pykafka_broker.cluster.controller import transition
 from pykafka_broker.cluster.image import ResourceType
 from pykafka_broker.cluster.records import RECORD_TYPES
 from pykafka_broker.cluster.state import ControllerState
@@ -19,7 +18,7 @@ from pykafka_broker.metadata.controller_channel import Requester
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.system.wording import MOST_CHARACTERS
-from tests.cluster.deciding import NOW_MS, a_cluster, heartbeat, isr_change, registration, uuid
+from tests.cluster.deciding import NOW_MS, a_cluster, heartbeat, isr_change, registration, stepped, uuid
 from tests.support.metadata import Node
 
 ALICE = Requester("User:alice", "10.0.0.7")
@@ -32,9 +31,9 @@ class Story:
         self.state: ControllerState = a_cluster(*range(1, brokers + 1), node_id=node_id)
         self.lines: list[Line] = []
 
-    def decide(self, event: e.Event, requester: Requester | None = ALICE) -> list[str]:
+    def decide(self, event: e.Event, requester: Requester | None = ALICE, now_ms: int = NOW_MS) -> list[str]:
         """Decide; return the texts of the lines."""
-        before, step = self.state.image, transition(self.state, event)
+        before, step = self.state.image, stepped(self.state, event, now_ms)
         self.state = step.state
         decided = Decided(event, step.records, before, step.state.image, requester)
         self.lines = list(lines(decided, is_secret_config))
@@ -45,22 +44,22 @@ class Story:
         dashed = tuple((key.replace("_", "."), value) for key, value in configs.items())
         topic_id = uuid(100 + len(self.state.image.topics))
         topic = e.NewTopic(name, topic_id, assignments=tuple(enumerate(assignments)), configs=dashed)
-        return self.decide(e.CreateTopics(1, (topic,)))
+        return self.decide(e.CreateTopics((topic,)))
 
     def isr(self, leader: int, isr: tuple[int, ...], *partitions: int) -> list[str]:
         """The leader asks for other in-sync replicas."""
         changes = tuple(isr_change(self.state, "orders", each, isr=isr) for each in partitions or (0,))
         epoch = self.state.image.brokers[leader].epoch
-        return self.decide(e.AlterPartition(1, leader, epoch, changes), None)
+        return self.decide(e.AlterPartition(leader, epoch, changes), None)
 
     def reassign(self, *replicas: tuple[int, ...] | None) -> list[str]:
         wishes = tuple(e.NewReplicas(index, each) for index, each in enumerate(replicas))
-        return self.decide(e.AlterPartitionReassignments(1, (e.TopicReassignment("orders", wishes),)))
+        return self.decide(e.AlterPartitionReassignments((e.TopicReassignment("orders", wishes),)))
 
     def set_config(self, resource_type: int, name: str, *changes: tuple[str, str | None]) -> list[str]:
         operations = tuple((key, 0 if value is not None else 1, value) for key, value in changes)
         change = e.ConfigChange(resource_type, name, operations)
-        return self.decide(e.IncrementalAlterConfigs(1, (change,)))
+        return self.decide(e.IncrementalAlterConfigs((change,)))
 
 
 # -- partitions ------------------------------------------------------------------------------------------
@@ -72,9 +71,9 @@ def test_topics_are_told_with_those_that_asked_for_them() -> None:
         "Created topic orders (partitions: 2, replication factor: 2), as User:alice at 10.0.0.7 asked.",
         "Set configuration retention.ms of topic orders to 5, as User:alice at 10.0.0.7 asked.",
     ]
-    more = e.CreatePartitions(1, (e.NewPartitions("orders", 3, ((1, 2),)),))
+    more = e.CreatePartitions((e.NewPartitions("orders", 3, ((1, 2),)),))
     assert story.decide(more) == ["Created partition orders-2 on 1,2, as User:alice at 10.0.0.7 asked."]
-    deletion = e.DeleteTopics(1, (("orders", bytes(16)),))
+    deletion = e.DeleteTopics((("orders", bytes(16)),))
     assert story.decide(deletion) == ["Deleted topic orders, as User:alice at 10.0.0.7 asked."]
 
 
@@ -96,7 +95,7 @@ def test_a_broker_whose_session_is_over_is_told_with_all_that_it_led() -> None:
     story.state = story.state._replace(
         sessions={1: story.state.sessions[1]._replace(last_contact_ms=NOW_MS - 1)}
     )
-    texts = story.decide(e.ExpireSessions(session_end_ms), None)
+    texts = story.decide(e.ExpireSessions(), None, session_end_ms)
     assert texts == [
         "Fencing broker 1 because its session has timed out.",
         "Changed the leaders of 200 partitions: orders-0 from 1 to 2 (leader epoch 1), "
@@ -133,7 +132,7 @@ def test_the_life_of_a_broker_is_told() -> None:
 def test_a_broker_that_is_forgotten_is_told_with_the_one_that_wants_that() -> None:
     story = Story(2)
     story.create((1, 2))
-    assert story.decide(e.UnregisterBroker(1, 1)) == [
+    assert story.decide(e.UnregisterBroker(1)) == [
         "Unregistered broker 1, as User:alice at 10.0.0.7 asked.",
         "Changed the leader of orders-0 from 1 to 2 (leader epoch 1), as User:alice at 10.0.0.7 asked.",
         "Shrunk the ISR of orders-0 from 1,2 to 2, as User:alice at 10.0.0.7 asked.",
@@ -169,7 +168,7 @@ def test_a_reassignment_that_only_adds_or_only_removes_replicas_is_told_when_it_
 
 def test_a_topic_that_nobody_asked_for_has_a_reason() -> None:
     topic = e.NewTopic("orders", uuid(100), assignments=((0, (1,)),))
-    assert Story(1).decide(e.CreateTopics(1, (topic,)), None) == [
+    assert Story(1).decide(e.CreateTopics((topic,)), None) == [
         "Created topic orders (partitions: 1, replication factor: 1) because it is in use."
     ]
 
@@ -191,7 +190,7 @@ def test_an_election_that_may_lose_records_is_a_warning() -> None:
     story.create((1, 2))
     story.isr(1, (1,))
     story.decide(heartbeat(story.state, 1, want_fence=True), None)
-    election = e.ElectLeaders(1, e.ElectionType.UNCLEAN, (e.TopicPartitions("orders", (0,)),))
+    election = e.ElectLeaders(e.ElectionType.UNCLEAN, (e.TopicPartitions("orders", (0,)),))
     assert story.decide(election)[0] == (
         "UNCLEAN election, which may have lost records, changed the leader of "
         "orders-0 from none to 2 (leader epoch 2), as User:alice at 10.0.0.7 asked."
@@ -229,12 +228,12 @@ def test_quotas_are_told() -> None:
     story = Story(1)
     entity = (("client-id", None), ("user", "bob"))
     changes = (("producer_byte_rate", 1000.0), ("request_percentage", 12.5))
-    assert story.decide(e.AlterClientQuotas(1, (e.QuotaAlteration(entity, changes),))) == [
+    assert story.decide(e.AlterClientQuotas((e.QuotaAlteration(entity, changes),))) == [
         "Set 2 quotas: producer_byte_rate of the default client-id, user bob to 1000, "
         "request_percentage of the default client-id, user bob to 12.5, as User:alice at 10.0.0.7 asked."
     ]
     removal = e.QuotaAlteration(entity, (("producer_byte_rate", None),))
-    assert story.decide(e.AlterClientQuotas(1, (removal,))) == [
+    assert story.decide(e.AlterClientQuotas((removal,))) == [
         "Removed quota producer_byte_rate of the default client-id, user bob, "
         "as User:alice at 10.0.0.7 asked."
     ]
@@ -244,9 +243,9 @@ def test_users_are_told_and_never_what_they_log_in_with() -> None:
     story = Story(1)
     credential = e.ScramUpsertion("bob", 1, 4096, b"thesalt", b"thepassword")
     told = [
-        *story.decide(e.AlterScramCredentials(1, (), (credential,))),
-        *story.decide(e.AlterScramCredentials(1, (), (credential,))),
-        *story.decide(e.AlterScramCredentials(1, (e.ScramDeletion("bob", 1),), ())),
+        *story.decide(e.AlterScramCredentials((), (credential,))),
+        *story.decide(e.AlterScramCredentials((), (credential,))),
+        *story.decide(e.AlterScramCredentials((e.ScramDeletion("bob", 1),), ())),
     ]
     assert told == [
         "Created SCRAM credential SCRAM-SHA-256 of user bob, as User:alice at 10.0.0.7 asked.",
@@ -258,7 +257,7 @@ def test_users_are_told_and_never_what_they_log_in_with() -> None:
 def test_a_token_that_has_expired_has_a_reason() -> None:
     image = Story(1).state.image
     removal = m.RemoveDelegationTokenRecord(token_id="t")
-    [line] = lines(Decided(e.RemoveExpiredTokens(NOW_MS), (removal,), image, image), is_secret_config)
+    [line] = lines(Decided(e.RemoveExpiredTokens(), (removal,), image, image), is_secret_config)
     assert line.text == "Removed delegation token t because its time is over."
 
 
@@ -266,11 +265,11 @@ def test_acls_and_features_are_told() -> None:
     story = Story(1)
     acl = Acl(2, "orders", 4, "User:bob", "*", 3, 3)
     acls = "ALLOW READ on TOPIC:PREFIXED:orders of User:bob on host *, as User:alice at 10.0.0.7 asked."
-    assert story.decide(e.CreateAcls(1, (acl,), (uuid(5),))) == [f"Created ACL {acls}"]
+    assert story.decide(e.CreateAcls((acl,))) == [f"Created ACL {acls}"]
     everything = e.AclFilter(1, None, 1, None, None, 1, 1)
-    assert story.decide(e.DeleteAcls(1, (everything,))) == [f"Removed ACL {acls}"]
+    assert story.decide(e.DeleteAcls((everything,))) == [f"Removed ACL {acls}"]
     update = e.FeatureUpdate("share.version", 0, 2)
-    assert story.decide(e.UpdateFeatures(1, (update,), False, None)) == [
+    assert story.decide(e.UpdateFeatures((update,), False, None)) == [
         "Set feature share.version from 1 to 0, as User:alice at 10.0.0.7 asked."
     ]
 
@@ -278,7 +277,7 @@ def test_acls_and_features_are_told() -> None:
 def test_names_that_clients_choose_neither_end_a_line_nor_fill_the_log() -> None:
     story = Story(1)
     name = "bob\n[2026-01-01] INFO all is well" + "x" * 1000
-    [text] = story.decide(e.AlterScramCredentials(1, (), (e.ScramUpsertion(name, 1, 4096, b"s", b"p"),)))
+    [text] = story.decide(e.AlterScramCredentials((), (e.ScramUpsertion(name, 1, 4096, b"s", b"p"),)))
     assert text.isprintable() and r"bob\n[2026" in text
     assert len(text) < MOST_CHARACTERS + 100
 
@@ -315,7 +314,7 @@ async def test_a_decision_is_told_when_it_is_committed_and_once(caplog: pytest.L
     controller = await node.start()
     told(caplog)
     node.free.clear()
-    asked = controller.on_behalf_of(ALICE).create_topics([e.NewTopic("orders")])
+    asked = controller.ask(e.CreateTopics((e.NewTopic("orders"),)), requester=ALICE)
     creation = asyncio.ensure_future(asked)
     for _ in range(20):
         await asyncio.sleep(0)
@@ -325,7 +324,7 @@ async def test_a_decision_is_told_when_it_is_committed_and_once(caplog: pytest.L
     await creation
     text = "Created topic orders (partitions: 1, replication factor: 1), as User:alice at 10.0.0.7 asked."
     assert told(caplog) == [f"[QuorumController id=1] {text}"]
-    await controller.create_topics([e.NewTopic("nobody")])
+    await node.create_topics(e.NewTopic("nobody"))
     assert "User" not in told(caplog)[0], "a node asks for itself"
     await node.close()
 
@@ -337,10 +336,10 @@ async def test_a_decision_is_told_when_it_is_committed_and_once(caplog: pytest.L
 async def test_what_a_controller_has_not_seen_committed_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     node = Node()
-    controller = await node.start()
+    await node.start()
     told(caplog)
     node.free.clear()
-    creation = asyncio.ensure_future(controller.create_topics([e.NewTopic("orders")]))
+    creation = asyncio.ensure_future(node.create_topics(e.NewTopic("orders")))
     await asyncio.sleep(0)
     node.role.end(KafkaError(e.ErrorCode.NOT_CONTROLLER))
     node.free.set()
@@ -352,6 +351,6 @@ async def test_what_a_controller_has_not_seen_committed_is_not_told(caplog: pyte
 async def test_nothing_is_put_into_words_that_nobody_reads(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.ERROR)
     node = Node()
-    controller = await node.start()
-    await controller.create_topics([e.NewTopic("orders")])
+    await node.start()
+    await node.create_topics(e.NewTopic("orders"))
     assert told(caplog) == []

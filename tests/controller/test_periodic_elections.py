@@ -7,15 +7,12 @@ from pykafka_broker.cluster.events import (
     ConfigChange,
     ConfigOperation,
     Heartbeat,
+    IncrementalAlterConfigs,
     IsrChange,
     IsrMember,
     NewTopic,
 )
-from pykafka_broker.cluster.image import PartitionRegistration, RegisteredEndpoint, ResourceType
-from pykafka_broker.cluster.state import ControllerRules
-from pykafka_broker.controller.local_channel import LocalControllerChannel
-from pykafka_broker.machine.wall_timers import WallTimers
-from pykafka_broker.raft.format import random_uuid
+from pykafka_broker.cluster.image import PartitionRegistration, ResourceType
 from tests.support.metadata import Node, heartbeat_of
 
 INTERVAL_MS = 300_000
@@ -24,21 +21,13 @@ STEP_MS = 5_000
 
 async def join(node: Node, broker_id: int) -> None:
     """Let a broker elsewhere register and be unfenced."""
-    rules = ControllerRules(broker_id, node.image.cluster_id)
-    channel = LocalControllerChannel(node.role, rules, WallTimers(node.clock))
-    epoch = await channel.register_broker(
-        incarnation_id=random_uuid(),
-        listeners={"PLAINTEXT": RegisteredEndpoint("elsewhere", 9092)},
-        directories=[random_uuid()],
-    )
-    await heartbeat_of(node, channel, epoch)
+    epoch = await node.register(broker_id)
+    await heartbeat_of(node, broker_id, epoch)
 
 
 async def beat(node: Node, broker_id: int, *, want_fence: bool = False) -> None:
     epoch, offset = node.image.brokers[broker_id].epoch, node.image.offset
-    await node.role.result_of(
-        lambda token: Heartbeat(token, node.clock.now_ms(), broker_id, epoch, offset, want_fence)
-    )
+    await node.role.ask(Heartbeat(broker_id, epoch, offset, want_fence))
 
 
 async def pass_time(node: Node, duration_ms: int, *alive: int) -> None:
@@ -55,9 +44,9 @@ def orders(node: Node) -> PartitionRegistration:
 
 async def test_a_preferred_leader_that_is_in_sync_again_leads_after_the_interval() -> None:
     node = Node()
-    controller = await node.start()
+    await node.start()
     await join(node, 2)
-    await controller.create_topics([NewTopic("orders", assignments=((0, (2, 1)),))])
+    await node.create_topics(NewTopic("orders", assignments=((0, (2, 1)),)))
     await beat(node, 2, want_fence=True)
     await beat(node, 2)
     assert orders(node).leader == 1
@@ -69,7 +58,7 @@ async def test_a_preferred_leader_that_is_in_sync_again_leads_after_the_interval
         (IsrMember(1), IsrMember(2)),
     )
     epoch = node.image.brokers[1].epoch
-    await node.role.result_of(lambda token: AlterPartition(token, 1, epoch, (in_sync,)))
+    await node.role.ask(AlterPartition(1, epoch, (in_sync,)))
 
     await pass_time(node, INTERVAL_MS - STEP_MS, 2)
     assert (orders(node).leader, orders(node).isr) == (1, (1, 2))
@@ -82,10 +71,9 @@ async def test_an_unclean_election_that_becomes_allowed_is_held_within_the_inter
     node = Node()
     controller = await node.start()
     await join(node, 2)
-    await controller.create_topics([NewTopic("orders", assignments=((0, (2, 1)),))])
-    await node.role.result_of(
-        lambda token: AlterPartition(
-            token,
+    await node.create_topics(NewTopic("orders", assignments=((0, (2, 1)),)))
+    await node.role.ask(
+        AlterPartition(
             2,
             node.image.brokers[2].epoch,
             (IsrChange(node.image.topics["orders"].topic_id, 0, 0, 0, (IsrMember(2),)),),
@@ -95,7 +83,7 @@ async def test_an_unclean_election_that_becomes_allowed_is_held_within_the_inter
     assert orders(node).leader == -1
 
     allowed = (("unclean.leader.election.enable", ConfigOperation.SET, "true"),)
-    await controller.incremental_alter_configs([ConfigChange(ResourceType.TOPIC, "orders", allowed)])
+    await controller.ask(IncrementalAlterConfigs((ConfigChange(ResourceType.TOPIC, "orders", allowed),)))
     await node.clock.pass_time(INTERVAL_MS)
 
     assert (orders(node).leader, orders(node).isr) == (1, (1,))
@@ -103,8 +91,8 @@ async def test_an_unclean_election_that_becomes_allowed_is_held_within_the_inter
 
 async def test_on_one_node_the_looks_find_nothing_and_write_nothing() -> None:
     node = Node()
-    controller = await node.start()
-    await controller.create_topics([NewTopic("orders")])
+    await node.start()
+    await node.create_topics(NewTopic("orders"))
     before = node.image
 
     await node.clock.pass_time(10 * INTERVAL_MS)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from pykafka_broker.cluster.events import ProducerIdBlock
-from pykafka_broker.cluster.image import FeatureRange, RegisteredEndpoint
+from pykafka_broker.cluster.events import AllocateProducerIds, Event, ProducerIdBlock, RegisterController
+from pykafka_broker.cluster.features import NODE_FEATURES
+from pykafka_broker.cluster.image import RegisteredEndpoint
 from pykafka_broker.controller.nearest_channel import NearestControllerChannel
 from pykafka_broker.controller.registration import ControllerRegistrar
 from pykafka_broker.metadata.controller_channel import LedHere
@@ -28,16 +28,11 @@ class Unwilling:
         self._failures = failures
         self.asked_ms: list[int] = []
 
-    async def register_controller(
-        self,
-        incarnation_id: bytes,
-        listeners: Mapping[str, RegisteredEndpoint],
-        features: Mapping[str, FeatureRange] = {},
-    ) -> None:
+    async def ask(self, event: RegisterController) -> None:
         self.asked_ms.append(self._node.clock.monotonic_ms())
         if len(self.asked_ms) <= self._failures:
             raise self._error
-        await self._node.controller.register_controller(incarnation_id, listeners)
+        await self._node.role.ask(event)
 
 
 def registrar(node: Node, channel: Any) -> ControllerRegistrar:
@@ -66,11 +61,11 @@ async def test_a_controller_asks_with_growing_pauses_until_it_is_registered_and_
 async def test_a_controller_whose_registration_was_replaced_registers_again() -> None:
     node = Node()
     await node.start()
-    registration = registrar(node, node.controller)
+    registration = registrar(node, node.role)
     registration.start()
     await node.clock.pass_time(1_000)
 
-    await node.controller.register_controller(random_uuid(), LISTENERS)
+    await node.role.ask(RegisterController(1, random_uuid(), LISTENERS, NODE_FEATURES))
     await node.clock.pass_time(1_000)
 
     assert node.image.controllers[1].incarnation_id == registration.incarnation_id
@@ -78,41 +73,45 @@ async def test_a_controller_whose_registration_was_replaced_registers_again() ->
 
 
 class Role:
-    def __init__(self, *, is_active: bool) -> None:
+    """A controller that answers with a block of ids of its own; or with an error, and ends."""
+
+    def __init__(self, *, is_active: bool, ends: bool = False) -> None:
         self.is_active = is_active
+        self._ends = ends
+
+    async def ask(self, event: Event, timeout_ms: int | None = None) -> Any:
+        if self._ends:
+            self.is_active = False
+            raise KafkaError(ErrorCode.NOT_CONTROLLER)
+        return ProducerIdBlock(1, 1_000)
 
 
-class Channel:
-    """Answers with a block of ids of its own, or an error, and may change the role meanwhile."""
+class Remote:
+    """Another controller, with another block; or the role begins, and is to be asked."""
 
-    def __init__(self, role: Role, first_id: int, error: Exception | None, is_active: bool) -> None:
-        self._role = role
-        self._block = ProducerIdBlock(first_id, 1_000)
-        self._error = error
-        self._is_active = is_active
+    def __init__(self, begins: Role | None = None) -> None:
+        self._begins = begins
 
-    async def allocate_producer_ids(self, broker_epoch: int) -> ProducerIdBlock:
-        self._role.is_active = self._is_active
-        if self._error is not None:
-            raise self._error
-        return self._block
+    async def ask(self, event: Event, timeout_ms: int | None = None) -> Any:
+        if self._begins is not None:
+            self._begins.is_active = True
+            raise LedHere
+        return ProducerIdBlock(2, 1_000)
+
+
+ASKED = AllocateProducerIds(1, 7)
 
 
 async def test_the_controller_of_this_node_is_asked_while_it_is_active_and_else_the_other() -> None:
     for is_active, first_id in ((True, 1), (False, 2)):
-        role = Role(is_active=is_active)
-        local, remote = (Channel(role, number, None, is_active) for number in (1, 2))
-        nearest = NearestControllerChannel(role, local, remote)  # type: ignore[arg-type]  # one method of theirs
-        assert await nearest.allocate_producer_ids(7) == ProducerIdBlock(first_id, 1_000)
+        nearest = NearestControllerChannel(Role(is_active=is_active), Remote())
+        assert await nearest.ask(ASKED) == ProducerIdBlock(first_id, 1_000)
 
 
 async def test_a_request_follows_the_controller_to_the_other_side() -> None:
-    role = Role(is_active=True)
-    gone = Channel(role, 1, KafkaError(ErrorCode.NOT_CONTROLLER), is_active=False)
-    nearest = NearestControllerChannel(role, gone, Channel(role, 2, None, is_active=False))  # type: ignore[arg-type]
-    assert await nearest.allocate_producer_ids(7) == ProducerIdBlock(2, 1_000)
+    nearest = NearestControllerChannel(Role(is_active=True, ends=True), Remote())
+    assert await nearest.ask(ASKED) == ProducerIdBlock(2, 1_000)
 
     role = Role(is_active=False)
-    come = Channel(role, 2, LedHere(), is_active=True)
-    nearest = NearestControllerChannel(role, Channel(role, 1, None, is_active=True), come)  # type: ignore[arg-type]
-    assert await nearest.allocate_producer_ids(7) == ProducerIdBlock(1, 1_000)
+    nearest = NearestControllerChannel(role, Remote(begins=role))
+    assert await nearest.ask(ASKED) == ProducerIdBlock(1, 1_000)

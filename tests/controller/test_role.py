@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pykafka_broker.cluster.events import CreateTopicResult, NewTopic
+from pykafka_broker.cluster.events import AllocateProducerIds, CreateTopicResult, NewTopic
 from pykafka_broker.cluster.features import bootstrap_records
 from pykafka_broker.cluster.image import CorruptMetadataError
 from pykafka_broker.cluster.records import encode_record
@@ -23,7 +23,7 @@ from tests.support.metadata import DATA, VERSION, Node
 
 async def test_no_controller_is_active_before_the_node_leads():
     node = Node()
-    assert await node.controller.create_topics([NewTopic("early")]) == (
+    assert await node.create_topics(NewTopic("early")) == (
         CreateTopicResult("early", ErrorCode.NOT_CONTROLLER),
     )
 
@@ -32,25 +32,25 @@ async def test_the_end_of_leadership_answers_those_who_wait_and_those_who_come()
     node = Node()
     controller = await node.start()
     node.free.clear()
-    waiting = asyncio.ensure_future(controller.create_topics([NewTopic("orders")]))
+    waiting = asyncio.ensure_future(node.create_topics(NewTopic("orders")))
     await settle()
 
     node.role.end(KafkaError(ErrorCode.NOT_CONTROLLER))
 
     refused = (CreateTopicResult("orders", ErrorCode.NOT_CONTROLLER),)
     assert await waiting == refused
-    assert await controller.create_topics([NewTopic("orders")]) == refused
+    assert await node.create_topics(NewTopic("orders")) == refused
     with pytest.raises(KafkaError) as no_controller:
-        await controller.allocate_producer_ids(node.broker_epoch)
+        await controller.ask(AllocateProducerIds(1, node.broker_epoch))
     assert no_controller.value.code is ErrorCode.NOT_CONTROLLER
 
 
 async def test_a_controller_that_begins_again_goes_on_from_what_was_committed():
     node = Node()
-    controller = await node.start()
-    await controller.create_topics([NewTopic("before")])
+    await node.start()
+    await node.create_topics(NewTopic("before"))
     node.free.clear()
-    undecided = asyncio.ensure_future(controller.create_topics([NewTopic("meanwhile")]))
+    undecided = asyncio.ensure_future(node.create_topics(NewTopic("meanwhile")))
     await settle()
     node.role.end(KafkaError(ErrorCode.NOT_CONTROLLER))
     await undecided
@@ -61,8 +61,7 @@ async def test_a_controller_that_begins_again_goes_on_from_what_was_committed():
     node.role.begin(node.replica.host)
 
     results = [
-        (await controller.create_topics([NewTopic(name)]))[0].error
-        for name in ("before", "meanwhile", "after")
+        (await node.create_topics(NewTopic(name)))[0].error for name in ("before", "meanwhile", "after")
     ]
     taken = ErrorCode.TOPIC_ALREADY_EXISTS
     assert results == [taken, taken, ErrorCode.NONE]
@@ -92,11 +91,11 @@ async def test_bootstrap_records_for_another_version_are_refused_before_the_node
 
 async def test_raft_may_put_control_records_between_two_decisions():
     node = Node()
-    controller = await node.start()
+    await node.start()
     voters = control.KRaftVersionRecord(version=0, kraft_version=1)
     node.storage.append_control([voters], epoch=1, now_ms=0)
 
-    await controller.create_topics([NewTopic("orders")])
+    await node.create_topics(NewTopic("orders"))
     after = Node(node.files.killed())
     await after.replica.start()
 
@@ -107,11 +106,9 @@ async def test_raft_may_put_control_records_between_two_decisions():
 async def test_what_is_published_is_what_was_decided_and_the_node_holds_it_once():
     """What the controller decides on is what followers replay: the law, over a real log."""
     node = Node()
-    controller = await node.start()
+    await node.start()
     node.free.clear()
-    creations = [
-        asyncio.ensure_future(controller.create_topics([NewTopic(f"t{number}")])) for number in range(5)
-    ]
+    creations = [asyncio.ensure_future(node.create_topics(NewTopic(f"t{number}"))) for number in range(5)]
     await settle()
     decided = node.role.active._shard.state.image
     assert len(decided.topics) == 5

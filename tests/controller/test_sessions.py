@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 from pykafka_broker.cluster.events import Heartbeat, NewTopic
-from pykafka_broker.cluster.image import RegisteredEndpoint
-from pykafka_broker.cluster.state import ControllerRules
-from pykafka_broker.controller.local_channel import LocalControllerChannel
-from pykafka_broker.machine.wall_timers import WallTimers
-from pykafka_broker.raft.format import random_uuid
 from tests.support.metadata import Node, heartbeat_of
 
 SESSION_MS = 9_000
@@ -15,23 +10,15 @@ SESSION_MS = 9_000
 
 async def join(node: Node, broker_id: int) -> int:
     """Let a broker elsewhere register and be unfenced; its epoch."""
-    rules = ControllerRules(broker_id, node.image.cluster_id)
-    channel = LocalControllerChannel(node.role, rules, WallTimers(node.clock))
-    epoch = await channel.register_broker(
-        incarnation_id=random_uuid(),
-        listeners={"PLAINTEXT": RegisteredEndpoint("elsewhere", 9092)},
-        directories=[random_uuid()],
-    )
-    await heartbeat_of(node, channel, epoch)
+    epoch = await node.register(broker_id)
+    await heartbeat_of(node, broker_id, epoch)
     return epoch
 
 
 async def beat(node: Node, broker_id: int) -> None:
     broker = node.image.brokers[broker_id]
     offset = node.image.offset
-    await node.role.result_of(
-        lambda token: Heartbeat(token, node.clock.now_ms(), broker_id, broker.epoch, offset)
-    )
+    await node.role.ask(Heartbeat(broker_id, broker.epoch, offset))
 
 
 def fenced(node: Node) -> list[int]:
@@ -73,10 +60,10 @@ async def test_the_broker_in_the_controllers_process_needs_no_heartbeats() -> No
 
 async def test_all_silent_brokers_are_fenced_and_their_leaderships_end() -> None:
     node = Node()
-    controller = await node.start()
+    await node.start()
     for broker_id in (2, 3):
         await join(node, broker_id)
-    await controller.create_topics([NewTopic("orders", num_partitions=3)])
+    await node.create_topics(NewTopic("orders", num_partitions=3))
     assert sorted(p.leader for p in node.image.topics["orders"].partitions.values()) == [1, 2, 3]
 
     await node.clock.pass_time(SESSION_MS)

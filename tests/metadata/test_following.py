@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 
-from pykafka_broker.cluster.events import NewTopic
+from pykafka_broker.cluster.events import DeleteTopics, NewTopic
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.cluster.records import encode_record
 from pykafka_broker.log.partition.producers import AppendOrigin
@@ -86,8 +86,8 @@ async def a_leader() -> Node:
     leader = Node()
     controller = await leader.start()
     for number in range(5):
-        await controller.create_topics([NewTopic(f"t{number}", configs=(("retention.ms", "5"),))])
-    await controller.delete_topics([("t3", bytes(16))])
+        await leader.create_topics(NewTopic(f"t{number}", configs=(("retention.ms", "5"),)))
+    await controller.ask(DeleteTopics((("t3", bytes(16)),)))
     return leader
 
 
@@ -110,7 +110,7 @@ async def test_a_follower_shows_what_another_node_has_led_and_committed():
 async def test_a_follower_has_caught_up_without_what_is_not_committed_yet():
     leader = await a_leader()
     committed = leader.log.state.log_end_offset
-    await leader.controller.create_topics([NewTopic("later")])
+    await leader.create_topics(NewTopic("later"))
     follower = Follower()
     follower.fetch(leader)
     caught_up = asyncio.ensure_future(follower.publisher.caught_up())
@@ -126,7 +126,7 @@ async def test_a_follower_has_caught_up_without_what_is_not_committed_yet():
 async def test_what_is_not_committed_is_not_shown():
     leader = await a_leader()
     committed, image = leader.log.state.log_end_offset, leader.image
-    await leader.controller.create_topics([NewTopic("later")])
+    await leader.create_topics(NewTopic("later"))
     follower = Follower()
     follower.fetch(leader)
     assert follower.image.topics == {}
@@ -172,7 +172,7 @@ async def test_what_takes_long_to_prepare_for_holds_newer_images_back():
 
     offsets = []
     for name in ("slow", "quick"):
-        await leader.controller.create_topics([NewTopic(name)])
+        await leader.create_topics(NewTopic(name))
         follower.fetch(leader)
         follower.commit(leader.log.state.log_end_offset)
         offsets.append(leader.log.state.log_end_offset)
@@ -189,10 +189,10 @@ async def test_what_takes_long_to_prepare_for_holds_newer_images_back():
 
 async def test_a_follower_writes_snapshots_of_its_own_and_starts_from_them():
     leader = Node()
-    controller = await leader.start()
+    await leader.start()
     follower = Follower(bytes_between_snapshots=4_000)
     for number in range(60):
-        await controller.create_topics([NewTopic(f"t{number}")])
+        await leader.create_topics(NewTopic(f"t{number}"))
         follower.fetch(leader)
         follower.commit(leader.log.state.log_end_offset)
         await settle()

@@ -18,11 +18,11 @@ from tests.support.metadata import Node
 
 async def test_a_subscriber_that_unsubscribes_hears_no_more():
     node = Node()
-    controller = await node.start()
+    await node.start()
     seen = []
     unsubscribe = node.publisher.subscribe(lambda old, new: seen.append(new))
     unsubscribe()
-    await controller.create_topics([NewTopic("orders")])
+    await node.create_topics(NewTopic("orders"))
     assert seen == []
 
 

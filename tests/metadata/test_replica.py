@@ -16,19 +16,19 @@ from tests.support.metadata import Node
 
 async def test_after_close_nothing_is_begun():
     node = Node()
-    controller = await node.start()
+    await node.start()
     await node.close()
-    assert await controller.create_topics([NewTopic("orders")]) == (
+    assert await node.create_topics(NewTopic("orders")) == (
         CreateTopicResult("orders", ErrorCode.NOT_CONTROLLER, "The controller is shutting down."),
     )
 
 
 async def test_a_disk_that_fails_answers_all_who_wait_and_tells_the_node():
     node = Node()
-    controller = await node.start()
+    await node.start()
     node.files.fail("sync", errno.EIO, path=".log")
 
-    [result] = await controller.create_topics([NewTopic("orders")])
+    [result] = await node.create_topics(NewTopic("orders"))
 
     assert result.error is ErrorCode.KAFKA_STORAGE_ERROR
     assert len(node.failures) == 1

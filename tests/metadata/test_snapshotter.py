@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from pykafka_broker.cluster.events import (
-    NewTopic,
-)
+from pykafka_broker.cluster.events import AllocateProducerIds, NewTopic
 from pykafka_broker.log.disk.files import join
 from pykafka_broker.metadata.snapshotter import SnapshotSettings
 from pykafka_broker.protocol.errors import ErrorCode
@@ -17,8 +15,8 @@ async def test_snapshots_stand_for_the_log_before_them():
     node = Node(snapshots=SnapshotSettings(bytes_between_snapshots=10_000), segment_bytes=4_096)
     controller = await node.start()
     for number in range(200):
-        await controller.create_topics([NewTopic(f"t{number}", configs=(("retention.ms", "5"),))])
-    await controller.allocate_producer_ids(node.broker_epoch)
+        await node.create_topics(NewTopic(f"t{number}", configs=(("retention.ms", "5"),)))
+    await controller.ask(AllocateProducerIds(1, node.broker_epoch))
     await node.close()
     before = node.image
     snapshots = sorted(node.storage.snapshots())
@@ -45,27 +43,27 @@ async def test_snapshots_stand_for_the_log_before_them():
 
 async def test_the_first_change_after_an_hour_is_followed_by_a_snapshot():
     node = Node(snapshots=SnapshotSettings(interval_ms=3_600_000))
-    controller = await node.start()
+    await node.start()
     storage = node.storage
     await node.clock.pass_time(3_599_999)
-    await controller.create_topics([NewTopic("a")])
+    await node.create_topics(NewTopic("a"))
     assert storage.snapshots() == [(0, 0)]
     await node.clock.pass_time(1)
-    await controller.create_topics([NewTopic("b")])
+    await node.create_topics(NewTopic("b"))
     await node.close()
     assert len(storage.snapshots()) == 2
 
 
 async def test_a_stop_leaves_a_snapshot_when_the_next_start_would_have_much_to_read():
     node = Node(snapshots=SnapshotSettings(at_stop_bytes=5_000))
-    controller = await node.start()
-    await controller.create_topics([NewTopic("few")])
+    await node.start()
+    await node.create_topics(NewTopic("few"))
     await node.close()
     assert node.storage.snapshots() == [(0, 0)]
 
     after = Node(node.files.power_cut(), snapshots=SnapshotSettings(at_stop_bytes=5_000))
-    controller = await after.start(previous_broker_epoch=node.broker_epoch)
-    await controller.create_topics([NewTopic("many", num_partitions=200)])
+    await after.start(previous_broker_epoch=node.broker_epoch)
+    await after.create_topics(NewTopic("many", num_partitions=200))
     end_offset = after.image.offset + 1
     await after.close()
     assert max(after.storage.snapshots()).end_offset == end_offset
@@ -79,10 +77,10 @@ async def test_a_stop_leaves_a_snapshot_when_the_next_start_would_have_much_to_r
 
 async def test_a_snapshot_that_cannot_be_written_costs_nothing():
     node = Node(snapshots=SnapshotSettings(bytes_between_snapshots=1_000))
-    controller = await node.start()
+    await node.start()
     node.files.fail("write_file", errno.EIO, path=".checkpoint", times=100)
     for number in range(20):
-        [result] = await controller.create_topics([NewTopic(f"t{number}")])
+        [result] = await node.create_topics(NewTopic(f"t{number}"))
         assert result.error is ErrorCode.NONE
     await node.close()
     assert node.storage.snapshots() == [(0, 0)]

@@ -2,7 +2,7 @@
 
 node = Node()
 controller = await node.start()                 # the channel to the controller; the broker is ready
-await controller.create_topics([NewTopic("orders")])
+await node.create_topics(NewTopic("orders"))
 assert list(node.image.topics) == ["orders"]
 after = Node(node.files.power_cut())            # what the next process finds
 """
@@ -12,16 +12,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from pykafka_broker.cluster.events import HeartbeatResult
-from pykafka_broker.cluster.features import bootstrap_records
+from pykafka_broker.cluster.events import (
+    CreateTopicResult,
+    CreateTopics,
+    Heartbeat,
+    HeartbeatResult,
+    NewTopic,
+    RegisterBroker,
+)
+from pykafka_broker.cluster.features import NODE_FEATURES, bootstrap_records
 from pykafka_broker.cluster.image import ClusterImage, RegisteredEndpoint
 from pykafka_broker.cluster.records import decode_record, encode_record
 from pykafka_broker.cluster.state import ControllerRules
 from pykafka_broker.controller.bootstrap import read_bootstrap_records
 from pykafka_broker.controller.broker_probes import Probe, is_refused
-from pykafka_broker.controller.local_channel import LocalControllerChannel
 from pykafka_broker.controller.role import ControllerRole
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.checkpoints import decode_meta_properties
@@ -33,7 +39,7 @@ from pykafka_broker.log.partition.state import LogIdentity
 from pykafka_broker.log.recovery.load_partition import open_log
 from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.machine.wall_timers import WallTimers
-from pykafka_broker.metadata.controller_channel import BrokerStatus
+from pykafka_broker.metadata.controller_channel import each_result
 from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.metadata.replica import MetadataReplica, ReplicaPorts
 from pykafka_broker.metadata.snapshotter import SnapshotSettings
@@ -117,7 +123,6 @@ class Node:
             read_bootstrap=partial(read_bootstrap_records, self.files, DATA),
             probe=probe,
         )
-        self.controller = LocalControllerChannel(self.role, rules, timers)
         self.replica = MetadataReplica(
             self.storage,
             Voter(ReplicaKey(1, self.directory_id), ENDPOINTS),
@@ -132,23 +137,41 @@ class Node:
         """The newest published metadata."""
         return self.publisher.image
 
-    async def start(self, previous_broker_epoch: int = -1) -> LocalControllerChannel:
-        """Lead, and let the broker be ready; the channel to the controller."""
+    async def start(self, previous_broker_epoch: int = -1) -> ControllerRole:
+        """Lead, and let the broker be ready; the controller."""
         await self.replica.start()
-        self.broker_epoch = await self.controller.register_broker(
-            incarnation_id=random_uuid(),
-            listeners={"PLAINTEXT": RegisteredEndpoint("localhost", 9092)},
-            directories=[self.directory_id],
-            previous_broker_epoch=previous_broker_epoch,
+        self.broker_epoch = await self.register(
+            1, self.directory_id, previous_broker_epoch=previous_broker_epoch
         )
-        await heartbeat_of(self, self.controller, self.broker_epoch)
-        return self.controller
+        await heartbeat_of(self, 1, self.broker_epoch)
+        return self.role
+
+    async def register(self, broker_id: int, directory_id: bytes | None = None, **fields: Any) -> int:
+        """Register a broker, here or elsewhere; its epoch."""
+        event = RegisterBroker(
+            broker_id,
+            self.image.cluster_id,
+            random_uuid(),
+            {"PLAINTEXT": RegisteredEndpoint("localhost", 9091 + broker_id)},
+            NODE_FEATURES,
+            (directory_id or random_uuid(),),
+        )
+        epoch: int = await self.role.ask(event._replace(**fields))
+        return epoch
+
+    async def create_topics(
+        self, *topics: NewTopic, timeout_ms: int | None = None
+    ) -> tuple[CreateTopicResult, ...]:
+        """Create topics; a result for each."""
+        event = CreateTopics(topics)
+        results: tuple[CreateTopicResult, ...] = await each_result(event, self.role.ask(event, timeout_ms))
+        return results
 
     async def shut_down_broker(self) -> None:
         """Let the controller hand over what the broker leads; no other broker has to be waited for."""
-        asking = await heartbeat_of(self, self.controller, self.broker_epoch, want_shutdown=True)
+        asking = await heartbeat_of(self, 1, self.broker_epoch, want_shutdown=True)
         if not asking.should_shut_down:
-            allowed = await heartbeat_of(self, self.controller, self.broker_epoch, want_shutdown=True)
+            allowed = await heartbeat_of(self, 1, self.broker_epoch, want_shutdown=True)
             assert allowed.should_shut_down
 
     async def close(self) -> None:
@@ -162,8 +185,10 @@ class Node:
 
 
 async def heartbeat_of(
-    node: Node, channel: LocalControllerChannel, broker_epoch: int, *, want_shutdown: bool = False
+    node: Node, broker_id: int, broker_epoch: int, *, want_shutdown: bool = False
 ) -> HeartbeatResult:
     """A heartbeat of a broker that has all metadata of `node` and is ready."""
     offset = node.publisher.published_offset - 1
-    return await channel.heartbeat(BrokerStatus(broker_epoch, offset, want_shutdown=want_shutdown))
+    event = Heartbeat(broker_id, broker_epoch, offset, want_shutdown=want_shutdown)
+    result: HeartbeatResult = await node.role.ask(event)
+    return result

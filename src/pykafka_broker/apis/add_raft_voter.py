@@ -37,7 +37,7 @@ async def add_raft_voter(request: AddRaftVoterRequest, ctx: AdministrationContex
     if isinstance(asked, AddRaftVoterResponse):
         return asked
     try:
-        answer = await ctx.node.controller.add_voter(asked)
+        answer = await ctx.node.controller.change_voters(asked)
     except KafkaError as error:
         if error.code is not ErrorCode.NOT_CONTROLLER:
             raise

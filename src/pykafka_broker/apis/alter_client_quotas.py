@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.cluster.events import QuotaAlteration
+from pykafka_broker.cluster.events import AlterClientQuotas, QuotaAlteration
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -49,17 +49,16 @@ async def alter_client_quotas(
     request: AlterClientQuotasRequest, ctx: AdministrationContext
 ) -> AlterClientQuotasResponse:
     """Each entity succeeds or fails on its own. Of a type that an entity names twice the last name counts."""
-    alterations = [
+    alterations = tuple(
         QuotaAlteration(
             tuple(sorted({part.entity_type: part.entity_name for part in entry.entity}.items())),
             tuple((op.key, None if op.remove else op.value) for op in entry.ops),
         )
         for entry in request.entries
-    ]
+    )
     try:
-        results = await ctx.node.controller.on_behalf_of(ctx.requester).alter_client_quotas(
-            alterations, validate_only=request.validate_only
-        )
+        event = AlterClientQuotas(alterations, validate_only=request.validate_only)
+        results = await ctx.node.controller.ask(event, requester=ctx.requester)
     except KafkaError as error:
         return failed(request, error)
     return AlterClientQuotasResponse(

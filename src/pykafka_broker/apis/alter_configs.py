@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import asks_controller, handles
 from pykafka_broker.apis.authorization import refusal_of_configs
-from pykafka_broker.apis.broker_part_of_configs import refused_here
+from pykafka_broker.apis.broker_part_of_configs import altered_here, refused_here
 from pykafka_broker.apis.forwarding import decided, pass_on
 from pykafka_broker.apis.needs import on_groups, on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
@@ -66,9 +66,8 @@ async def _alter_here(
 ) -> AlterConfigsResponse:
     denied = _denied(request, ctx)
     allowed = [each for each in resources if (each.resource_type, each.name) not in denied]
-    results = await ctx.node.controller.on_behalf_of(ctx.requester).alter_configs(
-        allowed, validate_only=request.validate_only
-    )
+    event_of = partial(AlterConfigs, validate_only=request.validate_only)
+    results = await altered_here(allowed, event_of, ctx)
     return _answer([*results, *denied.values()])
 
 
@@ -123,9 +122,8 @@ async def alter_configs_on_controller(
         if resource.resource_type != ResourceType.BROKER_LOGGER
         and (resource.resource_type, resource.resource_name) not in denied
     )
-    results: tuple[AlterConfigsResult, ...] = await ctx.node.active.result_of(
-        partial(AlterConfigs, resources=resources, validate_only=request.validate_only),
-        requester=ctx.requester,
+    results: tuple[AlterConfigsResult, ...] = await ctx.node.controller.ask(
+        AlterConfigs(resources, request.validate_only), requester=ctx.requester
     )
     error, text = ErrorCode.INVALID_REQUEST, "Unexpected resource type BROKER_LOGGER."
     refused = (AlterConfigsResult(each.resource_type, each.resource_name, error, text) for each in loggers)

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.cluster.events import NewReplicas, TopicReassignment, TopicResult
+from pykafka_broker.cluster.events import (
+    AlterPartitionReassignments,
+    NewReplicas,
+    TopicReassignment,
+    TopicResult,
+)
 from pykafka_broker.cluster.events import PartitionResult as Outcome
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.alter_partition_reassignments import (
@@ -53,10 +58,13 @@ async def alter_partition_reassignments(
             error_code=int(ErrorCode.NONE), error_message="", responses=[]
         )
     try:
-        results = await ctx.node.controller.on_behalf_of(ctx.requester).alter_partition_reassignments(
-            [_reassignment(topic) for topic in request.topics],
-            allow_replication_factor_change=request.allow_replication_factor_change,
-            timeout_ms=request.timeout_ms,
+        results = await ctx.node.controller.ask(
+            AlterPartitionReassignments(
+                tuple(_reassignment(topic) for topic in request.topics),
+                request.allow_replication_factor_change,
+            ),
+            request.timeout_ms,
+            ctx.requester,
         )
     except KafkaError as error:
         return failed(request, error)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.cluster.events import ScramDeletion, ScramUpsertion
+from pykafka_broker.cluster.events import AlterScramCredentials, ScramDeletion, ScramUpsertion
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -46,17 +46,16 @@ async def alter_user_scram_credentials(
     request: AlterUserScramCredentialsRequest, ctx: AdministrationContext
 ) -> AlterUserScramCredentialsResponse:
     """Each user succeeds or fails on its own."""
-    deletions = [ScramDeletion(each.name, each.mechanism) for each in request.deletions]
-    upsertions = [
+    deletions = tuple(ScramDeletion(each.name, each.mechanism) for each in request.deletions)
+    upsertions = tuple(
         ScramUpsertion(
             each.name, each.mechanism, each.iterations, bytes(each.salt), bytes(each.salted_password)
         )
         for each in request.upsertions
-    ]
+    )
     try:
-        results = await ctx.node.controller.on_behalf_of(ctx.requester).alter_scram_credentials(
-            deletions, upsertions
-        )
+        event = AlterScramCredentials(deletions, upsertions)
+        results = await ctx.node.controller.ask(event, requester=ctx.requester)
     except KafkaError as error:
         return failed(request, error)
     return AlterUserScramCredentialsResponse(

@@ -6,15 +6,13 @@ v0 is the only version.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.cluster.events import RegisterController
 from pykafka_broker.cluster.features import CONTROLLER_REGISTRATIONS_SINCE
-from pykafka_broker.cluster.image import FeatureRange, RegisteredEndpoint
+from pykafka_broker.metadata.wire import controller_registration as wire
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.controller_registration import (
     ControllerRegistrationRequest,
@@ -42,19 +40,4 @@ async def controller_registration(
     if ctx.node.metadata.image.metadata_version < CONTROLLER_REGISTRATIONS_SINCE:
         text = "The current MetadataVersion is too old to support controller registrations."
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, text)
-    await ctx.node.active.result_of(
-        partial(
-            RegisterController,
-            controller_id=request.controller_id,
-            incarnation_id=request.incarnation_id,
-            listeners={
-                listener.name: RegisteredEndpoint(listener.host, listener.port, listener.security_protocol)
-                for listener in request.listeners
-            },
-            features={
-                feature.name: FeatureRange(feature.min_supported_version, feature.max_supported_version)
-                for feature in request.features
-            },
-        )
-    )
-    return ControllerRegistrationResponse(error_code=0, error_message="")
+    return wire.response(await ctx.node.controller.ask(wire.read_request(request)))

@@ -12,7 +12,7 @@ from pykafka_broker.apis.api import checked, handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import CLUSTER_NAME, AclOperation, AclResourceType
 from pykafka_broker.authorization.index import Acl
-from pykafka_broker.cluster.events import AclResult
+from pykafka_broker.cluster.events import AclResult, CreateAcls
 from pykafka_broker.protocol.acls import AclPermission, PatternType
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.create_acls import (
@@ -53,16 +53,15 @@ async def create_acls(request: CreateAclsRequest, ctx: AdministrationContext) ->
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     acls = [_acl(each) for each in request.creations]
     faults = {acl: text for acl in acls if (text := _fault(acl))}
-    valid = [acl for acl in acls if acl not in faults]
+    valid = tuple(acl for acl in acls if acl not in faults)
     try:
-        created = dict(
-            zip(valid, await ctx.node.controller.on_behalf_of(ctx.requester).create_acls(valid), strict=True)
-        )
+        results = await ctx.node.controller.ask(CreateAcls(valid), requester=ctx.requester)
+        created = dict(zip(valid, results, strict=True))
     except KafkaError as error:
         created = dict.fromkeys(valid, AclResult(error.code, error.explanation))
     refused = {acl: AclResult(ErrorCode.INVALID_REQUEST, text) for acl, text in faults.items()}
-    results = created | refused
-    return _answer([results[acl] for acl in acls])
+    outcomes = created | refused
+    return _answer([outcomes[acl] for acl in acls])
 
 
 def _acl(each: AclCreation) -> Acl:

@@ -16,6 +16,7 @@ from pykafka_broker.apis.forwarding import decided, pass_on
 from pykafka_broker.apis.needs import on_users
 from pykafka_broker.apis.ports.authorizer import AclOperation, AclResourceType
 from pykafka_broker.cluster.delegation_tokens import USER_TYPE
+from pykafka_broker.cluster.events import CreateToken
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.create_delegation_token import (
     CreateDelegationTokenRequest,
@@ -79,11 +80,10 @@ async def _create(
     request: CreateDelegationTokenRequest, ctx: AdministrationContext
 ) -> CreateDelegationTokenResponse:
     owner = _owner(request, ctx)
-    renewers = [(each.principal_type, each.principal_name) for each in request.renewers]
+    renewers = tuple((each.principal_type, each.principal_name) for each in request.renewers)
+    event = CreateToken(owner, ctx.principal, renewers, request.max_lifetime_ms)
     try:
-        created = await ctx.node.controller.on_behalf_of(ctx.requester).create_token(
-            owner, ctx.principal, renewers, request.max_lifetime_ms
-        )
+        created = await ctx.node.controller.ask(event, requester=ctx.requester)
     except KafkaError as error:
         return _without_token(error.code, owner, ctx.principal, 0)
     answer = _without_token(ErrorCode.NONE, owner, ctx.principal, 0)

@@ -16,7 +16,8 @@ from pykafka_broker.apis.controller_mutations import count_mutations
 from pykafka_broker.apis.needs import on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.ports.quotas import Quota
-from pykafka_broker.cluster.events import CreatePartitionsResult, NewPartitions
+from pykafka_broker.cluster.events import CreatePartitions, CreatePartitionsResult, NewPartitions
+from pykafka_broker.metadata.controller_channel import each_result
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.java_hash import string_hash, walked
 from pykafka_broker.protocol.messages.create_partitions import (
@@ -62,8 +63,8 @@ async def create_partitions(
     counted = count_mutations(
         _mutations(asked, given, ctx), ctx, strict_since=FIRST_VERSION_WITH_QUOTA_ERRORS
     )
-    answered = await ctx.node.controller.on_behalf_of(ctx.requester).create_partitions(
-        [
+    event = CreatePartitions(
+        tuple(
             NewPartitions(
                 topic.name,
                 topic.count,
@@ -72,10 +73,10 @@ async def create_partitions(
                 else tuple(tuple(assignment.broker_ids) for assignment in topic.assignments),
             )
             for topic in counted.admitted
-        ],
-        timeout_ms=request.timeout_ms,
-        validate_only=request.validate_only,
+        ),
+        request.validate_only,
     )
+    answered = await each_result(event, ctx.node.controller.ask(event, request.timeout_ms, ctx.requester))
     over = ErrorCode.THROTTLING_QUOTA_EXCEEDED
     answered += tuple(CreatePartitionsResult(topic.name, over) for topic in counted.refused)
     answered += tuple(CreatePartitionsResult(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for name in kept)

@@ -17,9 +17,11 @@ from pykafka_broker.apis.controller_mutations import count_mutations
 from pykafka_broker.apis.needs import on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.ports.quotas import Quota
-from pykafka_broker.cluster.events import CreateTopicResult, NewTopic
+from pykafka_broker.cluster.events import CreateTopicResult, CreateTopics
 from pykafka_broker.cluster.topics import CLUSTER_METADATA_TOPIC
 from pykafka_broker.config.describe import describe_topic
+from pykafka_broker.metadata.controller_channel import each_result
+from pykafka_broker.metadata.wire import create_topics as wire
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.create_topics import (
     CreatableTopic,
@@ -69,11 +71,9 @@ async def create_topics(request: CreateTopicsRequest, ctx: AdministrationContext
         ctx,
         strict_since=FIRST_VERSION_WITH_QUOTA_ERRORS,
     )
-    results = await ctx.node.controller.on_behalf_of(ctx.requester).create_topics(
-        [_new_topic(topic, ctx) for topic in counted.admitted],
-        timeout_ms=request.timeout_ms,
-        validate_only=request.validate_only,
-    )
+    event = CreateTopics(tuple(map(wire.read_topic, counted.admitted)), request.validate_only)
+    asked_for = ctx.node.controller.ask(event, request.timeout_ms, ctx.requester)
+    results: tuple[CreateTopicResult, ...] = await each_result(event, asked_for)
     over = ErrorCode.THROTTLING_QUOTA_EXCEEDED
     results += tuple(CreateTopicResult(topic.name, over) for topic in counted.refused)
     denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -115,18 +115,6 @@ def _mutations(
             yield topic, len(topic.assignments) or ctx.node.configs.current["num.partitions"]
         else:
             yield topic, max(0, topic.num_partitions)
-
-
-def _new_topic(topic: CreatableTopic, ctx: AdministrationContext) -> NewTopic:
-    return NewTopic(
-        name=topic.name,
-        num_partitions=topic.num_partitions,
-        replication_factor=topic.replication_factor,
-        assignments=tuple(
-            (assignment.partition_index, tuple(assignment.broker_ids)) for assignment in topic.assignments
-        ),
-        configs=tuple((config.name, config.value) for config in topic.configs),
-    )
 
 
 def _answer(

@@ -12,7 +12,7 @@ from pykafka_broker.apis.api import checked, handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.authorization.index import Acl
-from pykafka_broker.cluster.events import DeleteAclsResult
+from pykafka_broker.cluster.events import DeleteAcls, DeleteAclsResult
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.delete_acls import (
     DeleteAclsFilterResult,
@@ -47,9 +47,9 @@ def refuse_unknown_numbers(request: DeleteAclsRequest) -> None:
 )
 async def delete_acls(request: DeleteAclsRequest, ctx: AdministrationContext) -> DeleteAclsResponse:
     """Each filter finds and fails on its own."""
-    filters = [filter_of(each) for each in request.filters]
+    filters = tuple(filter_of(each) for each in request.filters)
     need_an_authorizer(ctx, "No Authorizer is configured.")
-    results = await ctx.node.controller.on_behalf_of(ctx.requester).delete_acls(filters)
+    results = await ctx.node.controller.ask(DeleteAcls(filters), requester=ctx.requester)
     return DeleteAclsResponse(filter_results=[_filter_result(result) for result in results])
 
 

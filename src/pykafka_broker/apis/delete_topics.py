@@ -16,7 +16,8 @@ from pykafka_broker.apis.controller_mutations import count_mutations
 from pykafka_broker.apis.needs import on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.ports.quotas import Quota
-from pykafka_broker.cluster.events import DeleteTopicResult
+from pykafka_broker.cluster.events import DeleteTopicResult, DeleteTopics
+from pykafka_broker.metadata.controller_channel import each_result
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.delete_topics import (
     DeletableTopicResult,
@@ -77,9 +78,9 @@ async def delete_topics(request: DeleteTopicsRequest, ctx: AdministrationContext
     kept = _denied(wanted, ctx)
     allowed = [topic for topic in wanted if topic not in kept] if kept else wanted
     counted = count_mutations(_mutations(allowed, ctx), ctx, strict_since=FIRST_VERSION_WITH_QUOTA_ERRORS)
-    results = await ctx.node.controller.on_behalf_of(ctx.requester).delete_topics(
-        counted.admitted, timeout_ms=request.timeout_ms
-    )
+    event = DeleteTopics(tuple(counted.admitted))
+    asked = ctx.node.controller.ask(event, request.timeout_ms, ctx.requester)
+    results: tuple[DeleteTopicResult, ...] = await each_result(event, asked)
     over = ErrorCode.THROTTLING_QUOTA_EXCEEDED
     results += tuple(DeleteTopicResult(*_in_full(topic, ctx), over) for topic in counted.refused)
     denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED

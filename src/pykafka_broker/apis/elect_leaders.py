@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.cluster.events import TopicPartitions, TopicResult
+from pykafka_broker.cluster.events import ElectLeaders, TopicPartitions, TopicResult
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
@@ -44,13 +44,14 @@ async def elect_leaders(request: ElectLeadersRequest, ctx: AdministrationContext
     if request.topic_partitions is None:
         asked = None
     else:
-        asked = [TopicPartitions(topic.topic, tuple(topic.partitions)) for topic in request.topic_partitions]
+        asked = tuple(
+            TopicPartitions(topic.topic, tuple(topic.partitions)) for topic in request.topic_partitions
+        )
         if not asked:
             return ElectLeadersResponse(replica_election_results=[])
     try:
-        results = await ctx.node.controller.on_behalf_of(ctx.requester).elect_leaders(
-            asked, request.election_type, timeout_ms=request.timeout_ms
-        )
+        event = ElectLeaders(request.election_type, asked)
+        results = await ctx.node.controller.ask(event, request.timeout_ms, ctx.requester)
     except KafkaError as error:
         return failed(request, error)
     return ElectLeadersResponse(replica_election_results=_described(results))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka_broker.apis.api import asks_controller, handles
 from pykafka_broker.apis.delegation_tokens import NO_TIME, may_ask
 from pykafka_broker.apis.forwarding import decided, pass_on
+from pykafka_broker.cluster.events import ExpireToken
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.expire_delegation_token import (
     ExpireDelegationTokenRequest,
@@ -48,9 +49,8 @@ async def _expire(
     request: ExpireDelegationTokenRequest, ctx: AdministrationContext
 ) -> ExpireDelegationTokenResponse:
     try:
-        expiry_timestamp_ms = await ctx.node.controller.on_behalf_of(ctx.requester).expire_token(
-            ctx.principal, bytes(request.hmac), request.expiry_time_period_ms
-        )
+        event = ExpireToken(ctx.principal, bytes(request.hmac), request.expiry_time_period_ms)
+        expiry_timestamp_ms = await ctx.node.controller.ask(event, requester=ctx.requester)
     except KafkaError as error:
         return failed(request, error)
     return ExpireDelegationTokenResponse(

@@ -44,7 +44,7 @@ async def fetch_from_controller(request: FetchRequest, ctx: ControllerContext) -
     asked = wire.read_request(request, quorum)
     if isinstance(asked, FetchResponse):
         return asked
-    ctx.node.active.note(asked.replica.node_id, ctx.connection)
+    ctx.node.connections.note(asked.replica.node_id, ctx.connection)
     answer = await ctx.node.quorum.request(asked)
     records: Buffer = b""
     if answer.read_from is not None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka_broker.apis.api import asks_controller, handles
 from pykafka_broker.apis.authorization import refusal_of_configs
 from pykafka_broker.apis.broker_loggers import alter_loggers
-from pykafka_broker.apis.broker_part_of_configs import refused_here
+from pykafka_broker.apis.broker_part_of_configs import altered_here, refused_here
 from pykafka_broker.apis.forwarding import decided, pass_on
 from pykafka_broker.apis.needs import on_groups, on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
@@ -75,9 +75,8 @@ async def _alter_here(
     results = [_alter_loggers(change, loggers, request.validate_only, ctx) for change in loggers]
     allowed = [change for change in kept if (change.resource_type, change.name) not in denied]
     if allowed:
-        results += await ctx.node.controller.on_behalf_of(ctx.requester).incremental_alter_configs(
-            allowed, validate_only=request.validate_only
-        )
+        event_of = partial(IncrementalAlterConfigs, validate_only=request.validate_only)
+        results += await altered_here(allowed, event_of, ctx)
     return _answer([*results, *denied.values()])
 
 
@@ -153,9 +152,8 @@ async def incremental_alter_configs_on_controller(
     of_loggers = [_alter_loggers(change, loggers, request.validate_only, ctx) for change in loggers]
     denied = _denied(kept, ctx)
     kept = tuple(change for change in kept if (change.resource_type, change.name) not in denied)
-    results: tuple[AlterConfigsResult, ...] = await ctx.node.active.result_of(
-        partial(IncrementalAlterConfigs, resources=kept, validate_only=request.validate_only),
-        requester=ctx.requester,
+    results: tuple[AlterConfigsResult, ...] = await ctx.node.controller.ask(
+        IncrementalAlterConfigs(kept, request.validate_only), requester=ctx.requester
     )
     return _answer([*results, *denied.values(), *of_loggers])
 

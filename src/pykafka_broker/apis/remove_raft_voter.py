@@ -39,7 +39,7 @@ async def remove_raft_voter(
     if isinstance(asked, RemoveRaftVoterResponse):
         return asked
     try:
-        answer = await ctx.node.controller.remove_voter(asked)
+        answer = await ctx.node.controller.change_voters(asked)
     except KafkaError as error:
         if error.code is not ErrorCode.NOT_CONTROLLER:
             raise

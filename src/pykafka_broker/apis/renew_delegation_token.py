@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka_broker.apis.api import asks_controller, handles
 from pykafka_broker.apis.delegation_tokens import NO_TIME, may_ask
 from pykafka_broker.apis.forwarding import decided, pass_on
+from pykafka_broker.cluster.events import RenewToken
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.renew_delegation_token import (
     RenewDelegationTokenRequest,
@@ -48,9 +49,8 @@ async def _renew(
     request: RenewDelegationTokenRequest, ctx: AdministrationContext
 ) -> RenewDelegationTokenResponse:
     try:
-        expiry_timestamp_ms = await ctx.node.controller.on_behalf_of(ctx.requester).renew_token(
-            ctx.principal, bytes(request.hmac), request.renew_period_ms
-        )
+        event = RenewToken(ctx.principal, bytes(request.hmac), request.renew_period_ms)
+        expiry_timestamp_ms = await ctx.node.controller.ask(event, requester=ctx.requester)
     except KafkaError as error:
         return failed(request, error)
     return RenewDelegationTokenResponse(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.cluster.events import UnregisterBroker
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.unregister_broker import (
     UnregisterBrokerRequest,
@@ -38,7 +39,7 @@ async def unregister_broker(
 ) -> UnregisterBrokerResponse:
     """Answered once the broker is gone from the metadata of this node."""
     try:
-        await ctx.node.controller.on_behalf_of(ctx.requester).unregister_broker(request.broker_id)
+        await ctx.node.controller.ask(UnregisterBroker(request.broker_id), requester=ctx.requester)
     except KafkaError as error:
         return failed(request, error)
     return UnregisterBrokerResponse(error_code=int(ErrorCode.NONE), error_message="")

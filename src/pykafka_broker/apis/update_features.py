@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.cluster.events import FeatureUpdate
+from pykafka_broker.cluster.events import FeatureUpdate, UpdateFeatures
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.update_features import (
     UpdatableFeatureResult,
@@ -43,13 +43,12 @@ async def update_features(
 ) -> UpdateFeaturesResponse:
     """The request's own timeout is not looked at, as with Apache Kafka."""
     try:
-        await ctx.node.controller.on_behalf_of(ctx.requester).update_features(
-            [
-                FeatureUpdate(update.feature, update.max_version_level, update.upgrade_type)
-                for update in request.feature_updates
-            ],
-            validate_only=request.validate_only,
+        updates = tuple(
+            FeatureUpdate(update.feature, update.max_version_level, update.upgrade_type)
+            for update in request.feature_updates
         )
+        event = UpdateFeatures(updates, request.validate_only)
+        await ctx.node.controller.ask(event, requester=ctx.requester)
     except KafkaError as error:
         return failed(request, error)
     return UpdateFeaturesResponse(

@@ -21,7 +21,7 @@ from pykafka_broker.broker.config_changes import ConfigChanges
 from pykafka_broker.broker.describable_topics import describable_topics
 from pykafka_broker.broker.foundation import Foundation
 from pykafka_broker.broker.isr_changes import QueuedIsrChanges
-from pykafka_broker.broker.lifecycle import BrokerLifecycle, LifePorts, life_settings
+from pykafka_broker.broker.lifecycle import BrokerIdentity, BrokerLifecycle, LifePorts, life_settings
 from pykafka_broker.broker.metadata_follower import MetadataFollower
 from pykafka_broker.broker.node_ports import (
     ForwardingConnection,
@@ -103,6 +103,7 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
         ),
     )
     lifecycle = BrokerLifecycle(
+        BrokerIdentity(f.node_id, metadata.image.cluster_id),
         controller,
         logs.dirs,
         replicas,
@@ -265,7 +266,7 @@ def _fetching(config: BrokerConfig, awaited: AwaitedFollowers) -> Fetching:
         config["max.incremental.fetch.session.cache.slots"],
     )
     selects_by_rack = config["replica.selector.class"] == RACK_AWARE_SELECTOR
-    # Those who take a follower for dead when it has been silent for so long do not mind a quarter of it.
+    # A fetch that is held for a quarter of these times makes no leader or controller give the follower up.
     quiet_ms = min(config["replica.lag.time.max.ms"], config["broker.session.timeout.ms"]) // 4
     return Fetching(
         sessions, awaited, config["fetch.max.bytes"], quiet_ms=quiet_ms, selects_by_rack=selects_by_rack

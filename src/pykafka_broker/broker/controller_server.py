@@ -16,19 +16,18 @@ from pykafka_broker.apis.api import CONTROLLER_LISTENER
 from pykafka_broker.apis.ports.controller import ControllerPorts
 from pykafka_broker.broker.node_ports import PublishedMetadata, ReplicaQuorum
 from pykafka_broker.broker.shared_server import SharedServer
-from pykafka_broker.controller.local_channel import LocalControllerChannel
 from pykafka_broker.controller.registration import ControllerRegistrar
 from pykafka_broker.controller.role import ControllerRole
 
 
-def serve_controllers(shared: SharedServer, role: ControllerRole, controller: LocalControllerChannel) -> None:
+def serve_controllers(shared: SharedServer, role: ControllerRole) -> None:
     """Accept connections of brokers and of other controllers, where that need not wait for ACLs."""
     f = shared.foundation
     shared.ports.controller = ControllerPorts(
         configs=f.configs,
         metadata=PublishedMetadata(f.node_id, shared.quorum.replica),
-        controller=controller,
-        active=role,
+        controller=role,
+        connections=role,
         quorum=ReplicaQuorum(shared.quorum.replica, shared.storage, f.threads.run_blocking),
         authorizer=shared.authorizer,
         quotas=shared.quotas,

@@ -25,9 +25,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum, auto
 
-from pykafka_broker.cluster.events import HeartbeatResult
+from pykafka_broker.cluster.events import Heartbeat, HeartbeatResult
 from pykafka_broker.machine.backoff import Backoff
-from pykafka_broker.metadata.controller_channel import BrokerStatus
 from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The longest time that a broker waits for leave to stop.
@@ -57,6 +56,11 @@ class LifeSettings(NamedTuple):
     session_timeout_ms: int = 9_000
     registration_timeout_ms: int = 60_000
     directory_failure_timeout_ms: int = 30_000
+
+    @property
+    def patience_ms(self) -> int:
+        """The time-out of a heartbeat with all its attempts, as with Apache Kafka."""
+        return self.session_timeout_ms // 2
 
 
 class FailedDirectory(NamedTuple):
@@ -126,9 +130,10 @@ def sent(life: Life) -> Life:
     return life._replace(next_ms=None, is_hurried=False)
 
 
-def status(life: Life, metadata_offset: int) -> BrokerStatus:
-    """The content of a heartbeat."""
-    return BrokerStatus(
+def heartbeat(life: Life, broker_id: int, metadata_offset: int) -> Heartbeat:
+    """The heartbeat of a broker that has published everything up to `metadata_offset`."""
+    return Heartbeat(
+        broker_id,
         life.broker_epoch,
         metadata_offset,
         want_fence=not life.is_ready,
@@ -199,8 +204,8 @@ def unknown(life: Life, now_ms: int) -> Life:
     return _stopped(life) if life.phase is Phase.PENDING_CONTROLLED_SHUTDOWN else failed(life, now_ms)
 
 
-def answered(life: Life, told: BrokerStatus, result: HeartbeatResult, now_ms: int) -> Life:
-    """The controller has answered the heartbeat with this status."""
+def answered(life: Life, told: Heartbeat, result: HeartbeatResult, now_ms: int) -> Life:
+    """The controller has answered this heartbeat."""
     directories = {
         directory_id: directory._replace(
             is_told=directory.is_told or directory_id in told.offline_directories

@@ -14,9 +14,10 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from pykafka_broker.cluster import events
 from pykafka_broker.cluster.events import IsrChange, IsrMember
 from pykafka_broker.machine.clock import Clock
-from pykafka_broker.metadata.controller_channel import BrokerReports
+from pykafka_broker.metadata.controller_channel import ControllerChannel
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.replication.core.events import AlterPartition, IsrChangeAnswered
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -41,7 +42,7 @@ class QueuedIsrChanges:
     """Asks for the changes of all partitions that `node_id` leads. Event loop only."""
 
     def __init__(
-        self, controller: BrokerReports, node_id: int, broker_epoch: Callable[[], int], clock: Clock
+        self, controller: ControllerChannel, node_id: int, broker_epoch: Callable[[], int], clock: Clock
     ) -> None:
         self._controller = controller
         self._node_id = node_id
@@ -88,9 +89,10 @@ class QueuedIsrChanges:
 
     async def _send(self, asked: tuple[_Asked, ...]) -> bool:
         """Ask once; False if there is a reason to wait before the next request."""
-        changes = [self._wanted(one) for one in asked]
+        changes = tuple(self._wanted(one) for one in asked)
+        event = events.AlterPartition(self._node_id, self._broker_epoch(), changes)
         try:
-            results = await self._controller.alter_partition(self._broker_epoch(), changes)
+            results = await self._controller.ask(event)
         except KafkaError as error:
             text = f"The controller could not be asked for the in-sync replicas of {len(asked)} partitions: "
             self._lines.log(logging.WARNING, "request", error.code.name, f"{text}{error}")

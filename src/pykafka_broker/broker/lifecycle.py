@@ -14,15 +14,16 @@ from typing import Protocol
 
 from pykafka_broker.broker import heartbeats
 from pykafka_broker.broker.heartbeats import Life, LifeSettings, Phase, Request
+from pykafka_broker.cluster import events
 from pykafka_broker.cluster.events import DirectoryAssignment, ProducerIdBlock
-from pykafka_broker.cluster.features import DIRECTORY_IDS_SINCE
+from pykafka_broker.cluster.features import DIRECTORY_IDS_SINCE, NODE_FEATURES
 from pykafka_broker.cluster.image import ClusterImage, RegisteredEndpoint
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.log.disk.directories import LogDir, LogDirs
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.machine.backoff import Backoff
 from pykafka_broker.machine.clock import Clock, Timer
-from pykafka_broker.metadata.controller_channel import BrokerReports
+from pykafka_broker.metadata.controller_channel import ControllerChannel
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.format import random_uuid
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -38,6 +39,8 @@ UNREGISTERED = (
     "its node.id. It leads no partition, its replicas do not count as in sync, and no heartbeat lets it "
     "back: restart it, or stop it if it is to go"
 )
+#: Replicas whose directories are told at a time, as many as by Apache Kafka's brokers.
+MAX_ASSIGNMENTS = 2_250
 #: The pauses between attempts to say where replicas are.
 PLACES_BACKOFF = Backoff(first_ms=100, greatest_ms=10_000)
 
@@ -76,6 +79,13 @@ def life_settings(config: BrokerConfig) -> LifeSettings:
     )
 
 
+class BrokerIdentity(NamedTuple):
+    """Whose life it is."""
+
+    broker_id: int
+    cluster_id: str
+
+
 class _Registration(NamedTuple):
     listeners: Mapping[str, RegisteredEndpoint]
     rack: str | None
@@ -87,12 +97,14 @@ class BrokerLifecycle:
 
     def __init__(
         self,
-        controller: BrokerReports,
+        broker: BrokerIdentity,
+        controller: ControllerChannel,
         dirs: LogDirs,
         replicas: Replicas,
         ports: LifePorts,
         settings: LifeSettings,
     ) -> None:
+        self._broker = broker
         self._controller = controller
         self._dirs = dirs
         self._replicas = replicas
@@ -132,8 +144,8 @@ class BrokerLifecycle:
 
     @property
     def silent_for_ms(self) -> int | None:
-        """The time of a session, if for so long no controller has answered a broker that runs: others may
-        have what it leads by now. None else.
+        """The session time-out, once no controller has answered for longer than that: another broker may lead
+        the partitions of this one. None before, and of a broker that does not run.
         """
         life = self._life
         if life is None or life.phase is not Phase.RUNNING or self._now_ms() < life.gone_ms:
@@ -302,19 +314,24 @@ class BrokerLifecycle:
     async def _send_registration(self) -> None:
         registration = self._registration
         assert registration is not None
-        epoch = await self._controller.register_broker(
-            incarnation_id=self.incarnation_id,
-            listeners=registration.listeners,
-            directories=[d.directory_id for d in self._dirs.online],
-            rack=registration.rack,
-            previous_broker_epoch=registration.previous_broker_epoch,
+        epoch = await self._controller.ask(
+            events.RegisterBroker(
+                *self._broker,
+                self.incarnation_id,
+                registration.listeners,
+                NODE_FEATURES,
+                tuple(d.directory_id for d in self._dirs.online),
+                registration.rack,
+                registration.previous_broker_epoch,
+            )
         )
         self._go_on(heartbeats.registered(self._known_life, epoch, self._now_ms()))
 
     async def _send_heartbeat(self) -> None:
-        status = heartbeats.status(self._known_life, self._ports.published_offset() - 1)
-        result = await self._controller.heartbeat(status)
-        self._go_on(heartbeats.answered(self._known_life, status, result, self._now_ms()))
+        published_offset = self._ports.published_offset() - 1
+        heartbeat = heartbeats.heartbeat(self._known_life, self._broker.broker_id, published_offset)
+        result = await self._controller.ask(heartbeat, self._settings.patience_ms)
+        self._go_on(heartbeats.answered(self._known_life, heartbeat, result, self._now_ms()))
 
     async def _until(self, is_reached: Callable[[Life], bool]) -> None:
         """Return when the broker has come so far, or stops."""
@@ -336,7 +353,10 @@ class BrokerLifecycle:
 
     async def allocate_producer_ids(self) -> ProducerIdBlock:
         """A block of producer ids for this broker."""
-        return await self._controller.allocate_producer_ids(self.broker_epoch)
+        block: ProducerIdBlock = await self._controller.ask(
+            events.AllocateProducerIds(self._broker.broker_id, self.broker_epoch)
+        )
+        return block
 
     # -- log directories -------------------------------------------------------------------------------
 
@@ -369,8 +389,14 @@ class BrokerLifecycle:
     async def assign(self, log: PartitionLog, log_dir: LogDir) -> ErrorCode:
         """Say that a log is to be in `log_dir` from now on; the controller's answer."""
         assignment = DirectoryAssignment(log.topic_id, log.partition, log_dir.directory_id)
-        outcomes = await self._controller.assign_replicas_to_dirs(self.broker_epoch, [assignment])
-        return outcomes[0]
+        [outcome] = await self._assign((assignment,))
+        return outcome
+
+    async def _assign(self, assignments: tuple[DirectoryAssignment, ...]) -> tuple[ErrorCode, ...]:
+        outcomes: tuple[ErrorCode, ...] = await self._controller.ask(
+            events.AssignReplicasToDirs(self._broker.broker_id, self.broker_epoch, assignments)
+        )
+        return outcomes
 
     def _are_cordoned(self) -> list[bool]:
         return [log_dir.is_cordoned for log_dir in self._dirs.of_partitions]
@@ -386,7 +412,8 @@ class BrokerLifecycle:
             self._has_moved = False
             misplaced: Sequence[DirectoryAssignment] = self._replicas.misplaced()
             try:
-                await self._controller.assign_replicas_to_dirs(self.broker_epoch, misplaced)
+                for start in range(0, len(misplaced), MAX_ASSIGNMENTS):
+                    await self._assign(tuple(misplaced[start : start + MAX_ASSIGNMENTS]))
                 failures = 0
             except Exception as error:
                 text = f"The controller could not note where {len(misplaced)} replicas are: {error}"

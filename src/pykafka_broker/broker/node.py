@@ -94,7 +94,7 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
     shared = await build_shared(foundation, undo)
     quorum = shared.quorum
     if quorum.role is not None:
-        serve_controllers(shared, quorum.role, quorum.own_controller)
+        serve_controllers(shared, quorum.role)
     await start_replica(shared, undo)
     if quorum.role is not None:
         register_controller(shared, undo)

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pykafka_broker.broker.foundation import Foundation
+from pykafka_broker.broker.lifecycle import life_settings
 from pykafka_broker.broker.links import security_with_controllers
 from pykafka_broker.broker.raft_settings import peer_settings, raft_settings
 from pykafka_broker.broker.storage import (
@@ -23,7 +24,6 @@ from pykafka_broker.cluster.state import ControllerRules, TokenRules
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.config.rules import TableRules, validate_broker_configs
 from pykafka_broker.controller.bootstrap import read_bootstrap_records
-from pykafka_broker.controller.local_channel import LocalControllerChannel
 from pykafka_broker.controller.nearest_channel import NearestControllerChannel
 from pykafka_broker.controller.role import ControllerRole, NoController
 from pykafka_broker.log.disk.files import random_id
@@ -71,7 +71,7 @@ class QuorumParts(NamedTuple):
     publisher: MetadataPublisher
     replica: MetadataReplica
     role: ControllerRole | None
-    own_controller: LocalControllerChannel
+    own_controller: ControllerRole | NoController
     controller: ControllerChannel
     connections: LeaderConnections | None
 
@@ -98,7 +98,7 @@ def build_quorum(
             foundation.timers,
             read_bootstrap=partial(read_bootstrap_records, foundation.files, config.metadata_log_dir),
         )
-    own_controller = LocalControllerChannel(role or NoController(), rules, foundation.timers)
+    own_controller = role or NoController()
     replica = MetadataReplica(
         storage,
         local_voter(config, logs, own_endpoints),
@@ -123,8 +123,8 @@ def build_quorum(
     )
     if config.standalone:
         return QuorumParts(publisher, replica, role, own_controller, own_controller, None)
-    connections, remote = _remote_controller(foundation, publisher, replica, role, cluster_id)
-    controller = remote if role is None else NearestControllerChannel(role, own_controller, remote)
+    connections, remote = _remote_controller(foundation, publisher, replica, role)
+    controller = remote if role is None else NearestControllerChannel(role, remote)
     return QuorumParts(publisher, replica, role, own_controller, controller, connections)
 
 
@@ -133,20 +133,17 @@ def _remote_controller(
     publisher: MetadataPublisher,
     replica: MetadataReplica,
     role: ControllerRole | None,
-    cluster_id: str,
 ) -> tuple[LeaderConnections, RemoteControllerChannel]:
     # A node that is its own quorum does not pay for a client.
     from pykafka_broker.metadata.remote_channel import (
         LeaderConnections,
-        NodeIdentity,
         RemoteControllerChannel,
         RemoteSettings,
     )
 
     config, clock = foundation.config, foundation.clock
-    node = NodeIdentity(foundation.node_id, cluster_id)
     settings = RemoteSettings(
-        session_timeout_ms=config["broker.session.timeout.ms"],
+        heartbeat_patience_ms=life_settings(config).patience_ms,
         attempt_timeout_ms=config["controller.socket.timeout.ms"],
         connect_timeout_ms=config["socket.connection.setup.timeout.ms"],
         security=security_with_controllers(lambda: foundation.config),
@@ -154,11 +151,11 @@ def _remote_controller(
     connections = LeaderConnections.to(
         replica.host,
         clock,
-        node.node_id,
+        foundation.node_id,
         settings,
         is_led_here=lambda: role is not None and role.is_active,
     )
-    return connections, RemoteControllerChannel(connections, node, publisher, clock)
+    return connections, RemoteControllerChannel(connections, publisher, clock)
 
 
 def _controller_rules(foundation: Foundation, cluster_id: str) -> ControllerRules:

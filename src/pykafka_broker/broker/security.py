@@ -17,7 +17,7 @@ from pykafka_broker.authorization.index import WILDCARD
 from pykafka_broker.broker.acl_words import acl_in_words
 from pykafka_broker.broker.client_settings import ClientSettings
 from pykafka_broker.broker.storage import new_salt
-from pykafka_broker.cluster.events import ScramUpsertion
+from pykafka_broker.cluster.events import AlterScramCredentials, CreateAcls, ScramUpsertion
 from pykafka_broker.config.authorizer import STANDARD_AUTHORIZER
 from pykafka_broker.config.sasl_listeners import LOGIN_MODULES
 from pykafka_broker.metadata.controller_channel import ClusterAdministration
@@ -118,10 +118,11 @@ class Security:
         Raises:
             KafkaError: the controller refuses, or is not the active one.
         """
-        for user in await controller.alter_scram_credentials((), self._credentials()):
+        for user in await controller.ask(AlterScramCredentials((), tuple(self._credentials()))):
             if user.error:
                 raise KafkaError(user.error, f"The user {user.user} cannot be entered: {user.message}")
-        for acl, result in zip(self._acls, await controller.create_acls(self._acls), strict=True):
+        results = await controller.ask(CreateAcls(tuple(self._acls)))
+        for acl, result in zip(self._acls, results, strict=True):
             if result.error:
                 raise KafkaError(result.error, f"{acl} cannot be created: {result.message}")
 

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 RESERVE_FILE = ".reserve"
 #: A start takes some KiB of it, rounded up to the blocks of the file system: enough for dozens of starts.
 RESERVE_BYTES = 256 * 1024
-#: It is made at the expense of others only where there is room for so many of them.
+#: The reserve is made only if the disk has at least this many times its size free.
 ROOMY = 16
 
 

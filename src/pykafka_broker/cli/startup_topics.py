@@ -49,9 +49,12 @@ def parse_topics(text: str) -> list[NewTopic]:
 
 async def create_topics(broker: Broker, topics: list[NewTopic]) -> None:
     """Create the missing topics; log those that cannot be created."""
+    from pykafka_broker.cluster.events import CreateTopics
+    from pykafka_broker.metadata.controller_channel import each_result
     from pykafka_broker.protocol.errors import ErrorCode
 
-    for result in await broker.node.controller.create_topics(topics):
+    event = CreateTopics(tuple(topics))
+    for result in await each_result(event, broker.node.controller.ask(event)):
         if result.error is ErrorCode.NONE:
             logger.info("Created topic %s, for %s", result.name, VARIABLE)
         elif result.error is not ErrorCode.TOPIC_ALREADY_EXISTS:

@@ -15,7 +15,14 @@ from enum import IntEnum
 from itertools import chain
 
 from pykafka_broker.authorization.index import WILDCARD, Acl
-from pykafka_broker.cluster.events import AclFilter, AclResult, CreateAcls, DeleteAcls, DeleteAclsResult
+from pykafka_broker.cluster.events import (
+    AclFilter,
+    AclResult,
+    CreateAcls,
+    DeleteAcls,
+    DeleteAclsResult,
+    Moment,
+)
 from pykafka_broker.cluster.image import AclPattern, ClusterImage, acl_of
 from pykafka_broker.cluster.state import ControllerState, Decision
 from pykafka_broker.cluster.topics import MAX_RECORDS_PER_OPERATION
@@ -27,11 +34,11 @@ from pykafka_broker.protocol.messages.records import metadata as m
 MAX_LOOKED_UP = 1000
 
 
-def create_acls(state: ControllerState, event: CreateAcls) -> Decision:
+def create_acls(state: ControllerState, event: CreateAcls, moment: Moment) -> Decision:
     """Create each ACL that there is not yet."""
     results: list[AclResult] = []
     records: dict[Acl, m.AccessControlEntryRecord] = {}
-    for acl, acl_id in zip(event.acls, event.ids, strict=True):
+    for acl, acl_id in zip(event.acls, moment.random_uuids(), strict=False):
         if text := _fault(acl):
             results.append(AclResult(ErrorCode.INVALID_REQUEST, text))
             continue

@@ -21,6 +21,7 @@ from pykafka_broker.cluster.events import (
     ExpireSessions,
     Heartbeat,
     HeartbeatResult,
+    Moment,
     RegisterBroker,
     RegisterController,
     UnregisterBroker,
@@ -83,9 +84,9 @@ def check_broker_epoch(state: ControllerState, broker_id: int, broker_epoch: int
 # -- registration -----------------------------------------------------------------------------------
 
 
-def register_broker(state: ControllerState, event: RegisterBroker) -> Decision:
+def register_broker(state: ControllerState, event: RegisterBroker, moment: Moment) -> Decision:
     """A new incarnation gets a new epoch and starts fenced; the same one again amends its registration."""
-    _check_registration(state, event)
+    _check_registration(state, event, moment.now_ms)
     existing = state.image.brokers.get(event.broker_id)
     records: list[object] = []
     sessions = dict(state.sessions)
@@ -96,7 +97,7 @@ def register_broker(state: ControllerState, event: RegisterBroker) -> Decision:
     else:
         epoch, fenced = existing.epoch, existing.fenced
         in_controlled_shutdown = existing.in_controlled_shutdown
-    sessions[event.broker_id] = Session(event.now_ms)
+    sessions[event.broker_id] = Session(moment.now_ms)
     registration = BrokerRegistration(
         event.broker_id,
         epoch,
@@ -112,7 +113,7 @@ def register_broker(state: ControllerState, event: RegisterBroker) -> Decision:
     return Decision(tuple(records), epoch, sessions)
 
 
-def _check_registration(state: ControllerState, event: RegisterBroker) -> None:
+def _check_registration(state: ControllerState, event: RegisterBroker, now_ms: int) -> None:
     rules, image = state.rules, state.image
     if event.cluster_id != rules.cluster_id:
         text = f"Expected cluster ID {rules.cluster_id}, but got cluster ID {event.cluster_id}"
@@ -123,7 +124,7 @@ def _check_registration(state: ControllerState, event: RegisterBroker) -> None:
         and existing.incarnation_id != event.incarnation_id
         and event.broker_id != rules.node_id
         and not _has_started_again(state, existing, event)
-        and _has_valid_session(state, event.broker_id, event.now_ms)
+        and _has_valid_session(state, event.broker_id, now_ms)
     ):
         text = (
             "Another broker is registered with that broker id. If the broker was recently restarted this "
@@ -217,12 +218,12 @@ def unregister_broker(state: ControllerState, event: UnregisterBroker) -> Decisi
 # -- heartbeats -------------------------------------------------------------------------------------
 
 
-def heartbeat(state: ControllerState, event: Heartbeat) -> Decision:
+def heartbeat(state: ControllerState, event: Heartbeat, moment: Moment) -> Decision:
     """Keep the session alive, and move the broker to the standing it asks for once that is safe."""
     broker = check_broker_epoch(state, event.broker_id, event.broker_epoch)
-    session = state.sessions.get(event.broker_id, Session(event.now_ms))
+    session = state.sessions.get(event.broker_id, Session(moment.now_ms))
     session = session._replace(
-        last_contact_ms=event.now_ms, metadata_offset=event.metadata_offset, absence=None, is_heard=True
+        last_contact_ms=moment.now_ms, metadata_offset=event.metadata_offset, absence=None, is_heard=True
     )
     current = _standing(broker, session)
     following = _next_standing(state, event, broker, session, current)
@@ -381,7 +382,7 @@ def next_session_end_ms(state: ControllerState) -> int | None:
     )
 
 
-def expire_sessions(state: ControllerState, event: ExpireSessions) -> Decision:
+def expire_sessions(state: ControllerState, event: ExpireSessions, moment: Moment) -> Decision:
     """Fence one broker that has fallen silent: one at a time, lest a slow controller fence all at once."""
     silent = [
         (session.last_contact_ms, broker_id)
@@ -389,7 +390,7 @@ def expire_sessions(state: ControllerState, event: ExpireSessions) -> Decision:
         if (broker := state.image.brokers.get(broker_id)) is not None
         and not broker.fenced
         and broker_id != state.rules.node_id
-        and event.now_ms - session.last_contact_ms >= state.rules.session_timeout_ms
+        and moment.now_ms - session.last_contact_ms >= state.rules.session_timeout_ms
     ]
     if not silent:
         return Decision()
@@ -397,12 +398,12 @@ def expire_sessions(state: ControllerState, event: ExpireSessions) -> Decision:
     return _end_session(state, broker_id)
 
 
-def broker_probed(state: ControllerState, event: BrokerProbed) -> Decision:
+def broker_probed(state: ControllerState, event: BrokerProbed, moment: Moment) -> Decision:
     """Fence a broker whose process has ended, which its session would say later."""
     absence = early_fencing.counted(state, event)
     if absence is None:
         return Decision()
-    if early_fencing.has_ended(absence, event.now_ms):
+    if early_fencing.has_ended(absence, moment.now_ms):
         return _end_session(state, event.broker_id)
     session = state.sessions[event.broker_id]._replace(absence=absence)
     return Decision(sessions={**state.sessions, event.broker_id: session})

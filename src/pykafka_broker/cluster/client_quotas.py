@@ -52,6 +52,11 @@ class MatchType(IntEnum):
     ANY = 2
 
 
+def named_hosts(event: AlterClientQuotas) -> frozenset[str]:
+    """The addresses, and the names of addresses, whose quotas are altered."""
+    return frozenset(name for each in event.alterations for kind, name in each.entity if kind == IP and name)
+
+
 def alter_client_quotas(state: ControllerState, event: AlterClientQuotas) -> Decision:
     """Set and remove quotas; each entity succeeds or fails on its own."""
     results: dict[QuotaEntity, AlterClientQuotasResult] = {}

@@ -35,55 +35,61 @@ from pykafka_broker.machine.step import Reply, Step
 from pykafka_broker.protocol.errors import KafkaError
 
 
-def _activate(state: ControllerState, event: events.Activate) -> Decision:
+def _activate(state: ControllerState, _: events.Activate, moment: events.Moment) -> Decision:
     """Brokers have a whole session to find this controller, and its own elections begin with an interval."""
-    sessions = brokers.activate(state, event.now_ms).sessions
+    sessions = brokers.activate(state, moment.now_ms).sessions
     timers = (
-        *elections.first_timers(state.rules, event.now_ms),
-        *delegation_tokens.first_token_timers(state.rules, event.now_ms),
+        *elections.first_timers(state.rules, moment.now_ms),
+        *delegation_tokens.first_token_timers(state.rules, moment.now_ms),
     )
     return Decision(sessions=sessions, timers=timers)
 
 
-#: The rule that decides on each type of event.
-RULES: dict[type, Callable[[ControllerState, Any], Decision]] = {
+#: The rules that decide on events at a moment.
+TIMED_RULES: dict[type, Callable[[ControllerState, Any, events.Moment], Decision]] = {
     events.CreateTopics: topics.create_topics,
-    events.DeleteTopics: topics.delete_topics,
     events.CreatePartitions: topics.create_partitions,
-    events.ElectLeaders: elections.elect_leaders,
     events.BalanceLeaders: elections.balance_leaders,
     events.ElectUncleanLeaders: elections.elect_unclean_leaders,
+    events.CreateAcls: acls.create_acls,
+    events.CreateToken: delegation_tokens.create_token,
+    events.RenewToken: delegation_tokens.renew_token,
+    events.ExpireToken: delegation_tokens.expire_token,
+    events.RemoveExpiredTokens: delegation_tokens.remove_expired_tokens,
+    events.RegisterBroker: brokers.register_broker,
+    events.Heartbeat: brokers.heartbeat,
+    events.ExpireSessions: brokers.expire_sessions,
+    events.BrokerConnected: early_fencing.broker_connected,
+    events.BrokerProbed: brokers.broker_probed,
+    events.Activate: _activate,
+}
+#: The rules that need no more than the event.
+RULES: dict[type, Callable[[ControllerState, Any], Decision]] = {
+    events.DeleteTopics: topics.delete_topics,
+    events.ElectLeaders: elections.elect_leaders,
     events.AlterPartitionReassignments: reassignments.alter_partition_reassignments,
     events.AlterPartition: isr_changes.alter_partition,
     events.IncrementalAlterConfigs: configs.incremental_alter_configs,
     events.AlterConfigs: configs.alter_configs,
     events.AlterClientQuotas: client_quotas.alter_client_quotas,
-    events.CreateAcls: acls.create_acls,
     events.DeleteAcls: acls.delete_acls,
-    events.CreateToken: delegation_tokens.create_token,
-    events.RenewToken: delegation_tokens.renew_token,
-    events.ExpireToken: delegation_tokens.expire_token,
-    events.RemoveExpiredTokens: delegation_tokens.remove_expired_tokens,
     events.AlterScramCredentials: scram_credentials.alter_scram_credentials,
-    events.RegisterBroker: brokers.register_broker,
-    events.Heartbeat: brokers.heartbeat,
-    events.ExpireSessions: brokers.expire_sessions,
-    events.BrokerConnected: early_fencing.broker_connected,
     events.HeartbeatsEnded: early_fencing.heartbeats_ended,
-    events.BrokerProbed: brokers.broker_probed,
     events.UnregisterBroker: brokers.unregister_broker,
     events.AssignReplicasToDirs: directories.assign_replicas_to_dirs,
     events.RegisterController: brokers.register_controller,
-    events.Activate: _activate,
     events.AllocateProducerIds: producer_ids.allocate_producer_ids,
     events.UpdateFeatures: feature_control.update_features,
 }
 
 
-def transition(state: ControllerState, event: events.Event) -> Step[ControllerState]:
-    """Decide on `event`. One refused as a whole is answered with an `EventError` and records nothing."""
+def transition(state: ControllerState, asked: events.Asked) -> Step[ControllerState]:
+    """Decide on an event. One refused as a whole is answered with an `EventError` and records nothing."""
+    event, moment, token = asked
     try:
-        records, result, sessions, timers = RULES[type(event)](state, event)
+        timed = TIMED_RULES.get(type(event))
+        decision = RULES[type(event)](state, event) if timed is None else timed(state, event, moment)
+        records, result, sessions, timers = decision
     except KafkaError as error:
         records, result, sessions, timers = (), events.EventError(error.code, error.message), None, ()
     if records:
@@ -91,5 +97,4 @@ def transition(state: ControllerState, event: events.Event) -> Step[ControllerSt
         state = state._replace(image=image)
     if sessions is not None:
         state = state._replace(sessions=sessions)
-    token = getattr(event, "token", None)
     return Step(state, records, timers if token is None else (Reply(token, result), *timers))

@@ -19,12 +19,14 @@ from pykafka_broker.cluster.events import (
     CreatedToken,
     CreateToken,
     ExpireToken,
+    Moment,
     RemoveExpiredTokens,
     RenewToken,
 )
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.cluster.state import ControllerRules, ControllerState, Decision, TokenRules
 from pykafka_broker.cluster.topics import MAX_RECORDS_PER_OPERATION
+from pykafka_broker.log.disk.checkpoints import uuid_text
 from pykafka_broker.machine.step import SetTimer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records import metadata as m
@@ -44,53 +46,54 @@ class TokenTimer(Enum):
     REMOVE_EXPIRED = auto()
 
 
-def create_token(state: ControllerState, event: CreateToken) -> Decision:
+def create_token(state: ControllerState, event: CreateToken, moment: Moment) -> Decision:
     """Issue a token."""
     rules = _rules(state)
     max_lifetime_ms = _at_most(event.max_lifetime_ms, rules.max_lifetime_ms)
-    max_timestamp_ms = _later(event.now_ms, max_lifetime_ms)
-    expiry_timestamp_ms = min(max_timestamp_ms, _later(event.now_ms, rules.expiry_time_ms))
+    max_timestamp_ms = _later(moment.now_ms, max_lifetime_ms)
+    expiry_timestamp_ms = min(max_timestamp_ms, _later(moment.now_ms, rules.expiry_time_ms))
     if any(kind != USER_TYPE for kind, _ in event.renewers):
         raise KafkaError(ErrorCode.INVALID_PRINCIPAL_TYPE)
+    token_id = uuid_text(next(moment.random_uuids()))
     record = m.DelegationTokenRecord(
         owner=event.owner,
         requester=event.requester,
         renewers=[f"{kind}:{name}" for kind, name in event.renewers],
-        issue_timestamp=event.now_ms,
+        issue_timestamp=moment.now_ms,
         max_timestamp=max_timestamp_ms,
         expiration_timestamp=expiry_timestamp_ms,
-        token_id=event.token_id,
+        token_id=token_id,
     )
     created = CreatedToken(
-        event.token_id,
-        event.now_ms,
+        token_id,
+        moment.now_ms,
         expiry_timestamp_ms,
         max_timestamp_ms,
-        token_hmac(rules.secret_key, event.token_id),
+        token_hmac(rules.secret_key, token_id),
     )
     return Decision((record,), created)
 
 
-def renew_token(state: ControllerState, event: RenewToken) -> Decision:
+def renew_token(state: ControllerState, event: RenewToken, moment: Moment) -> Decision:
     """Let a token live longer, up to its maximum age."""
     rules = _rules(state)
     token = _found(state.image, rules, event.hmac)
-    if _has_expired(token, event.now_ms):
+    if _has_expired(token, moment.now_ms):
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_EXPIRED)
     _check_renewer(token, event.principal)
-    return _expiring(token, event.now_ms, _at_most(event.renew_period_ms, rules.expiry_time_ms))
+    return _expiring(token, moment.now_ms, _at_most(event.renew_period_ms, rules.expiry_time_ms))
 
 
-def expire_token(state: ControllerState, event: ExpireToken) -> Decision:
+def expire_token(state: ControllerState, event: ExpireToken, moment: Moment) -> Decision:
     """Let a token expire after some time, or remove it."""
     rules = _rules(state)
     token = _found(state.image, rules, event.hmac)
     _check_renewer(token, event.principal)
     if event.expiry_period_ms < 0:
-        return Decision((_removal(token),), event.now_ms)
-    if _has_expired(token, event.now_ms):
+        return Decision((_removal(token),), moment.now_ms)
+    if _has_expired(token, moment.now_ms):
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_EXPIRED)
-    return _expiring(token, event.now_ms, event.expiry_period_ms)
+    return _expiring(token, moment.now_ms, event.expiry_period_ms)
 
 
 def first_token_timers(rules: ControllerRules, now_ms: int) -> tuple[SetTimer, ...]:
@@ -100,15 +103,17 @@ def first_token_timers(rules: ControllerRules, now_ms: int) -> tuple[SetTimer, .
     return (SetTimer(TokenTimer.REMOVE_EXPIRED, now_ms + rules.tokens.expiry_check_interval_ms),)
 
 
-def remove_expired_tokens(state: ControllerState, event: RemoveExpiredTokens) -> Decision:
+def remove_expired_tokens(state: ControllerState, event: RemoveExpiredTokens, moment: Moment) -> Decision:
     """Remove the tokens that have expired; those that are left over have the next round, at once."""
     rules = state.rules.tokens
     if rules is None:
         return Decision()
-    expired = (token for token in state.image.delegation_tokens.values() if _has_expired(token, event.now_ms))
+    expired = (
+        token for token in state.image.delegation_tokens.values() if _has_expired(token, moment.now_ms)
+    )
     records = tuple(map(_removal, islice(expired, MAX_RECORDS_PER_OPERATION)))
     is_full = len(records) == MAX_RECORDS_PER_OPERATION
-    next_ms = event.now_ms if is_full else event.now_ms + rules.expiry_check_interval_ms
+    next_ms = moment.now_ms if is_full else moment.now_ms + rules.expiry_check_interval_ms
     return Decision(records, timers=(SetTimer(TokenTimer.REMOVE_EXPIRED, next_ms),))
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pykafka_broker.cluster.events import BrokerConnected, BrokerProbed, HeartbeatsEnded
+from pykafka_broker.cluster.events import BrokerConnected, BrokerProbed, HeartbeatsEnded, Moment
 from pykafka_broker.cluster.image import RegisteredEndpoint
 from pykafka_broker.cluster.state import Absence, ControllerState, Decision, Session
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -45,12 +45,12 @@ def unseen(now_ms: int) -> Session:
     return Session(now_ms, absence=Absence(now_ms, PATIENCE_AFTER_ELECTION_MS), is_heard=False)
 
 
-def broker_connected(state: ControllerState, event: BrokerConnected) -> Decision:
+def broker_connected(state: ControllerState, event: BrokerConnected, moment: Moment) -> Decision:
     """The first connection of a broker has come, or its last one has ended."""
     session = state.sessions.get(event.broker_id)
     if session is None or event.is_connected == (session.absence is None):
         return Decision()
-    absence = None if event.is_connected else Absence(event.now_ms, PATIENCE_MS)
+    absence = None if event.is_connected else Absence(moment.now_ms, PATIENCE_MS)
     return Decision(sessions={**state.sessions, event.broker_id: session._replace(absence=absence)})
 
 

@@ -22,6 +22,7 @@ from pykafka_broker.cluster.events import (
     ElectionType,
     ElectLeaders,
     ElectUncleanLeaders,
+    Moment,
     PartitionResult,
     TopicPartitions,
     TopicResult,
@@ -129,27 +130,25 @@ def first_timers(rules: ControllerRules, now_ms: int) -> tuple[SetTimer, ...]:
     return SetTimer(ElectionTimer.BALANCE_LEADERS, balance_ms), unclean
 
 
-def election_event(timer: ElectionTimer, now_ms: int) -> BalanceLeaders | ElectUncleanLeaders:
+def election_event(timer: ElectionTimer) -> BalanceLeaders | ElectUncleanLeaders:
     """The event of a timer that has fired."""
-    if timer is ElectionTimer.BALANCE_LEADERS:
-        return BalanceLeaders(now_ms)
-    return ElectUncleanLeaders(now_ms)
+    return BalanceLeaders() if timer is ElectionTimer.BALANCE_LEADERS else ElectUncleanLeaders()
 
 
-def balance_leaders(state: ControllerState, event: BalanceLeaders) -> Decision:
+def balance_leaders(state: ControllerState, event: BalanceLeaders, moment: Moment) -> Decision:
     """Preferred leaders lead again, if they can."""
     interval_ms = state.rules.leader_balance_interval_ms
     if interval_ms is None:
         return Decision()
     records = _elect_all(state, ElectionType.PREFERRED, lambda topic: True)
-    return _round(ElectionTimer.BALANCE_LEADERS, records, event.now_ms, interval_ms)
+    return _round(ElectionTimer.BALANCE_LEADERS, records, moment.now_ms, interval_ms)
 
 
-def elect_unclean_leaders(state: ControllerState, event: ElectUncleanLeaders) -> Decision:
+def elect_unclean_leaders(state: ControllerState, event: ElectUncleanLeaders, moment: Moment) -> Decision:
     """Any live replica leads where none does and its topic allows it, perhaps only since a moment ago."""
     records = _elect_all(state, ElectionType.UNCLEAN, state.unclean_election_enabled)
     interval_ms = state.rules.unclean_election_interval_ms
-    return _round(ElectionTimer.ELECT_UNCLEAN_LEADERS, records, event.now_ms, interval_ms)
+    return _round(ElectionTimer.ELECT_UNCLEAN_LEADERS, records, moment.now_ms, interval_ms)
 
 
 def _elect_all(

@@ -1,25 +1,30 @@
 """The events of the controller, and its results: plain frozen values.
 
-An event carries everything a decision needs and the core may not fetch itself: the wall clock, fresh
-topic ids, the seed of replica placement. `token` comes back in the `Reply`. Results bear Kafka's error codes
-and the text Kafka 4.3 sends with them; `message` is None where Kafka sends null.
+An event is what is asked for, and no more: the wall clock and what is random travel beside it
+(`Moment`). Results bear Kafka's error codes and the text Kafka 4.3 sends with them; `message` is None where
+Kafka sends null. An event that is answered item by item says with `refused` what that answer is where it was
+refused as a whole; all others are answered with the error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from hashlib import sha256
+from itertools import count
 from typing import Union
 
 from pykafka_broker.authorization.index import Acl
+from pykafka_broker.cluster.features import KRAFT_VERSION
 from pykafka_broker.cluster.image import (
     FeatureRange,
     LeaderRecoveryState,
     QuotaEntity,
     RegisteredEndpoint,
 )
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.log.disk.checkpoints import uuid_of
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.system.named_tuple import NamedTuple
 
 # -- topics -----------------------------------------------------------------------------------------
@@ -28,7 +33,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 class NewTopic(NamedTuple):
     """A topic to create; -1 stands for the broker's default, `assignments` are (partition, replicas) by hand.
 
-    `topic_id` is the id the topic gets if it comes to be; the shell draws one where it is zero.
+    `topic_id` is the id the topic gets if it comes to be; zero stands for a random one.
     """
 
     name: str
@@ -42,11 +47,13 @@ class NewTopic(NamedTuple):
 class CreateTopics(NamedTuple):
     """Create topics; answered with one `CreateTopicResult` for each distinct name."""
 
-    token: int
     topics: tuple[NewTopic, ...]
-    #: The start of replica placement among racks and brokers.
-    seed: int = 0
     validate_only: bool = False
+
+    def refused(self, error: KafkaError) -> tuple[CreateTopicResult, ...]:
+        """The answer where all of it was refused."""
+        names = dict.fromkeys(topic.name for topic in self.topics)
+        return tuple(CreateTopicResult(name, error.code, error.explanation) for name in names)
 
 
 class CreateTopicResult(NamedTuple):
@@ -63,8 +70,11 @@ class CreateTopicResult(NamedTuple):
 class DeleteTopics(NamedTuple):
     """Delete topics by name or by id: (name, zero id) or (None, id); answered with `DeleteTopicResult`s."""
 
-    token: int
     topics: tuple[tuple[str | None, bytes], ...]
+
+    def refused(self, error: KafkaError) -> tuple[DeleteTopicResult, ...]:
+        """The answer where all of it was refused."""
+        return tuple(DeleteTopicResult(*topic, error.code, error.explanation) for topic in self.topics)
 
 
 class DeleteTopicResult(NamedTuple):
@@ -87,10 +97,13 @@ class NewPartitions(NamedTuple):
 class CreatePartitions(NamedTuple):
     """Grow topics; answered with `CreatePartitionsResult`s."""
 
-    token: int
     topics: tuple[NewPartitions, ...]
-    seed: int = 0
     validate_only: bool = False
+
+    def refused(self, error: KafkaError) -> tuple[CreatePartitionsResult, ...]:
+        """The answer where all of it was refused."""
+        names = dict.fromkeys(topic.name for topic in self.topics)
+        return tuple(CreatePartitionsResult(name, error.code, error.explanation) for name in names)
 
 
 class CreatePartitionsResult(NamedTuple):
@@ -125,7 +138,6 @@ class ElectLeaders(NamedTuple):
     Kafka lacks.
     """
 
-    token: int
     election_type: int
     topics: tuple[TopicPartitions, ...] | None
 
@@ -133,15 +145,11 @@ class ElectLeaders(NamedTuple):
 class BalanceLeaders(NamedTuple):
     """Time has passed: let preferred leaders lead again where they can. No answer."""
 
-    now_ms: int
-
 
 class ElectUncleanLeaders(NamedTuple):
     """Time has passed: let partitions without a leader take any live replica, where that is allowed now. No
     answer.
     """
-
-    now_ms: int
 
 
 class PartitionResult(NamedTuple):
@@ -176,7 +184,6 @@ class TopicReassignment(NamedTuple):
 class AlterPartitionReassignments(NamedTuple):
     """Give partitions other replicas, or call that off; answered with a `TopicResult` for each topic."""
 
-    token: int
     topics: tuple[TopicReassignment, ...]
     #: Whether a partition may get more or fewer replicas than it has (KIP-860).
     allow_replication_factor_change: bool = True
@@ -205,7 +212,6 @@ class AlterPartition(NamedTuple):
     `EventError`.
     """
 
-    token: int
     broker_id: int
     broker_epoch: int
     changes: tuple[IsrChange, ...]
@@ -256,9 +262,12 @@ class ConfigChange(NamedTuple):
 class IncrementalAlterConfigs(NamedTuple):
     """Change single keys, all of a resource or none. Answered with `AlterConfigsResult`s."""
 
-    token: int
     resources: tuple[ConfigChange, ...]
     validate_only: bool = False
+
+    def refused(self, error: KafkaError) -> tuple[AlterConfigsResult, ...]:
+        """The answer where all of it was refused."""
+        return refused_configs(self.resources, error)
 
 
 class NewConfigs(NamedTuple):
@@ -277,9 +286,12 @@ class NewConfigs(NamedTuple):
 class AlterConfigs(NamedTuple):
     """Replace all values of resources; keys not named are reset. Answered with `AlterConfigsResult`s."""
 
-    token: int
     resources: tuple[NewConfigs, ...]
     validate_only: bool = False
+
+    def refused(self, error: KafkaError) -> tuple[AlterConfigsResult, ...]:
+        """The answer where all of it was refused."""
+        return refused_configs(self.resources, error)
 
 
 class AlterConfigsResult(NamedTuple):
@@ -289,6 +301,15 @@ class AlterConfigsResult(NamedTuple):
     name: str
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None
+
+
+def refused_configs(
+    resources: Iterable[ConfigChange | NewConfigs], error: KafkaError
+) -> tuple[AlterConfigsResult, ...]:
+    """The results of resources of which none was looked at."""
+    return tuple(
+        AlterConfigsResult(each.resource_type, each.name, error.code, error.explanation) for each in resources
+    )
 
 
 # -- client quotas ----------------------------------------------------------------------------------
@@ -307,7 +328,6 @@ class AlterClientQuotas(NamedTuple):
     `unknown_hosts` are those names of addresses that no host has.
     """
 
-    token: int
     alterations: tuple[QuotaAlteration, ...]
     unknown_hosts: frozenset[str] = frozenset()
     validate_only: bool = False
@@ -353,7 +373,6 @@ class ScramUpsertion:
 class AlterScramCredentials(NamedTuple):
     """Set and remove SCRAM credentials; answered with an `AlterScramCredentialsResult` for each user."""
 
-    token: int
     deletions: tuple[ScramDeletion, ...]
     upsertions: tuple[ScramUpsertion, ...]
 
@@ -370,11 +389,9 @@ class AlterScramCredentialsResult(NamedTuple):
 
 
 class CreateAcls(NamedTuple):
-    """Create ACLs; answered with an `AclResult` for each. `ids` are those they get, one for each of them."""
+    """Create ACLs; answered with an `AclResult` for each."""
 
-    token: int
     acls: tuple[Acl, ...]
-    ids: tuple[bytes, ...]
 
 
 class AclResult(NamedTuple):
@@ -401,7 +418,6 @@ class AclFilter(NamedTuple):
 class DeleteAcls(NamedTuple):
     """Delete the ACLs that the filters find; answered with a `DeleteAclsResult` for each filter."""
 
-    token: int
     filters: tuple[AclFilter, ...]
 
 
@@ -420,16 +436,13 @@ class CreateToken(NamedTuple):
     """Issue a delegation token; answered with a `CreatedToken`.
 
     Principals are as "User:alice"; renewers are (type, name). A `max_lifetime_ms` of 0 or less leaves it to
-    the rules. `token_id` is random.
+    the rules.
     """
 
-    token: int
-    now_ms: int
     owner: str
     requester: str
     renewers: tuple[tuple[str, str], ...]
     max_lifetime_ms: int
-    token_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -450,8 +463,6 @@ class RenewToken:
     A `renew_period_ms` of 0 or less leaves it to the rules.
     """
 
-    token: int
-    now_ms: int
     principal: str
     hmac: bytes = field(repr=False)
     renew_period_ms: int
@@ -464,8 +475,6 @@ class ExpireToken:
     A negative `expiry_period_ms` removes it at once.
     """
 
-    token: int
-    now_ms: int
     principal: str
     hmac: bytes = field(repr=False)
     expiry_period_ms: int
@@ -473,8 +482,6 @@ class ExpireToken:
 
 class RemoveExpiredTokens(NamedTuple):
     """Remove the tokens that have expired."""
-
-    now_ms: int
 
 
 # -- brokers ----------------------------------------------------------------------------------------
@@ -486,8 +493,6 @@ class RegisterBroker(NamedTuple):
     `previous_broker_epoch` is the epoch in the clean-shutdown marker of the last run, -1 after a crash.
     """
 
-    token: int
-    now_ms: int
     broker_id: int
     cluster_id: str
     incarnation_id: bytes
@@ -504,8 +509,6 @@ class Heartbeat(NamedTuple):
     Answered with a `HeartbeatResult` or an `EventError`.
     """
 
-    token: int
-    now_ms: int
     broker_id: int
     broker_epoch: int
     metadata_offset: int
@@ -526,13 +529,10 @@ class HeartbeatResult(NamedTuple):
 class ExpireSessions(NamedTuple):
     """Time has passed: fence the broker that has been silent longest, if its session is over. No answer."""
 
-    now_ms: int
-
 
 class BrokerConnected(NamedTuple):
     """A broker has a connection to this controller, or its last one has ended. No answer."""
 
-    now_ms: int
     broker_id: int
     is_connected: bool
 
@@ -546,7 +546,6 @@ class HeartbeatsEnded(NamedTuple):
 class BrokerProbed(NamedTuple):
     """Each listener of a broker was tried: all have refused the connection, or not all have. No answer."""
 
-    now_ms: int
     broker_id: int
     broker_epoch: int
     is_refused: bool
@@ -555,7 +554,6 @@ class BrokerProbed(NamedTuple):
 class UnregisterBroker(NamedTuple):
     """Forget a broker for good; answered with None or an `EventError`."""
 
-    token: int
     broker_id: int
 
 
@@ -573,7 +571,6 @@ class AssignReplicasToDirs(NamedTuple):
     Answered with an `ErrorCode` for each assignment, or an `EventError`.
     """
 
-    token: int
     broker_id: int
     broker_epoch: int
     assignments: tuple[DirectoryAssignment, ...]
@@ -582,7 +579,6 @@ class AssignReplicasToDirs(NamedTuple):
 class RegisterController(NamedTuple):
     """A controller process starts (KIP-919); answered with None."""
 
-    token: int
     controller_id: int
     incarnation_id: bytes
     listeners: Mapping[str, RegisteredEndpoint]
@@ -595,13 +591,10 @@ class RegisterController(NamedTuple):
 class Activate(NamedTuple):
     """The controller decides from now on. No answer."""
 
-    now_ms: int
-
 
 class AllocateProducerIds(NamedTuple):
     """A broker needs a block of producer ids; answered with a `ProducerIdBlock` or an `EventError`."""
 
-    token: int
     broker_id: int
     broker_epoch: int
 
@@ -637,10 +630,14 @@ class UpdateFeatures(NamedTuple):
     `kraft_version_refusal` is the text of the error if the voters do not allow that now.
     """
 
-    token: int
     updates: tuple[FeatureUpdate, ...]
     validate_only: bool = False
     kraft_version_refusal: str | None = None
+
+    @property
+    def raises_kraft_version(self) -> bool:
+        """Whether the voters have to agree as well."""
+        return any(update.name == KRAFT_VERSION and update.level > 0 for update in self.updates)
 
 
 class EventError(NamedTuple):
@@ -682,3 +679,27 @@ Event = Union[
     AllocateProducerIds,
     UpdateFeatures,
 ]
+
+
+class Moment(NamedTuple):
+    """When an event is decided on, and the seed of what is random in the decision: the same moment leads to
+    the same decision.
+    """
+
+    now_ms: int
+    seed: int = 0
+
+    def random_uuids(self) -> Iterator[bytes]:
+        """Ids of 16 bytes as Kafka draws them."""
+        for number in count():
+            drawn = sha256(b"%d %d" % (self.seed, number)).digest()
+            if uuid := uuid_of(drawn[:16]):
+                yield uuid
+
+
+class Asked(NamedTuple):
+    """An event at its moment. `token` comes back in the `Reply`; None where no answer is waited for."""
+
+    event: Event
+    moment: Moment
+    token: int | None = None

@@ -16,6 +16,7 @@ from pykafka_broker.cluster.events import (
     CreateTopics,
     DeleteTopicResult,
     DeleteTopics,
+    Moment,
     NewPartitions,
     NewTopic,
 )
@@ -48,7 +49,7 @@ def check_operation_size(records: Sequence[object]) -> None:
 # -- create -----------------------------------------------------------------------------------------
 
 
-def create_topics(state: ControllerState, event: CreateTopics) -> Decision:
+def create_topics(state: ControllerState, event: CreateTopics, moment: Moment) -> Decision:
     """Each topic succeeds or fails alone; duplicate names and the metadata topic are answered last."""
     by_name: dict[str, NewTopic] = {}
     duplicates: dict[str, None] = {}
@@ -61,9 +62,10 @@ def create_topics(state: ControllerState, event: CreateTopics) -> Decision:
 
     records: list[object] = []
     results: list[CreateTopicResult] = []
-    for number, topic in enumerate(asked):
+    for number, (topic, topic_id) in enumerate(zip(asked, moment.random_uuids(), strict=False)):
+        new = topic if any(topic.topic_id) else topic._replace(topic_id=topic_id)
         try:
-            created, result = _create_topic(state, topic, event.seed + number)
+            created, result = _create_topic(state, new, moment.seed + number)
         except KafkaError as error:
             result = CreateTopicResult(topic.name, error.code, error.message)
         else:
@@ -291,7 +293,7 @@ def _invalid_delete(name: str | None, topic_id: bytes, text: str) -> DeleteTopic
 # -- more partitions --------------------------------------------------------------------------------
 
 
-def create_partitions(state: ControllerState, event: CreatePartitions) -> Decision:
+def create_partitions(state: ControllerState, event: CreatePartitions, moment: Moment) -> Decision:
     """Topics may only grow; existing partitions are not touched, so keys may move to other partitions."""
     by_name: dict[str, NewPartitions] = {}
     duplicates: dict[str, None] = {}
@@ -310,7 +312,7 @@ def create_partitions(state: ControllerState, event: CreatePartitions) -> Decisi
             results.append(CreatePartitionsResult(topic.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             continue
         try:
-            records += _create_partitions(state, topic, event.seed + number)
+            records += _create_partitions(state, topic, moment.seed + number)
         except KafkaError as error:
             results.append(CreatePartitionsResult(topic.name, error.code, error.message))
         else:

@@ -19,7 +19,7 @@ removes delegation tokens that have expired. What is decided is told in the log 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from typing import Union, cast
 
@@ -43,6 +43,7 @@ from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.metadata.quorum_description import QuorumDescription
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.core.messages import AddVoter, ChangeAnswer, RemoveVoter
+from pykafka_broker.raft.format import random_uuid
 
 #: The key of the timer that ends sessions.
 SESSIONS = "sessions"
@@ -64,12 +65,12 @@ class ActiveController:
         probe: Probe = is_refused,
     ) -> None:
         self._log = log
-        self._now_ms = scheduler.now_ms
+        self._scheduler = scheduler
         self._probes = BrokerProbes(scheduler, self._on_probed, probe)
         self._lines = DecisionLines(state.rules.node_id, state.rules.configs.is_secret)
         #: The client whose event is decided on now.
         self._requester: Requester | None = None
-        self._shard: Shard[ControllerState, events.Event] = Shard(
+        self._shard: Shard[ControllerState, events.Asked] = Shard(
             state,
             ShardCore(self._transition, _timer_event),
             ShardPorts(self._append, scheduler, self._start),
@@ -102,7 +103,7 @@ class ActiveController:
             log.append(records, MINIMUM_METADATA_VERSION)
             state = state._replace(image=replay(image, records, offset=base_offset, epoch=log.epoch))
         controller = cls(state, log, scheduler, published_offset=publisher.published_offset, probe=probe)
-        controller._shard.tell(events.Activate(scheduler.now_ms()))
+        controller._tell(events.Activate())
         return controller
 
     @property
@@ -110,13 +111,20 @@ class ActiveController:
         """The offset of the next record."""
         return self._log.end_offset
 
-    def ask(self, event_with: Callable[[int], events.Event], requester: Requester | None = None) -> Answer:
+    def ask(self, event: events.Event, requester: Requester | None = None) -> Answer:
         """Decide now; the answer comes when the decision is committed and published."""
         self._requester = requester
+        moment = self._moment()
         try:
-            return self._shard.ask(event_with)
+            return self._shard.ask(lambda token: events.Asked(event, moment, token))
         finally:
             self._requester = None
+
+    def _tell(self, event: events.Event) -> None:
+        self._shard.tell(events.Asked(event, self._moment()))
+
+    def _moment(self) -> events.Moment:
+        return _moment(self._scheduler.now_ms())
 
     async def change_voters(self, request: Union[AddVoter, RemoveVoter]) -> ChangeAnswer:
         """The answer of the leader of the log to a change of its voters."""
@@ -159,28 +167,28 @@ class ActiveController:
     def on_connected(self, broker_id: int, *, is_connected: bool) -> None:
         """The first connection of a broker has come, or its last one has ended."""
         with suppress(KafkaError):  # its session decides then
-            self._shard.tell(events.BrokerConnected(self._now_ms(), broker_id, is_connected))
+            self._tell(events.BrokerConnected(broker_id, is_connected))
 
     def on_heartbeats_ended(self, broker_id: int) -> None:
         """No connection is open any more on which a broker sent heartbeats."""
         with suppress(KafkaError):
-            self._shard.tell(events.HeartbeatsEnded(broker_id))
+            self._tell(events.HeartbeatsEnded(broker_id))
 
     def close(self, error: KafkaError) -> None:
         """Answer waiting callers with `error`; the next leader decides whether their records count."""
         self._probes.close()
         self._shard.close(error)
 
-    def _transition(self, state: ControllerState, event: events.Event) -> Step[ControllerState]:
+    def _transition(self, state: ControllerState, asked: events.Asked) -> Step[ControllerState]:
         if state.next_offset != self._log.end_offset:
             # Control records of raft, such as a new set of voters, take offsets too.
             image = state.image._replace(offset=self._log.end_offset - 1)
             state = state._replace(image=image, rules=_rules_of(self._log, state.rules))
-        step = transition(state, event)
+        step = transition(state, asked)
         if step.records:
-            decided = Decided(event, step.records, state.image, step.state.image, self._requester)
+            decided = Decided(asked.event, step.records, state.image, step.state.image, self._requester)
             step = step._replace(effects=(Start(decided), *step.effects))
-        if step.state.sessions is state.sessions and not isinstance(event, events.ExpireSessions):
+        if step.state.sessions is state.sessions and not isinstance(asked.event, events.ExpireSessions):
             return step
         end_ms = next_session_end_ms(step.state)
         timer: Effect = CancelTimer(SESSIONS) if end_ms is None else SetTimer(SESSIONS, end_ms)
@@ -198,9 +206,7 @@ class ActiveController:
 
     def _on_probed(self, suspect: Suspect, is_refused: bool) -> None:
         with suppress(KafkaError):  # the next turn tells it again
-            self._shard.tell(
-                events.BrokerProbed(self._now_ms(), suspect.broker_id, suspect.broker_epoch, is_refused)
-            )
+            self._tell(events.BrokerProbed(suspect.broker_id, suspect.broker_epoch, is_refused))
 
     def _append(self, records: tuple[object, ...]) -> int:
         return self._log.append(records, self._shard.state.image.metadata_version)
@@ -211,9 +217,14 @@ def _rules_of(log: LeaderLog, rules: ControllerRules) -> ControllerRules:
     return rules._replace(kraft_version=log.kraft_version, voters=log.voter_ids)
 
 
-def _timer_event(key: Hashable, now_ms: int) -> events.Event:
+def _moment(now_ms: int) -> events.Moment:
+    return events.Moment(now_ms, int.from_bytes(random_uuid(), "big"))
+
+
+def _timer_event(key: Hashable, now_ms: int) -> events.Asked:
+    event: events.Event
     if isinstance(key, ElectionTimer):
-        return election_event(key, now_ms)
-    if isinstance(key, TokenTimer):
-        return events.RemoveExpiredTokens(now_ms)
-    return events.ExpireSessions(now_ms)
+        event = election_event(key)
+    else:
+        event = events.RemoveExpiredTokens() if isinstance(key, TokenTimer) else events.ExpireSessions()
+    return events.Asked(event, _moment(now_ms))

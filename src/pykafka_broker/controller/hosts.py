@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Iterable
 from ipaddress import ip_address
+
+
+async def unknown_hosts(hosts: Iterable[str]) -> frozenset[str]:
+    """Those that are neither addresses nor names that have one."""
+    return frozenset([host for host in hosts if not await is_known_host(host)])
 
 
 async def is_known_host(host: str) -> bool:

@@ -11,7 +11,8 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from pykafka_broker.cluster.features import CONTROLLER_REGISTRATIONS_SINCE
+from pykafka_broker.cluster.events import RegisterController
+from pykafka_broker.cluster.features import CONTROLLER_REGISTRATIONS_SINCE, NODE_FEATURES
 from pykafka_broker.cluster.image import ClusterImage, RegisteredEndpoint
 from pykafka_broker.machine.backoff import Backoff
 from pykafka_broker.machine.clock import Clock
@@ -91,7 +92,9 @@ class ControllerRegistrar:
         failures = 0
         while needs_registration(self._metadata.image, self._node_id, self.incarnation_id):
             try:
-                await self._channel.register_controller(self.incarnation_id, self._listeners)
+                await self._channel.ask(
+                    RegisterController(self._node_id, self.incarnation_id, self._listeners, NODE_FEATURES)
+                )
                 failures = 0
             except KafkaError as error:
                 logger.info("The active controller could not note where this controller is: %s", error)

@@ -9,22 +9,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Union
 
 from pykafka_broker.cluster import events
+from pykafka_broker.cluster.client_quotas import named_hosts
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.cluster.state import ControllerRules
 from pykafka_broker.controller.active_controller import ActiveController
 from pykafka_broker.controller.bootstrap import feature_levels
 from pykafka_broker.controller.broker_connections import BrokerConnections, NotedConnection
 from pykafka_broker.controller.broker_probes import Probe, is_refused
+from pykafka_broker.controller.hosts import unknown_hosts
 from pykafka_broker.machine.scheduler import Scheduler
-from pykafka_broker.machine.shard import Answer, Prompt
+from pykafka_broker.machine.shard import Prompt
 from pykafka_broker.metadata.controller_channel import Requester
 from pykafka_broker.metadata.feature_check import check_features
 from pykafka_broker.metadata.leadership import LeaderLog
 from pykafka_broker.metadata.publisher import MetadataPublisher
+from pykafka_broker.metadata.quorum_description import QuorumDescription
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.raft.core.messages import AddVoter, ChangeAnswer, RemoveVoter
 
 
 class ControllerRole:
@@ -72,39 +76,26 @@ class ControllerRole:
         """Whether this node's controller decides now."""
         return self._active is not None
 
-    def ask(self, event_with: Callable[[int], events.Event], requester: Requester | None = None) -> Answer:
-        """Let the active controller decide; `event_with(token)` builds the event.
-
-        Raises:
-            KafkaError: no controller is active here.
-        """
-        return self.active.ask(event_with, requester)
-
-    def now_ms(self) -> int:
-        """The time for an event."""
-        return self._scheduler.now_ms()
-
     def note(self, node_id: int, connection: NotedConnection, *, sends_heartbeats: bool = False) -> None:
         """A node has made a request for itself on the connection: while it is open, its process lives."""
         self._connections.note(node_id, connection)
         if sends_heartbeats:
             self._heartbeats.note(node_id, connection)
 
-    async def result_of(
-        self,
-        event_with: Callable[[int], events.Event],
-        timeout_ms: int | None = None,
-        requester: Requester | None = None,
+    async def ask(
+        self, event: events.Event, timeout_ms: int | None = None, requester: Requester | None = None
     ) -> Any:
-        """The result of an event, which a client has asked for where one is named.
-
-        Raises:
-            KafkaError: it was refused as a whole, no controller is active here, or `timeout_ms` have passed
-                (REQUEST_TIMED_OUT); what has no time left is not begun, what takes too long may still happen.
-        """
+        """The result of an event, as in `ClusterAdministration`."""
         if timeout_ms is not None and timeout_ms <= 0:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
-        answer = self.ask(event_with, requester)
+        if isinstance(event, events.AlterClientQuotas):
+            event = event._replace(unknown_hosts=await unknown_hosts(named_hosts(event)))
+        if isinstance(event, events.UpdateFeatures) and event.raises_kraft_version:
+            return await self._raise_kraft_version(event, timeout_ms, requester)
+        return await self._decided(event, timeout_ms, requester)
+
+    async def _decided(self, event: events.Event, timeout_ms: int | None, requester: Requester | None) -> Any:
+        answer = self.active.ask(event, requester)
         if timeout_ms is None or isinstance(answer, Prompt):
             result = await answer
         else:
@@ -118,6 +109,26 @@ class ControllerRole:
         if isinstance(result, events.EventError):
             raise KafkaError(result.error, result.message)
         return result
+
+    async def _raise_kraft_version(
+        self, event: events.UpdateFeatures, timeout_ms: int | None, requester: Requester | None
+    ) -> None:
+        """The level is raised by control records, after the event that checks it."""
+        if self.active.kraft_version > 0:
+            await self._decided(event, timeout_ms, requester)
+            return
+        refusal = await self.active.upgrade_kraft_version(validate_only=True)
+        await self._decided(event._replace(kraft_version_refusal=refusal), timeout_ms, requester)
+        if not event.validate_only:
+            await self.active.upgrade_kraft_version(validate_only=False, requester=requester)
+
+    async def change_voters(self, request: Union[AddVoter, RemoveVoter]) -> ChangeAnswer:
+        """The answer of the leader to a change of the voters, which may be a refusal."""
+        return await self.active.change_voters(request)
+
+    async def describe_quorum(self) -> QuorumDescription:
+        """The metadata quorum as its leader sees it now."""
+        return self.active.describe_quorum()
 
     # -- leadership ------------------------------------------------------------------------------------
 
@@ -167,17 +178,17 @@ class NoController:
 
     is_active = False
 
-    @property
-    def active(self) -> ActiveController:
+    async def ask(
+        self, event: events.Event, timeout_ms: int | None = None, requester: Requester | None = None
+    ) -> Any:
         """Raises KafkaError: NOT_CONTROLLER."""
         raise KafkaError(ErrorCode.NOT_CONTROLLER)
 
-    async def result_of(
-        self,
-        event_with: Callable[[int], events.Event],
-        timeout_ms: int | None = None,
-        requester: Requester | None = None,
-    ) -> Any:
+    async def change_voters(self, request: Union[AddVoter, RemoveVoter]) -> ChangeAnswer:
+        """Raises KafkaError: NOT_CONTROLLER."""
+        raise KafkaError(ErrorCode.NOT_CONTROLLER)
+
+    async def describe_quorum(self) -> QuorumDescription:
         """Raises KafkaError: NOT_CONTROLLER."""
         raise KafkaError(ErrorCode.NOT_CONTROLLER)
 

@@ -16,14 +16,13 @@ from pykafka_broker.coordination.partition_work import pause
 from pykafka_broker.coordination.ports import LedPartitions, Metadata
 from pykafka_broker.machine.backoff import Backoff
 from pykafka_broker.machine.scheduler import Scheduler
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError, error_of
 from pykafka_broker.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from pykafka_broker.raft.wire.common import error_of
 
 logger = logging.getLogger("kafka.server.util.NetworkPartitionMetadataClient")
 

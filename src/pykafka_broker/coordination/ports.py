@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
 
-from pykafka_broker.cluster.events import CreateTopicResult, NewTopic
+from pykafka_broker.cluster.events import CreateTopicResult, CreateTopics
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.coordination.broker_queues import Brokers
@@ -41,9 +41,7 @@ class Configs(Protocol):
 class Controller(Protocol):
     """The controller, which creates topics."""
 
-    def create_topics(
-        self, topics: Sequence[NewTopic], *, timeout_ms: int
-    ) -> Awaitable[Sequence[CreateTopicResult]]:
+    def ask(self, event: CreateTopics, timeout_ms: int) -> Awaitable[Sequence[CreateTopicResult]]:
         """Create topics; the answer comes when they are committed and their logs exist.
 
         Raises:

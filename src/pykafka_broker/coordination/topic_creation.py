@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from pykafka_broker.cluster.deleted_topics import DeletedTopics
-from pykafka_broker.cluster.events import NewTopic
+from pykafka_broker.cluster.events import CreateTopics, NewTopic
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.cluster.topic_names import why_invalid_name
 from pykafka_broker.coordination.creation_errors import CreationErrors
@@ -26,7 +26,6 @@ from pykafka_broker.coordination.ports import Configs, Controller, Metadata
 from pykafka_broker.coordinator.group.streams.topology.declared import InternalTopic
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.raft.format import random_uuid
 from pykafka_broker.system.repeated_lines import RepeatedLines
 
 logger = logging.getLogger("kafka.server.AutoTopicCreationManager")
@@ -126,8 +125,8 @@ class TopicCreation:
     async def _run(self, new: Sequence[NewTopic], errors_for_ms: int) -> frozenset[str]:
         """The names of those that exist now."""
         try:
-            results = await self._controller.create_topics(
-                new, timeout_ms=self._configs.current["request.timeout.ms"]
+            results = await self._controller.ask(
+                CreateTopics(tuple(new)), self._configs.current["request.timeout.ms"]
             )
         except KafkaError as error:
             for topic in new:
@@ -153,23 +152,25 @@ class TopicCreation:
         config = self._configs.current
         internal = CREATED_WITH.get(name)
         if internal is None:
-            return NewTopic(name, random_uuid(), -1, -1)
+            return NewTopic(name)
         replication_factor = config[internal.replication_factor_key]
         if config.standalone:
             alive = sum(broker.active for broker in self._metadata.image.brokers.values())
             replication_factor = max(1, min(replication_factor, alive))
         return NewTopic(
             name,
-            random_uuid(),
-            config[internal.partitions_key],
-            replication_factor,
+            num_partitions=config[internal.partitions_key],
+            replication_factor=replication_factor,
             configs=tuple(internal.configs(config).items()),
         )
 
 
 def _of_application(topic: InternalTopic) -> NewTopic:
     return NewTopic(
-        topic.name, random_uuid(), topic.partitions, topic.replication_factor, configs=topic.configs
+        topic.name,
+        num_partitions=topic.partitions,
+        replication_factor=topic.replication_factor,
+        configs=topic.configs,
     )
 
 

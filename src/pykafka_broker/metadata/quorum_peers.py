@@ -15,7 +15,7 @@ from pykafka_broker.client.addresses import Address
 from pykafka_broker.client.aio import Connection, connect
 from pykafka_broker.client.connection import SOFTWARE_NAME, Identity
 from pykafka_broker.machine.clock import Clock
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError, error_of
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pykafka_broker.raft.core.messages import (
     AddVoter,
@@ -43,7 +43,7 @@ from pykafka_broker.raft.wire import (
     vote,
     voters,
 )
-from pykafka_broker.raft.wire.common import MalformedAnswer, NotAvailable, Quorum, error_of
+from pykafka_broker.raft.wire.common import MalformedAnswer, NotAvailable, Quorum
 from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.ordered_set import OrderedSet
 from pykafka_broker.system.repeated_lines import RepeatedLines

@@ -199,6 +199,14 @@ class ErrorCode(IntEnum):
     SHARE_SESSION_LIMIT_REACHED = 133, "The limit of share sessions has been reached."
 
 
+def error_of(code: int) -> ErrorCode:
+    """The error of a code that another node sent, which may be newer than this one."""
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
 class KafkaError(Exception):
     """An error to answer: expected, part of the protocol, nothing to log as a failure."""
 

@@ -451,7 +451,7 @@ class RaftDriver:
     def _send(self, send: Send) -> None:
         answered = partial(self._answered, send.to.node_id, send.request_id)
         if self._ports.peers is None:
-            # A stranger says that it leads: it is not reached, and after a while this voter leads again.
+            # This node is the only voter: another that claims to lead is not reached, this one leads again.
             asyncio.get_running_loop().call_soon(answered, None)
         else:
             self._ports.peers.send(send, answered)

@@ -22,7 +22,7 @@ from pykafka_broker.log.disk.checkpoints import (
     MetaProperties,
     decode_meta_properties,
     encode_meta_properties,
-    is_reserved_id,
+    uuid_of,
     uuid_text,
 )
 from pykafka_broker.log.disk.files import FileSystem, join
@@ -87,15 +87,10 @@ class Formatted(NamedTuple):
 
 
 def random_uuid() -> bytes:
-    """An id as Kafka draws them: not reserved, and no dash in front, which command lines would take for an
-    option.
-    """
-    while True:
-        value = bytearray(urandom(16))
-        value[6] = value[6] & 0x0F | 0x40
-        value[8] = value[8] & 0x3F | 0x80
-        if not is_reserved_id(value) and not uuid_text(bytes(value)).startswith("-"):
-            return bytes(value)
+    """An id as Kafka draws them."""
+    while (uuid := uuid_of(urandom(16))) is None:
+        pass
+    return uuid
 
 
 def is_formatted(files: FileSystem, directory: str) -> bool:

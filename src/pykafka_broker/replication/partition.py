@@ -639,7 +639,7 @@ class Partition:
             self._acknowledge()
 
     def _local_offset(self) -> int:
-        """Up to where the log of this node counts: on disk only, where `flush.messages` asks for that."""
+        """The offset up to which this node has records; those on disk alone if `flush.messages` is set."""
         state = self.log.state
         return state.log_end_offset if self._flushing is None else state.recovery_point
 

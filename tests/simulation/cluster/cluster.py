@@ -14,8 +14,8 @@ from itertools import count
 from typing import NamedTuple
 
 from pykafka_broker.client.addresses import Address
-from pykafka_broker.cluster.controller import RULES
-from pykafka_broker.cluster.events import BrokerProbed
+from pykafka_broker.cluster.controller import TIMED_RULES
+from pykafka_broker.cluster.events import BrokerProbed, Moment
 from pykafka_broker.cluster.image import NO_LEADER, ClusterImage, PartitionRegistration
 from pykafka_broker.cluster.state import ControllerState, Decision
 from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC
@@ -394,10 +394,10 @@ class Cluster:
     @contextmanager
     def _judging_early_fencing(self) -> Iterator[None]:
         """A broker that is fenced before its session is over has ended, paused and cut off as it may be."""
-        decide = RULES[BrokerProbed]
+        decide = TIMED_RULES[BrokerProbed]
 
-        def judged(state: ControllerState, event: BrokerProbed) -> Decision:
-            decision = decide(state, event)
+        def judged(state: ControllerState, event: BrokerProbed, moment: Moment) -> Decision:
+            decision = decide(state, event, moment)
             if decision.records:
                 self.early_fencings += 1
                 machine = self.machines[event.broker_id]
@@ -409,11 +409,11 @@ class Cluster:
                 check(not lives, f"{machine} is fenced at {state.image.offset} although it lives")
             return decision
 
-        RULES[BrokerProbed] = judged
+        TIMED_RULES[BrokerProbed] = judged
         try:
             yield
         finally:
-            RULES[BrokerProbed] = decide
+            TIMED_RULES[BrokerProbed] = decide
 
     def _partitions(self, machine: Machine) -> list[Partition]:
         assert machine.broker is not None

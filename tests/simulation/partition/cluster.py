@@ -50,7 +50,7 @@ class PartitionCluster:
         topic = e.NewTopic(
             TOPIC, uuid(7), assignments=((0, replicas),), configs=(("min.insync.replicas", min_isr),)
         )
-        self._decide(e.CreateTopics(1, (topic,)))
+        self._decide(e.CreateTopics((topic,)))
         #: Every image, and which of them each broker has seen.
         self.images: list[ClusterImage] = [self.state.image]
         self.known = dict.fromkeys(BROKERS, 0)
@@ -155,7 +155,7 @@ class PartitionCluster:
             for broker_id, epoch in change.new_isr
         )
         asked = e.IsrChange(uuid(7), 0, change.leader_epoch, change.partition_epoch, members)
-        results = self._decide(e.AlterPartition(1, wanted.broker_id, wanted.broker_epoch, (asked,)))
+        results = self._decide(e.AlterPartition(wanted.broker_id, wanted.broker_epoch, (asked,)))
         if isinstance(results, e.EventError):
             return  # as a whole: the broker asks again
         [result] = results
@@ -210,7 +210,7 @@ class PartitionCluster:
         broker = self._any()
         if broker is None:
             return
-        beat = heartbeat(self.state, broker.broker_id, now_ms=self.now_ms)
+        beat = heartbeat(self.state, broker.broker_id)
         offset = self.images[self.known[broker.broker_id]].offset
         self._decide(beat._replace(broker_epoch=broker.broker_epoch, metadata_offset=offset))
 
@@ -218,7 +218,7 @@ class PartitionCluster:
         """The session of a broker is over, whether it lives or not."""
         broker_id = self.random.choice(BROKERS)
         self._note(f"broker {broker_id} is fenced")
-        self._decide(heartbeat(self.state, broker_id, now_ms=self.now_ms, want_fence=True))
+        self._decide(heartbeat(self.state, broker_id, want_fence=True))
 
     def _crash(self) -> None:
         if (broker := self._any()) is not None:
@@ -232,9 +232,7 @@ class PartitionCluster:
     def _register(self, broker: Broker) -> None:
         self.ids += 1
         self.now_ms += 9_001  # the session of its former life is over
-        answer = self._decide(
-            registration(broker.broker_id, incarnation_id=uuid(self.ids), now_ms=self.now_ms)
-        )
+        answer = self._decide(registration(broker.broker_id, incarnation_id=uuid(self.ids)))
         if isinstance(answer, e.EventError):
             return
         self._note(f"broker {broker.broker_id} starts in epoch {answer}")
@@ -255,7 +253,7 @@ class PartitionCluster:
 
     def _decide(self, event: e.Event) -> Any:
         before = self.state.image
-        self.state, _, answer = decide(self.state, event)
+        self.state, _, answer = decide(self.state, event, self.now_ms)
         if self.state.image is not before and hasattr(self, "images"):
             self.images.append(self.state.image)
         return answer

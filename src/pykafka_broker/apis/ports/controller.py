@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -12,35 +12,15 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.ports.authorizer import Authorizer
     from pykafka_broker.apis.ports.connection import ClientConnection
     from pykafka_broker.apis.ports.quotas import Quotas
-    from pykafka_broker.cluster.events import Event
     from pykafka_broker.config import DynamicConfig
-    from pykafka_broker.metadata.controller_channel import ClusterAdministration, Requester
+    from pykafka_broker.metadata.controller_channel import ClusterAdministration
     from pykafka_broker.protocol.buffers import Buffer
     from pykafka_broker.raft.core.log_view import SnapshotId
     from pykafka_broker.raft.core.messages import Current, Request
 
 
-class ActiveController(Protocol):
-    """Decides on requests of brokers and of other controllers, while this node leads the metadata log."""
-
-    def now_ms(self) -> int:
-        """The time for an event."""
-        ...
-
-    def result_of(
-        self,
-        event_with: Callable[[int], Event],
-        timeout_ms: int | None = None,
-        requester: Requester | None = None,
-    ) -> Awaitable[Any]:
-        """The result of the event that `event_with(token)` builds, once its records are committed. The client
-        that asks for it is named in the log.
-
-        Raises:
-            KafkaError: the event is refused as a whole, no controller is active here (NOT_CONTROLLER), or
-                `timeout_ms` have passed (REQUEST_TIMED_OUT); the change may still happen then.
-        """
-        ...
+class NodeConnections(Protocol):
+    """The connections of brokers and of other controllers to this one."""
 
     def note(self, node_id: int, connection: ClientConnection, *, sends_heartbeats: bool = False) -> None:
         """A node has made a request for itself on the connection: while it is open, its process lives."""
@@ -88,10 +68,8 @@ class ControllerPorts(NamedTuple):
 
     configs: DynamicConfig
     metadata: ClusterMetadata
-    #: For requests that a broker passes on from its clients.
     controller: ClusterAdministration
-    #: For requests that brokers and controllers make for themselves.
-    active: ActiveController
+    connections: NodeConnections
     quorum: Quorum
     authorizer: Authorizer
     quotas: Quotas

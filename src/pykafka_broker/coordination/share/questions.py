@@ -14,13 +14,12 @@ from pykafka_broker.coordinator.share import events
 from pykafka_broker.coordinator.share.batches import StateBatch
 from pykafka_broker.coordinator.share.events import Event, ReadResult, Refusal, StateResult, SummaryResult
 from pykafka_broker.coordinator.share.state import NO_COUNT, NO_EPOCH, NO_START_OFFSET, SharePartition
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, error_of
 from pykafka_broker.protocol.messages import delete_share_group_state as deleting
 from pykafka_broker.protocol.messages import initialize_share_group_state as initializing
 from pykafka_broker.protocol.messages import read_share_group_state as reading
 from pykafka_broker.protocol.messages import read_share_group_state_summary as summing
 from pykafka_broker.protocol.messages import write_share_group_state as writing
-from pykafka_broker.raft.wire.common import error_of
 from pykafka_broker.system.named_tuple import NamedTuple
 
 

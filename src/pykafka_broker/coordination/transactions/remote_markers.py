@@ -13,14 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pykafka_broker.coordination.broker_queues import BrokerQueues, Brokers
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.coordinator.txn.state import TopicPartition
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError, error_of
 from pykafka_broker.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from pykafka_broker.raft.wire.common import error_of
 from pykafka_broker.system.named_tuple import NamedTuple
 
 logger = logging.getLogger("kafka.coordinator.transaction.TransactionMarkerChannelManager")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pykafka_broker.coordination.broker_queues import BrokerQueues, Brokers
 from pykafka_broker.coordination.transactions.first_write import FirstWrite, Participation
 from pykafka_broker.coordinator.txn.state import TopicPartition
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError, error_of
 from pykafka_broker.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -20,7 +20,6 @@ from pykafka_broker.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
-from pykafka_broker.raft.wire.common import error_of
 from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.repeated_lines import RepeatedLines
 

@@ -99,6 +99,17 @@ def uuid_text(value: bytes) -> str:
     return urlsafe_b64encode(value).decode().rstrip("=")
 
 
+def uuid_of(drawn: bytes) -> bytes | None:
+    """The id that Kafka makes of 16 random bytes; None where it draws again: it would be reserved, or has a
+    dash in front as text, which command lines would take for an option.
+    """
+    value = bytearray(drawn)
+    value[6] = value[6] & 0x0F | 0x40
+    value[8] = value[8] & 0x3F | 0x80
+    uuid = bytes(value)
+    return None if is_reserved_id(uuid) or uuid_text(uuid).startswith("-") else uuid
+
+
 def is_reserved_id(value: bytes | bytearray) -> bool:
     """Whether the protocol reserves an id: for "unassigned", "lost", the metadata topic."""
     return int.from_bytes(value, "big") < _RESERVED_IDS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Union
 
 from pykafka_broker.log.disk.names import METADATA_TOPIC
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.errors import ErrorCode, error_of
 from pykafka_broker.protocol.messages import begin_quorum_epoch as m
 from pykafka_broker.raft.core.messages import Acknowledged, BeginQuorumEpoch
 from pykafka_broker.raft.core.quorum import ReplicaKey
@@ -75,4 +75,4 @@ def read_response(response: m.BeginQuorumEpochResponse, quorum: Quorum) -> Ackno
     """
     answer = common.only_partition(response.error_code, response.topics)
     current = common.current_of(answer.leader_epoch, answer.leader_id, response.node_endpoints, quorum)
-    return Acknowledged(common.error_of(answer.error_code), current)
+    return Acknowledged(error_of(answer.error_code), current)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
 from pykafka_broker.log.disk.names import METADATA_TOPIC
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.errors import ErrorCode, error_of
 from pykafka_broker.raft.core.messages import Current
 from pykafka_broker.raft.core.quorum import Address, Endpoints, ReplicaKey
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -69,14 +69,6 @@ def only_partition(error_code: int, topics: Iterable[Topic[Partition]]) -> Parti
     if len(partitions) != 1:
         raise MalformedAnswer(f"{len(partitions)} partitions in an answer about one")
     return partitions[0]
-
-
-def error_of(code: int) -> ErrorCode:
-    """The error of a code that another node sent, which may be newer than this one."""
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def optional_id(node_id: int) -> int | None:

@@ -10,7 +10,7 @@ from typing import Union
 
 from pykafka_broker.log.disk.names import METADATA_TOPIC
 from pykafka_broker.protocol.buffers import Buffer
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.errors import ErrorCode, error_of
 from pykafka_broker.protocol.messages import fetch as m
 from pykafka_broker.raft.core.log_view import EpochEnd, SnapshotId
 from pykafka_broker.raft.core.messages import Fetch, FetchAnswer
@@ -103,7 +103,7 @@ def read_response(response: m.FetchResponse, quorum: Quorum) -> FetchAnswer:
     current = common.current_of(leader.leader_epoch, leader.leader_id, response.node_endpoints, quorum)
     diverging, snapshot = answer.diverging_epoch, answer.snapshot_id
     return FetchAnswer(
-        common.error_of(answer.error_code),
+        error_of(answer.error_code),
         current,
         None if answer.high_watermark < 0 else answer.high_watermark,
         answer.log_start_offset,

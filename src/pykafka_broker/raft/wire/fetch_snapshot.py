@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Union
 
 from pykafka_broker.log.disk.names import METADATA_TOPIC
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.errors import ErrorCode, error_of
 from pykafka_broker.protocol.messages import fetch_snapshot as m
 from pykafka_broker.raft.core.log_view import SnapshotId
 from pykafka_broker.raft.core.messages import FetchSnapshot, FetchSnapshotAnswer
@@ -108,7 +108,7 @@ def read_response(response: m.FetchSnapshotResponse, quorum: Quorum) -> FetchSna
     if leader is None:
         raise MalformedAnswer("no leader epoch in the answer to a FetchSnapshot")
     return FetchSnapshotAnswer(
-        common.error_of(answer.error_code),
+        error_of(answer.error_code),
         common.current_of(leader.leader_epoch, leader.leader_id, response.node_endpoints, quorum),
         SnapshotId(answer.snapshot_id.end_offset, answer.snapshot_id.epoch),
         answer.size,

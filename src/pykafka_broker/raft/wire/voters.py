@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Union
 
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.errors import ErrorCode, error_of
 from pykafka_broker.protocol.messages import add_raft_voter as add
 from pykafka_broker.protocol.messages import remove_raft_voter as remove
 from pykafka_broker.protocol.messages import update_raft_voter as update
@@ -67,7 +67,7 @@ def read_change_response(
     response: Union[add.AddRaftVoterResponse, remove.RemoveRaftVoterResponse],
 ) -> ChangeAnswer:
     """The answer as the core takes it."""
-    return ChangeAnswer(common.error_of(response.error_code), response.error_message)
+    return ChangeAnswer(error_of(response.error_code), response.error_message)
 
 
 # -- RemoveRaftVoter ---------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ def read_update_response(response: update.UpdateRaftVoterResponse, quorum: Quoru
     """
     leader = response.current_leader
     if leader is None:
-        raise MalformedAnswer(f"UpdateRaftVoter was refused: {common.error_of(response.error_code).name}")
+        raise MalformedAnswer(f"UpdateRaftVoter was refused: {error_of(response.error_code).name}")
     endpoints = {quorum.listener: (leader.host, leader.port)} if leader.host else {}
     current = Current(leader.leader_epoch, common.optional_id(leader.leader_id), endpoints)
-    return Acknowledged(common.error_of(response.error_code), current)
+    return Acknowledged(error_of(response.error_code), current)

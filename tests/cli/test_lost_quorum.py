@@ -183,7 +183,7 @@ def reason_for(address: str) -> str:
     ("command", "error"),
     [
         ("topics create invoices", "{address} did not answer CreateTopics in time"),
-        ("produce payments x", "{address} did not answer InitProducerId in time"),
+        ("produce payments x", "The coordinator is loading and cannot process requests yet"),
         ("consume payments --until end", "Cannot connect to 127.0.0.1:.*"),
         ("quorum describe", "Only the leader of the quorum describes it"),
         ("brokers unregister 1", "Broker 1 stays registered"),

@@ -383,10 +383,11 @@ def the_folder_is_described_and_its_metadata_browsed(world: World) -> None:
         # The snapshot that formatting leaves holds no metadata, for which the shell would wait.
         snapshots = [file for file in copied.glob("*.checkpoint") if int(file.stem.split("-")[0])]
         browsed = (*copied.glob("*.log"), *sorted(snapshots)[-1:])
+        # Given a command as arguments, the shell may run it before the file is loaded; asked again and
+        # again on stdin, it answers from what it has loaded meanwhile.
+        asked = "ls /image/topics/byName\n" * 100 + "exit\n"
         listed = [
-            run_tool(
-                "org.apache.kafka.shell.MetadataShell", "--snapshot", str(file), "ls", "/image/topics/byName"
-            )
+            run_tool("org.apache.kafka.shell.MetadataShell", "--snapshot", str(file), stdin=asked)
             for file in browsed
         ]
         assert any(topic in names for names in listed), listed

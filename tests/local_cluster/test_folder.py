@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pykafka_broker.local_cluster.folder import ClusterFolder
+from pykafka_broker.local_cluster.free_ports import FIRST_OUTGOING_PORT, FIRST_PORT
 from pykafka_broker.local_cluster.layout import AUTO_JOIN, Layout
 from pykafka_broker.log.disk.checkpoints import decode_meta_properties
 from pykafka_broker.log.disk.directories import LogDirError
@@ -99,6 +100,13 @@ def test_a_cluster_without_any_directory_begins_anew(tmp_path: Path) -> None:
     lose(folder, 1)
     assert folder.format() == []
     assert first_voters(folder) == [1]
+
+
+def test_the_ports_of_a_new_cluster_are_none_that_the_system_gives_to_others(tmp_path: Path) -> None:
+    folder = made(tmp_path, Layout(controllers=3, brokers=3))
+    ports = [port for node_id in folder.node_ids() for port in folder.ports(node_id)]
+    assert len(set(ports)) == 6
+    assert FIRST_PORT <= min(ports) <= max(ports) < FIRST_OUTGOING_PORT
 
 
 def test_a_node_more_is_as_the_last_one_with_its_roles_and_no_first_voter(tmp_path: Path) -> None:

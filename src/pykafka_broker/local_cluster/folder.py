@@ -19,7 +19,7 @@ import errno
 import socket
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,7 +71,7 @@ class ClusterFolder:
         if self.path.exists() and any(self.path.iterdir()):
             raise LogDirError(f"{self.path} is not empty, and holds no cluster of this kind")
         roles = layout.roles()
-        ports = fixed_ports(first_port, list(roles)) if first_port else _free_ports(list(roles))
+        ports = fixed_ports(first_port, list(roles)) if first_port else _free_ports(roles)
         voters = ",".join(
             f"{node_id}@{HOST}:{ports[node_id].controller}:{uuid_text(_new_id())}"
             for node_id, kinds in roles.items()
@@ -325,15 +325,10 @@ def _new_id() -> bytes:
     return made
 
 
-def _free_ports(nodes: Sequence[int]) -> dict[int, Ports]:
-    """Ports that are free now: all are held until the last is found."""
-    with ExitStack() as held:
+def _free_ports(nodes: Iterable[int]) -> dict[int, Ports]:
+    from pykafka_broker.local_cluster.free_ports import free_port
 
-        def port() -> int:
-            found: int = held.enter_context(socket.create_server((HOST, 0))).getsockname()[1]
-            return found
-
-        return {node_id: Ports(port(), port()) for node_id in nodes}
+    return {node_id: Ports(free_port(), free_port()) for node_id in nodes}
 
 
 def _next_port(after: int, taken: Collection[int]) -> int:

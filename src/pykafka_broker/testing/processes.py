@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import signal
-import socket
 import struct
 import subprocess
 import sys
@@ -28,15 +26,13 @@ from typing import TYPE_CHECKING, Self
 
 from pykafka_broker.client.addresses import Address
 from pykafka_broker.client.blocking import connect
+from pykafka_broker.local_cluster.free_ports import free_port as free_port
 
 if TYPE_CHECKING:
     from pykafka_broker.client.blocking import Tls
 
 #: ApiVersions v0 with correlation id 1 and no client id: every broker since 0.10 answers it.
 PING = struct.pack(">ihhih", 10, 18, 0, 1, -1)
-
-#: Linux takes its outgoing ports from here on, other systems from higher ones.
-FIRST_OUTGOING_PORT = 32_768
 
 
 def environment() -> dict[str, str]:
@@ -48,28 +44,6 @@ def environment() -> dict[str, str]:
 
 class BrokerError(Exception):
     """The broker did not start, or ended by itself; the message holds the end of its log."""
-
-
-#: Not those of `random`, which some tests set to the same numbers again and again.
-_DICE = random.SystemRandom()
-#: Ports whose nodes may not listen yet.
-_HANDED_OUT: set[int] = set()
-MOST_HANDED_OUT = 10_000
-
-
-def free_port() -> int:
-    """A free port that was not handed out before, below those that the system gives to outgoing connections:
-    a client that tries to reach a broker while it is stopped must not take its port.
-    """
-    while True:
-        port = _DICE.randrange(10_000, FIRST_OUTGOING_PORT)
-        with socket.socket() as listener, contextlib.suppress(OSError):
-            listener.bind(("127.0.0.1", port))
-            if len(_HANDED_OUT) == MOST_HANDED_OUT:
-                _HANDED_OUT.clear()
-            if port not in _HANDED_OUT:
-                _HANDED_OUT.add(port)
-                return port
 
 
 def answers(port: int, timeout_s: float = 5.0, host: str = "127.0.0.1", tls: Tls | None = None) -> bool:

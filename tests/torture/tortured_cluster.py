@@ -259,4 +259,7 @@ def torture(
         "replicas": differing,
         "committed transactions": {} if outcomes["committed"] else "none",
     }
-    return {name: details for name, details in wrong.items() if details}
+    wrong = {name: details for name, details in wrong.items() if details}
+    for name, details in wrong.items():
+        print(f"{name}: {details}")  # in full, where pytest shortens what it compares
+    return wrong

@@ -387,10 +387,12 @@ def module_of(path: str) -> str:
     return ".".join(parts)
 
 
-def test_the_page_on_the_architecture_names_files_that_exist() -> None:
-    page = (REPOSITORY / "docs" / "architecture.md").read_text()
-    before_what_comes = page.partition("## Where the coming parts go")[0]
+@pytest.mark.parametrize("page", ["architecture.md", "decisions/*.md"])
+def test_the_pages_on_the_architecture_name_files_that_exist(page: str) -> None:
+    text = "".join(path.read_text() for path in (REPOSITORY / "docs").glob(page))
+    before_what_comes = text.partition("## Where the coming parts go")[0]
     named = set(re.findall(r"`([a-z_]+/[a-z_/]*[a-z_]\.py)`", before_what_comes))
+    missing = [name for name in named if not ((SOURCE / name).exists() or (REPOSITORY / name).exists())]
 
     assert named
-    assert [name for name in sorted(named) if not (SOURCE / name).exists()] == []
+    assert sorted(missing) == []

@@ -68,7 +68,8 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "folder", ["", "docs", "bench", "interop", "examples", "tests", "src/pykafka_broker/log"]
+    "folder",
+    ["", "docs", "docs/decisions", "bench", "interop", "examples", "tests", "src/pykafka_broker/log"],
 )
 def test_links_lead_to_pages_and_headings_that_there_are(folder: str) -> None:
     broken = []

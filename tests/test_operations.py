@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
+from pykafka_broker import __version__
 from pykafka_broker.cli.start import start
 from pykafka_broker.config.sources import load_config
 from pykafka_broker.testing.processes import PykafkaBroker
@@ -139,6 +140,7 @@ def test_a_wheel_has_all_that_the_package_needs(tmp_path: Path) -> None:
     ]
     subprocess.run(build, cwd=tmp_path, check=True)
     (wheel,) = (tmp_path / "dist").iterdir()
+    assert wheel.name == f"pykafka_broker-{__version__}-py3-none-any.whl"
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "installed")
     package = REPOSITORY / "src" / "pykafka_broker"

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pykafka_broker import __version__
 from pykafka_broker.system.interrupts import INTERRUPTED, raise_again
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ class LazyGroup(Group):
         "zsh and fish: pykafka-broker completion --help"
     ),
 )
-@click.version_option(package_name="pykafka-broker")
+@click.version_option(__version__)
 def cli() -> None:
     """A Kafka broker in Python, and the tools to work with any Kafka cluster."""
 

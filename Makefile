@@ -10,7 +10,7 @@ WORKERS ?= auto
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
-.PHONY: run test slow check fix bench interop conformance reencode simulate torture fuzz proofs clean
+.PHONY: run test slow check fix bench interop conformance reencode simulate torture fuzz proofs release clean
 run: $(VENV)/.run ; $(BIN)/pykafka-broker start --data-dir $(DATA) $(if $(PORT),--listen 127.0.0.1:$(PORT))
 test: $(VENV)/.test ; $(BIN)/python -m tests -n $(WORKERS) -m "not slow"
 slow: $(VENV)/.test ; $(PYTEST) -m slow --ignore=tests/torture
@@ -24,6 +24,7 @@ simulate: $(VENV)/.test ; SEEDS=$(SEEDS) SHELL_SEEDS=$(SHELL_SEEDS) CLUSTER_SEED
 torture: $(VENV)/.test ; TORTURE_ROUNDS=$(ROUNDS) $(PYTEST) tests/torture
 fuzz: $(VENV)/.test ; FUZZ_CASES=100000 FUZZ_FRAMES=400 $(BIN)/python -m pytest --timeout 0 -k hostile tests/protocol tests/log tests/network
 proofs: $(VENV)/.test ; $(BIN)/python -m interop.proofs
+release: $(VENV)/.test ; $(BIN)/python -m interop.release $(if $(DRY_RUN),--dry-run)
 clean: ; rm -rf $(VENV) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
 
 $(VENV)/.run: pyproject.toml ; $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q --disable-pip-version-check -e . && touch $@

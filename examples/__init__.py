@@ -1,1 +1,1 @@
-"""Programs to read and to run; tests/spark runs them too."""
+"""Programs to read and to run; tests/spark and tests/test_examples.py run them too."""

@@ -10,6 +10,7 @@
     share_writes.py        their writes to the share coordinator, in order
     share_settings.py      what a share group has configured
     log_dir_moves.py       moves a partition from one log directory to another
+    following_replica.py   a partition that this node follows: what the leader's answers do to its log
     replica_fetcher.py     copies partitions from one leading broker
     replica_fetchers.py    all fetchers, as the metadata names leaders
     broker_connections.py  connections to other brokers, for the coordinators
@@ -22,8 +23,8 @@ waits for the high watermark where followers count; `Partition.deleted` waits fo
 A partition that is given to other brokers is dropped like one of a deleted topic: `ReplicaManager` resigns
 it, tells its `Roles`, and deletes its log.
 
-Where this node follows, `replica_fetchers.py` is told so through `Roles.follow`. A fetcher gives batches as
-the leader has them to `PartitionLog.replica_writer`, goes by the leader's high watermark and log start
-offset, and truncates to the epoch at which the logs diverge. The broker starts and stops the fetchers
-(`broker/replica_fetching.py`).
+Where this node follows, `replica_fetchers.py` is told so through `Roles.follow`. A fetcher's
+`FollowingReplica` gives batches as the leader has them to `PartitionLog.replica_writer`, goes by the leader's
+high watermark and log start offset, and truncates to the epoch at which the logs diverge. The broker starts
+and stops the fetchers (`broker/replica_fetching.py`).
 """

@@ -2,30 +2,20 @@
 
 A round of the fetcher: what has changed since the last one is told to the session, leaders' offsets are asked
 for where a log has lost its place, then one Fetch asks for all partitions, and its answer is written down.
-Partitions without news are neither in the request nor in the answer, and cost nothing. Records go from the
-received frame to the log without a copy.
+Partitions without news are neither in the request nor in the answer, and cost nothing.
 
-What an answer means is decided by `core/following.py`, what a request says by `core/fetch_session.py`.
-Without an answer (no connection, a time-out, a malformed answer) the fetcher pauses for
+What a request says is decided by `core/fetch_session.py`; what an answer does to a log, by its
+`FollowingReplica`. Without an answer (no connection, a time-out, a malformed answer) the fetcher pauses for
 `replica.fetch.backoff.ms` and connects anew; a partition whose answer is an error pauses alone.
-
-Truncation waits for the disk on the event loop. Before anything is appended in the place of removed records,
-the lower recovery point is on disk (`checkpoint_truncated`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Iterable
 
-from pykafka_broker.log.partition.partition_log import PartitionLog
-from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.machine.clock import Clock
-from pykafka_broker.machine.illegal_state import IllegalState
-from pykafka_broker.machine.step import Effect, Start
-from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.messages.fetch import (
     FetchPartition,
@@ -43,18 +33,18 @@ from pykafka_broker.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from pykafka_broker.replication.broker_connections import BrokerConnection
-from pykafka_broker.replication.core import following as rules
-from pykafka_broker.replication.core.fetch_session import FollowerSession, SessionRequest, Wanted
-from pykafka_broker.replication.core.following import Answer, EpochEnd, Phase
+from pykafka_broker.replication.core.fetch_session import FollowerSession, SessionRequest
+from pykafka_broker.replication.core.following import Phase
 from pykafka_broker.replication.core.throttling import RateLimit
+from pykafka_broker.replication.following_replica import FollowedLogs, FollowingPorts, FollowingReplica
 from pykafka_broker.replication.partition import Partition
 from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.wording import listed
 
 logger = logging.getLogger("kafka.server.ReplicaFetcherThread")
 
-LATEST_TIMESTAMP = -1
-EARLIEST_TIMESTAMP = -2
+#: The timestamps in ListOffsets for where a log ends, and where it starts.
+TIMESTAMPS = {Phase.ASKING_END: -1, Phase.ASKING_START: -2}
 #: The first Fetch version with topic ids: a name may be that of a topic which has been deleted since.
 LOWEST_FETCH_VERSION = 13
 #: What a leader answers while the news of a topic, or of another leader, has reached only one of the two.
@@ -87,34 +77,6 @@ class FetcherSettings(NamedTuple):
     socket_timeout_ms: int = 30_000
 
 
-class FollowedLogs(Protocol):
-    """The work on logs that waits for disks."""
-
-    def make_names(self, due: NamesDue) -> Awaitable[None]:
-        """Make the file that an append has missed; raises KafkaError."""
-        ...
-
-    def make_all_names(self, dues: Sequence[NamesDue]) -> Awaitable[object]:
-        """Make the files that these appends will miss, as far as the disks have them."""
-        ...
-
-    def checkpoint_truncated(self, log: PartitionLog) -> Awaitable[bool]:
-        """Write down that a log has been truncated; return whether that is done."""
-        ...
-
-    def flush(self, log: PartitionLog) -> Awaitable[object]:
-        """Make a log durable; raises KafkaError."""
-        ...
-
-    def is_full(self, log: PartitionLog) -> bool:
-        """Whether the disk of a log refuses writes for want of room."""
-        ...
-
-    def write_failed(self, log: PartitionLog, error: OSError) -> None:
-        """The disk of a log has refused a truncation."""
-        ...
-
-
 class FetcherPorts(NamedTuple):
     """The parts of the node that fetchers use."""
 
@@ -126,34 +88,6 @@ class FetcherPorts(NamedTuple):
     broker_epoch: Callable[[], int]
     #: What all fetchers together may fetch for throttled replicas that lag (KIP-73).
     throttled_rate: RateLimit
-
-
-class _Follower:
-    """One partition of a fetcher, until it is left or followed in another epoch."""
-
-    __slots__ = ("following", "is_current", "is_unsettled", "lags", "partition", "refusals", "todo")
-
-    def __init__(self, partition: Partition) -> None:
-        self.partition = partition
-        state = partition.log.state
-        damaged_from = None if partition.is_in_sync else state.damaged_from
-        step = rules.follow(partition.leader_epoch, state, damaged_from)
-        self.following = step.state
-        #: To be carried out before the leader is asked for anything.
-        self.todo = step.effects
-        #: False once the partition was left: answers about it say nothing any more.
-        self.is_current = True
-        #: A truncation is not written down yet.
-        self.is_unsettled = False
-        #: What the newest answer brought did not reach the leader's high watermark, or there was none yet.
-        self.lags = True
-        #: How many answers in a row were errors.
-        self.refusals = 0
-
-    @property
-    def has_work(self) -> bool:
-        """Something is left to do before the leader is asked."""
-        return self.is_unsettled or bool(self.todo)
 
 
 def key_of(partition: Partition) -> Key:
@@ -174,7 +108,10 @@ class ReplicaFetcher:
         self._fetcher_id = fetcher_id
         self._ports = ports
         self._settings = settings
-        self._followers: dict[Key, _Follower] = {}
+        self._following_ports = FollowingPorts(
+            self.name, ports.clock, ports.logs, ports.throttled_rate, settings.backoff_ms
+        )
+        self._followers: dict[Key, FollowingReplica] = {}
         self._session: FollowerSession[Key] = FollowerSession()
         #: Partitions about which the next request says something else than the one before.
         self._changed: dict[Key, None] = {}
@@ -193,7 +130,7 @@ class ReplicaFetcher:
         """Fetch a partition in its present leader epoch."""
         self.leave(partition)
         key = key_of(partition)
-        self._followers[key] = _Follower(partition)
+        self._followers[key] = FollowingReplica(partition, self._following_ports)
         self._note_change(key)
 
     def leave(self, partition: Partition) -> None:
@@ -241,20 +178,20 @@ class ReplicaFetcher:
 
     async def _round(self) -> None:
         """Ask the leader once, or wait until there is something to ask for."""
-        asking_end, asking_start = await self._prepare()
-        if not (self._session.wanted or asking_end or asking_start):
+        asking = await self._prepare()
+        asks = any(asking.values())
+        if not (self._session.wanted or asks):
             await self._wait_for_news()
             return
         connection = await self._connected()
-        if asking_end:
-            await self._ask_offsets(connection, asking_end, LATEST_TIMESTAMP)
-        if asking_start:
-            await self._ask_offsets(connection, asking_start, EARLIEST_TIMESTAMP)
-        if self._session.wanted and not (asking_end or asking_start):
+        for phase, followers in asking.items():
+            if followers:
+                await self._ask_offsets(connection, followers, phase)
+        if self._session.wanted and not asks:
             await self._fetch(connection)
         self._is_failing = False
 
-    async def _prepare(self) -> tuple[list[_Follower], list[_Follower]]:
+    async def _prepare(self) -> dict[Phase, list[FollowingReplica]]:
         """Bring the session up to date; return the partitions of which leaders' offsets are to be asked."""
         now_ms = self._ports.clock.monotonic_ms()
         for key, until_ms in tuple(self._held_back.items()):
@@ -262,40 +199,24 @@ class ReplicaFetcher:
                 del self._held_back[key]
                 self._changed[key] = None
         changed, self._changed = self._changed, {}
-        asking: dict[Phase, list[_Follower]] = {Phase.ASKING_END: [], Phase.ASKING_START: []}
+        asking: dict[Phase, list[FollowingReplica]] = {Phase.ASKING_END: [], Phase.ASKING_START: []}
         for key in changed:
             follower = self._followers.get(key)
-            if follower is not None and follower.has_work and rules.is_due(follower.following, now_ms):
-                await self._catch_up(follower)
+            if follower is not None:
+                await follower.catch_up(now_ms)
             if follower is None or not follower.is_current:
                 self._session.forgets(key)
                 continue
-            following = follower.following
-            if not rules.is_due(following, now_ms):
-                self._session.forgets(key)
-                if following.retry_at_ms is not None:
-                    self._held_back[key] = following.retry_at_ms
-            elif following.phase is Phase.FETCHING and self._is_too_fast(follower, now_ms):
-                self._session.forgets(key)
-                self._held_back[key] = now_ms + self._settings.backoff_ms
-            elif following.phase is Phase.FETCHING:
-                self._session.wants(key, _wanted(follower))
-            else:
-                self._session.forgets(key)
-                asking[following.phase].append(follower)
-        return asking[Phase.ASKING_END], asking[Phase.ASKING_START]
-
-    def _is_too_fast(self, follower: _Follower, now_ms: int) -> bool:
-        """Whether this replica is throttled, and throttled ones have fetched more than they may."""
-        is_slow = follower.lags and follower.partition.is_throttled_follower
-        return is_slow and self._ports.throttled_rate.is_exceeded(now_ms)
-
-    async def _catch_up(self, follower: _Follower) -> None:
-        """Carry out what is left to do before the leader is asked."""
-        todo, follower.todo = follower.todo, ()
-        await self._carry_out(follower, todo, None)
-        if follower.is_unsettled and follower.is_current:
-            await self._settle(follower)
+            due_ms = follower.due_ms(now_ms)
+            if due_ms == now_ms and follower.phase is Phase.FETCHING:
+                self._session.wants(key, follower.wanted)
+                continue
+            self._session.forgets(key)
+            if due_ms == now_ms:
+                asking[follower.phase].append(follower)
+            elif due_ms is not None:
+                self._held_back[key] = due_ms
+        return asking
 
     async def _wait_for_news(self) -> None:
         """Return when a partition has changed, or one that is held back is due."""
@@ -355,12 +276,11 @@ class ReplicaFetcher:
             follower, wanted = self._followers.get(key), self._session.wanted.get(key)
             if follower is None or wanted is None:
                 continue
-            follower.refusals = follower.refusals + 1 if data.error_code else 0
+            await follower.fetched(wanted, data)
             if follower.refusals:
                 error = ErrorCode(data.error_code)
                 level = _level_of(error, follower.refusals)
                 refused.setdefault((level, error), []).append(follower.partition.log.name)
-            await self._answered(follower, wanted, data)
             self._changed[key] = None
             written += len(data.records or b"")
             if written >= BYTES_IN_TURN:
@@ -372,15 +292,9 @@ class ReplicaFetcher:
         """Have the files made, all at once, of the leader epochs that begin with these answers."""
         dues = []
         for key, data in answers:
-            follower = self._followers.get(key)
-            if follower is None or not data.records:
-                continue
-            log, leader_epoch = follower.partition.log, follower.following.leader_epoch
-            if log.state.latest_epoch == leader_epoch:
-                continue  # of most answers
-            wanted = self._session.wanted.get(key)
-            if wanted is not None and wanted.leader_epoch == leader_epoch:
-                due = log.replica_writer.begin_epoch(data.records, leader_epoch)
+            follower, wanted = self._followers.get(key), self._session.wanted.get(key)
+            if follower is not None and wanted is not None and data.records:
+                due = follower.begin_epoch(wanted, data.records)
                 if due is not None:
                     dues.append(due)
         if dues:
@@ -426,32 +340,10 @@ class ReplicaFetcher:
             forgotten_topics_data=list(forgotten.values()),
         )
 
-    async def _answered(self, follower: _Follower, wanted: Wanted, data: PartitionData) -> None:
-        error = ErrorCode(data.error_code)
-        diverging = data.diverging_epoch
-        if diverging is not None and diverging.end_offset < 0 and diverging.epoch < 0:
-            diverging = None
-        step = rules.fetched(
-            follower.following,
-            wanted,
-            Answer(error, None if diverging is None else EpochEnd(diverging.epoch, diverging.end_offset)),
-            follower.partition.log.state,
-            self._retry_at_ms(),
-        )
-        follower.following = step.state
-        await self._carry_out(follower, step.effects, data)
-        if error is ErrorCode.NONE:
-            follower.lags = data.high_watermark > follower.following.fetch_offset
-            if data.records and follower.partition.is_throttled_follower:
-                self._ports.throttled_rate.count(len(data.records), self._ports.clock.monotonic_ms())
-
-    def _retry_at_ms(self) -> int:
-        return self._ports.clock.monotonic_ms() + self._settings.backoff_ms
-
     # --- the leader's offsets ---------------------------------------------------------------------
 
     async def _ask_offsets(
-        self, connection: BrokerConnection, followers: list[_Follower], timestamp: int
+        self, connection: BrokerConnection, followers: list[FollowingReplica], asked: Phase
     ) -> None:
         for follower in followers:
             self._changed[key_of(follower.partition)] = None  # also if there is no answer
@@ -462,8 +354,8 @@ class ReplicaFetcher:
             topic.partitions.append(
                 ListOffsetsPartition(
                     partition_index=partition.partition,
-                    current_leader_epoch=follower.following.leader_epoch,
-                    timestamp=timestamp,
+                    current_leader_epoch=follower.leader_epoch,
+                    timestamp=TIMESTAMPS[asked],
                 )
             )
         request = ListOffsetsRequest(replica_id=self._settings.node_id, topics=list(topics.values()))
@@ -475,141 +367,11 @@ class ReplicaFetcher:
             for topic in response.topics
             for partition in topic.partitions
         }
-        told = rules.leader_end_told if timestamp == LATEST_TIMESTAMP else rules.leader_start_told
         for follower in followers:
             partition = follower.partition
             answer = answers.get((partition.topic, partition.partition))
-            if answer is None or not follower.is_current:
-                continue
-            step = told(
-                follower.following,
-                ErrorCode(answer.error_code),
-                answer.offset,
-                partition.log.state,
-                self._retry_at_ms(),
-            )
-            follower.following = step.state
-            await self._carry_out(follower, step.effects, None)
-
-    # --- the log ----------------------------------------------------------------------------------
-
-    async def _carry_out(
-        self, follower: _Follower, effects: Iterable[Effect], data: PartitionData | None
-    ) -> None:
-        """Carry out what the core has decided on an answer; a partition for which that fails goes its own
-        way.
-        """
-        try:
-            for effect in effects:
-                assert isinstance(effect, Start)
-                work = effect.work
-                if isinstance(work, rules.Append):
-                    assert data is not None
-                    await self._append(follower, data)
-                elif isinstance(work, rules.TruncateTo):
-                    await self._truncate(follower, work.offset, is_reset=False)
-                elif isinstance(work, rules.StartAt):
-                    await self._truncate(follower, work.offset, is_reset=True)
-                # The leader is asked for its offsets in the next round: the phase says so.
-        except KafkaError as error:
-            self._refused(follower, error)
-        except OSError as error:
-            logger.error("%s %s cannot be truncated: %s", self.name, follower.partition.log.name, error)
-            self._ports.logs.write_failed(follower.partition.log, error)
-            follower.following = rules.stopped(follower.following)
-        except Exception:
-            logger.exception("%s %s is not followed any more", self.name, follower.partition.log.name)
-            follower.following = rules.stopped(follower.following)
-
-    async def _append(self, follower: _Follower, data: PartitionData) -> None:
-        """Append the records of an answer if there are any, and go by the leader's offsets."""
-        partition, following = follower.partition, follower.following
-        if data.records:
-            if partition.log.state.log_end_offset != following.fetch_offset:
-                raise IllegalState(
-                    f"Offset mismatch for partition {partition.log.name}: fetched offset = "
-                    f"{following.fetch_offset}, log end offset = {partition.log.state.log_end_offset}."
-                )
-            if not await self._write(follower, data.records):
-                return
-        log = partition.log
-        state = log.state
-        state.advance_high_watermark(data.high_watermark)
-        log.trimmer.advance_log_start_offset(min(data.log_start_offset, state.high_watermark))
-        follower.following = rules.at_log_end(following, state)
-
-    async def _write(self, follower: _Follower, records: Buffer) -> bool:
-        """Append the records of an answer; False if the partition was left meanwhile."""
-        logs, left = self._ports.logs, memoryview(records)
-        while True:
-            log = follower.partition.log
-            copied = log.replica_writer.append(
-                left,
-                leader_epoch=follower.following.leader_epoch,
-                now_ms=self._ports.clock.now_ms(),
-                defers_names=True,
-            )
-            if copied.names_due is None:
-                break
-            left = left[copied.size_bytes :]
-            await logs.make_names(copied.names_due)
-            if not follower.is_current:
-                return False
-        if copied.flush_due:
-            await logs.flush(log)
-        return follower.is_current
-
-    async def _truncate(self, follower: _Follower, offset: int, *, is_reset: bool) -> None:
-        log = follower.partition.log
-        state = log.state
-        if offset < state.high_watermark:
-            logger.warning(
-                "%s Truncating %s to offset %d below high watermark %d",
-                self.name,
-                log.name,
-                offset,
-                state.high_watermark,
-            )
-        end_before = state.log_end_offset
-        if is_reset:
-            log.trimmer.reset_to(offset)
-        else:
-            log.trimmer.truncate_to(offset)
-        follower.following = rules.at_log_end(follower.following, follower.partition.log.state)
-        if state.log_end_offset != end_before:
-            follower.is_unsettled = True
-            await self._settle(follower)
-
-    async def _settle(self, follower: _Follower) -> None:
-        """Have the truncation written down; until then nothing is fetched."""
-        if await self._ports.logs.checkpoint_truncated(follower.partition.log):
-            follower.is_unsettled = False
-        else:
-            follower.following = rules.held_back(follower.following, self._retry_at_ms())
-
-    def _refused(self, follower: _Follower, error: KafkaError) -> None:
-        """The log did not take the records: a failed disk stops the partition, anything else is repeated."""
-        log = follower.partition.log
-        at_end = rules.at_log_end(follower.following, log.state)
-        if log.state.offline is not None or error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
-            logger.error("%s %s is not followed any more: %s", self.name, log.name, error.message)
-            follower.following = rules.stopped(at_end)
-        else:
-            # Of a full disk there is a line already, and then one when there is room.
-            level = logging.DEBUG if self._ports.logs.is_full(log) else logging.ERROR
-            text = "%s %s: the leader's records are refused: %s"
-            logger.log(level, text, self.name, log.name, error.message)
-            follower.following = rules.held_back(at_end, self._retry_at_ms())
-
-
-def _wanted(follower: _Follower) -> Wanted:
-    following, state = follower.following, follower.partition.log.state
-    return Wanted(
-        following.leader_epoch,
-        following.fetch_offset,
-        following.last_fetched_epoch,
-        state.log_start_offset,
-    )
+            if answer is not None and follower.is_current:
+                await follower.offset_told(asked, ErrorCode(answer.error_code), answer.offset)
 
 
 def _level_of(error: ErrorCode, refusals: int) -> int:

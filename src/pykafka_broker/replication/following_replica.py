@@ -1,0 +1,292 @@
+"""A partition that this node follows, until it is left or followed in another leader epoch.
+
+`core/following.py` decides what an answer of the leader means; here that is carried out on the log. Records
+go from the received frame to the log without a copy.
+
+Truncation waits for the disk on the event loop. Before anything is appended in the place of removed records,
+the lower recovery point is on disk (`checkpoint_truncated`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Iterable, Sequence
+from typing import Protocol
+
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.partition.rolling import NamesDue
+from pykafka_broker.machine.clock import Clock
+from pykafka_broker.machine.illegal_state import IllegalState
+from pykafka_broker.machine.step import Effect, Start, Step
+from pykafka_broker.protocol.buffers import Buffer
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.fetch import PartitionData
+from pykafka_broker.replication.core import following as rules
+from pykafka_broker.replication.core.fetch_session import Wanted
+from pykafka_broker.replication.core.following import Answer, EpochEnd, Following, Phase
+from pykafka_broker.replication.core.throttling import RateLimit
+from pykafka_broker.replication.partition import Partition
+from pykafka_broker.system.named_tuple import NamedTuple
+
+logger = logging.getLogger("kafka.server.ReplicaFetcherThread")
+
+
+class FollowedLogs(Protocol):
+    """The work on logs that waits for disks."""
+
+    def make_names(self, due: NamesDue) -> Awaitable[None]:
+        """Make the file that an append has missed; raises KafkaError."""
+        ...
+
+    def make_all_names(self, dues: Sequence[NamesDue]) -> Awaitable[object]:
+        """Make the files that these appends will miss, as far as the disks have them."""
+        ...
+
+    def checkpoint_truncated(self, log: PartitionLog) -> Awaitable[bool]:
+        """Write down that a log has been truncated; return whether that is done."""
+        ...
+
+    def flush(self, log: PartitionLog) -> Awaitable[object]:
+        """Make a log durable; raises KafkaError."""
+        ...
+
+    def is_full(self, log: PartitionLog) -> bool:
+        """Whether the disk of a log refuses writes for want of room."""
+        ...
+
+    def write_failed(self, log: PartitionLog, error: OSError) -> None:
+        """The disk of a log has refused a truncation."""
+        ...
+
+
+class FollowingPorts(NamedTuple):
+    """What all partitions of one fetcher share."""
+
+    #: In front of each line of the log.
+    fetcher_name: str
+    clock: Clock
+    logs: FollowedLogs
+    #: What all fetchers together may fetch for throttled replicas that lag (KIP-73).
+    throttled_rate: RateLimit
+    #: `replica.fetch.backoff.ms`
+    backoff_ms: int
+
+
+class FollowingReplica:
+    """One partition of a fetcher. Event loop only."""
+
+    __slots__ = (
+        "_following",
+        "_is_unsettled",
+        "_lags",
+        "_ports",
+        "_todo",
+        "is_current",
+        "partition",
+        "refusals",
+    )
+
+    def __init__(self, partition: Partition, ports: FollowingPorts) -> None:
+        self.partition = partition
+        #: False once the partition was left: answers about it say nothing any more.
+        self.is_current = True
+        #: How many answers in a row were errors.
+        self.refusals = 0
+        self._ports = ports
+        state = partition.log.state
+        damaged_from = None if partition.is_in_sync else state.damaged_from
+        step = rules.follow(partition.leader_epoch, state, damaged_from)
+        self._following: Following = step.state
+        #: To be carried out before the leader is asked for anything.
+        self._todo = step.effects
+        #: A truncation is not written down yet.
+        self._is_unsettled = False
+        #: What the newest answer brought did not reach the leader's high watermark, or there was none yet.
+        self._lags = True
+
+    # --- what to ask the leader for ---------------------------------------------------------------
+
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch in which the leader is asked."""
+        return self._following.leader_epoch
+
+    @property
+    def phase(self) -> Phase:
+        """What the leader is to be asked for."""
+        return self._following.phase
+
+    @property
+    def wanted(self) -> Wanted:
+        """What to fetch, while the phase is FETCHING."""
+        following = self._following
+        return Wanted(
+            following.leader_epoch,
+            following.fetch_offset,
+            following.last_fetched_epoch,
+            self.partition.log.state.log_start_offset,
+        )
+
+    def due_ms(self, now_ms: int) -> int | None:
+        """When the leader may be asked: `now_ms`, later for a partition that is held back, None for one that
+        waits for the metadata.
+        """
+        if not rules.is_due(self._following, now_ms):
+            return self._following.retry_at_ms
+        is_slow = self._lags and self.partition.is_throttled_follower and self.phase is Phase.FETCHING
+        if is_slow and self._ports.throttled_rate.is_exceeded(now_ms):
+            return now_ms + self._ports.backoff_ms
+        return now_ms
+
+    async def catch_up(self, now_ms: int) -> None:
+        """Carry out what is left to do before the leader is asked, if that is due."""
+        if not (self._todo or self._is_unsettled) or not rules.is_due(self._following, now_ms):
+            return
+        todo, self._todo = self._todo, ()
+        await self._carry_out(todo, None)
+        if self._is_unsettled and self.is_current:
+            await self._settle()
+
+    # --- what the leader answers ------------------------------------------------------------------
+
+    def begin_epoch(self, wanted: Wanted, records: Buffer) -> NamesDue | None:
+        """The file to be made before the records that answer `wanted`, if a leader epoch begins there."""
+        log, leader_epoch = self.partition.log, self._following.leader_epoch
+        if log.state.latest_epoch == leader_epoch or wanted.leader_epoch != leader_epoch:
+            return None
+        return log.replica_writer.begin_epoch(records, leader_epoch)
+
+    async def fetched(self, wanted: Wanted, data: PartitionData) -> None:
+        """The leader has answered `wanted`."""
+        error, diverging = ErrorCode(data.error_code), data.diverging_epoch
+        self.refusals = 0 if error is ErrorCode.NONE else self.refusals + 1
+        if diverging is not None and diverging.end_offset < 0 and diverging.epoch < 0:
+            diverging = None
+        answer = Answer(error, None if diverging is None else EpochEnd(diverging.epoch, diverging.end_offset))
+        log_state = self.partition.log.state
+        step = rules.fetched(self._following, wanted, answer, log_state, self._retry_at_ms())
+        await self._take(step, data)
+        if error is ErrorCode.NONE:
+            self._lags = data.high_watermark > self._following.fetch_offset
+            if data.records and self.partition.is_throttled_follower:
+                self._ports.throttled_rate.count(len(data.records), self._ports.clock.monotonic_ms())
+
+    async def offset_told(self, asked: Phase, error: ErrorCode, offset: int) -> None:
+        """The leader has answered where its log ends, or for ASKING_START where it starts."""
+        told = rules.leader_end_told if asked is Phase.ASKING_END else rules.leader_start_told
+        log_state = self.partition.log.state
+        await self._take(told(self._following, error, offset, log_state, self._retry_at_ms()), None)
+
+    def _retry_at_ms(self) -> int:
+        return self._ports.clock.monotonic_ms() + self._ports.backoff_ms
+
+    # --- the log ----------------------------------------------------------------------------------
+
+    async def _take(self, step: Step[Following], data: PartitionData | None) -> None:
+        self._following = step.state
+        await self._carry_out(step.effects, data)
+
+    async def _carry_out(self, effects: Iterable[Effect], data: PartitionData | None) -> None:
+        """Carry out what the core has decided; a failure stops this partition or holds it back, no other."""
+        name, log = self._ports.fetcher_name, self.partition.log
+        try:
+            for effect in effects:
+                assert isinstance(effect, Start)
+                work = effect.work
+                if isinstance(work, rules.Append):
+                    assert data is not None
+                    await self._append(data)
+                elif isinstance(work, rules.TruncateTo):
+                    await self._truncate(work.offset, is_reset=False)
+                elif isinstance(work, rules.StartAt):
+                    await self._truncate(work.offset, is_reset=True)
+                # The leader is asked for its offsets in the next round: the phase says so.
+        except KafkaError as error:
+            self._refused(error)
+        except OSError as error:
+            logger.error("%s %s cannot be truncated: %s", name, log.name, error)
+            self._ports.logs.write_failed(self.partition.log, error)
+            self._following = rules.stopped(self._following)
+        except Exception:
+            logger.exception("%s %s is not followed any more", name, log.name)
+            self._following = rules.stopped(self._following)
+
+    async def _append(self, data: PartitionData) -> None:
+        """Append the records of an answer if there are any, and go by the leader's offsets."""
+        if data.records:
+            fetched, log = self._following.fetch_offset, self.partition.log
+            if log.state.log_end_offset != fetched:
+                raise IllegalState(
+                    f"Offset mismatch for partition {log.name}: fetched offset = {fetched}, "
+                    f"log end offset = {log.state.log_end_offset}."
+                )
+            if not await self._write(data.records):
+                return
+        log = self.partition.log
+        state = log.state
+        state.advance_high_watermark(data.high_watermark)
+        log.trimmer.advance_log_start_offset(min(data.log_start_offset, state.high_watermark))
+        self._following = rules.at_log_end(self._following, state)
+
+    async def _write(self, records: Buffer) -> bool:
+        """Append the records of an answer; False if the partition was left meanwhile."""
+        logs, left = self._ports.logs, memoryview(records)
+        while True:
+            log = self.partition.log
+            copied = log.replica_writer.append(
+                left,
+                leader_epoch=self._following.leader_epoch,
+                now_ms=self._ports.clock.now_ms(),
+                defers_names=True,
+            )
+            if copied.names_due is None:
+                break
+            left = left[copied.size_bytes :]
+            await logs.make_names(copied.names_due)
+            if not self.is_current:
+                return False
+        if copied.flush_due:
+            await logs.flush(log)
+        return self.is_current
+
+    async def _truncate(self, offset: int, *, is_reset: bool) -> None:
+        log = self.partition.log
+        state = log.state
+        if offset < state.high_watermark:
+            logger.warning(
+                "%s Truncating %s to offset %d below high watermark %d",
+                self._ports.fetcher_name,
+                log.name,
+                offset,
+                state.high_watermark,
+            )
+        end_before = state.log_end_offset
+        if is_reset:
+            log.trimmer.reset_to(offset)
+        else:
+            log.trimmer.truncate_to(offset)
+        self._following = rules.at_log_end(self._following, state)
+        if state.log_end_offset != end_before:
+            self._is_unsettled = True
+            await self._settle()
+
+    async def _settle(self) -> None:
+        """Have the truncation written down; until then nothing is fetched."""
+        if await self._ports.logs.checkpoint_truncated(self.partition.log):
+            self._is_unsettled = False
+        else:
+            self._following = rules.held_back(self._following, self._retry_at_ms())
+
+    def _refused(self, error: KafkaError) -> None:
+        """The log did not take the records: a failed disk stops the partition, anything else is repeated."""
+        name, log = self._ports.fetcher_name, self.partition.log
+        at_end = rules.at_log_end(self._following, log.state)
+        if log.state.offline is not None or error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
+            logger.error("%s %s is not followed any more: %s", name, log.name, error.message)
+            self._following = rules.stopped(at_end)
+        else:
+            # Of a full disk there is a line already, and then one when there is room.
+            level = logging.DEBUG if self._ports.logs.is_full(log) else logging.ERROR
+            text = "%s %s: the leader's records are refused: %s"
+            logger.log(level, text, name, log.name, error.message)
+            self._following = rules.held_back(at_end, self._retry_at_ms())

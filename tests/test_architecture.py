@@ -110,6 +110,7 @@ SHARED = {
     *(
         "fetch_answer",
         "fetch_plan",
+        "fetch_progress",
         "fetch_replica",
         "fetch_sessions",
         "fetch_waiting",

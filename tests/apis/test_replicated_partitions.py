@@ -34,6 +34,7 @@ from tests.apis.asking import (
     producing_to,
     wanting,
 )
+from tests.support.replicas import know_brokers, led
 
 LATEST = -1
 SESSION_MS = 9_000
@@ -92,9 +93,7 @@ class Replicated:
         )
         known = {FOLLOWER: broker}
         partition = self.partition
-        partition._ports = partition._ports._replace(
-            registration_of=lambda n: known.get(n) or self.image.brokers.get(n)
-        )
+        know_brokers(partition, lambda n: known.get(n) or self.image.brokers.get(n))
 
     async def open_session(self, offset: int, *, by: int = FOLLOWER) -> int:
         """The id of a new fetch session of the topic's id."""
@@ -233,9 +232,7 @@ async def test_a_follower_that_asks_a_broker_which_leads_no_longer_learns_whose_
 
 async def test_a_fetch_of_an_earlier_life_of_a_follower_is_refused(replicated: Replicated) -> None:
     partition = replicated.partition
-    partition._ports = partition._ports._replace(
-        registration_of=lambda n: BrokerRegistration(n, FOLLOWER_EPOCH + 1, bytes(16), {}, fenced=False)
-    )
+    know_brokers(partition, lambda n: BrokerRegistration(n, FOLLOWER_EPOCH + 1, bytes(16), {}, fenced=False))
     assert (await replicated.fetch(2)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert partition.log.state.high_watermark == 0
 
@@ -316,7 +313,7 @@ class QuietSession:
     @property
     def heard_ms(self) -> int | None:
         """When the partition has heard of the follower."""
-        leadership = self.replicated.partition._leadership
+        leadership = led(self.replicated.partition).leadership
         assert leadership is not None
         return leadership.followers[FOLLOWER].fetched_ms
 
@@ -360,7 +357,7 @@ async def test_a_follower_of_quiet_partitions_gets_what_is_appended_at_once(
 
 async def test_what_is_no_reason_to_answer_at_once_is_told_when_the_time_is_up(quiet: QuietSession) -> None:
     waiting = await parked(quiet.home, quiet.fetch())
-    quiet.replicated.partition.delete_records(1)
+    led(quiet.replicated.partition).deletion.delete(1)
     await quiet.home.clock.pass_time(quiet.WAIT_MS - 1)
     assert not waiting.done()
     await quiet.home.clock.pass_time(1)
@@ -528,7 +525,7 @@ async def test_deleted_records_are_acknowledged_when_the_follower_has_deleted_th
     request = DeleteRecordsRequest(topics=[asked], timeout_ms=30_000)
 
     deleting = await parked(home, another.send(request, 2))
-    assert replicated.partition.log_start_offset == 1
+    assert replicated.partition.log.state.log_start_offset == 1
     state = ReplicaState(replica_id=FOLLOWER, replica_epoch=FOLLOWER_EPOCH)
     told = wanting(replicated.topic_id, 2)
     told.partitions[0].log_start_offset = 1

@@ -21,6 +21,7 @@ from pykafka_broker.replication.partition import Partition
 from pykafka_broker.testing.home import PATIENCE_SECONDS, Home
 from pykafka_broker.testing.user import User
 from tests.apis.asking import batch, fetching_of, parked, partitions_of, wanting
+from tests.support.replicas import know_brokers, led
 
 PARTITIONS = 20
 FOLLOWER = 7
@@ -93,9 +94,7 @@ class FollowedTopic:
         topics = {**image.topics, "t": topic._replace(partitions=partitions)}
         self.node.broker.replicas.apply(image._replace(topics=topics))
         for partition in self.partitions:
-            partition._ports = partition._ports._replace(
-                registration_of=lambda n: self.follower if n == FOLLOWER else image.brokers.get(n)
-            )
+            know_brokers(partition, lambda n: self.follower if n == FOLLOWER else image.brokers.get(n))
 
     async def fetch(
         self, *wanted: Any, wait_ms: int = WAIT_MS, epoch: int | None = None, forget: Iterable[Any] = ()
@@ -242,12 +241,12 @@ async def test_a_follower_that_may_join_the_isr_joins_with_its_next_fetch(
     await followed.fetch(wait_ms=0)
     followed.follower = followed.follower._replace(fenced=False)
     plans.taken()
-    followed.partition(3).brokers_changed()
+    led(followed.partition(3)).brokers_changed()
 
     await followed.fetch(wait_ms=0)
 
     assert plans.taken() == 1
-    leadership = followed.partition(3)._leadership
+    leadership = led(followed.partition(3)).leadership
     assert leadership is not None and FOLLOWER in leadership.isr.maximal
 
 
@@ -327,7 +326,7 @@ async def test_what_does_not_fit_into_an_answer_is_not_settled(home: Home, user:
 
     partition = home.broker.node.broker.replicas.led("t", 0)
     assert partition is not None
-    partition.delete_records(1)
+    partition.deletion.delete(1)
 
     answers = {
         one.partition_index: (one.error_code, len(one.records)) for one in partitions_of(await waiting)

@@ -294,7 +294,7 @@ async def test_a_log_that_moves_for_followers_costs_a_fetch_a_look_at_its_own_pa
     looks, earliest_begin = [], LedSharePartition.earliest_begin
 
     def noted(partition: LedSharePartition) -> int | None:
-        looks.append(partition.partition.partition)
+        looks.append(partition.key.partition)
         return earliest_begin(partition)
 
     waiting = await parked(home, member.fetch(max_wait_ms=WAIT_MS))

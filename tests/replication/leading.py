@@ -5,7 +5,7 @@ from __future__ import annotations
 from pykafka_broker.cluster.image import PartitionRegistration
 from pykafka_broker.replication.core.events import FollowerFetched
 from pykafka_broker.replication.core.state import Leadership, LogOffsets
-from pykafka_broker.replication.core.transitions import ReplicationSettings, lead, transition
+from pykafka_broker.replication.core.transitions import ReplicationSettings, leadership_of, transition
 
 LEADER = 1
 NOW_MS = 1_000_000
@@ -26,7 +26,9 @@ def leading(
 ) -> Leadership:
     """Node 1 as the leader that the metadata has just named, with a log up to `log_end_offset`."""
     settings = ReplicationSettings(min_insync_replicas, LAG_MS)
-    return lead(None, LEADER, registration(*isr, replicas=replicas), settings, log_end_offset, NOW_MS)
+    return leadership_of(
+        None, LEADER, registration(*isr, replicas=replicas), settings, log_end_offset, NOW_MS
+    )
 
 
 def fetched(

@@ -16,11 +16,13 @@ from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.replication.core.events import AlterPartition, IsrChangeAnswered
 from pykafka_broker.replication.core.throttling import RateLimit
-from pykafka_broker.replication.partition import Partition, PartitionPorts
+from pykafka_broker.replication.leading_replica import PartitionPorts
+from pykafka_broker.replication.partition import Partition
 from pykafka_broker.testing.clock import VirtualClock
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import NOW, TOPIC_ID, batch, new_log
 from tests.replication.leading import LAG_MS, LEADER, registration
+from tests.support.replicas import led
 
 ACKS_LEADER, ACKS_ALL = 1, -1
 
@@ -118,7 +120,7 @@ def held(
 def produce(partition: Partition, *values: bytes, acks: int = ACKS_ALL) -> int:
     """The offset after the batch; the file that notes its leader epoch is made before, as a broker does."""
     try:
-        result = partition.append(batch(*values), required_acks=acks, produce_version=9, now_ms=NOW)
+        result = led(partition).append(batch(*values), required_acks=acks, produce_version=9, now_ms=NOW)
     except NamesDue as due:
         due.roller.make_names(due.base_offset)
         return produce(partition, *values, acks=acks)
@@ -135,8 +137,8 @@ async def test_without_followers_what_is_appended_is_committed_at_once() -> None
     partition.become(registration(1, replicas=(1,)))
     end = produce(partition, b"one", b"two")
     assert partition.log.state.high_watermark == end == 2
-    assert partition.acknowledges_at_once
-    assert partition.acknowledged(end, ACKS_ALL) is None
+    assert led(partition).acknowledges_at_once
+    assert led(partition).acknowledged(end, ACKS_ALL) is None
 
 
 async def test_what_an_earlier_process_left_is_committed_when_the_node_leads_alone() -> None:
@@ -147,12 +149,14 @@ async def test_what_an_earlier_process_left_is_committed_when_the_node_leads_alo
     assert partition.log.state.high_watermark == 1
 
 
-async def test_a_replica_that_is_led_elsewhere_takes_no_batch_of_a_coordinator() -> None:
+async def test_a_leader_that_has_resigned_takes_no_batch_of_a_coordinator() -> None:
     partition = held()
-    partition.become(registration(2, 1)._replace(leader=2))
-    assert (partition.is_leader, partition.leader_epoch) == (False, 5)
+    partition.become(registration(1))
+    leader = led(partition)
+    partition.become(registration(2, 1, leader_epoch=6)._replace(leader=2))
+    assert (partition.leading, partition.leader_epoch) == (None, 6)
     with pytest.raises(KafkaError) as refused:
-        partition.append_internal(batch(b"state"), NOW)
+        leader.append_internal(batch(b"state"), NOW)
     assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
@@ -174,7 +178,7 @@ async def test_with_too_few_replicas_in_sync_only_those_who_wait_for_all_are_ref
         produce(partition, b"one")
     assert refused.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
     with pytest.raises(KafkaError) as refused:
-        partition.append_internal(batch(b"state"), NOW)
+        led(partition).append_internal(batch(b"state"), NOW)
     assert refused.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
     assert partition.log.state.log_end_offset == 0
 
@@ -196,8 +200,8 @@ async def test_where_syncs_are_asked_for_batches_are_committed_and_acknowledged_
     disk = Disk()
     partition = held(disk, flush_messages=1)
     partition.become(registration(1, replicas=(1,)))
-    waiting = [partition.acknowledged(produce(partition, value), ACKS_ALL) for value in (b"one", b"two")]
-    assert not partition.acknowledges_at_once
+    waiting = [led(partition).acknowledged(produce(partition, value), ACKS_ALL) for value in (b"one", b"two")]
+    assert not led(partition).acknowledges_at_once
     await turn()
     assert partition.log.state.high_watermark == 0
 
@@ -207,14 +211,14 @@ async def test_where_syncs_are_asked_for_batches_are_committed_and_acknowledged_
 
     assert [await one for one in waiting if one is not None] == [ErrorCode.NONE, ErrorCode.NONE]
     assert partition.log.state.high_watermark == 2
-    assert partition.acknowledges_at_once
+    assert led(partition).acknowledges_at_once
 
 
 async def test_a_sync_that_fails_in_any_way_acknowledges_nothing() -> None:
     disk = Disk()
     partition = held(disk, flush_messages=1)
     partition.become(registration(1, replicas=(1,)))
-    waiting = partition.acknowledged(produce(partition, b"one"), ACKS_ALL)
+    waiting = led(partition).acknowledged(produce(partition, b"one"), ACKS_ALL)
     assert waiting is not None
     await turn()
     disk.fail(RuntimeError("can't start new thread"))
@@ -224,9 +228,9 @@ async def test_a_sync_that_fails_in_any_way_acknowledges_nothing() -> None:
 async def test_brokers_that_are_not_assigned_may_not_follow() -> None:
     partition = held()
     partition.become(registration(1, replicas=(1, 2)))
-    assert partition.limit_for_replica(2, -1) == "log_end"
+    assert led(partition).limit_for_replica(2, -1) == "log_end"
     with pytest.raises(KafkaError) as refused:
-        partition.limit_for_replica(3, -1)
+        led(partition).limit_for_replica(3, -1)
     assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
@@ -238,11 +242,11 @@ async def test_the_high_watermark_goes_as_far_as_every_follower_in_sync_has_fetc
     partition.become(registration(1, 2, 3))
     produce(partition, b"one", b"two", acks=ACKS_LEADER)
 
-    partition.follower_fetched(2, BROKER_EPOCH, 2)
+    led(partition).follower_fetched(2, BROKER_EPOCH, 2)
     assert partition.log.state.high_watermark == 0
-    partition.follower_fetched(3, BROKER_EPOCH, 1)
+    led(partition).follower_fetched(3, BROKER_EPOCH, 1)
     assert partition.log.state.high_watermark == 1
-    partition.follower_fetched(3, BROKER_EPOCH, 2)
+    led(partition).follower_fetched(3, BROKER_EPOCH, 2)
     assert partition.log.state.high_watermark == 2
 
 
@@ -251,7 +255,7 @@ async def test_a_fetch_of_an_earlier_life_of_the_follower_moves_nothing() -> Non
     partition.become(registration(1, 2))
     end = produce(partition, b"one")
     with pytest.raises(KafkaError) as refused:
-        partition.follower_fetched(2, BROKER_EPOCH - 1, end)
+        led(partition).follower_fetched(2, BROKER_EPOCH - 1, end)
     assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert partition.log.state.high_watermark == 0
 
@@ -260,16 +264,16 @@ async def test_who_wants_all_acks_waits_for_followers_and_who_wants_the_leaders_
     partition = held()
     partition.become(registration(1, 2))
     end = produce(partition, b"one")
-    assert partition.acknowledged(end, ACKS_LEADER) is None
-    waiting = partition.acknowledged(end, ACKS_ALL)
+    assert led(partition).acknowledged(end, ACKS_LEADER) is None
+    waiting = led(partition).acknowledged(end, ACKS_ALL)
     assert isinstance(waiting, asyncio.Future)
 
-    partition.follower_fetched(2, BROKER_EPOCH, 0)
+    led(partition).follower_fetched(2, BROKER_EPOCH, 0)
     assert not waiting.done()
-    partition.follower_fetched(2, BROKER_EPOCH, end)
+    led(partition).follower_fetched(2, BROKER_EPOCH, end)
 
     assert await waiting is ErrorCode.NONE
-    assert partition.acknowledged(end, ACKS_ALL) is None
+    assert led(partition).acknowledged(end, ACKS_ALL) is None
 
 
 async def test_where_syncs_are_asked_for_all_acks_wait_for_the_sync_and_for_the_followers() -> None:
@@ -277,21 +281,21 @@ async def test_where_syncs_are_asked_for_all_acks_wait_for_the_sync_and_for_the_
     partition = held(disk, flush_messages=1)
     partition.become(registration(1, 2))
     end = produce(partition, b"one")
-    by_leader, by_all = (partition.acknowledged(end, acks) for acks in (ACKS_LEADER, ACKS_ALL))
+    by_leader, by_all = (led(partition).acknowledged(end, acks) for acks in (ACKS_LEADER, ACKS_ALL))
     assert isinstance(by_leader, asyncio.Future) and isinstance(by_all, asyncio.Future)
     await turn()
     disk.sync()
     assert await by_leader is ErrorCode.NONE
     assert not by_all.done()
 
-    partition.follower_fetched(2, BROKER_EPOCH, end)
+    led(partition).follower_fetched(2, BROKER_EPOCH, end)
     assert await by_all is ErrorCode.NONE
 
     end = produce(partition, b"two")
-    by_all = partition.acknowledged(end, ACKS_ALL)
+    by_all = led(partition).acknowledged(end, ACKS_ALL)
     assert isinstance(by_all, asyncio.Future)
     await turn()
-    partition.follower_fetched(2, BROKER_EPOCH, end)
+    led(partition).follower_fetched(2, BROKER_EPOCH, end)
     assert not by_all.done(), "the follower has it, but the disk of this node does not"
     disk.sync()
     assert await by_all is ErrorCode.NONE
@@ -302,19 +306,19 @@ async def test_a_producer_waits_for_followers_no_longer_than_it_asked_to() -> No
     partition = held(clock=clock)
     partition.become(registration(1, 2))
     end = produce(partition, b"one")
-    impatient = partition.acknowledged(end, ACKS_ALL, 1_000)
-    patient = partition.acknowledged(end, ACKS_ALL, 2_000)
+    impatient = led(partition).acknowledged(end, ACKS_ALL, 1_000)
+    patient = led(partition).acknowledged(end, ACKS_ALL, 2_000)
     assert isinstance(impatient, asyncio.Future) and isinstance(patient, asyncio.Future)
     clock.advance(1_000)
     assert await impatient is ErrorCode.REQUEST_TIMED_OUT
-    partition.follower_fetched(2, BROKER_EPOCH, end)
+    led(partition).follower_fetched(2, BROKER_EPOCH, end)
     assert await patient is ErrorCode.NONE
 
 
 async def test_a_producer_that_waits_for_followers_has_to_ask_the_next_leader() -> None:
     partition = held()
     partition.become(registration(1, 2))
-    waiting = partition.acknowledged(produce(partition, b"one"), ACKS_ALL)
+    waiting = led(partition).acknowledged(produce(partition, b"one"), ACKS_ALL)
     assert waiting is not None
     partition.become(registration(2, leader_epoch=6)._replace(leader=2))
     assert (partition.leader, partition.leader_epoch) == (2, 6)
@@ -325,24 +329,24 @@ async def test_a_leader_that_hears_neither_controller_nor_followers_sends_produc
     clock = VirtualClock()
     partition = held(clock=clock)
     partition.become(registration(1, 2))
-    partition.follower_fetched(2, BROKER_EPOCH, 0)
-    waiting = partition.acknowledged(produce(partition, b"one"), ACKS_ALL)
+    led(partition).follower_fetched(2, BROKER_EPOCH, 0)
+    waiting = led(partition).acknowledged(produce(partition, b"one"), ACKS_ALL)
     assert waiting is not None
     clock.advance(SESSION_MS)
-    partition.check_controller(None)
+    led(partition).check_controller(None)
     assert isinstance(waiting, asyncio.Future) and not waiting.done()
 
-    partition.check_controller(SESSION_MS)
+    led(partition).check_controller(SESSION_MS)
 
     assert await waiting is ErrorCode.NOT_LEADER_OR_FOLLOWER
     with pytest.raises(KafkaError) as refused:
         produce(partition, b"two")
     assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
     end = produce(partition, b"three", acks=1)
-    partition.check_controller(None)
-    waiting = partition.acknowledged(produce(partition, b"four"), ACKS_ALL)
+    led(partition).check_controller(None)
+    waiting = led(partition).acknowledged(produce(partition, b"four"), ACKS_ALL)
     assert waiting is not None
-    partition.follower_fetched(2, BROKER_EPOCH, end + 1)
+    led(partition).follower_fetched(2, BROKER_EPOCH, end + 1)
     assert await waiting is ErrorCode.NONE
 
 
@@ -351,13 +355,13 @@ async def test_a_leader_whose_followers_fetch_goes_on_without_a_controller() -> 
     partition = held(clock=clock)
     partition.become(registration(1, 2))
     clock.advance(SESSION_MS)
-    partition.follower_fetched(2, BROKER_EPOCH, 0)
+    led(partition).follower_fetched(2, BROKER_EPOCH, 0)
     clock.advance(SESSION_MS - 1)
-    partition.check_controller(SESSION_MS)
+    led(partition).check_controller(SESSION_MS)
     end = produce(partition, b"one")
-    waiting = partition.acknowledged(end, ACKS_ALL)
+    waiting = led(partition).acknowledged(end, ACKS_ALL)
     assert waiting is not None
-    partition.follower_fetched(2, BROKER_EPOCH, end)
+    led(partition).follower_fetched(2, BROKER_EPOCH, end)
     assert await waiting is ErrorCode.NONE
 
 
@@ -366,14 +370,14 @@ async def test_a_leader_that_is_in_sync_alone_goes_on_without_a_controller() -> 
     partition = held(clock=clock)
     partition.become(registration(1))
     clock.advance(10 * SESSION_MS)
-    partition.check_controller(SESSION_MS)
-    assert partition.acknowledged(produce(partition, b"one"), ACKS_ALL) is None
+    led(partition).check_controller(SESSION_MS)
+    assert led(partition).acknowledged(produce(partition, b"one"), ACKS_ALL) is None
 
 
 async def test_when_the_followers_leave_the_isr_what_waited_for_them_is_acknowledged() -> None:
     partition = held()
     partition.become(registration(1, 2))
-    waiting = partition.acknowledged(produce(partition, b"one"), ACKS_ALL)
+    waiting = led(partition).acknowledged(produce(partition, b"one"), ACKS_ALL)
     assert waiting is not None
     partition.become(registration(1, partition_epoch=8))
     assert await waiting is ErrorCode.NONE
@@ -385,13 +389,13 @@ async def test_the_controller_is_asked_once_for_an_isr_with_the_follower_that_ca
     partition.become(registration(1))
     end = produce(partition, b"one")
 
-    partition.follower_fetched(2, BROKER_EPOCH, end)
-    partition.follower_fetched(2, BROKER_EPOCH, end)
+    led(partition).follower_fetched(2, BROKER_EPOCH, end)
+    led(partition).follower_fetched(2, BROKER_EPOCH, end)
 
     wanted = (TOPIC_ID, 0, AlterPartition(5, 7, ((1, -1), (2, BROKER_EPOCH))))
     assert controller.asked == [wanted]
     controller.refuse()
-    partition.follower_fetched(2, BROKER_EPOCH, end)
+    led(partition).follower_fetched(2, BROKER_EPOCH, end)
     assert controller.asked == [wanted, wanted], "a refused change may be asked for again"
 
 
@@ -401,10 +405,10 @@ async def test_the_controller_is_asked_for_an_isr_without_the_follower_that_lags
     partition.become(registration(1, 2))
     produce(partition, b"one")
     clock.advance(LAG_MS)
-    partition.check_lag()
+    led(partition).check_lag()
     assert controller.asked == []
     clock.advance(1)
-    partition.check_lag()
+    led(partition).check_lag()
     assert controller.asked == [(TOPIC_ID, 0, AlterPartition(5, 7, ((1, -1),)))]
 
 
@@ -412,20 +416,20 @@ async def test_a_refusal_that_comes_when_another_broker_leads_changes_nothing() 
     controller = Controller()
     partition = held(controller=controller)
     partition.become(registration(1))
-    partition.follower_fetched(2, BROKER_EPOCH, 0)
+    led(partition).follower_fetched(2, BROKER_EPOCH, 0)
     partition.become(registration(2, leader_epoch=6, partition_epoch=8)._replace(leader=2))
     controller.refuse()
-    assert not partition.is_leader
+    assert not partition.leading is not None
 
 
 async def test_the_leader_goes_on_with_the_controllers_answer_before_the_metadata_comes() -> None:
     controller, clock = Controller(), VirtualClock()
     partition = held(controller=controller, clock=clock)
     partition.become(registration(1, 2))
-    waiting = partition.acknowledged(produce(partition, b"one"), ACKS_ALL)
+    waiting = led(partition).acknowledged(produce(partition, b"one"), ACKS_ALL)
     assert isinstance(waiting, asyncio.Future)
     clock.advance(LAG_MS + 1)
-    partition.check_lag()
+    led(partition).check_lag()
     assert not waiting.done(), "the controller may refuse"
 
     controller.agree()
@@ -434,7 +438,7 @@ async def test_the_leader_goes_on_with_the_controllers_answer_before_the_metadat
     partition.become(registration(1, 2))  # metadata from before
     assert produce(partition, b"two") == partition.log.state.high_watermark == 2
     partition.become(registration(1, partition_epoch=8))
-    partition.follower_fetched(2, BROKER_EPOCH, 2)
+    led(partition).follower_fetched(2, BROKER_EPOCH, 2)
     assert controller.asked[-1] == (TOPIC_ID, 0, AlterPartition(5, 8, ((1, -1), (2, BROKER_EPOCH))))
 
 
@@ -455,11 +459,11 @@ async def test_after_an_answer_that_leaves_it_open_the_larger_isr_counts_until_t
     controller = Controller()
     partition = held(controller=controller)
     partition.become(registration(1))
-    partition.follower_fetched(2, BROKER_EPOCH, 0)
+    led(partition).follower_fetched(2, BROKER_EPOCH, 0)
     controller.answer(error)
     end = produce(partition, b"one")
     assert partition.log.state.high_watermark == 0
-    partition.follower_fetched(2, BROKER_EPOCH, end)
+    led(partition).follower_fetched(2, BROKER_EPOCH, end)
     assert (partition.log.state.high_watermark, len(controller.asked)) == (1, 1)
 
     partition.become(registration(1, 2, partition_epoch=8))
@@ -471,7 +475,7 @@ async def test_an_error_that_says_nothing_of_the_partition_is_followed_by_the_sa
     controller = Controller()
     partition = held(controller=controller)
     partition.become(registration(1))
-    partition.follower_fetched(2, BROKER_EPOCH, 0)
+    led(partition).follower_fetched(2, BROKER_EPOCH, 0)
     controller.answer(ErrorCode.NOT_CONTROLLER)
     assert controller.asked == [(TOPIC_ID, 0, AlterPartition(5, 7, ((1, -1), (2, BROKER_EPOCH))))] * 2
 
@@ -480,7 +484,7 @@ async def test_an_answer_for_an_earlier_leadership_changes_nothing() -> None:
     controller = Controller()
     partition = held(controller=controller)
     partition.become(registration(1))
-    partition.follower_fetched(2, BROKER_EPOCH, 0)
+    led(partition).follower_fetched(2, BROKER_EPOCH, 0)
     partition.become(registration(1, leader_epoch=6, partition_epoch=8))
     controller.agree()
     assert produce(partition, b"one") == partition.log.state.high_watermark == 1
@@ -490,12 +494,12 @@ async def test_a_follower_outside_the_isr_that_lags_holds_up_nothing() -> None:
     controller, clock = Controller(), VirtualClock()
     partition = held(controller=controller, clock=clock)
     partition.become(registration(1))
-    partition.follower_fetched(2, BROKER_EPOCH, 0)
+    led(partition).follower_fetched(2, BROKER_EPOCH, 0)
     controller.refuse()
     clock.advance(LAG_MS + 1)
     end = produce(partition, b"one")
     assert partition.log.state.high_watermark == end
-    assert partition.acknowledged(end, ACKS_ALL) is None
+    assert led(partition).acknowledged(end, ACKS_ALL) is None
 
 
 @pytest.mark.parametrize("cleanup_policy", [{"delete"}, {"compact", "delete"}, set()])
@@ -504,14 +508,14 @@ def test_records_may_be_deleted_under_any_cleanup_policy_that_is_not_compaction_
 ) -> None:
     partition = held(cleanup_policy=frozenset(cleanup_policy))
     partition.become(registration(1, replicas=(1,)))
-    assert partition.delete_records(-1) == (0, 0)
+    assert led(partition).deletion.delete(-1) == (0, 0)
 
 
 def test_records_of_a_topic_that_is_only_compacted_are_not_deleted() -> None:
     partition = held(cleanup_policy=frozenset({"compact"}))
     partition.become(registration(1, replicas=(1,)))
     with pytest.raises(KafkaError) as refusal:
-        partition.delete_records(0)
+        led(partition).deletion.delete(0)
     assert refusal.value.code is ErrorCode.POLICY_VIOLATION
 
 
@@ -528,7 +532,7 @@ async def test_parked_fetches_are_woken_by_an_append_before_it_is_committed_and_
 
     end = produce(partition, b"one", acks=ACKS_LEADER)
     assert moves == [(0, 5)]
-    partition.follower_fetched(2, BROKER_EPOCH, end)
+    led(partition).follower_fetched(2, BROKER_EPOCH, end)
     assert moves == [(0, 5), (1, 5)]
 
     partition.become(registration(1, 2, leader_epoch=6, partition_epoch=8))
@@ -541,13 +545,13 @@ async def test_a_follower_that_dies_holds_up_producers_only_until_the_metadata_s
     brokers = Brokers()
     partition = held(brokers=brokers)
     partition.become(registration(1, 2))
-    partition.follower_fetched(2, BROKER_EPOCH, 0)
-    waiting = partition.acknowledged(produce(partition, b"one"), ACKS_ALL)
+    led(partition).follower_fetched(2, BROKER_EPOCH, 0)
+    waiting = led(partition).acknowledged(produce(partition, b"one"), ACKS_ALL)
     assert isinstance(waiting, asyncio.Future)
 
     brokers.fenced.add(2)
     partition.become(registration(1, partition_epoch=8))
-    partition.brokers_changed()
+    led(partition).brokers_changed()
 
     assert await waiting is ErrorCode.NONE
 
@@ -558,7 +562,7 @@ async def test_a_new_leader_knows_the_end_when_it_has_committed_what_it_began_wi
     assert partition.is_end_known, "followers answer with what they know"
     partition.become(registration(1, 2))
     assert not partition.is_end_known
-    partition.follower_fetched(2, BROKER_EPOCH, 1)
+    led(partition).follower_fetched(2, BROKER_EPOCH, 1)
     assert partition.is_end_known
 
 
@@ -567,31 +571,31 @@ async def test_records_are_deleted_when_all_live_replicas_have_deleted_them() ->
     partition = held(clock=clock, brokers=brokers)
     partition.become(registration(1, 2, 3))
     end = produce(partition, b"one", b"two")
-    partition.follower_fetched(2, BROKER_EPOCH, end, 0)
-    partition.follower_fetched(3, BROKER_EPOCH, end, 0)
+    led(partition).follower_fetched(2, BROKER_EPOCH, end, 0)
+    led(partition).follower_fetched(3, BROKER_EPOCH, end, 0)
 
-    assert partition.delete_records(2) == (2, 0)
-    patient, impatient = (partition.deleted(2, timeout_ms) for timeout_ms in (5_000, 1_000))
+    assert led(partition).deletion.delete(2) == (2, 0)
+    patient, impatient = (led(partition).deletion.everywhere(2, timeout_ms) for timeout_ms in (5_000, 1_000))
     assert isinstance(patient, asyncio.Future) and isinstance(impatient, asyncio.Future)
-    partition.follower_fetched(2, BROKER_EPOCH, end, 2)
+    led(partition).follower_fetched(2, BROKER_EPOCH, end, 2)
     clock.advance(1_000)
     assert await impatient is ErrorCode.REQUEST_TIMED_OUT
     assert not patient.done()
 
     brokers.fenced.add(3)
-    partition.brokers_changed()
+    led(partition).brokers_changed()
     assert await patient is ErrorCode.NONE
-    assert partition.deleted(2, 1_000) is None
-    assert partition.low_watermark == 2
+    assert led(partition).deletion.everywhere(2, 1_000) is None
+    assert led(partition).deletion.low_watermark == 2
 
 
 async def test_a_client_that_waits_for_deletions_has_to_ask_the_next_leader() -> None:
     partition = held()
     partition.become(registration(1, 2))
     end = produce(partition, b"one")
-    partition.follower_fetched(2, BROKER_EPOCH, end, 0)
-    partition.delete_records(1)
-    waiting = partition.deleted(1, 1_000)
+    led(partition).follower_fetched(2, BROKER_EPOCH, end, 0)
+    led(partition).deletion.delete(1)
+    waiting = led(partition).deletion.everywhere(1, 1_000)
     assert waiting is not None
     partition.become(registration(2, leader_epoch=6, partition_epoch=8)._replace(leader=2))
     assert await waiting is ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -601,18 +605,18 @@ async def test_throttled_followers_out_of_sync_get_nothing_while_too_much_was_se
     clock = VirtualClock()
     partition = held(clock=clock, leader_replication_throttled_replicas=("0:1",))
     partition.become(registration(1, 2))
-    partition.sent(1_000)
-    assert not partition.is_held_back(3)
-    partition.sent(1_000)
-    assert partition.is_held_back(3)
-    assert not partition.is_held_back(2), "it is in sync"
+    led(partition).sending.count(1_000)
+    assert not led(partition).sending.holds_back(3)
+    led(partition).sending.count(1_000)
+    assert led(partition).sending.holds_back(3)
+    assert not led(partition).sending.holds_back(2), "it is in sync"
     clock.advance(2_000)
-    assert not partition.is_held_back(3)
+    assert not led(partition).sending.holds_back(3)
 
-    partition.sent(1_000_000)
-    assert partition.is_held_back(3)
+    led(partition).sending.count(1_000_000)
+    assert led(partition).sending.holds_back(3)
     partition.configure(LogConfig())
-    assert not partition.is_held_back(3)
+    assert not led(partition).sending.holds_back(3)
 
 
 async def test_consumers_are_sent_to_a_replica_in_their_rack_that_they_can_reach() -> None:
@@ -620,13 +624,13 @@ async def test_consumers_are_sent_to_a_replica_in_their_rack_that_they_can_reach
     partition = held(brokers=brokers)
     partition.become(registration(1, 2))
     end = produce(partition, b"one")
-    assert partition.nearest_replica("b", 0, "PLAINTEXT") is None
-    partition.follower_fetched(2, BROKER_EPOCH, end, 0)
-    assert partition.nearest_replica("b", 0, "PLAINTEXT") == 2
-    assert partition.nearest_replica("a", 0, "PLAINTEXT") is None
-    assert partition.nearest_replica("b", 0, "EXTERNAL") is None
+    assert led(partition).nearest_replica("b", 0, "PLAINTEXT") is None
+    led(partition).follower_fetched(2, BROKER_EPOCH, end, 0)
+    assert led(partition).nearest_replica("b", 0, "PLAINTEXT") == 2
+    assert led(partition).nearest_replica("a", 0, "PLAINTEXT") is None
+    assert led(partition).nearest_replica("b", 0, "EXTERNAL") is None
     brokers.fenced.add(2)
-    assert partition.nearest_replica("b", 0, "PLAINTEXT") is None
+    assert led(partition).nearest_replica("b", 0, "PLAINTEXT") is None
 
 
 async def test_a_batch_is_not_acknowledged_as_safe_if_too_few_replicas_are_left_when_it_is_committed() -> (
@@ -635,9 +639,9 @@ async def test_a_batch_is_not_acknowledged_as_safe_if_too_few_replicas_are_left_
     disk = Disk()
     partition = held(disk, min_insync_replicas=2, flush_messages=1)
     partition.become(registration(1, 2))
-    waiting = partition.acknowledged(produce(partition, b"one"), ACKS_ALL)
+    waiting = led(partition).acknowledged(produce(partition, b"one"), ACKS_ALL)
     assert isinstance(waiting, asyncio.Future)
-    partition.follower_fetched(2, BROKER_EPOCH, 1)
+    led(partition).follower_fetched(2, BROKER_EPOCH, 1)
     await turn()
     partition.log.state.advance_high_watermark(1)  # committed, and not acknowledged yet
     partition.become(registration(1, partition_epoch=8))

@@ -34,7 +34,8 @@ from pykafka_broker.protocol.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from pykafka_broker.replication.core.throttling import RateLimit
-from pykafka_broker.replication.partition import Partition, PartitionPorts
+from pykafka_broker.replication.leading_replica import PartitionPorts
+from pykafka_broker.replication.partition import Partition
 from pykafka_broker.replication.replica_fetcher import FetcherPorts, FetcherSettings
 from pykafka_broker.replication.replica_fetchers import ReplicaFetchers
 from pykafka_broker.testing.clock import VirtualClock, settle

@@ -14,6 +14,7 @@ from pykafka_broker.cluster.image import NO_LEADER, ClusterImage
 from pykafka_broker.network.endpoint import UNLIMITED
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import describe_log_dirs
+from pykafka_broker.replication.leading_replica import LeadingReplica
 from pykafka_broker.replication.partition import Partition
 from pykafka_broker.testing.clock import NOW
 from pykafka_broker.testing.home import DATA, PATIENCE_SECONDS, Home, until
@@ -114,8 +115,8 @@ class Told:
     def __init__(self) -> None:
         self.roles: list[tuple[object, ...]] = []
 
-    def lead(self, partition: Partition) -> None:
-        self.roles.append(("lead", partition.topic))
+    def lead(self, partition: LeadingReplica) -> None:
+        self.roles.append(("lead", partition.log.topic))
 
     def follow(self, partition: Partition, leader: int) -> None:
         self.roles.append(("follow", partition.topic, leader, partition.leader_epoch))

@@ -36,6 +36,7 @@ from pykafka_broker.testing.clock import VirtualClock, settle
 from tests.log.logs import TOPIC_ID, append
 from tests.replication.leading import registration
 from tests.replication.test_partition import held
+from tests.support.replicas import led
 
 GROUP = "workers"
 KEY = SharePartitionKey(GROUP, TOPIC_ID, 0)
@@ -111,12 +112,12 @@ class Node:
 
     async def opened(self) -> LedSharePartition:
         """The share partition, loaded."""
-        share = self.shares.open(GROUP, self.partition)
+        share = self.shares.open(GROUP, led(self.partition))
         assert await loaded(share) == OK
         return share
 
     def open(self) -> LedSharePartition:
-        return self.shares.open(GROUP, self.partition)
+        return self.shares.open(GROUP, led(self.partition))
 
     def find(self) -> LedSharePartition | None:
         return self.shares.find(*KEY)

@@ -86,13 +86,13 @@ def delete_records(request: DeleteRecordsRequest, ctx: RequestContext) -> Any:
                 continue
             try:
                 partition = _led(topic_name, index, ctx)
-                deleted = partition.delete_records(offset)
+                deleted = partition.deletion.delete(offset)
             except KafkaError as refused:
                 result.error_code = int(refused.code)
                 continue
             told.append(f"{topic_name}-{index} to {deleted.offset}")
             result.low_watermark = deleted.low_watermark
-            reached = partition.deleted(deleted.offset, request.timeout_ms)
+            reached = partition.deletion.everywhere(deleted.offset, request.timeout_ms)
             if reached is not None:
                 waiting.append(_Waiting(result, partition, reached))
     tell(ctx, LOGS, "Incremented log start offset due to client delete records request: ", told)
@@ -112,7 +112,7 @@ async def _wait(response: DeleteRecordsResponse, waiting: list[_Waiting]) -> Del
         error = await reached
         result.error_code = int(error)
         if error is ErrorCode.NONE:
-            result.low_watermark = partition.low_watermark
+            result.low_watermark = partition.deletion.low_watermark
         elif error is not ErrorCode.REQUEST_TIMED_OUT:
             result.low_watermark = INVALID_LOW_WATERMARK
     return response

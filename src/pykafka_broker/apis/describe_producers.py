@@ -100,7 +100,7 @@ def _described(topic: str, index: int, ctx: RequestContext) -> PartitionResponse
                 coordinator_epoch=producer.coordinator_epoch,
                 current_txn_start_offset=producer.current_txn_first_offset,
             )
-            for producer in partition.active_producers()
+            for producer in partition.log.state.active_producers()
         ],
     )
 

@@ -13,9 +13,9 @@ without records, and counts as empty until it has. The first non-empty partition
 batch even above both limits (KIP-74).
 
 Here: the order of events. Sessions are in `fetch_sessions.py`, the plan of the answer in `fetch_plan.py`,
-what stays of it for the next plan in `fetch_waits.py`, parked fetches and slow disks in `fetch_waiting.py`,
-the response in `fetch_answer.py`. The limit of reads of consumers and of other brokers is decided by
-`replication/core/access.py`.
+what it tells of a follower in `fetch_progress.py`, what stays of it for the next plan in `fetch_waits.py`,
+parked fetches and slow disks in `fetch_waiting.py`, the response in `fetch_answer.py`. The limit of reads of
+consumers and of other brokers is decided by `replication/core/access.py`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.authorization import may_on_cluster
 from pykafka_broker.apis.fetch_answer import refused_whole, response, unknown
 from pykafka_broker.apis.fetch_plan import plan_fetch
-from pykafka_broker.apis.fetch_replica import replica_id_of
-from pykafka_broker.apis.fetch_waiting import follower_of, keep_waits, park, read_from_disks, until_ms_of
+from pykafka_broker.apis.fetch_progress import report_progress
+from pykafka_broker.apis.fetch_replica import follower_of, replica_id_of
+from pykafka_broker.apis.fetch_waiting import keep_waits, park, read_from_disks, until_ms_of
 from pykafka_broker.apis.needs import on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.ports.quotas import Quota
@@ -80,6 +81,8 @@ def fetch(request: FetchRequest, ctx: RequestContext) -> Any:
     if ctx.node.quotas.is_active and replica_id_of(request) < 0:
         max_bytes = int(min(max_bytes, ctx.node.quotas.most_bytes_fetched(ctx)))
     planned = plan_fetch(request, context, max_bytes, ctx, waits=None if kept is None else kept.waits)
+    if planned.progress:
+        report_progress(planned, follower_of(request))
     keep_waits(request, context, planned, ctx)
     enough_bytes = min(request.min_bytes, max_bytes)
     if request.max_wait_ms > 0 and not planned.at_once and planned.available_bytes < enough_bytes:

@@ -53,11 +53,6 @@ def unknown(wanted: WantedPartition, error: ErrorCode) -> PartitionData:
     return answer
 
 
-def broker_epoch_of(request: FetchRequest) -> int:
-    """The registration in which a follower fetches, -1 if the request does not tell."""
-    return -1 if request.replica_state is None else request.replica_state.replica_epoch
-
-
 def refused_whole(request: FetchRequest, error: ErrorCode) -> FetchResponse:
     """The answer where no partition is at fault: the error is that of the request and, where topics are named
     rather than identified (up to v12), of each partition too.
@@ -89,7 +84,7 @@ def _count_sent(listed: Answers, ctx: RequestContext) -> None:
         if data.records and wanted.topic is not None:
             partition = ctx.node.partitions.led(wanted.topic, wanted.partition)
             if partition is not None:
-                partition.sent(len(data.records))
+                partition.sending.count(len(data.records))
 
 
 def response(

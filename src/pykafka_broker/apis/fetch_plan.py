@@ -1,8 +1,9 @@
 """The plan of a Fetch's answer: for each partition its answer without records, and the read of its records.
 
-Planning looks up an index and reads no data, so a parked fetch is planned again each time it is woken: only
-the partitions whose logs have told of something since, and those that have something to read or to tell. All
-others are settled, and stay as they are (`Waits`). The first non-empty partition gives at least one whole
+Planning looks up an index, reads no data and changes nothing, so a parked fetch is planned again each time it
+is woken: only the partitions whose logs have told of something since, and those that have something to read
+or to tell. All others are settled, and stay as they are (`Waits`). What a fetch says of its follower is in
+`progress`, to be reported once. The first non-empty partition gives at least one whole
 batch even above both limits (KIP-74).
 """
 
@@ -13,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.authorization import denied_topics
-from pykafka_broker.apis.fetch_answer import Answers, broker_epoch_of, failed, unknown
+from pykafka_broker.apis.fetch_answer import Answers, failed, unknown
 from pykafka_broker.apis.fetch_replica import replica_id_of
 from pykafka_broker.apis.fetch_waits import Waited, Waits, Wanted
 from pykafka_broker.apis.followed_partitions import DEBUGGING_REPLICA_ID, followed
@@ -35,11 +36,11 @@ from pykafka_broker.replication.core.access import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from pykafka_broker.apis.context import RequestContext
     from pykafka_broker.apis.fetch_sessions import FetchContext, WantedPartition
-    from pykafka_broker.apis.ports.partitions import LedPartition
+    from pykafka_broker.apis.ports.partitions import HeldPartition, LedPartition
     from pykafka_broker.log.partition.limit import Limit
     from pykafka_broker.log.partition.partition_log import PartitionLog
     from pykafka_broker.log.partition.read_plan import ReadPlan
@@ -51,7 +52,17 @@ READ_REPLICA_VERSION = 11
 class PlannedFetch:
     """The answer to a fetch as of now: the partitions' answers, and the reads that fill in their records."""
 
-    __slots__ = ("answers", "at_once", "available_bytes", "late", "open", "reads", "unknown", "waits")
+    __slots__ = (
+        "answers",
+        "at_once",
+        "available_bytes",
+        "late",
+        "open",
+        "progress",
+        "reads",
+        "unknown",
+        "waits",
+    )
 
     def __init__(self, waits: Waits) -> None:
         #: Of settled partitions only where they have been planned now, or an answer lists more than news.
@@ -64,8 +75,31 @@ class PlannedFetch:
         self.open: list[Waited] = []
         self.available_bytes = 0
         self.at_once = False
+        #: The partitions in which a follower has everything below the offset that it asks for.
+        self.progress: list[tuple[LedPartition, WantedPartition, PartitionData]] = []
         #: Partitions that do not exist, and did not exist before the wait.
         self.unknown: set[WantedPartition] = set()
+
+    def refuse(self, errors: Mapping[WantedPartition, ErrorCode]) -> None:
+        """Answer these errors instead of what was planned."""
+        dropped = {id(data) for wanted, data in self.answers if wanted in errors}
+        for wanted in errors:
+            self.waits.settled.pop(wanted, None)
+        self.open = [waited for waited in self.open if waited.wanted not in errors]
+        self.reads = [read for read in self.reads if id(read[0]) not in dropped]
+        self.answers = [answer for answer in self.answers if answer[0] not in errors]
+        self.answers += [(wanted, failed(wanted, error)) for wanted, error in errors.items()]
+        self.at_once = True
+
+    def reopen(self, news: Mapping[WantedPartition, PartitionData]) -> None:
+        """Let these partitions, which were settled, tell their news after all."""
+        listed = {wanted for wanted, _ in self.answers}
+        for wanted, data in news.items():
+            waited = self.waits.settled.pop(wanted, None)
+            if waited is not None:
+                self.open.append(waited)
+                if wanted not in listed:
+                    self.answers.append((wanted, data))
 
     @property
     def logs(self) -> list[PartitionLog]:
@@ -104,7 +138,7 @@ def plan_fetch(
     from_any_replica = replica_id < 0 and not is_old_consumer
     #: The rack of a consumer that may be sent to another replica.
     rack = request.rack_id if from_any_replica and ctx.node.fetching.selects_by_rack else ""
-    broker_epoch, lists_news = broker_epoch_of(request), context.lists_news
+    lists_news = context.lists_news
     cold_reads, led = ctx.node.cold_reads, ctx.node.partitions.led
     left = max_bytes
     unsettled = _unsettled(context, settled)
@@ -119,7 +153,8 @@ def plan_fetch(
             denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             unknown_partitions.append((wanted, unknown(wanted, denied)))
             continue
-        partition = led(wanted.topic, wanted.partition)
+        partition: HeldPartition | None
+        partition = leading = led(wanted.topic, wanted.partition)
         leader_epoch = max(wanted.current_leader_epoch, NO_LEADER_EPOCH)
         try:
             if partition is None:
@@ -142,8 +177,8 @@ def plan_fetch(
             check_topic_id(partition.topic_id, wanted.topic_id)
             check_leader_epoch(partition.leader_epoch, leader_epoch)
             log = partition.log
-            if replica_id >= 0:
-                limit = waits.limit = partition.limit_for_replica(replica_id, leader_epoch)
+            if replica_id >= 0 and leading is not None:
+                limit = waits.limit = leading.limit_for_replica(replica_id, leader_epoch)
                 has_all = lists_news and _has_all(wanted, log)
                 if not has_all:
                     data, plan = _read_partition(wanted, log, limit, left, first=not planned.reads)
@@ -151,17 +186,15 @@ def plan_fetch(
                     data, plan = _without_records(wanted, log), nothing_at(wanted.fetch_offset)
                 if plan is not None and before is None:
                     # A parked fetch tells nothing new when it is planned again.
-                    partition.follower_fetched(
-                        replica_id, broker_epoch, wanted.fetch_offset, wanted.asked_log_start_offset
-                    )
-                # The fetch may itself have moved the high watermark.
-                if has_all and data.high_watermark == log.state.high_watermark and wanted.knows(log.state):
+                    planned.progress.append((leading, wanted, data))
+                if has_all and wanted.knows(log.state):
                     waited = Waited(wanted, log, partition, partition.leader_epoch)
                     settled[wanted] = waits.by_log[log] = waited
                     continue
             elif (
                 rack
-                and (nearest := _nearest(wanted, partition, rack, ctx.connection.listener_name)) is not None
+                and leading is not None
+                and (nearest := _nearest(wanted, leading, rack, ctx.connection.listener_name)) is not None
             ):
                 data, plan = nearest, None
             else:
@@ -180,7 +213,13 @@ def plan_fetch(
             planned.late.append(log)
             waits.by_log.pop(log, None)
             continue
-        if plan is not None and plan.size_bytes and replica_id >= 0 and partition.is_held_back(replica_id):
+        if (
+            plan is not None
+            and plan.size_bytes
+            and replica_id >= 0
+            and leading is not None
+            and leading.sending.holds_back(replica_id)
+        ):
             continue  # it is not waited for either
         waited = waits.by_log[log] = Waited(wanted, log, partition, partition.leader_epoch)
         if plan is not None and not rack and _is_settled(wanted, log, limit, data, context):
@@ -222,12 +261,8 @@ def _is_settled(
     is in the answer, and nothing that the answer would list.
     """
     state = log.state
-    return (
-        wanted.fetch_offset >= state.limit_offset(limit)
-        # The fetch of a follower may itself have moved it.
-        and data.high_watermark == state.high_watermark
-        and not (context.lists_news and wanted.is_news(data))
-    )
+    has_news = context.lists_news and wanted.is_news(data)
+    return wanted.fetch_offset >= state.limit_offset(limit) and not has_news
 
 
 def _with_settled(planned: PlannedFetch, before: PlannedFetch, context: FetchContext) -> Answers:

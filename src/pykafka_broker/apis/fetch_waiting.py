@@ -10,10 +10,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pykafka_broker.apis.fetch_answer import broker_epoch_of, response
+from pykafka_broker.apis.fetch_answer import response
 from pykafka_broker.apis.fetch_plan import PlannedFetch, plan_fetch
-from pykafka_broker.apis.fetch_replica import replica_id_of
-from pykafka_broker.apis.fetch_waits import Follower, KeptWaits, Waits
+from pykafka_broker.apis.fetch_replica import follower_of, replica_id_of
+from pykafka_broker.apis.fetch_waits import KeptWaits, Waits
 from pykafka_broker.log.segment.stored_records import LEAST_BYTES
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
@@ -66,11 +66,6 @@ async def park(
             # Time is up, or a topic was deleted meanwhile, which its reader must learn at once.
             break
     return await read_from_disks(request, context, planned, until_ms, max_bytes, ctx)
-
-
-def follower_of(request: FetchRequest) -> Follower:
-    """The follower that asks; its broker id is negative if it is none."""
-    return replica_id_of(request), broker_epoch_of(request)
 
 
 def keep_waits(

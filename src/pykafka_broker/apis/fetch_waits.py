@@ -18,11 +18,9 @@ from pykafka_broker.system.named_tuple import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pykafka_broker.apis.fetch_replica import Follower
     from pykafka_broker.log.partition.limit import Limit
     from pykafka_broker.log.partition.partition_log import PartitionLog
-
-#: The broker id of a follower, and the registration in which it fetches (-1 if it does not tell).
-Follower = tuple[int, int]
 
 
 class Wanted(Protocol):

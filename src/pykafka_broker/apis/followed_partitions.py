@@ -9,7 +9,7 @@ from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.replication.core.access import check_leader_epoch, check_topic_id
 
 if TYPE_CHECKING:
-    from pykafka_broker.apis.ports.partitions import LedPartition, Partitions
+    from pykafka_broker.apis.ports.partitions import HeldPartition, Partitions
 
 #: The replica id of a tool that looks at one replica, whoever leads.
 DEBUGGING_REPLICA_ID = -2
@@ -23,7 +23,7 @@ def followed(
     *,
     topic_id: bytes = ZERO_UUID,
     from_any_replica: bool,
-) -> LedPartition:
+) -> HeldPartition:
     """The partition that `partitions.led` has not found, for a reader that may read from any replica.
 
     Raises:

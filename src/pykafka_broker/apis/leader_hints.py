@@ -43,7 +43,7 @@ class LeaderHints(NamedTuple, Generic[Leader, Endpoint]):
     ) -> list[Endpoint]:
         """Name the leader in each answer, by topic and partition; return the endpoints of these leaders.
 
-        A node that is cut off refuses what it leads as far as it knows (`Partition.check_controller`):
+        A node that is cut off refuses what it leads as far as it knows (`LeadingReplica.check_controller`):
         clients that were told so would not ask others.
         """
         endpoints: dict[int, Endpoint] = {}

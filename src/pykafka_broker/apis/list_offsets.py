@@ -43,7 +43,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
-    from pykafka_broker.apis.ports.partitions import LedPartition
+    from pykafka_broker.apis.ports.partitions import HeldPartition
     from pykafka_broker.log.partition.partition_log import PartitionLog
     from pykafka_broker.log.partition.read_plan import FoundOffset
 
@@ -206,7 +206,7 @@ def _checked(
     duplicates: set[PartitionKey],
     request: ListOffsetsRequest,
     ctx: RequestContext,
-) -> LedPartition:
+) -> HeldPartition:
     """The partition to ask.
 
     Raises:
@@ -234,7 +234,7 @@ def _checked(
 
 
 def _end_not_available(
-    partition: LedPartition, request: ListOffsetsRequest, ctx: RequestContext
+    partition: HeldPartition, request: ListOffsetsRequest, ctx: RequestContext
 ) -> KafkaError | None:
     """The error for a consumer while it cannot be told where the log ends (KIP-207)."""
     if partition.is_end_known or request.replica_id != CONSUMER_REPLICA_ID:
@@ -250,7 +250,7 @@ def _end(log: PartitionLog, request: ListOffsetsRequest) -> int:
 
 
 def _special(
-    partition: LedPartition, asked: ListOffsetsPartition, request: ListOffsetsRequest, ctx: RequestContext
+    partition: HeldPartition, asked: ListOffsetsPartition, request: ListOffsetsRequest, ctx: RequestContext
 ) -> ListOffsetsPartitionResponse:
     """The offset of a special timestamp.
 
@@ -277,7 +277,7 @@ def _special(
 
 def _by_time(
     place: PartitionKey,
-    partition: LedPartition,
+    partition: HeldPartition,
     asked: ListOffsetsPartition,
     request: ListOffsetsRequest,
     ctx: RequestContext,

@@ -27,6 +27,7 @@ from pykafka_broker.replication.core.access import check_leader_epoch
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.apis.ports.partitions import HeldPartition
 
 
 def failed(request: OffsetForLeaderEpochRequest, error: KafkaError) -> OffsetForLeaderEpochResponse:
@@ -88,11 +89,11 @@ def offset_for_leader_epoch(
 def _epoch_end(topic: str, asked: OffsetForLeaderPartition, ctx: RequestContext) -> EpochEndOffset:
     partitions, epoch = ctx.node.partitions, asked.current_leader_epoch
     try:
-        partition = partitions.led(topic, asked.partition)
+        partition: HeldPartition | None = partitions.led(topic, asked.partition)
         if partition is None:
             partition = followed(partitions, topic, asked.partition, epoch, from_any_replica=False)
         check_leader_epoch(partition.leader_epoch, epoch)
     except KafkaError as error:
         return EpochEndOffset(error_code=int(error.code), partition=asked.partition)
-    epoch, end_offset = partition.end_offset_for_epoch(asked.leader_epoch)
+    epoch, end_offset = partition.log.reader.end_offset_for_epoch(asked.leader_epoch)
     return EpochEndOffset(error_code=0, partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)

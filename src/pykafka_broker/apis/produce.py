@@ -5,8 +5,8 @@ zstd, v8 per-record errors, v9 flexible, v10 leader hints (KIP-951), v11 transac
 implicit partition add, v13 topic ids.
 
 Appending is the ordered part and happens before the handler returns. With acks=1 and acks=all the answer
-waits (`Later`) for the partitions that may not acknowledge their batch yet (`Partition.acknowledged`), and
-the next request of the connection may start. With acks=0 nothing is answered, and an error closes the
+waits (`Later`) for the partitions that may not acknowledge their batch yet (`LeadingReplica.acknowledged`),
+and the next request of the connection may start. With acks=0 nothing is answered, and an error closes the
 connection so that the producer refreshes its metadata.
 
 A transaction's first batch in a partition waits for the transaction coordinator (KIP-890): up to v11 it has

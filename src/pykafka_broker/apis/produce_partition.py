@@ -1,7 +1,7 @@
 """One partition of a Produce request: the check that its batch may be written here, and its answer.
 
 The refusals and their order are Apache Kafka's. Whether enough replicas are in sync for acks=all is decided
-by the partition itself (`replication/partition.py`).
+by the partition itself (`replication/leading_replica.py`).
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def produce_to(
         answer = refused(index, error, ctx)
         if error.code in REFUSED_BY_LOG and not isinstance(error, NotOneBatch):
             partition = ctx.node.partitions.led(name, index)
-            answer.log_start_offset = -1 if partition is None else partition.log_start_offset
+            answer.log_start_offset = -1 if partition is None else partition.log.state.log_start_offset
         return answer
 
 

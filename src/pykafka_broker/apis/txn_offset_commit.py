@@ -128,7 +128,7 @@ async def _guard(request: TxnOffsetCommitRequest, ctx: RequestContext) -> int:
     adds = ctx.version >= FIRST_VERSION_THAT_ADDS
     if not adds and not ctx.node.configs.current["transaction.partition.verification.enable"]:
         return NO_GUARD
-    guard = partition.start_verification(
+    guard = partition.log.writer.start_verification(
         request.producer_id,
         request.producer_epoch,
         NO_SEQUENCE,

@@ -80,7 +80,7 @@ def start_verification(batches: Iterable[tuple[TopicPartition, Any]], ctx: Reque
         if partition is None or not verifies:
             continue
         try:
-            guard = partition.start_verification(
+            guard = partition.log.writer.start_verification(
                 header.producer_id,
                 header.producer_epoch,
                 header.base_sequence,

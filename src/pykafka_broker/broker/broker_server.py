@@ -53,8 +53,8 @@ from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.network.purgatory import Purgatory
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.replication.awaited_followers import AwaitedFollowers
+from pykafka_broker.replication.leading_replica import PartitionPorts
 from pykafka_broker.replication.log_dir_moves import LogDirMoves
-from pykafka_broker.replication.partition import PartitionPorts
 from pykafka_broker.replication.replica_manager import ReplicaManager
 from pykafka_broker.system.named_tuple import NamedTuple
 

@@ -376,6 +376,18 @@ def has_online_directory(broker: BrokerRegistration, partition: PartitionRegistr
     return is_online_directory(broker, partition.directories[partition.replicas.index(broker.broker_id)])
 
 
+def without_online_directory(
+    partition: PartitionRegistration, registration_of: Callable[[int], BrokerRegistration | None]
+) -> frozenset[int]:
+    """The registered brokers whose directory of this partition does not work, as far as is known."""
+    brokers = map(registration_of, partition.replicas)
+    return frozenset(
+        broker.broker_id
+        for broker in brokers
+        if broker is not None and not has_online_directory(broker, partition)
+    )
+
+
 def is_online_directory(broker: BrokerRegistration, directory: bytes) -> bool:
     """Whether a broker's log directory works, as far as the controller knows."""
     if directory in (DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED):

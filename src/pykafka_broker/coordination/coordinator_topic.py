@@ -19,6 +19,7 @@ from pykafka_broker.coordination.topic_creation import TopicCreation
 from pykafka_broker.coordination.topic_log import TopicLog, batches_in
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.state import LogState
+from pykafka_broker.replication.leading_replica import LeadingReplica
 from pykafka_broker.replication.partition import Partition
 
 
@@ -71,13 +72,13 @@ class CoordinatorTopic:
             self._shards.set_partition_count(0 if topic is None else len(topic.partitions))
         self._settings.on_image(old, new)
 
-    def lead(self, partition: Partition) -> None:
+    def lead(self, partition: LeadingReplica) -> None:
         """Load a partition that this node leads from now on."""
         self._log.lead(partition)
         log = partition.log
         log.on_advance.append(self._advanced)
         loading = self._shards.load(
-            partition.partition,
+            log.partition,
             self.batches(log),
             leader_epoch=partition.leader_epoch,
             high_watermark=log.state.high_watermark,
@@ -88,7 +89,7 @@ class CoordinatorTopic:
 
     def resign(self, partition: Partition) -> None:
         """Stop serving a partition."""
-        if self._log.resign(partition):
+        if self._log.resign(partition.partition):
             partition.log.on_advance.remove(self._advanced)
             self._shards.unload(partition.partition)
 

@@ -40,6 +40,7 @@ from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.compression import Codec
 from pykafka_broker.raft.format import random_uuid
+from pykafka_broker.replication.leading_replica import LeadingReplica
 from pykafka_broker.replication.partition import Partition
 
 
@@ -146,9 +147,9 @@ class Coordinators:
         if share_topic[0] is not share_topic[1] or old.brokers is not new.brokers:
             self.persister.look_again()
 
-    def lead(self, partition: Partition) -> None:
+    def lead(self, partition: LeadingReplica) -> None:
         """Load a partition that this node leads from now on, if a coordinator keeps its state there."""
-        if (topic := self._topics.get(partition.topic)) is not None:
+        if (topic := self._topics.get(partition.log.topic)) is not None:
             topic.lead(partition)
 
     def follow(self, partition: Partition, leader: int) -> None:

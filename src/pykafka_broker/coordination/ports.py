@@ -14,7 +14,7 @@ from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.replication.partition import Partition
+from pykafka_broker.replication.leading_replica import LeadingReplica
 from pykafka_broker.system.named_tuple import NamedTuple
 
 Result = TypeVar("Result")
@@ -53,7 +53,7 @@ class Controller(Protocol):
 class LedPartitions(Protocol):
     """Finds the partitions this node leads."""
 
-    def led(self, topic: str, partition: int) -> Partition | None:
+    def led(self, topic: str, partition: int) -> LeadingReplica | None:
         """The partition if this node leads it, else None; `why_not_led` then gives the error."""
         ...
 

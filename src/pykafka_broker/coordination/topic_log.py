@@ -9,7 +9,7 @@ from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import iter_batches
-from pykafka_broker.replication.partition import Partition
+from pykafka_broker.replication.leading_replica import LeadingReplica
 
 
 class TopicLog:
@@ -18,20 +18,20 @@ class TopicLog:
     def __init__(self, topic: str, now_ms: Callable[[], int]) -> None:
         self.topic = topic
         self.now_ms = now_ms
-        self._partitions: dict[int, Partition] = {}
+        self._partitions: dict[int, LeadingReplica] = {}
 
     @property
     def is_led(self) -> bool:
         """Whether this node leads any partition."""
         return bool(self._partitions)
 
-    def lead(self, partition: Partition) -> None:
+    def lead(self, partition: LeadingReplica) -> None:
         """Append to a partition from now on."""
-        self._partitions[partition.partition] = partition
+        self._partitions[partition.log.partition] = partition
 
-    def resign(self, partition: Partition) -> bool:
+    def resign(self, partition: int) -> bool:
         """Append to a partition no longer; False if this node did not lead it."""
-        return self._partitions.pop(partition.partition, None) is not None
+        return self._partitions.pop(partition, None) is not None
 
     def append(
         self, partition: int, batch: bytes, *, guard: int = NO_GUARD, transaction_version: int = 0
@@ -68,7 +68,7 @@ class TopicLog:
             KafkaError: this node does not lead the partition, the offset is beyond the high watermark, or the
                 topic is only compacted.
         """
-        self._led(partition).delete_records(before_offset)
+        self._led(partition).deletion.delete(before_offset)
 
     def max_batch_bytes(self, partition: int) -> int:
         """The most bytes that a batch in a partition may have.
@@ -78,7 +78,7 @@ class TopicLog:
         """
         return self._led(partition).log.state.config.max_message_bytes
 
-    def _led(self, partition: int) -> Partition:
+    def _led(self, partition: int) -> LeadingReplica:
         found = self._partitions.get(partition)
         if found is None:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)

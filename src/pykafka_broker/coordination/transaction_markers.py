@@ -19,7 +19,7 @@ from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
 from pykafka_broker.replication.core.access import ACKS_ALL
-from pykafka_broker.replication.partition import Partition
+from pykafka_broker.replication.leading_replica import LeadingReplica
 
 
 class OffsetMarkers(Protocol):
@@ -93,7 +93,7 @@ class TransactionMarkers:
         """The same for many markers; one that has to wait for replicas does not hold up the others."""
         return await asyncio.gather(*(self.write_here(marker, partitions) for marker, partitions in markers))
 
-    def _append(self, partition: Partition, batch: bytes, marker: Marker) -> Awaitable[ErrorCode] | None:
+    def _append(self, partition: LeadingReplica, batch: bytes, marker: Marker) -> Awaitable[ErrorCode] | None:
         """Append the marker; the acknowledgement to wait for, None if it is acknowledged."""
         end = partition.append_internal(batch, self._now_ms(), transaction_version=marker.transaction_version)
         return partition.acknowledged(end, ACKS_ALL, self._timeout_ms)

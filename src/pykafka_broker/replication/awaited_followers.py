@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from pykafka_broker.machine.clock import Clock
+from pykafka_broker.replication.partition import Partition
 
 #: The longest wait of a follower that is awaited.
 BRIEF_WAIT_MS = 20
@@ -87,8 +88,8 @@ class AwaitedFollowers:
                 for moved in tuple(self._moves[replica_id].on_advance):
                     moved()
 
-    def follow(self, partition: NewLeadership, leader: int) -> None:
+    def follow(self, partition: Partition, leader: int) -> None:
         """Its followers are another broker's."""
 
-    def resign(self, partition: NewLeadership) -> None:
+    def resign(self, partition: Partition) -> None:
         """As its leader epoch is over, its followers are not awaited any more."""

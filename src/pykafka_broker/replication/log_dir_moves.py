@@ -233,7 +233,7 @@ class LogDirMoves:
         hosted = self._replicas.hosted(move.source.topic, move.source.partition)
         self._logs.moves.swap(move)
         if hosted is not None:
-            hosted.log = move.future
+            hosted.move_to(move.future)
 
     async def _sleep(self, duration_ms: int) -> None:
         """Wait; `stop` ends the wait."""

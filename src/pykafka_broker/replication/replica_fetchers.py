@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from pykafka_broker.protocol.java_hash import string_hash
+from pykafka_broker.replication.leading_replica import LeadingReplica
 from pykafka_broker.replication.partition import Partition
 from pykafka_broker.replication.replica_fetcher import (
     FetcherPorts,
@@ -34,7 +35,7 @@ class ReplicaFetchers:
         self._followed: dict[Key, tuple[Partition, ReplicaFetcher, int]] = {}
         self._is_stopped = False
 
-    def lead(self, partition: Partition) -> None:
+    def lead(self, partition: LeadingReplica) -> None:
         """What is appended from now on has no gaps."""
         partition.log.density.ends_copying()
 

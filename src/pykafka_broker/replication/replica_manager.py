@@ -28,7 +28,8 @@ from pykafka_broker.log.manager.log_folders import WantedLog
 from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.replication.partition import Partition, PartitionPorts
+from pykafka_broker.replication.leading_replica import LeadingReplica, PartitionPorts
+from pykafka_broker.replication.partition import Partition
 from pykafka_broker.system.wording import counted, listed
 
 logger = logging.getLogger("kafka.server.ReplicaManager")
@@ -41,7 +42,7 @@ class Roles(Protocol):
     deleted.
     """
 
-    def lead(self, partition: Partition) -> None:
+    def lead(self, partition: LeadingReplica) -> None:
         """Begin to lead the partition."""
         ...
 
@@ -86,12 +87,12 @@ class ReplicaManager:
         """Tell `roles` from now on which partitions this node leads and follows."""
         self._roles.append(roles)
 
-    def led(self, topic: str, partition: int) -> Partition | None:
+    def led(self, topic: str, partition: int) -> LeadingReplica | None:
         """The partition, if this node leads it and its disk works."""
         found = self._partitions.get((topic, partition))
-        if found is None or not found.is_leader or found.log.state.offline is not None:
+        if found is None or found.log.state.offline is not None:
             return None
-        return found
+        return found.leading
 
     def why_not_led(self, topic: str, partition: int) -> ErrorCode:
         """The code for a client that asked for a partition `led` does not give.
@@ -111,7 +112,7 @@ class ReplicaManager:
     def followed(self, topic: str, partition: int) -> Partition | None:
         """The partition, if another broker leads it or none does, and its log is here and its disk works."""
         found = self._partitions.get((topic, partition))
-        if found is None or found.is_leader or found.log.state.offline is not None:
+        if found is None or found.leading is not None or found.log.state.offline is not None:
             return None
         return found
 
@@ -199,8 +200,8 @@ class ReplicaManager:
         self._prepared.clear()
         self._tell_offline()
         if image.brokers is not old.brokers:
-            for partition in self._partitions.values():
-                partition.brokers_changed()
+            for leading in self._leading():
+                leading.brokers_changed()
         if image.configs is not old.configs:
             for kind, name in image.configs.keys() | old.configs.keys():
                 changed = image.configs.get((kind, name)) != old.configs.get((kind, name))
@@ -223,20 +224,16 @@ class ReplicaManager:
         if now_ms < self._next_lag_check_ms:
             return
         self._next_lag_check_ms = now_ms + self._ports.lag_time_max_ms // 2
-        for partition in self._partitions.values():
-            if partition.log.state.offline is None:
-                partition.check_lag()
+        for leading in self._leading():
+            if leading.log.state.offline is None:
+                leading.check_lag()
 
     def check_controller(self, silent_for_ms: int | None) -> None:
         """The controller has not answered for so long, the time of a session; None: it answers."""
         if silent_for_ms is None and not self._is_controller_silent:
             return
         self._is_controller_silent = silent_for_ms is not None
-        cut_off = [
-            partition.log.name
-            for partition in self._partitions.values()
-            if partition.check_controller(silent_for_ms)
-        ]
+        cut_off = [leading.log.name for leading in self._leading() if leading.check_controller(silent_for_ms)]
         if cut_off:
             logger.warning(
                 "Neither the controller nor all in-sync replicas of %s are heard from: refusing records with "
@@ -245,6 +242,10 @@ class ReplicaManager:
             )
         elif silent_for_ms is None:
             logger.info("The controller is heard from again.")
+
+    def _leading(self) -> Iterator[LeadingReplica]:
+        """The partitions that this node leads, those with a failed disk included."""
+        return (each.leading for each in self._partitions.values() if each.leading is not None)
 
     def _remove_gone(self, old: ClusterImage, image: ClusterImage) -> None:
         """Drop partitions of topics that were deleted, and replicas that were given to other brokers."""
@@ -287,15 +288,16 @@ class ReplicaManager:
                 return
         before, epoch_before = partition.leader, partition.leader_epoch
         partition.become(registration)
-        if before != partition.leader or (epoch_before != partition.leader_epoch and not partition.is_leader):
+        is_followed_anew = partition.leading is None and epoch_before != partition.leader_epoch
+        if before != partition.leader or is_followed_anew:
             self._tell_roles(partition, had_role=before != NO_LEADER)
 
     def _tell_roles(self, partition: Partition, *, had_role: bool) -> None:
         for roles in self._roles:
             if had_role:
                 roles.resign(partition)
-            if partition.is_leader:
-                roles.lead(partition)
+            if partition.leading is not None:
+                roles.lead(partition.leading)
             elif partition.leader != NO_LEADER:
                 roles.follow(partition, partition.leader)
 

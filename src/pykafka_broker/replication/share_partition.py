@@ -22,7 +22,7 @@ from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.machine.shard import Prompt, Shard, ShardCore, ShardPorts
 from pykafka_broker.machine.step import Step
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.replication.partition import Partition
+from pykafka_broker.replication.leading_replica import LeadingReplica
 from pykafka_broker.replication.share_settings import EARLIEST, LATEST, ShareGroupSettings
 from pykafka_broker.replication.share_writes import ShareWrites
 from pykafka_broker.share import events
@@ -114,7 +114,7 @@ class LedSharePartition:
     def __init__(
         self,
         key: SharePartitionKey,
-        partition: Partition,
+        partition: LeadingReplica,
         node: ShareNode,
         *,
         settings: Callable[[], ShareGroupSettings],
@@ -334,7 +334,7 @@ class LedSharePartition:
                 yet, or it has no record of that time.
         """
         partition, reset = self.partition, self._settings().offset_reset
-        if not partition.is_leader:
+        if partition.has_resigned:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         log = partition.log
         if reset.strategy == EARLIEST:

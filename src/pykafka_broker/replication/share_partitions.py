@@ -13,6 +13,7 @@ from itertools import count
 from typing import TypeVar
 
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.replication.leading_replica import LeadingReplica
 from pykafka_broker.replication.partition import Partition
 from pykafka_broker.replication.share_partition import LedSharePartition, ShareNode, SharePartitionKey
 from pykafka_broker.replication.share_settings import ShareGroupSettings, ShareSettings
@@ -51,7 +52,7 @@ class SharePartitions:
         """A share partition that some member has fetched from."""
         return self._open.get(SharePartitionKey(group_id, topic_id, partition))
 
-    def open(self, group_id: str, partition: Partition) -> LedSharePartition:
+    def open(self, group_id: str, partition: LeadingReplica) -> LedSharePartition:
         """The share partition of a group in a partition that this node leads; the first who asks makes it.
 
         Raises:
@@ -59,7 +60,7 @@ class SharePartitions:
         """
         if self._is_closed:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        key = SharePartitionKey(group_id, partition.topic_id, partition.partition)
+        key = SharePartitionKey(group_id, partition.topic_id, partition.log.partition)
         found = self._open.get(key)
         if found is None:
             predecessor = self._writing.get(key)
@@ -119,7 +120,7 @@ class SharePartitions:
 
     # ---- roles of this node ----
 
-    def lead(self, partition: Partition) -> None:
+    def lead(self, partition: LeadingReplica) -> None:
         """Nothing to do: the first fetch makes a share partition."""
 
     def follow(self, partition: Partition, leader: int) -> None:

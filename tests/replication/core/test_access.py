@@ -6,6 +6,7 @@ import pytest
 
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.replication.core.access import (
+    ACKS_ALL,
     CONSUMER_LIMITS,
     NO_LEADER_EPOCH,
     READ_COMMITTED,
@@ -85,8 +86,8 @@ def test_consumers_are_told_the_end_once_a_new_leader_has_committed_the_start_of
 
 
 def test_records_that_too_few_replicas_have_are_not_acknowledged_although_they_are_committed() -> None:
-    assert outcome_of_committed(leading(1, 2, min_insync_replicas=2)) is ErrorCode.NONE
+    assert outcome_of_committed(leading(1, 2, min_insync_replicas=2), ACKS_ALL) is ErrorCode.NONE
     shrunk = leading(1, min_insync_replicas=2)
-    assert outcome_of_committed(shrunk) is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    assert outcome_of_committed(shrunk, ACKS_ALL) is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
     joining = after(shrunk, fetched(2, 100))
-    assert outcome_of_committed(joining) is ErrorCode.NONE, "the replica that is asked for counts"
+    assert outcome_of_committed(joining, ACKS_ALL) is ErrorCode.NONE, "the replica that is asked for counts"

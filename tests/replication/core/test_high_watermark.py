@@ -5,7 +5,7 @@ from __future__ import annotations
 from pykafka_broker.replication.core.events import BrokersChanged
 from pykafka_broker.replication.core.high_watermark import commits_at_once, high_watermark
 from pykafka_broker.replication.core.state import Leadership, LogOffsets
-from pykafka_broker.replication.core.transitions import ReplicationSettings, lead, transition
+from pykafka_broker.replication.core.transitions import ReplicationSettings, leadership_of, transition
 from tests.replication.leading import LAG_MS, LEADER, NOW_MS, after, fetched, leading, registration
 
 
@@ -79,7 +79,7 @@ def test_the_high_watermark_of_an_earlier_leader_does_not_go_back() -> None:
 def test_in_a_new_epoch_followers_have_to_tell_their_positions_again() -> None:
     followed = after(leading(1, 2), fetched(2, 130, end=130))
     next_epoch = registration(1, 2, leader_epoch=6, partition_epoch=8)
-    again = lead(followed, LEADER, next_epoch, ReplicationSettings(), 130, NOW_MS)
+    again = leadership_of(followed, LEADER, next_epoch, ReplicationSettings(), 130, NOW_MS)
     assert again.epoch_start_offset == 130
     assert committed(again, end=140) == 100
 
@@ -87,7 +87,7 @@ def test_in_a_new_epoch_followers_have_to_tell_their_positions_again() -> None:
 def test_a_follower_that_left_with_its_broker_is_not_waited_for() -> None:
     """Else a follower that died would hold up producers for the whole lag time after it left the ISR."""
     followed = after(leading(1, 2), fetched(2, 100, end=100))
-    left = lead(
+    left = leadership_of(
         followed, LEADER, registration(1, partition_epoch=8), ReplicationSettings(1, LAG_MS), 130, NOW_MS
     )
     assert committed(left, end=130) == 100

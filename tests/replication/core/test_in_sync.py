@@ -13,7 +13,7 @@ from pykafka_broker.replication.core.events import (
     TimePassed,
 )
 from pykafka_broker.replication.core.state import Isr, LogOffsets
-from pykafka_broker.replication.core.transitions import ReplicationSettings, lead, transition
+from pykafka_broker.replication.core.transitions import ReplicationSettings, leadership_of, transition
 from tests.replication.leading import LAG_MS, LEADER, NOW_MS, after, fetched, leading, registration
 
 
@@ -79,7 +79,7 @@ def test_a_refusal_of_an_earlier_change_says_nothing_of_this_one() -> None:
 
 def test_the_metadata_brings_the_change_and_positions_are_kept() -> None:
     asked = after(leading(1), fetched(2, 100))
-    changed = lead(
+    changed = leadership_of(
         asked, LEADER, registration(1, 2, partition_epoch=8), ReplicationSettings(1, LAG_MS), 150, NOW_MS
     )
     assert changed.isr == Isr((1, 2))
@@ -89,7 +89,7 @@ def test_the_metadata_brings_the_change_and_positions_are_kept() -> None:
 
 def test_metadata_of_other_partitions_leaves_a_change_under_way() -> None:
     asked = after(leading(1), fetched(2, 100))
-    same = lead(asked, LEADER, registration(1), ReplicationSettings(1, LAG_MS), 150, NOW_MS)
+    same = leadership_of(asked, LEADER, registration(1), ReplicationSettings(1, LAG_MS), 150, NOW_MS)
     assert same == asked
 
 
@@ -130,7 +130,7 @@ def test_a_follower_that_has_what_there_was_at_its_last_fetch_keeps_up() -> None
 def test_a_replica_that_is_not_assigned_any_more_is_forgotten() -> None:
     followed = after(leading(1, 2, 3), fetched(2, 100), fetched(3, 100))
     moved = registration(1, 2, replicas=(1, 2), partition_epoch=8)
-    left = lead(followed, LEADER, moved, ReplicationSettings(1, LAG_MS), 100, NOW_MS)
+    left = leadership_of(followed, LEADER, moved, ReplicationSettings(1, LAG_MS), 100, NOW_MS)
     assert left.followers == {2: followed.followers[2]}
 
 

@@ -21,7 +21,7 @@ from pykafka_broker.replication.core.events import (
 )
 from pykafka_broker.replication.core.high_watermark import commits_at_once, high_watermark
 from pykafka_broker.replication.core.state import LogOffsets
-from pykafka_broker.replication.core.transitions import ReplicationSettings, lead, transition
+from pykafka_broker.replication.core.transitions import ReplicationSettings, leadership_of, transition
 from tests.replication.leading import LAG_MS, LEADER, NOW_MS, registration
 
 FOLLOWERS = st.sampled_from([2, 3])
@@ -40,7 +40,7 @@ class PartitionLife(RuleBasedStateMachine):
     def this_node_is_elected(self, isr: tuple[int, ...], min_insync_replicas: int) -> None:
         self.registration = registration(*isr)
         self.settings = ReplicationSettings(min_insync_replicas, LAG_MS)
-        self.leadership = lead(None, LEADER, self.registration, self.settings, 0, self.now_ms)
+        self.leadership = leadership_of(None, LEADER, self.registration, self.settings, 0, self.now_ms)
 
     def offsets(self) -> LogOffsets:
         return LogOffsets(self.high_watermark, self.log_end)
@@ -70,7 +70,7 @@ class PartitionLife(RuleBasedStateMachine):
             epoch = self.registration.partition_epoch + 1
             self.registration = self.registration._replace(partition_epoch=epoch, **fields)
             self.asked = None
-        self.leadership = lead(
+        self.leadership = leadership_of(
             self.leadership, LEADER, self.registration, self.settings, self.log_end, self.now_ms
         )
         self.commit()

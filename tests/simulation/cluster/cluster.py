@@ -278,7 +278,7 @@ class Cluster:
             view.ends[number, name] = partition.log.state.log_end_offset
             if self._is_in_sync(number, name):
                 self._committed.compare(number, partition)
-            if partition.is_leader:
+            if partition.leading is not None:
                 view.led[name] = partition
                 key = partition.topic_id, partition.partition, partition.leader_epoch
                 leader = self._leaders.setdefault(key, number)

@@ -30,12 +30,12 @@ from pykafka_broker.metadata.raft_host import RaftHost
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.fetch import FetchRequest
 from pykafka_broker.raft.core import elections, progress, turn
-from pykafka_broker.replication import partition, waiting
+from pykafka_broker.replication import leading_replica
 from pykafka_broker.replication.core import following, high_watermark, transitions
 from pykafka_broker.replication.core.events import FollowerFetched
 from pykafka_broker.replication.core.following import FollowerLog, Following, TruncateTo
 from pykafka_broker.replication.core.state import Leadership
-from pykafka_broker.replication.partition import Partition
+from pykafka_broker.replication.leading_replica import LeadingReplica
 
 
 class Wrong(NamedTuple):
@@ -101,8 +101,8 @@ def _diverging_epochs_are_not_told(right: Any) -> object:
 
 
 def _waiting_producers_are_told_success(right: Any) -> object:
-    def resign(self: Partition) -> None:
-        waiting.answer(self._waiting, lambda _: ErrorCode.NONE)
+    def resign(self: LeadingReplica) -> None:
+        self._producers.answer(lambda _: ErrorCode.NONE)
         right(self)
 
     return resign
@@ -285,7 +285,7 @@ PLANTED = (
     ),
     Planted(
         "the end of the log goes back with a new leader",
-        (Wrong(partition, "is_end_known", lambda right: lambda *_: True),),
+        (Wrong(leading_replica, "is_end_known", lambda right: lambda *_: True),),
         faults=KILLS,
     ),
     Planted(
@@ -309,12 +309,12 @@ PLANTED = (
     ),
     Planted(
         "acks=all is answered before replication",
-        (Wrong(Partition, "_waits_for_followers", lambda right: lambda self: False),),
+        (Wrong(LeadingReplica, "_waits_for_followers", lambda right: lambda self: False),),
         faults=CUTS,
     ),
     Planted(
         "producers that wait are told success by a leader that is deposed",
-        (Wrong(Partition, "_resign", _waiting_producers_are_told_success),),
+        (Wrong(LeadingReplica, "resign", _waiting_producers_are_told_success),),
         faults={**CUTS, "partition_ms": 6000, "pause_ms": 4000, "drop": 0.05},
         found_by=2,
     ),

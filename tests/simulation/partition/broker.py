@@ -158,7 +158,7 @@ class Broker:
             self.log.begin_epoch(registration.leader_epoch)
         min_isr = int(image.config(ResourceType.TOPIC, TOPIC)["min.insync.replicas"])
         settings = ReplicationSettings(min_isr, LAG_MS)
-        self.leadership = transitions.lead(
+        self.leadership = transitions.leadership_of(
             self.leadership, self.broker_id, registration, settings, self.log.end, now_ms
         )
         self._commit(now_ms)
@@ -264,7 +264,7 @@ class Broker:
                 continue
             if waiting.offset >= after:
                 still.append(waiting)
-            elif access.outcome_of_committed(leadership) is ErrorCode.NONE:
+            elif access.outcome_of_committed(leadership, access.ACKS_ALL) is ErrorCode.NONE:
                 self.acknowledged.append((waiting.offset, waiting.record))
         self.waiting = still
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from pykafka_broker.log.partition.limit import Limit
     from pykafka_broker.log.partition.partition_log import PartitionLog
-    from pykafka_broker.log.partition.producers import ProducerState
     from pykafka_broker.log.partition.writer import AppendResult
     from pykafka_broker.protocol.buffers import Buffer
     from pykafka_broker.protocol.errors import ErrorCode
@@ -24,24 +23,68 @@ class DeletedRecords(Protocol):
     def low_watermark(self) -> int: ...
 
 
-class LedPartition(Protocol):
-    """A partition this node leads, or holds for readers: its log, and the rules of replication around it.
+class RecordsDeletion(Protocol):
+    """DeleteRecords of a partition that this node leads."""
 
-    Its own methods are those that handlers call with one call each. Fetch and ListOffsets read through `log`:
-    a read has a plan, may be parked, and goes to a thread of the log's disk, all of which need the log
-    itself.
+    def delete(self, before_offset: int) -> DeletedRecords:
+        """Delete the records below an offset (-1: the high watermark) here; followers do as they hear of it.
+
+        Raises:
+            KafkaError: POLICY_VIOLATION for a topic that is only compacted, OFFSET_OUT_OF_RANGE beyond the
+                high watermark.
+        """
+        ...
+
+    def everywhere(self, offset: int, timeout_ms: int) -> Awaitable[ErrorCode] | None:
+        """None if every live replica has deleted the records below `offset`, else an awaitable for that."""
+        ...
+
+    @property
+    def low_watermark(self) -> int:
+        """Everything below is deleted on all live replicas; -1 while one has not told where it starts."""
+        ...
+
+
+class Sending(Protocol):
+    """The throttle of a partition that this node leads."""
+
+    def holds_back(self, replica_id: int) -> bool:
+        """Whether this follower gets no records now: it is throttled, and too much has been sent to such."""
+        ...
+
+    def count(self, size_bytes: int) -> None:
+        """Records have been sent to a follower: they count if the partition is throttled."""
+        ...
+
+
+class HeldPartition(Protocol):
+    """A partition this node leads or follows. It is read through `log`: a read has a plan, may be parked, and
+    goes to a thread of the log's disk.
     """
 
-    topic: str
     topic_id: bytes
-    partition: int
     log: PartitionLog
     leader_epoch: int
-    is_leader: bool
+
+    @property
+    def is_end_known(self) -> bool:
+        """False while the high watermark of a new leader may be older than what consumers have seen."""
+        ...
+
+
+class LedPartition(HeldPartition, Protocol):
+    """A partition this node leads: its log, and the rules of replication around it."""
+
     #: Appended records may be acknowledged at once, whatever acks a producer asks for.
     acknowledges_at_once: bool
     #: Others may lead by now: records with acks=all are refused.
     is_cut_off: bool
+
+    @property
+    def deletion(self) -> RecordsDeletion: ...
+
+    @property
+    def sending(self) -> Sending: ...
 
     def append(
         self,
@@ -72,48 +115,6 @@ class LedPartition(Protocol):
         """
         ...
 
-    def start_verification(
-        self, producer_id: int, producer_epoch: int, sequence: int, *, bumps_epoch: bool, now_ms: int
-    ) -> int:
-        """The guard under which the coordinator has to be asked before a transactional batch is appended;
-        NO_GUARD if the producer's transaction is open here already.
-
-        Raises:
-            KafkaError: INVALID_PRODUCER_EPOCH for an epoch that is over.
-        """
-        ...
-
-    def delete_records(self, before_offset: int) -> DeletedRecords:
-        """Delete the records below an offset (-1: the high watermark) here; followers do as they hear of it.
-
-        Raises:
-            KafkaError: POLICY_VIOLATION for a topic that is only compacted, OFFSET_OUT_OF_RANGE beyond the
-                high watermark.
-        """
-        ...
-
-    def deleted(self, offset: int, timeout_ms: int) -> Awaitable[ErrorCode] | None:
-        """None if every live replica has deleted the records below `offset`, else an awaitable for that."""
-        ...
-
-    @property
-    def low_watermark(self) -> int:
-        """Everything below is deleted on all live replicas; -1 while one has not told where it starts."""
-        ...
-
-    @property
-    def log_start_offset(self) -> int:
-        """The offset of the first record that is kept."""
-        ...
-
-    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
-        """(largest known epoch <= `epoch`, where it ends); (-1, -1) if unknown."""
-        ...
-
-    def active_producers(self) -> Sequence[ProducerState]:
-        """The producers with an id whose batches the partition remembers."""
-        ...
-
     def limit_for_replica(self, replica_id: int, leader_epoch: int) -> Limit:
         """The limit of another broker's reads, which names the current leader epoch or none (-1).
 
@@ -133,21 +134,8 @@ class LedPartition(Protocol):
         """
         ...
 
-    @property
-    def is_end_known(self) -> bool:
-        """False while the high watermark of a new leader may be older than what consumers have seen."""
-        ...
-
     def nearest_replica(self, rack: str, fetch_offset: int, listener_name: str) -> int | None:
         """The follower from which a consumer in `rack` reads better than from here, if there is one."""
-        ...
-
-    def is_held_back(self, replica_id: int) -> bool:
-        """Whether this follower gets no records now: it is throttled, and too much has been sent to such."""
-        ...
-
-    def sent(self, size_bytes: int) -> None:
-        """Records have been sent to a follower: they count if the partition is throttled."""
         ...
 
 
@@ -162,6 +150,6 @@ class Partitions(Protocol):
         """The error of a partition not served here: unknown, led elsewhere, or its directory is offline."""
         ...
 
-    def followed(self, topic: str, partition: int) -> LedPartition | None:
+    def followed(self, topic: str, partition: int) -> HeldPartition | None:
         """The partition if this node holds it, another broker or none leads it, and its disk works."""
         ...

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from pykafka_broker.log.partition.limit import Limit
     from pykafka_broker.machine.shard import Prompt
-    from pykafka_broker.replication.partition import Partition
+    from pykafka_broker.replication.leading_replica import LeadingReplica
     from pykafka_broker.share.config import ShareConfig
     from pykafka_broker.share.events import (
         AbortedTransaction,
@@ -37,7 +37,7 @@ class ShareGroupSettings(Protocol):
 class LedSharePartition(Protocol):
     """The records of a partition led here that one share group has in flight."""
 
-    partition: Partition
+    partition: LeadingReplica
     on_advance: list[Callable[..., Any]]
 
     @property

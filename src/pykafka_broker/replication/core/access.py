@@ -74,9 +74,9 @@ def limit_for_offsets(replica_id: int, isolation_level: int) -> Limit:
     return CONSUMER_LIMITS[isolation_level] if replica_id == CONSUMER_REPLICA_ID else "log_end"
 
 
-def outcome_of_committed(leadership: Leadership) -> ErrorCode:
-    """The answer to a producer with acks=all whose records are committed."""
-    if is_max_under_min_isr(leadership):
+def outcome_of_committed(leadership: Leadership | None, required_acks: int) -> ErrorCode:
+    """The answer to a producer whose records are where it asked for them to be."""
+    if leadership is not None and required_acks == ACKS_ALL and is_max_under_min_isr(leadership):
         return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
     return ErrorCode.NONE
 

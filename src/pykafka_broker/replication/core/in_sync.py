@@ -29,6 +29,16 @@ def is_cut_off(leadership: Leadership, now_ms: int, patience_ms: int) -> bool:
     )
 
 
+def awaited_followers(leadership: Leadership) -> list[int]:
+    """The followers in sync that have not fetched in this leader epoch."""
+    followers = leadership.followers
+    return [
+        replica_id
+        for replica_id in leadership.isr.committed
+        if replica_id in followers and followers[replica_id].fetched_ms is None
+    ]
+
+
 def is_caught_up(follower: Follower, log_end_offset: int, now_ms: int, lag_time_max_ms: int) -> bool:
     """The follower has everything, or had everything not longer ago than `replica.lag.time.max.ms`."""
     if follower.log_end_offset >= log_end_offset:

@@ -1,6 +1,6 @@
 """The transitions of a leadership: its beginning, and the next state after each event.
 
-    lead(...) -> Leadership                         from the metadata
+    leadership_of(...) -> Leadership                from the metadata
     transition(leadership, event) -> Step           from followers, time and the controller
 
 After each of them the shell moves the high watermark to the offset that `high_watermark` returns. The only
@@ -54,7 +54,7 @@ def is_outdated(leadership: Leadership, registration: PartitionRegistration) -> 
     return registration.partition_epoch < leadership.partition_epoch
 
 
-def lead(
+def leadership_of(
     before: Leadership | None,
     node_id: int,
     registration: PartitionRegistration,

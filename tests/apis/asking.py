@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Callable, Coroutine, Iterable
-from functools import partial
+from collections.abc import Awaitable, Coroutine, Iterable
 from typing import Any
 
 from pykafka_broker.apis.api import Api
-from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.protocol.messages import fetch as fetching
 from pykafka_broker.protocol.messages import find_coordinator as finding
 from pykafka_broker.protocol.messages import join_group as joining
@@ -92,8 +90,9 @@ async def open_transaction(home: Home, topic: str, producer_id: int, *values: by
     producer: dict[str, Any] = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": 0}
     records = batch(*values, timestamp=now_ms, transactional=True, **producer)
     guard = partition.log.writer.start_verification(producer_id, 0, 0, bumps_epoch=True, now_ms=now_ms)
-    append = partial(partition.append, required_acks=-1, produce_version=12, now_ms=now_ms, guard=guard)
-    await _appended(home, lambda: append(bytearray(records)))
+    appended = partition.append(records, required_acks=-1, produce_version=12, now_ms=now_ms, guard=guard)
+    if isinstance(appended, Awaitable):
+        await appended
 
 
 async def end_transaction(home: Home, topic: str, producer_id: int, *, commit: bool) -> None:
@@ -104,17 +103,9 @@ async def end_transaction(home: Home, topic: str, producer_id: int, *, commit: b
     marker = build_marker_batch(
         EndTransactionMarker(commit, 0), producer_id=producer_id, producer_epoch=0, timestamp_ms=now_ms
     )
-    await _appended(home, lambda: partition.append_internal(marker, now_ms))
-
-
-async def _appended(home: Home, append: Callable[[], object]) -> None:
-    """Append as handlers do, after the files that the log needs have been made."""
-    while True:
-        try:
-            append()
-            return
-        except NamesDue as due:
-            await home.broker.node.logs.make_names(due)
+    end_offset = partition.append_marker(marker, now_ms, 0)
+    if isinstance(end_offset, Awaitable):
+        await end_offset
 
 
 def begin_epoch(home: Home, topic: str, leader_epoch: int, partitions: Iterable[int]) -> None:

@@ -81,7 +81,7 @@ class Node:
         self.node_id = node_id
         #: The end of the log that an unnoticed former coordinator writes, and that no broker copies.
         self.own_end = 0
-        here = TransactionMarkers(cluster, Leader(cluster, node_id), cluster, cluster.clock.now_ms, 30_000)
+        here = TransactionMarkers(cluster, Leader(cluster, node_id), cluster.clock.now_ms, 30_000)
         self.service = TransactionService(
             config,
             self,
@@ -122,9 +122,7 @@ class Node:
             await cluster.in_second_transaction.wait()
         elif fault not in (None, Fault.LEADER_MOVES):
             raise ConnectionError("lost")
-        markers = TransactionMarkers(
-            cluster, Leader(cluster, broker_id), cluster, cluster.clock.now_ms, 30_000
-        )
+        markers = TransactionMarkers(cluster, Leader(cluster, broker_id), cluster.clock.now_ms, 30_000)
         answer = await write_txn_markers.handle(request, Context(markers))
         if cluster.step() not in (None, Fault.LEADER_MOVES):
             raise ConnectionError("the answer is lost")
@@ -165,12 +163,8 @@ class LedPartition:
     def __init__(self, log: PartitionLog) -> None:
         self._log = log
 
-    def append_internal(
-        self, batch: bytes, now_ms: int, *, guard: int = 0, transaction_version: int = 0
-    ) -> int:
-        self._log.writer.append_internal(
-            batch, 0, now_ms, AppendOrigin.COORDINATOR, guard, transaction_version
-        )
+    def append_marker(self, batch: bytes, now_ms: int, transaction_version: int) -> int:
+        self._log.writer.append_internal(batch, 0, now_ms, AppendOrigin.COORDINATOR, 0, transaction_version)
         return self._log.state.log_end_offset
 
     def acknowledged(self, end: int, acks: int, timeout_ms: int) -> Awaitable[ErrorCode] | None:
@@ -219,9 +213,6 @@ class Cluster:
 
     async def complete_transaction(self, partition: int, marker: Marker) -> ErrorCode:
         raise AssertionError("no offsets here")
-
-    async def make_names(self, due: object) -> None:
-        raise AssertionError("no files are missing here")
 
     # ---- faults ----
 

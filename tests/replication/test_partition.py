@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ from pykafka_broker.cluster.events import InSyncReplicas
 from pykafka_broker.cluster.image import BrokerRegistration, RegisteredEndpoint
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.partition.partition_log import PartitionLog
-from pykafka_broker.log.partition.rolling import NamesDue
+from pykafka_broker.log.partition.writer import AppendResult
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.replication.core.events import AlterPartition, IsrChangeAnswered
 from pykafka_broker.replication.core.throttling import RateLimit
@@ -22,7 +22,7 @@ from pykafka_broker.testing.clock import VirtualClock
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import NOW, TOPIC_ID, batch, new_log
 from tests.replication.leading import LAG_MS, LEADER, registration
-from tests.support.replicas import led
+from tests.support.replicas import FilesAtOnce, led
 
 ACKS_LEADER, ACKS_ALL = 1, -1
 
@@ -108,6 +108,7 @@ def held(
     ports = PartitionPorts(
         LEADER,
         disk or Disk(),
+        FilesAtOnce(),
         clock or VirtualClock(),
         controller or Controller(),
         registration_of=(brokers or Brokers()).of,
@@ -118,13 +119,18 @@ def held(
 
 
 def produce(partition: Partition, *values: bytes, acks: int = ACKS_ALL) -> int:
-    """The offset after the batch; the file that notes its leader epoch is made before, as a broker does."""
-    try:
-        result = led(partition).append(batch(*values), required_acks=acks, produce_version=9, now_ms=NOW)
-    except NamesDue as due:
-        due.roller.make_names(due.base_offset)
-        return produce(partition, *values, acks=acks)
+    """The offset after the batch."""
+    result = led(partition).append(batch(*values), required_acks=acks, produce_version=9, now_ms=NOW)
+    if isinstance(result, asyncio.Future):
+        result = result.result()
+    assert isinstance(result, AppendResult)
     return result.last_offset + 1
+
+
+def acknowledged(
+    partition: Partition, next_offset: int, acks: int, timeout_ms: int | None = None
+) -> Awaitable[ErrorCode] | None:
+    return led(partition).committing.acknowledged(next_offset, acks, timeout_ms)
 
 
 async def turn() -> None:
@@ -137,8 +143,8 @@ async def test_without_followers_what_is_appended_is_committed_at_once() -> None
     partition.become(registration(1, replicas=(1,)))
     end = produce(partition, b"one", b"two")
     assert partition.log.state.high_watermark == end == 2
-    assert led(partition).acknowledges_at_once
-    assert led(partition).acknowledged(end, ACKS_ALL) is None
+    assert led(partition).committing.acknowledges_at_once
+    assert acknowledged(partition, end, ACKS_ALL) is None
 
 
 async def test_what_an_earlier_process_left_is_committed_when_the_node_leads_alone() -> None:
@@ -200,8 +206,8 @@ async def test_where_syncs_are_asked_for_batches_are_committed_and_acknowledged_
     disk = Disk()
     partition = held(disk, flush_messages=1)
     partition.become(registration(1, replicas=(1,)))
-    waiting = [led(partition).acknowledged(produce(partition, value), ACKS_ALL) for value in (b"one", b"two")]
-    assert not led(partition).acknowledges_at_once
+    waiting = [acknowledged(partition, produce(partition, value), ACKS_ALL) for value in (b"one", b"two")]
+    assert not led(partition).committing.acknowledges_at_once
     await turn()
     assert partition.log.state.high_watermark == 0
 
@@ -211,14 +217,14 @@ async def test_where_syncs_are_asked_for_batches_are_committed_and_acknowledged_
 
     assert [await one for one in waiting if one is not None] == [ErrorCode.NONE, ErrorCode.NONE]
     assert partition.log.state.high_watermark == 2
-    assert led(partition).acknowledges_at_once
+    assert led(partition).committing.acknowledges_at_once
 
 
 async def test_a_sync_that_fails_in_any_way_acknowledges_nothing() -> None:
     disk = Disk()
     partition = held(disk, flush_messages=1)
     partition.become(registration(1, replicas=(1,)))
-    waiting = led(partition).acknowledged(produce(partition, b"one"), ACKS_ALL)
+    waiting = acknowledged(partition, produce(partition, b"one"), ACKS_ALL)
     assert waiting is not None
     await turn()
     disk.fail(RuntimeError("can't start new thread"))
@@ -264,8 +270,8 @@ async def test_who_wants_all_acks_waits_for_followers_and_who_wants_the_leaders_
     partition = held()
     partition.become(registration(1, 2))
     end = produce(partition, b"one")
-    assert led(partition).acknowledged(end, ACKS_LEADER) is None
-    waiting = led(partition).acknowledged(end, ACKS_ALL)
+    assert acknowledged(partition, end, ACKS_LEADER) is None
+    waiting = acknowledged(partition, end, ACKS_ALL)
     assert isinstance(waiting, asyncio.Future)
 
     led(partition).follower_fetched(2, BROKER_EPOCH, 0)
@@ -273,7 +279,7 @@ async def test_who_wants_all_acks_waits_for_followers_and_who_wants_the_leaders_
     led(partition).follower_fetched(2, BROKER_EPOCH, end)
 
     assert await waiting is ErrorCode.NONE
-    assert led(partition).acknowledged(end, ACKS_ALL) is None
+    assert acknowledged(partition, end, ACKS_ALL) is None
 
 
 async def test_where_syncs_are_asked_for_all_acks_wait_for_the_sync_and_for_the_followers() -> None:
@@ -281,7 +287,7 @@ async def test_where_syncs_are_asked_for_all_acks_wait_for_the_sync_and_for_the_
     partition = held(disk, flush_messages=1)
     partition.become(registration(1, 2))
     end = produce(partition, b"one")
-    by_leader, by_all = (led(partition).acknowledged(end, acks) for acks in (ACKS_LEADER, ACKS_ALL))
+    by_leader, by_all = (acknowledged(partition, end, acks) for acks in (ACKS_LEADER, ACKS_ALL))
     assert isinstance(by_leader, asyncio.Future) and isinstance(by_all, asyncio.Future)
     await turn()
     disk.sync()
@@ -292,7 +298,7 @@ async def test_where_syncs_are_asked_for_all_acks_wait_for_the_sync_and_for_the_
     assert await by_all is ErrorCode.NONE
 
     end = produce(partition, b"two")
-    by_all = led(partition).acknowledged(end, ACKS_ALL)
+    by_all = acknowledged(partition, end, ACKS_ALL)
     assert isinstance(by_all, asyncio.Future)
     await turn()
     led(partition).follower_fetched(2, BROKER_EPOCH, end)
@@ -306,8 +312,8 @@ async def test_a_producer_waits_for_followers_no_longer_than_it_asked_to() -> No
     partition = held(clock=clock)
     partition.become(registration(1, 2))
     end = produce(partition, b"one")
-    impatient = led(partition).acknowledged(end, ACKS_ALL, 1_000)
-    patient = led(partition).acknowledged(end, ACKS_ALL, 2_000)
+    impatient = acknowledged(partition, end, ACKS_ALL, 1_000)
+    patient = acknowledged(partition, end, ACKS_ALL, 2_000)
     assert isinstance(impatient, asyncio.Future) and isinstance(patient, asyncio.Future)
     clock.advance(1_000)
     assert await impatient is ErrorCode.REQUEST_TIMED_OUT
@@ -318,7 +324,7 @@ async def test_a_producer_waits_for_followers_no_longer_than_it_asked_to() -> No
 async def test_a_producer_that_waits_for_followers_has_to_ask_the_next_leader() -> None:
     partition = held()
     partition.become(registration(1, 2))
-    waiting = led(partition).acknowledged(produce(partition, b"one"), ACKS_ALL)
+    waiting = acknowledged(partition, produce(partition, b"one"), ACKS_ALL)
     assert waiting is not None
     partition.become(registration(2, leader_epoch=6)._replace(leader=2))
     assert (partition.leader, partition.leader_epoch) == (2, 6)
@@ -330,7 +336,7 @@ async def test_a_leader_that_hears_neither_controller_nor_followers_sends_produc
     partition = held(clock=clock)
     partition.become(registration(1, 2))
     led(partition).follower_fetched(2, BROKER_EPOCH, 0)
-    waiting = led(partition).acknowledged(produce(partition, b"one"), ACKS_ALL)
+    waiting = acknowledged(partition, produce(partition, b"one"), ACKS_ALL)
     assert waiting is not None
     clock.advance(SESSION_MS)
     led(partition).check_controller(None)
@@ -344,7 +350,7 @@ async def test_a_leader_that_hears_neither_controller_nor_followers_sends_produc
     assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
     end = produce(partition, b"three", acks=1)
     led(partition).check_controller(None)
-    waiting = led(partition).acknowledged(produce(partition, b"four"), ACKS_ALL)
+    waiting = acknowledged(partition, produce(partition, b"four"), ACKS_ALL)
     assert waiting is not None
     led(partition).follower_fetched(2, BROKER_EPOCH, end + 1)
     assert await waiting is ErrorCode.NONE
@@ -359,7 +365,7 @@ async def test_a_leader_whose_followers_fetch_goes_on_without_a_controller() -> 
     clock.advance(SESSION_MS - 1)
     led(partition).check_controller(SESSION_MS)
     end = produce(partition, b"one")
-    waiting = led(partition).acknowledged(end, ACKS_ALL)
+    waiting = acknowledged(partition, end, ACKS_ALL)
     assert waiting is not None
     led(partition).follower_fetched(2, BROKER_EPOCH, end)
     assert await waiting is ErrorCode.NONE
@@ -371,13 +377,13 @@ async def test_a_leader_that_is_in_sync_alone_goes_on_without_a_controller() -> 
     partition.become(registration(1))
     clock.advance(10 * SESSION_MS)
     led(partition).check_controller(SESSION_MS)
-    assert led(partition).acknowledged(produce(partition, b"one"), ACKS_ALL) is None
+    assert acknowledged(partition, produce(partition, b"one"), ACKS_ALL) is None
 
 
 async def test_when_the_followers_leave_the_isr_what_waited_for_them_is_acknowledged() -> None:
     partition = held()
     partition.become(registration(1, 2))
-    waiting = led(partition).acknowledged(produce(partition, b"one"), ACKS_ALL)
+    waiting = acknowledged(partition, produce(partition, b"one"), ACKS_ALL)
     assert waiting is not None
     partition.become(registration(1, partition_epoch=8))
     assert await waiting is ErrorCode.NONE
@@ -426,7 +432,7 @@ async def test_the_leader_goes_on_with_the_controllers_answer_before_the_metadat
     controller, clock = Controller(), VirtualClock()
     partition = held(controller=controller, clock=clock)
     partition.become(registration(1, 2))
-    waiting = led(partition).acknowledged(produce(partition, b"one"), ACKS_ALL)
+    waiting = acknowledged(partition, produce(partition, b"one"), ACKS_ALL)
     assert isinstance(waiting, asyncio.Future)
     clock.advance(LAG_MS + 1)
     led(partition).check_lag()
@@ -499,7 +505,7 @@ async def test_a_follower_outside_the_isr_that_lags_holds_up_nothing() -> None:
     clock.advance(LAG_MS + 1)
     end = produce(partition, b"one")
     assert partition.log.state.high_watermark == end
-    assert led(partition).acknowledged(end, ACKS_ALL) is None
+    assert acknowledged(partition, end, ACKS_ALL) is None
 
 
 @pytest.mark.parametrize("cleanup_policy", [{"delete"}, {"compact", "delete"}, set()])
@@ -546,7 +552,7 @@ async def test_a_follower_that_dies_holds_up_producers_only_until_the_metadata_s
     partition = held(brokers=brokers)
     partition.become(registration(1, 2))
     led(partition).follower_fetched(2, BROKER_EPOCH, 0)
-    waiting = led(partition).acknowledged(produce(partition, b"one"), ACKS_ALL)
+    waiting = acknowledged(partition, produce(partition, b"one"), ACKS_ALL)
     assert isinstance(waiting, asyncio.Future)
 
     brokers.fenced.add(2)
@@ -639,7 +645,7 @@ async def test_a_batch_is_not_acknowledged_as_safe_if_too_few_replicas_are_left_
     disk = Disk()
     partition = held(disk, min_insync_replicas=2, flush_messages=1)
     partition.become(registration(1, 2))
-    waiting = led(partition).acknowledged(produce(partition, b"one"), ACKS_ALL)
+    waiting = acknowledged(partition, produce(partition, b"one"), ACKS_ALL)
     assert isinstance(waiting, asyncio.Future)
     led(partition).follower_fetched(2, BROKER_EPOCH, 1)
     await turn()

@@ -41,6 +41,7 @@ from pykafka_broker.replication.replica_fetchers import ReplicaFetchers
 from pykafka_broker.testing.clock import VirtualClock, settle
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import TOPIC_ID, append, values
+from tests.support.replicas import FilesAtOnce, make_names
 
 LEADER, FOLLOWER = 1, 2
 BACKOFF_MS = 1_000
@@ -140,7 +141,7 @@ class Leader:
         return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name=topic.name, partitions=answers)])
 
 
-class Disks:
+class Disks(FilesAtOnce):
     """The disks of the followed logs."""
 
     def __init__(self) -> None:
@@ -148,15 +149,10 @@ class Disks:
         self.made_at_once: list[int] = []
         self.is_late = False
 
-    async def make_names(self, due: NamesDue) -> None:
-        new = due.roller.make_names(due.base_offset)
-        if new is not None:
-            due.roller.adopt(new)
-
     async def make_all_names(self, dues: Sequence[NamesDue]) -> None:
         self.made_at_once.append(len(dues))
         for due in dues:
-            await self.make_names(due)
+            make_names(due)
 
     async def checkpoint_truncated(self, log: PartitionLog) -> bool:
         self.truncated.append(log.state.log_end_offset)
@@ -200,7 +196,13 @@ class Node:
     def follow(self, log: PartitionLog, leader_epoch: int = 5, *, in_sync: bool = True) -> Partition:
         unused: Any = None
         ports = PartitionPorts(
-            FOLLOWER, unused, self.clock, unused, lambda broker_id: None, RateLimit(1 << 62, 11, 1_000)
+            FOLLOWER,
+            unused,
+            unused,
+            self.clock,
+            unused,
+            lambda broker_id: None,
+            RateLimit(1 << 62, 11, 1_000),
         )
         partition = Partition("orders", TOPIC_ID, log.partition, log, ports)
         self.lead_by(partition, leader_epoch, in_sync=in_sync)

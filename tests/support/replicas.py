@@ -2,11 +2,40 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from typing import TypeVar
 
 from pykafka_broker.cluster.image import BrokerRegistration
+from pykafka_broker.log.partition.rolling import NamesDue
+from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.replication.leading_replica import LeadingReplica
 from pykafka_broker.replication.partition import Partition
+
+Result = TypeVar("Result")
+
+
+def make_names(due: NamesDue) -> None:
+    """Make what an append has missed."""
+    new = due.roller.make_names(due.base_offset)
+    if new is not None:
+        due.roller.adopt(new)
+
+
+class FilesAtOnce:
+    """Makes the files that appends miss at once, and no thread does."""
+
+    def repeat(self, due: NamesDue, append: Callable[[], Result | NamesDue]) -> asyncio.Future[Result]:
+        done: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        result: Result | NamesDue = due
+        try:
+            while isinstance(result, NamesDue):
+                make_names(result)
+                result = append()
+            done.set_result(result)
+        except KafkaError as error:
+            done.set_exception(error)
+        return done
 
 
 def led(partition: Partition) -> LeadingReplica:

@@ -85,9 +85,9 @@ def skip_the_sync_of_a_segment() -> None:
 
 @mutant("lost", plans=TWO_POWER_CUTS, properties=FSYNC)
 def acknowledge_before_the_sync() -> None:
-    from pykafka_broker.replication.leading_replica import LeadingReplica
+    from pykafka_broker.replication.committing import Committing
 
-    patch(LeadingReplica, "acknowledged", lambda self, *_: None)
+    patch(Committing, "acknowledged", lambda self, *_: None)
 
 
 @mutant("lost", plans=TWO_KILLS)
@@ -251,16 +251,16 @@ RESOURCE_BUGS = {
 
 def acknowledge_before_followers_have_it() -> None:
     """acks=all is answered as acks=1 is."""
-    from pykafka_broker.replication.leading_replica import LeadingReplica
+    from pykafka_broker.replication.committing import Committing
 
-    patch(LeadingReplica, "_acknowledged_offset", lambda self, required_acks: self._local_offset())
+    patch(Committing, "_acknowledged_offset", lambda self, required_acks: self._local_offset())
 
 
 def commit_without_followers() -> None:
     """The high watermark is the leader's own end, and consumers read to there."""
-    import pykafka_broker.replication.leading_replica as leaders
+    import pykafka_broker.replication.committing as committing
 
-    patch(leaders, "high_watermark", lambda leadership, log, local_offset, now_ms: local_offset)
+    patch(committing, "high_watermark", lambda leadership, log, local_offset, now_ms: local_offset)
 
 
 def truncate_by_offset() -> None:

@@ -5,8 +5,8 @@ zstd, v8 per-record errors, v9 flexible, v10 leader hints (KIP-951), v11 transac
 implicit partition add, v13 topic ids.
 
 Appending is the ordered part and happens before the handler returns. With acks=1 and acks=all the answer
-waits (`Later`) for the partitions that may not acknowledge their batch yet (`LeadingReplica.acknowledged`),
-and the next request of the connection may start. With acks=0 nothing is answered, and an error closes the
+waits (`Later`) for the partitions that may not acknowledge their batch yet (`Committing.acknowledged`), and
+the next request of the connection may start. With acks=0 nothing is answered, and an error closes the
 connection so that the producer refreshes its metadata.
 
 A transaction's first batch in a partition waits for the transaction coordinator (KIP-890): up to v11 it has
@@ -19,7 +19,7 @@ Here: the order of events. One partition's batch is in `produce_partition.py`, b
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import Later, handles
@@ -28,7 +28,7 @@ from pykafka_broker.apis.needs import on_topics, on_transactional_ids
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, AclOperation
 from pykafka_broker.apis.ports.quotas import Quota
 from pykafka_broker.apis.produce_answer import answer_to, failed, name_of, refused_whole
-from pykafka_broker.apis.produce_partition import Pending, produce_to, refused, unanswered
+from pykafka_broker.apis.produce_partition import Pending, produce_to, unanswered
 from pykafka_broker.apis.produce_transactions import has_transactional_batch, transactional_batches
 from pykafka_broker.apis.verification import (
     NOTHING_TO_VERIFY,
@@ -38,7 +38,6 @@ from pykafka_broker.apis.verification import (
     start_verification,
 )
 from pykafka_broker.coordinator.txn.state import TopicPartition
-from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.produce import (
     PartitionProduceData,
@@ -47,7 +46,6 @@ from pykafka_broker.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
@@ -118,14 +116,8 @@ async def _verified(
     return await answer if isinstance(answer, Coroutine) else answer
 
 
-class _Waiting(NamedTuple):
-    """A batch that a file has to be made for, and the place of its answer."""
-
-    topic: TopicProduceData
-    data: PartitionProduceData
-    answered: list[PartitionProduceResponse]
-    position: int
-    due: NamesDue
+#: A batch that waits for a file: the place of its answer, and the answer.
+_Late = tuple[list[PartitionProduceResponse], int, Awaitable[PartitionProduceResponse]]
 
 
 def _appended(
@@ -134,7 +126,7 @@ def _appended(
     """Append everything and return the answer; a coroutine if files have to be made before."""
     pending: Pending = []
     answers: list[TopicProduceResponse] = []
-    waiting: list[_Waiting] = []
+    late: list[_Late] = []
     for topic in topics:
         answered: list[PartitionProduceResponse] = []
         answers.append(
@@ -142,45 +134,30 @@ def _appended(
         )
         name = name_of(topic, ctx)
         for data in topic.partition_data:
-            try:
-                answered.append(produce_to(name, data, request, ctx, pending, verification))
-            except NamesDue as due:
-                # The receive buffer is used for other requests meanwhile.
-                data.records = data.records and bytearray(data.records)
-                waiting.append(_Waiting(topic, data, answered, len(answered), due))
-                answered.append(unanswered(data.index))
-    if waiting:
-        return _appended_later(waiting, answers, request, ctx, pending, verification)
+            answer = produce_to(name, data, request, ctx, pending, verification)
+            if not isinstance(answer, PartitionProduceResponse):
+                late.append((answered, len(answered), answer))
+                answer = unanswered(data.index)
+            answered.append(answer)
+    if late:
+        return _appended_later(late, answers, request, ctx, pending)
     return answer_to(answers, request, ctx, pending)
 
 
 async def _appended_later(
-    waiting: list[_Waiting],
+    late: list[_Late],
     answers: list[TopicProduceResponse],
     request: ProduceRequest,
     ctx: RequestContext,
     pending: Pending,
-    verification: Verification,
 ) -> Any:
-    """Have the files made, all at once, and append what waits for them; the same for files due after that.
-
-    One after the other, each would wake the fetches of all followers, and the next would wait for those.
+    """The answer when all batches are appended. Their files are made all at once: one after the other, each
+    would wake the fetches of all followers, and the next would wait for those.
     """
-    while waiting:
-        errors = await ctx.node.logs.make_all_names([each.due for each in waiting])
-        before, waiting = waiting, []
-        for each, error in zip(before, errors, strict=True):
-            if error is not None:
-                each.answered[each.position] = refused(each.data.index, error, ctx)
-                continue
-            try:
-                each.answered[each.position] = produce_to(
-                    name_of(each.topic, ctx), each.data, request, ctx, pending, verification
-                )
-            except NamesDue as due:
-                waiting.append(each._replace(due=due))
-    answer = answer_to(answers, request, ctx, pending)
-    return await answer.awaitable if isinstance(answer, Later) else answer
+    for answered, position, answer in late:
+        answered[position] = await answer
+    response = answer_to(answers, request, ctx, pending)
+    return await response.awaitable if isinstance(response, Later) else response
 
 
 def _each_partition_once(topics: list[TopicProduceData]) -> list[TopicProduceData]:

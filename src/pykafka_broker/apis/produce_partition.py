@@ -15,6 +15,7 @@ from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS
 from pykafka_broker.coordinator.txn.state import TopicPartition
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.log.partition.validation import NotOneBatch, RecordErrors, check_one_batch
+from pykafka_broker.log.partition.writer import AppendResult
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -56,11 +57,9 @@ def produce_to(
     ctx: RequestContext,
     pending: Pending,
     verification: Verification,
-) -> PartitionProduceResponse:
-    """Append one partition's batch; return the answer for it, which is in `pending` too if it has to wait.
-
-    Raises:
-        NamesDue: a file has to be made before; nothing was written.
+) -> PartitionProduceResponse | Awaitable[PartitionProduceResponse]:
+    """Append one partition's batch; the answer for it, which is in `pending` too if it has to wait until it
+    may be given. An awaitable if the batch itself has to wait.
     """
     index = data.index
     if name is None:
@@ -76,11 +75,15 @@ def produce_to(
     except Refusal as error:
         return refused(index, error, ctx, error.message if error.is_explained else None)
     except KafkaError as error:
-        answer = refused(index, error, ctx)
-        if error.code in REFUSED_BY_LOG and not isinstance(error, NotOneBatch):
-            partition = ctx.node.partitions.led(name, index)
-            answer.log_start_offset = -1 if partition is None else partition.log.state.log_start_offset
-        return answer
+        return _not_appended(name, index, error, ctx)
+
+
+def _not_appended(name: str, index: int, error: KafkaError, ctx: RequestContext) -> PartitionProduceResponse:
+    answer = refused(index, error, ctx)
+    if error.code in REFUSED_BY_LOG and not isinstance(error, NotOneBatch):
+        partition = ctx.node.partitions.led(name, index)
+        answer.log_start_offset = -1 if partition is None else partition.log.state.log_start_offset
+    return answer
 
 
 def _append(
@@ -91,7 +94,7 @@ def _append(
     ctx: RequestContext,
     pending: Pending,
     guard: int,
-) -> PartitionProduceResponse:
+) -> PartitionProduceResponse | Awaitable[PartitionProduceResponse]:
     partition = ctx.node.partitions.led(name, index)
     if partition is None or request.acks not in VALID_ACKS or name in INTERNAL_TOPICS:
         refusal = _why_not_at_all(name, index, partition, request, ctx)
@@ -110,6 +113,29 @@ def _append(
         now_ms=ctx.node.clock.now_ms(),
         guard=guard,
     )
+    if isinstance(result, AppendResult):
+        return _appended(index, result, partition, request, pending)
+    return _appended_later(name, index, result, partition, request, ctx, pending)
+
+
+async def _appended_later(
+    name: str,
+    index: int,
+    result: Awaitable[AppendResult],
+    partition: LedPartition,
+    request: ProduceRequest,
+    ctx: RequestContext,
+    pending: Pending,
+) -> PartitionProduceResponse:
+    try:
+        return _appended(index, await result, partition, request, pending)
+    except KafkaError as error:
+        return _not_appended(name, index, error, ctx)
+
+
+def _appended(
+    index: int, result: AppendResult, partition: LedPartition, request: ProduceRequest, pending: Pending
+) -> PartitionProduceResponse:
     answer = PartitionProduceResponse(
         index=index,
         error_code=0,
@@ -117,8 +143,8 @@ def _append(
         log_append_time_ms=result.log_append_time_ms,
         log_start_offset=result.log_start_offset,
     )
-    if request.acks != 0 and not partition.acknowledges_at_once:
-        waiting = partition.acknowledged(result.last_offset + 1, request.acks, request.timeout_ms)
+    if request.acks != 0 and not partition.committing.acknowledges_at_once:
+        waiting = partition.committing.acknowledged(result.last_offset + 1, request.acks, request.timeout_ms)
         if waiting is not None:
             pending.append((answer, waiting))
     return answer

@@ -95,6 +95,7 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
         PartitionPorts(
             f.node_id,
             f.threads.sync,
+            logs.deferred_files,
             f.clock,
             isr_changes,
             registration_of=lambda broker_id: metadata.image.brokers.get(broker_id),
@@ -134,7 +135,6 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
             configs=f.configs,
             metadata=metadata,
             partitions=replicas,
-            logs=logs,
             threads=f.threads,
             cold_reads=cold_reads,
             producer_ids=producer_ids,

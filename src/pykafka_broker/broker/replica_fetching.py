@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pykafka_broker.broker.disk_threads import DiskThreads
 from pykafka_broker.broker.foundation import Foundation
@@ -19,6 +19,7 @@ from pykafka_broker.replication.core.throttling import RateLimit
 from pykafka_broker.replication.replica_fetcher import FetcherPorts, FetcherSettings
 from pykafka_broker.replication.replica_fetchers import ReplicaFetchers
 
+Result = TypeVar("Result")
 RateKey = Literal["leader.replication.throttled.rate", "follower.replication.throttled.rate"]
 
 
@@ -77,11 +78,11 @@ class _Logs:
         self._logs = logs
         self._threads = threads
 
-    def make_names(self, due: NamesDue) -> Awaitable[None]:
-        return self._logs.make_names(due)
+    def repeat(self, due: NamesDue, append: Callable[[], Result | NamesDue]) -> Awaitable[Result]:
+        return self._logs.deferred_files.repeat(due, append)
 
     def make_all_names(self, dues: Sequence[NamesDue]) -> Awaitable[object]:
-        return self._logs.make_all_names(dues)
+        return self._logs.deferred_files.make_all(dues)
 
     def checkpoint_truncated(self, log: PartitionLog) -> Awaitable[bool]:
         return self._logs.writes.checkpoint_truncated(log)

@@ -101,11 +101,9 @@ class Coordinators:
 
         request_timeout_ms = config["request.timeout.ms"]
         #: For coordinators on other nodes, which try again where a partition is still being loaded.
-        self.markers = TransactionMarkers(
-            self.groups, node.partitions, node.logs, timers.now_ms, request_timeout_ms
-        )
+        self.markers = TransactionMarkers(self.groups, node.partitions, timers.now_ms, request_timeout_ms)
         own_markers = TransactionMarkers(
-            _LoadedOffsets(self.groups), node.partitions, node.logs, timers.now_ms, request_timeout_ms
+            _LoadedOffsets(self.groups), node.partitions, timers.now_ms, request_timeout_ms
         )
         transactions_log = TopicLog(TRANSACTIONS_TOPIC, timers.now_ms)
         self.transactions = TransactionService(

@@ -11,7 +11,6 @@ from pykafka_broker.config import BrokerConfig
 from pykafka_broker.coordination.broker_queues import Brokers
 from pykafka_broker.coordination.groups.regexes import DescribableTopics
 from pykafka_broker.log.partition.partition_log import PartitionLog
-from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.replication.leading_replica import LeadingReplica
@@ -62,18 +61,6 @@ class LedPartitions(Protocol):
         ...
 
 
-class HostedLogs(Protocol):
-    """The logs of this node."""
-
-    def make_names(self, due: NamesDue) -> Awaitable[None]:
-        """Make the files that an append needs.
-
-        Raises:
-            KafkaError: the directory cannot have them.
-        """
-        ...
-
-
 class Threads(Protocol):
     """The worker threads of this node."""
 
@@ -120,7 +107,6 @@ class CoordinatorPorts(NamedTuple):
     configs: Configs
     metadata: Metadata
     partitions: LedPartitions
-    logs: HostedLogs
     threads: Threads
     cold_reads: ColdReads
     producer_ids: ProducerIds

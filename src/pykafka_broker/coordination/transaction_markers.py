@@ -12,10 +12,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Protocol
 
 from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC
-from pykafka_broker.coordination.ports import HostedLogs, LedPartitions
+from pykafka_broker.coordination.ports import LedPartitions
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.coordinator.txn.state import TopicPartition
-from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
 from pykafka_broker.replication.core.access import ACKS_ALL
@@ -37,13 +36,11 @@ class TransactionMarkers:
         self,
         offsets: OffsetMarkers,
         partitions: LedPartitions,
-        logs: HostedLogs,
         now_ms: Callable[[], int],
         timeout_ms: int,
     ) -> None:
         self._offsets = offsets
         self._partitions = partitions
-        self._logs = logs
         self._now_ms = now_ms
         self._timeout_ms = timeout_ms
 
@@ -73,8 +70,6 @@ class TransactionMarkers:
             else:
                 try:
                     acknowledged = self._append(partition, batch, marker)
-                except NamesDue as due:
-                    acknowledged = self._append_later(each, batch, marker, due)
                 except KafkaError as error:
                     results[each] = error.code
                     continue
@@ -94,23 +89,16 @@ class TransactionMarkers:
         return await asyncio.gather(*(self.write_here(marker, partitions) for marker, partitions in markers))
 
     def _append(self, partition: LeadingReplica, batch: bytes, marker: Marker) -> Awaitable[ErrorCode] | None:
-        """Append the marker; the acknowledgement to wait for, None if it is acknowledged."""
-        end = partition.append_internal(batch, self._now_ms(), transaction_version=marker.transaction_version)
-        return partition.acknowledged(end, ACKS_ALL, self._timeout_ms)
+        """Append the marker; what to wait for until it is acknowledged, None if it is."""
+        end = partition.append_marker(batch, self._now_ms(), marker.transaction_version)
+        if isinstance(end, int):
+            return partition.committing.acknowledged(end, ACKS_ALL, self._timeout_ms)
+        return self._appended_later(partition, end)
 
-    async def _append_later(
-        self, place: TopicPartition, batch: bytes, marker: Marker, due: NamesDue
-    ) -> ErrorCode:
-        """The same when a file that is needed has been made."""
-        while True:
-            try:
-                await self._logs.make_names(due)
-                partition = self._partitions.led(place.topic, place.partition)
-                if partition is None:
-                    return self._partitions.why_not_led(place.topic, place.partition)
-                acknowledged = self._append(partition, batch, marker)
-                return ErrorCode.NONE if acknowledged is None else await acknowledged
-            except NamesDue as another:
-                due = another
-            except KafkaError as error:
-                return error.code
+    async def _appended_later(self, partition: LeadingReplica, appended: Awaitable[int]) -> ErrorCode:
+        try:
+            end = await appended
+        except KafkaError as error:
+            return error.code
+        acknowledged = partition.committing.acknowledged(end, ACKS_ALL, self._timeout_ms)
+        return ErrorCode.NONE if acknowledged is None else await acknowledged

@@ -3,7 +3,8 @@
     core/                  the decisions: high watermark, ISR, who may read and write, and what an answer of a
                            leader means (pure)
     partition.py           one partition: its log, what the metadata says of it, and its role
-    leading_replica.py     the role of a leader, over the core: appends, commits, acknowledgements, followers
+    leading_replica.py     the role of a leader, over the core: appends, its followers, the ISR
+    committing.py          its high watermark, and the producers that wait
     flushing.py            its syncs that `flush.messages` asks for
     records_deletion.py    its DeleteRecords, and who waits for it
     sending.py             its throttle of what followers are sent
@@ -23,8 +24,8 @@
 Fetches of assigned followers come in through `apis/fetch.py`: `LeadingReplica.follower_fetched` hands a
 `FollowerFetched` to `core.transitions.transition`, moves the high watermark, and gives the effect,
 `AlterPartition`, to the port `IsrChanges` (`broker/isr_changes.py`). With acks=all,
-`LeadingReplica.acknowledged` waits for the high watermark where followers count;
-`RecordsDeletion.everywhere` waits for the low watermark.
+`Committing.acknowledged` waits for the high watermark where followers count; `RecordsDeletion.everywhere`
+waits for the low watermark.
 
 A partition that is given to other brokers is dropped like one of a deleted topic: `ReplicaManager` resigns
 it, tells its `Roles`, and deletes its log.

@@ -26,7 +26,10 @@ class SyncThreads(Protocol):
 class Flushed(Protocol):
     """Has a log to sync, and is told how far that has come."""
 
-    log: PartitionLog
+    @property
+    def log(self) -> PartitionLog:
+        """The log to sync, which may move to another directory."""
+        ...
 
     def on_flushed(self) -> None:
         """The log is on disk up to its recovery point; there may be more to sync."""

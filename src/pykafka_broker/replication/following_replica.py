@@ -10,10 +10,11 @@ the lower recovery point is on disk (`checkpoint_truncated`).
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Iterable, Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Protocol, TypeVar
 
 from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.partition.replica_writer import Copied
 from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.machine.illegal_state import IllegalState
@@ -31,11 +32,14 @@ from pykafka_broker.system.named_tuple import NamedTuple
 logger = logging.getLogger("kafka.server.ReplicaFetcherThread")
 
 
+Result = TypeVar("Result")
+
+
 class FollowedLogs(Protocol):
     """The work on logs that waits for disks."""
 
-    def make_names(self, due: NamesDue) -> Awaitable[None]:
-        """Make the file that an append has missed; raises KafkaError."""
+    def repeat(self, due: NamesDue, append: Callable[[], Result | NamesDue]) -> Awaitable[Result]:
+        """Make the file that an append has missed, and repeat it; raises KafkaError."""
         ...
 
     def make_all_names(self, dues: Sequence[NamesDue]) -> Awaitable[object]:
@@ -231,22 +235,25 @@ class FollowingReplica:
     async def _write(self, records: Buffer) -> bool:
         """Append the records of an answer; False if the partition was left meanwhile."""
         logs, left = self._ports.logs, memoryview(records)
-        while True:
-            log = self.partition.log
-            copied = log.replica_writer.append(
+
+        def append() -> Copied | NamesDue:
+            nonlocal left
+            if not self.is_current:
+                return Copied(0)
+            copied = self.partition.log.replica_writer.append(
                 left,
                 leader_epoch=self._following.leader_epoch,
                 now_ms=self._ports.clock.now_ms(),
                 defers_names=True,
             )
-            if copied.names_due is None:
-                break
             left = left[copied.size_bytes :]
-            await logs.make_names(copied.names_due)
-            if not self.is_current:
-                return False
-        if copied.flush_due:
-            await logs.flush(log)
+            return copied if copied.names_due is None else copied.names_due
+
+        copied = append()
+        if isinstance(copied, NamesDue):
+            copied = await logs.repeat(copied, append)
+        if copied.flush_due and self.is_current:
+            await logs.flush(self.partition.log)
         return self.is_current
 
     async def _truncate(self, offset: int, *, is_reset: bool) -> None:

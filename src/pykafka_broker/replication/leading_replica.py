@@ -1,7 +1,6 @@
 """A partition that this node leads: the rules of replication, carried out on its log.
 
-The core (`core/`) decides when the high watermark moves and who may do what. Where no follower counts,
-appended records are committed at once or, where `flush.messages` asks for that, as soon as they are on disk.
+The core (`core/`) decides when the high watermark moves (`committing.py` moves it) and who may do what.
 Appends and consumers' fetches read flags that are worked out when the leadership changes, so that replication
 costs them nothing. Fetches of followers and the lag check go through `core.transitions.transition`, whose
 requests to the controller go to `IsrChanges`.
@@ -11,7 +10,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from functools import partial
+from typing import Protocol, TypeVar
 
 from pykafka_broker.cluster.image import BrokerRegistration, PartitionRegistration
 from pykafka_broker.cluster.partitions import without_online_directory
@@ -20,19 +20,20 @@ from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.partition.limit import Limit
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.producers import AppendOrigin
+from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.log.partition.writer import AppendResult
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.machine.step import Start
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.replication.committing import Committing
 from pykafka_broker.replication.core.access import (
     ACKS_ALL,
     NO_LEADER_EPOCH,
     is_end_known,
     limit_for_replica,
     not_enough_replicas,
-    outcome_of_committed,
 )
 from pykafka_broker.replication.core.events import (
     AlterPartition,
@@ -42,7 +43,6 @@ from pykafka_broker.replication.core.events import (
     IsrChangeAnswered,
     TimePassed,
 )
-from pykafka_broker.replication.core.high_watermark import commits_at_once, high_watermark
 from pykafka_broker.replication.core.in_sync import awaited_followers, is_cut_off, is_under_min_isr
 from pykafka_broker.replication.core.nearest import nearest_replica
 from pykafka_broker.replication.core.state import (
@@ -58,13 +58,15 @@ from pykafka_broker.replication.core.transitions import (
     leadership_of,
     transition,
 )
-from pykafka_broker.replication.flushing import Flushing, SyncThreads
+from pykafka_broker.replication.flushing import SyncThreads
 from pykafka_broker.replication.records_deletion import RecordsDeletion
 from pykafka_broker.replication.sending import Sending
-from pykafka_broker.replication.waiting import WaitingClients
 from pykafka_broker.system.named_tuple import NamedTuple
 
 logger = logging.getLogger("kafka.cluster.Partition")
+
+
+Result = TypeVar("Result")
 
 
 class IsrChanges(Protocol):
@@ -85,11 +87,24 @@ class IsrChanges(Protocol):
         ...
 
 
+class DeferredFiles(Protocol):
+    """Makes files in threads, for appends that can wait for them."""
+
+    def repeat(self, due: NamesDue, append: Callable[[], Result | NamesDue]) -> Awaitable[Result]:
+        """Make the files that an append has missed, and repeat it; its result.
+
+        Raises:
+            KafkaError: the disk refuses, the partition was deleted, or the error of the append.
+        """
+        ...
+
+
 class PartitionPorts(NamedTuple):
     """The parts of the node that every partition uses."""
 
     node_id: int
     sync_threads: SyncThreads
+    deferred_files: DeferredFiles
     clock: Clock
     isr_changes: IsrChanges
     #: A broker as the newest image has it; None if it is not registered.
@@ -100,13 +115,6 @@ class PartitionPorts(NamedTuple):
     lag_time_max_ms: int = 30_000
 
 
-class _Acknowledgement(NamedTuple):
-    """What a producer waits for: everything below `next_offset` may be acknowledged to it."""
-
-    next_offset: int
-    required_acks: int
-
-
 class LeadingReplica:
     """The role of a partition's leader. Event loop only.
 
@@ -115,15 +123,12 @@ class LeadingReplica:
     """
 
     __slots__ = (
-        "_commits_at_once",
         "_defers_names",
-        "_flushing",
         "_lost",
         "_ports",
-        "_producers",
         "_refuses_acks_all",
         "_registration",
-        "acknowledges_at_once",
+        "committing",
         "deletion",
         "is_cut_off",
         "leader_epoch",
@@ -138,8 +143,6 @@ class LeadingReplica:
         self.log = log
         #: The epoch in which this node leads; NO_LEADER_EPOCH while another broker leads.
         self.leader_epoch = NO_LEADER_EPOCH
-        #: Appended records may be acknowledged at once, whatever acks a producer asks for.
-        self.acknowledges_at_once = False
         #: The controller is silent, and so is a follower that is in sync as far as is known here.
         self.is_cut_off = False
         self._ports = ports
@@ -150,13 +153,11 @@ class LeadingReplica:
         #: Apache Kafka does not ask for this: there, such a broker keeps the high watermark where it is until
         #: `replica.lag.time.max.ms` is over.
         self._lost: frozenset[int] = frozenset()
-        # Flags that appends read, worked out by `_install`.
-        self._commits_at_once = False
+        #: A flag that appends read, worked out by `_install`.
         self._refuses_acks_all = False
         #: Producers can wait for a file to be made; coordinators append in the middle of a transition.
         self._defers_names = log.topic not in INTERNAL_TOPICS
-        self._flushing = Flushing(self, ports.sync_threads)
-        self._producers: WaitingClients[_Acknowledgement] = WaitingClients(ports.clock)
+        self.committing = Committing(self, ports.sync_threads, ports.clock)
         self.deletion = RecordsDeletion(self, ports.registration_of, ports.clock)
         self.sending = Sending(self, ports.follower_rate, ports.clock)
 
@@ -197,18 +198,10 @@ class LeadingReplica:
     def resign(self) -> None:
         """Lead the partition no more. Producers that wait for followers have to ask the next leader."""
         self.deletion.resign()
-        self._send_to_next_leader()
+        self.committing.resign()
         self.leader_epoch = NO_LEADER_EPOCH
         self.leadership = self._registration = None
-        self._commits_at_once = self._refuses_acks_all = self.acknowledges_at_once = False
-        self.is_cut_off = False
-
-    def _send_to_next_leader(self) -> None:
-        """Answer the producers that wait for followers."""
-        if self._producers and self._waits_for_followers():
-            self._producers.answer(
-                lambda each: ErrorCode.NOT_LEADER_OR_FOLLOWER if each.required_acks == ACKS_ALL else None
-            )
+        self._refuses_acks_all = self.is_cut_off = False
 
     def configure(self, config: LogConfig) -> None:
         """Go by the topic's changed settings, which the log has already."""
@@ -218,20 +211,18 @@ class LeadingReplica:
 
     def _install(self, leadership: Leadership) -> None:
         self.leadership = leadership
-        self._commits_at_once = commits_at_once(leadership)
         self._refuses_acks_all = self.is_cut_off or is_under_min_isr(leadership)
-        self.acknowledges_at_once = self._commits_at_once and not self._flushing.is_under_way
-        self._commit()
+        self.committing.take_up(leadership)
 
     def _take(self, event: Event) -> None:
         """Let the core decide on `event`, and carry the decision out."""
         assert self.leadership is not None
         step = transition(self.leadership, event)
-        if step.state.isr is not self.leadership.isr or self._commits_at_once:
+        if step.state.isr is not self.leadership.isr or self.committing.commits_at_once:
             self._install(step.state)
         else:  # the progress of followers changes none of the flags
             self.leadership = step.state
-            self._commit()
+            self.committing.commit()
         for effect in step.effects:
             assert isinstance(effect, Start) and isinstance(effect.work, AlterPartition)
             # The controller tells at INFO what becomes of it, of all partitions at once.
@@ -271,70 +262,85 @@ class LeadingReplica:
         produce_version: int,
         now_ms: int,
         guard: int = NO_GUARD,
-    ) -> AppendResult:
+    ) -> AppendResult | Awaitable[AppendResult]:
         """Append a producer's batch; `guard` is that of a transaction's first batch.
+
+        An awaitable if a thread has to make a file before: of a batch that waits for it, a copy is kept.
 
         Raises:
             KafkaError: the batch is refused (nothing was written), or the storage failed.
-            NamesDue: a file has to be made before.
         """
+        result = self._try_append(records, required_acks, produce_version, now_ms, guard)
+        if isinstance(result, NamesDue):
+            kept = bytearray(records)
+            again = partial(self._try_append, kept, required_acks, produce_version, now_ms, guard)
+            return self._ports.deferred_files.repeat(result, again)
+        return result
+
+    def _try_append(
+        self, records: Buffer, required_acks: int, produce_version: int, now_ms: int, guard: int
+    ) -> AppendResult | NamesDue:
         if self._refuses_acks_all and required_acks == ACKS_ALL:
             raise self._why_refused()
-        log = self.log
-        result = log.writer.append(
+        result = self.log.writer.append_client(
             records,
-            leader_epoch=self.leader_epoch,
+            leader_epoch=self._epoch_to_append(),
             now_ms=now_ms,
             produce_version=produce_version,
             guard=guard,
             defers_names=self._defers_names,
         )
-        self._appended(result.flush_due)
+        if not isinstance(result, NamesDue):
+            self.committing.appended(result.flush_due)
         return result
 
     def append_internal(
         self, batch: Buffer, now_ms: int, *, guard: int = NO_GUARD, transaction_version: int = 0
     ) -> int:
-        """Append a coordinator's batch; returns the log end offset after it.
+        """Append a coordinator's batch where it keeps its state; returns the log end offset after it.
 
         `guard` and `transaction_version` are for the records of a transaction, and for its marker.
 
         Raises:
             KafkaError: this node does not lead the partition, or the storage failed.
-            NamesDue: a file has to be made before; never where coordinators keep their state.
         """
-        if self.has_resigned:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        end_offset = self._try_append_internal(batch, now_ms, guard, transaction_version)
+        assert not isinstance(end_offset, NamesDue)
+        return end_offset
+
+    def append_marker(self, batch: Buffer, now_ms: int, transaction_version: int) -> int | Awaitable[int]:
+        """Append a transaction's marker, as `append_internal` does; an awaitable as for `append`."""
+        end_offset = self._try_append_internal(batch, now_ms, NO_GUARD, transaction_version)
+        if isinstance(end_offset, NamesDue):
+            again = partial(self._try_append_internal, batch, now_ms, NO_GUARD, transaction_version)
+            return self._ports.deferred_files.repeat(end_offset, again)
+        return end_offset
+
+    def _try_append_internal(
+        self, batch: Buffer, now_ms: int, guard: int, transaction_version: int
+    ) -> int | NamesDue:
         if self._refuses_acks_all:
             raise self._why_refused()
         log = self.log
         result = log.writer.append_internal(
             batch,
-            self.leader_epoch,
+            self._epoch_to_append(),
             now_ms,
             AppendOrigin.COORDINATOR,
             guard,
             transaction_version,
             self._defers_names,
         )
-        self._appended(result.flush_due)
+        if isinstance(result, NamesDue):
+            return result
+        self.committing.appended(result.flush_due)
         return log.state.log_end_offset
 
-    def acknowledged(
-        self, next_offset: int, required_acks: int, timeout_ms: int | None = None
-    ) -> Awaitable[ErrorCode] | None:
-        """None if everything below `next_offset` may be acknowledged now, else an awaitable for that moment.
-
-        With acks=all that is the high watermark where followers count: REQUEST_TIMED_OUT after `timeout_ms`,
-        NOT_LEADER_OR_FOLLOWER if another broker leads first. All else waits only for the sync that
-        `flush.messages` asks for. None is always the answer while `acknowledges_at_once`.
-        """
-        if self.acknowledges_at_once or next_offset <= self._acknowledged_offset(required_acks):
-            return None
-        if required_acks != ACKS_ALL or not self._waits_for_followers():
-            timeout_ms = None
-        awaited = _Acknowledgement(next_offset, required_acks)
-        return self._producers.wait(awaited, timeout_ms)
+    def _epoch_to_append(self) -> int:
+        """The leader epoch of a batch; an append that has waited may come too late."""
+        if self.leadership is None:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return self.leader_epoch
 
     def _why_refused(self) -> KafkaError:
         assert self.leadership is not None
@@ -447,74 +453,6 @@ class LeadingReplica:
         if self.is_cut_off is was_cut_off:
             return False
         if self.is_cut_off:
-            self._send_to_next_leader()
+            self.committing.send_to_next_leader()
         self._install(leadership)
         return self.is_cut_off
-
-    # --- committing -------------------------------------------------------------------------------
-
-    def _appended(self, flush_due: bool) -> None:
-        """Commit the appended records: at once, or when the sync that `flush.messages` asks for is done.
-
-        Where others are in sync, it is their fetches that commit.
-        """
-        state = self.log.state
-        high_watermark_before = state.high_watermark
-        if flush_due or self._flushing.is_under_way:
-            self._flushing.begin()
-            self.acknowledges_at_once = False
-        elif self._commits_at_once:
-            state.advance_high_watermark(state.log_end_offset)
-            return
-        else:
-            self._commit()
-        if state.on_advance and state.high_watermark == high_watermark_before:
-            state.wake_waiting()  # parked fetches of followers, which read to the log end
-
-    def _commit(self) -> None:
-        """Move the high watermark as far as it may, and acknowledge the requests that this allows."""
-        leadership = self.leadership
-        if leadership is not None:
-            state, offset = self.log.state, self._local_offset()
-            if not self._commits_at_once:
-                now_ms = self._ports.clock.monotonic_ms()
-                offset = high_watermark(leadership, state, offset, now_ms)
-            state.advance_high_watermark(offset)
-        if self._producers:
-            self._acknowledge()
-
-    def _local_offset(self) -> int:
-        """The offset up to which this node has records; those on disk alone if `flush.messages` is set."""
-        state = self.log.state
-        return state.recovery_point if self._flushing.is_under_way else state.log_end_offset
-
-    def _acknowledged_offset(self, required_acks: int) -> int:
-        """Everything below may be acknowledged to a producer with these acks."""
-        if required_acks == ACKS_ALL and self._waits_for_followers():
-            return self.log.state.high_watermark
-        return self._local_offset()
-
-    def _waits_for_followers(self) -> bool:
-        return self.leadership is not None and not self._commits_at_once
-
-    def on_flushed(self) -> None:
-        """More of what was appended is on disk."""
-        self._commit()
-
-    def on_flush_ended(self, error: ErrorCode) -> None:
-        """All that was appended is on disk; or the error for those who wait, for it may not be."""
-        self.acknowledges_at_once = self._commits_at_once
-        if error is ErrorCode.NONE:
-            self._acknowledge()
-        else:
-            self._producers.answer(lambda _: error)
-
-    def _acknowledge(self) -> None:
-        """Answer the producers whose batches may be acknowledged."""
-        self._producers.answer(
-            lambda each: (
-                outcome_of_committed(self.leadership, each.required_acks)
-                if each.next_offset <= self._acknowledged_offset(each.required_acks)
-                else None
-            )
-        )

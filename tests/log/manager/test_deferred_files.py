@@ -96,6 +96,16 @@ async def test_an_append_that_comes_while_its_file_is_made_waits_for_the_same() 
     assert (disks.jobs, have_files([log]), disks.deferred.under_way) == (["/a"], [True], [])
 
 
+async def test_an_append_is_repeated_until_it_misses_no_file() -> None:
+    disks = Disks()
+    log = disks.log(0)
+    outcomes: list[NamesDue | str] = [due(log), "written"]
+
+    assert await disks.deferred.repeat(due(log), lambda: outcomes.pop(0)) == "written"
+
+    assert (disks.jobs, have_files([log])) == (["/a", "/a"], [True])
+
+
 async def test_a_file_that_cannot_be_made_is_the_error_of_its_own_append_alone() -> None:
     disks = Disks()
     logs = [disks.log(number) for number in range(3)]

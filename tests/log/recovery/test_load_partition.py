@@ -17,6 +17,7 @@ from pykafka_broker.log.disk.names import parse_partition_folder
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.producers import AppendOrigin
 from pykafka_broker.log.partition.state import LogIdentity
+from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.log.recovery.load_partition import open_log, read_topic_id
 from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.log.recovery.offset_checkpoints import CheckpointedOffsets
@@ -367,7 +368,9 @@ def test_the_first_record_of_a_new_partition_finds_its_epoch_written_down() -> N
     files.calls.clear()
 
     log.epoch_file.begin(0)
-    log.writer.append(batch(b"v"), leader_epoch=0, now_ms=NOW, defers_names=True)
+    log.writer.append_client(
+        batch(b"v"), leader_epoch=0, now_ms=NOW, produce_version=13, guard=NO_GUARD, defers_names=True
+    )
 
     assert not any(path.startswith(EPOCHS) for _, path in files.calls)
     assert decode_epochs(files.read_file(EPOCHS)) == [(0, 0)]

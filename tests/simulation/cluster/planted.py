@@ -31,11 +31,11 @@ from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.fetch import FetchRequest
 from pykafka_broker.raft.core import elections, progress, turn
 from pykafka_broker.replication import leading_replica
+from pykafka_broker.replication.committing import Committing
 from pykafka_broker.replication.core import following, high_watermark, transitions
 from pykafka_broker.replication.core.events import FollowerFetched
 from pykafka_broker.replication.core.following import FollowerLog, Following, TruncateTo
 from pykafka_broker.replication.core.state import Leadership
-from pykafka_broker.replication.leading_replica import LeadingReplica
 
 
 class Wrong(NamedTuple):
@@ -101,7 +101,7 @@ def _diverging_epochs_are_not_told(right: Any) -> object:
 
 
 def _waiting_producers_are_told_success(right: Any) -> object:
-    def resign(self: LeadingReplica) -> None:
+    def resign(self: Committing) -> None:
         self._producers.answer(lambda _: ErrorCode.NONE)
         right(self)
 
@@ -309,12 +309,12 @@ PLANTED = (
     ),
     Planted(
         "acks=all is answered before replication",
-        (Wrong(LeadingReplica, "_waits_for_followers", lambda right: lambda self: False),),
+        (Wrong(Committing, "_waits_for_followers", lambda right: lambda self: False),),
         faults=CUTS,
     ),
     Planted(
         "producers that wait are told success by a leader that is deposed",
-        (Wrong(LeadingReplica, "resign", _waiting_producers_are_told_success),),
+        (Wrong(Committing, "resign", _waiting_producers_are_told_success),),
         faults={**CUTS, "partition_ms": 6000, "pause_ms": 4000, "drop": 0.05},
         found_by=2,
     ),

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from pykafka_broker.log.disk.checkpoints import PartitionKey
     from pykafka_broker.log.disk.directories import LogDir, LogDirs
     from pykafka_broker.log.partition.partition_log import PartitionLog
-    from pykafka_broker.log.partition.rolling import NamesDue
-    from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+    from pykafka_broker.protocol.errors import ErrorCode
 
 
 class HostedLogs(Protocol):
@@ -36,12 +35,6 @@ class HostedLogs(Protocol):
 
     def logs_in(self, log_dir: LogDir) -> Iterable[PartitionLog]:
         """The logs in one directory, with the copies on their way into it."""
-        ...
-
-    def make_all_names(self, dues: Iterable[NamesDue]) -> Awaitable[Sequence[KafkaError | None]]:
-        """Make the files that these appends need, all at once; for each append the error of a directory that
-        cannot have them, or None.
-        """
         ...
 
 

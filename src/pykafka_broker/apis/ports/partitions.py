@@ -23,6 +23,23 @@ class DeletedRecords(Protocol):
     def low_watermark(self) -> int: ...
 
 
+class Committing(Protocol):
+    """What a partition that this node leads has committed."""
+
+    #: Appended records may be acknowledged at once, whatever acks a producer asks for.
+    acknowledges_at_once: bool
+
+    def acknowledged(
+        self, next_offset: int, required_acks: int, timeout_ms: int | None = None
+    ) -> Awaitable[ErrorCode] | None:
+        """None if everything below `next_offset` may be acknowledged now, else an awaitable for that moment.
+
+        With acks=all that is the high watermark where followers count, but not longer than `timeout_ms`; else
+        it is only the sync that `flush.messages` asks for.
+        """
+        ...
+
+
 class RecordsDeletion(Protocol):
     """DeleteRecords of a partition that this node leads."""
 
@@ -75,10 +92,11 @@ class HeldPartition(Protocol):
 class LedPartition(HeldPartition, Protocol):
     """A partition this node leads: its log, and the rules of replication around it."""
 
-    #: Appended records may be acknowledged at once, whatever acks a producer asks for.
-    acknowledges_at_once: bool
     #: Others may lead by now: records with acks=all are refused.
     is_cut_off: bool
+
+    @property
+    def committing(self) -> Committing: ...
 
     @property
     def deletion(self) -> RecordsDeletion: ...
@@ -94,24 +112,14 @@ class LedPartition(HeldPartition, Protocol):
         produce_version: int,
         now_ms: int,
         guard: int = 0,
-    ) -> AppendResult:
+    ) -> AppendResult | Awaitable[AppendResult]:
         """Append a producer's batch and, where no other replica has to follow, move the high watermark.
 
-        A transaction's first batch brings the guard under which the coordinator has confirmed it.
+        A transaction's first batch brings the guard under which the coordinator has confirmed it. An
+        awaitable if a thread has to make a file before.
 
         Raises:
             KafkaError: the batch is refused (nothing was written), or the storage failed.
-            NamesDue: a file has to be made before (`HostedLogs.make_all_names`).
-        """
-        ...
-
-    def acknowledged(
-        self, next_offset: int, required_acks: int, timeout_ms: int | None = None
-    ) -> Awaitable[ErrorCode] | None:
-        """None if everything below `next_offset` may be acknowledged now, else an awaitable for that moment.
-
-        With acks=all that is the high watermark where followers count, but not longer than `timeout_ms`; else
-        it is only the sync that `flush.messages` asks for.
         """
         ...
 

@@ -1,7 +1,7 @@
 """Files that appends need, made in threads.
 
 A roll or a new leader epoch makes a file before the append, which may wait for the disk longer than any write
-does. An append on the event loop raises `NamesDue` instead; a thread makes the file, and then the append is
+does. An append on the event loop returns `NamesDue` instead; a thread makes the file, and then the append is
 repeated.
 
 After a change of leader, or in a new topic, each partition of a request needs a file. What is due in one turn
@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Union
+from typing import TypeVar, Union
 
 from pykafka_broker.log.disk.files import directory_name
 from pykafka_broker.log.partition.rolling import NamesDue, Roller
@@ -26,6 +26,8 @@ from pykafka_broker.protocol.errors import KafkaError
 
 #: What has become of a log's files: the segment to go on in, if one was due, or why there are none.
 _Made = Union[Segment, OSError, None]
+
+Result = TypeVar("Result")
 
 
 class DeferredFiles:
@@ -44,8 +46,30 @@ class DeferredFiles:
         """The work that a stop has to wait for."""
         return list(self._making.values())
 
+    def repeat(self, due: NamesDue, append: Callable[[], Result | NamesDue]) -> asyncio.Future[Result]:
+        """Have a thread make the files that an append has missed, and repeat it; its result.
+
+        Raises:
+            KafkaError: KAFKA_STORAGE_ERROR, the disk refuses, or the partition was deleted; or the error of
+                the append.
+        """
+        return asyncio.ensure_future(self._repeat(self._begin(due), append))
+
+    async def _repeat(
+        self, made: asyncio.Future[KafkaError | None], append: Callable[[], Result | NamesDue]
+    ) -> Result:
+        while True:
+            await asyncio.wait((made,))
+            error = made.result()
+            if error is not None:
+                raise error
+            result = append()
+            if not isinstance(result, NamesDue):
+                return result
+            made = self._begin(result)
+
     async def make(self, due: NamesDue) -> None:
-        """Have a thread make the files that an append has missed; the append is to be repeated then.
+        """Have a thread make the files that an append would miss.
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR, the disk refuses, or the partition was deleted.

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -52,7 +52,6 @@ from pykafka_broker.log.manager.settings import (
     LogWorkers,
 )
 from pykafka_broker.log.partition.partition_log import PartitionLog
-from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.log.recovery.open_directories import open_directory
 from pykafka_broker.protocol.errors import KafkaError
 
@@ -109,8 +108,9 @@ class LogManager:
             run_awaited=threads.run_awaited,
             set_aside=self._set_aside,
         )
-        self._deferred = DeferredFiles(threads.run_awaited)
-        self._retention = RetentionRounds(self._registry, self._work, self._deferred)
+        #: Makes the files that appends miss.
+        self.deferred_files = DeferredFiles(threads.run_awaited)
+        self._retention = RetentionRounds(self._registry, self._work, self.deferred_files)
         #: Flushes, and writes checkpoints.
         self.writes = PeriodicWrites(files, dirs, self._registry, self._work)
         #: Compacts logs in the background.
@@ -286,20 +286,6 @@ class LogManager:
         del self._registry.served[log.topic, log.partition]
         self._folders.keep_as_stray(log)
 
-    async def make_names(self, due: NamesDue) -> None:
-        """Have a thread make the file that an append has missed; the append is to be repeated then.
-
-        Raises:
-            KafkaError: KAFKA_STORAGE_ERROR, the disk refuses, or the partition was deleted.
-        """
-        await self._deferred.make(due)
-
-    async def make_all_names(self, dues: Iterable[NamesDue]) -> list[KafkaError | None]:
-        """As `make_names` for many appends at once; for each of them the error that `make_names` would raise,
-        or None.
-        """
-        return await self._deferred.make_all(dues)
-
     # --- failing disks, and descriptors -----------------------------------------------------------
 
     @property
@@ -387,7 +373,7 @@ class LogManager:
 
     def _file_work(self) -> list[asyncio.Future[Any]]:
         """Work that makes files and has not ended."""
-        return [*self._retention.under_way, *self._deferred.under_way, *self._creation.makers]
+        return [*self._retention.under_way, *self.deferred_files.under_way, *self._creation.makers]
 
     async def _close_dir(self, log_dir: LogDir, broker_epoch: int, others_are_clean: bool) -> None:
         logs = self.logs_in(log_dir)

@@ -52,11 +52,13 @@ class RetentionRounds:
     def _remove_expired(self, now_ms: int, logs: Iterable[PartitionLog]) -> None:
         """Apply retention to these logs without waiting for a disk."""
         for log in logs:
-            if log.closed or log.offline is not None:
+            if log.closed or log.offline is not None or log.roller.makes_names:
                 continue
             try:
-                log.trimmer.apply_retention(now_ms, defers_names=True)
-            except NamesDue as due:
+                due = log.trimmer.names_due(now_ms)
+                if due is None:
+                    log.trimmer.apply_retention(now_ms)
+                    continue
                 task = asyncio.ensure_future(self._begin_anew(log, due, now_ms))
                 self.under_way.add(task)
                 task.add_done_callback(self.under_way.discard)

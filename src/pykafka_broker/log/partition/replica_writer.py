@@ -48,7 +48,7 @@ class Copied(NamedTuple):
 
     #: Everything before this position is done with; all whole batches unless `names_due`.
     size_bytes: int
-    #: A file has to be made before the rest can be written (`LogManager.make_names`).
+    #: A file has to be made before the rest can be written (`DeferredFiles.repeat`).
     names_due: Optional[NamesDue] = None
     #: `flush.messages` asks for a flush before the leader is told of these records.
     flush_due: bool = False
@@ -126,10 +126,10 @@ class ReplicaWriter:
             self._density.copies_gaps()
         done = 0
         while done < len(batches):
-            try:
-                done += self._write_some(view, batches, done, now_ms, defers_names)
-            except NamesDue as due:
-                return Copied(batches[done].position, due)
+            written = self._write_some(view, batches, done, now_ms, defers_names)
+            if isinstance(written, NamesDue):
+                return Copied(batches[done].position, written)
+            done += written
         return Copied(
             len(view), flush_due=state.log_end_offset - state.recovery_point >= state.config.flush_messages
         )
@@ -222,15 +222,17 @@ class ReplicaWriter:
 
     def _write_some(
         self, records: memoryview, batches: Sequence[_Batch], first: int, now_ms: int, defers_names: bool
-    ) -> int:
-        """Write the batches from `first` on that go together; returns how many."""
+    ) -> int | NamesDue:
+        """Write the batches from `first` on that go together; how many, or the file that they need."""
         state = self._state
         header = batches[first].header
         try:
-            self._go_to_segment(header, now_ms, defers_names)
+            due = self._go_to_segment(header, now_ms, defers_names)
+            if due is not None:
+                return due
             if header.partition_leader_epoch != state.latest_epoch:
                 if defers_names and not self._epoch_file.is_saved:
-                    raise NamesDue(self._roller, None)
+                    return NamesDue(self._roller, None)
                 self._epoch_file.start(header.partition_leader_epoch, header.base_offset)
             run = batches[first : first + self._run_length(batches, first, now_ms)]
             segment = state.active
@@ -244,11 +246,11 @@ class ReplicaWriter:
             self._flusher.write_behind(segment)
         return len(run)
 
-    def _go_to_segment(self, header: BatchHeader, now_ms: int, defers_names: bool) -> None:
-        """Roll where the leader has rolled before this batch."""
+    def _go_to_segment(self, header: BatchHeader, now_ms: int, defers_names: bool) -> NamesDue | None:
+        """Roll where the leader has rolled before this batch, or say which file that needs."""
         state, size = self._state, header.size_in_bytes
         if not is_due(state, size, header.last_offset, header.max_timestamp, now_ms):
-            return
+            return None
         if size > state.config.segment_bytes:
             raise KafkaError(
                 ErrorCode.RECORD_LIST_TOO_LARGE,
@@ -258,8 +260,9 @@ class ReplicaWriter:
         if state.active.size:
             if defers_names:
                 # A new segment begins at the log end, which in a copy may lie before the batch.
-                raise NamesDue(self._roller, state.log_end_offset)
+                return NamesDue(self._roller, state.log_end_offset)
             self._roller.roll_to(header.base_offset)
+        return None
 
     def _run_length(self, batches: Sequence[_Batch], first: int, now_ms: int) -> int:
         """How many batches from `first` on go to the active segment, under one epoch."""

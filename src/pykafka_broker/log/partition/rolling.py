@@ -1,13 +1,14 @@
 """From one segment to the next: when that is due, and how the log goes on in a new one.
 
-Making the files of a segment may wait for the disk. Where producers can wait for it, the append raises
-`NamesDue` instead; the log manager then has a worker thread make the files (`make_names`), and the append is
-repeated. While that goes on (`makes_names`) all such appends wait.
+Making the files of a segment may wait for the disk. Where producers can wait for it, the append returns
+`NamesDue` instead; a worker thread makes the files (`make_names`), and the append is repeated
+(`log/manager/deferred_files.py`). While that goes on (`makes_names`) all such appends wait.
 """
 
 from __future__ import annotations
 
 import errno
+from typing import Optional
 
 from pykafka_broker.log.disk.environment import Environment
 from pykafka_broker.log.partition.append_errors import append_failed, storage_error
@@ -20,6 +21,7 @@ from pykafka_broker.log.segment.segment import Segment
 from pykafka_broker.machine.illegal_state import IllegalState
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.records.crc import crc32c
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 def is_due(state: LogState, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
@@ -38,6 +40,17 @@ def is_due(state: LogState, size: int, last_offset: int, max_timestamp: int, now
         or 0 <= first_timestamp < max_timestamp - state.roll_ms + segment.jitter_ms
         or segment.indexes.is_full(segment, config.segment_index_bytes)
     )
+
+
+class NamesDue(NamedTuple):
+    """Why an append has written nothing: before it a file has to be made, or replaced, which may wait for
+    the disk longer than any write does.
+    """
+
+    #: The roller of the log that needs the file.
+    roller: Roller
+    #: The base offset of the segment that has to begin; None if leader epochs are to be written.
+    base_offset: Optional[int]
 
 
 class Roller:
@@ -146,16 +159,3 @@ class Roller:
         self._folder.note_names()
         self._flusher.take_snapshot(new.base_offset)
         self._environment.run_in_turn(self._flusher.flush_closed_in_background)
-
-
-class NamesDue(Exception):
-    """Before the append a file has to be made, or replaced, which may wait for the disk longer than any write
-    does. Nothing has been written; `LogManager.make_names` has it made, then the append is to be repeated.
-    """
-
-    def __init__(self, roller: Roller, base_offset: int | None) -> None:
-        super().__init__(f"{roller.state.name} needs a file before it can grow")
-        #: The roller of the log that needs the file.
-        self.roller = roller
-        #: The base offset of the segment that has to begin; None if leader epochs are to be written.
-        self.base_offset = base_offset

@@ -94,22 +94,28 @@ class LogTrimmer:
             self._epoch_file.save_later()
         state.wake_waiting()
 
-    def apply_retention(self, now_ms: int, *, defers_names: bool = False) -> int:
-        """Remove the segments that are due by start offset, size and time; returns how many.
+    def names_due(self, now_ms: int) -> NamesDue | None:
+        """The segment that has to begin before `apply_retention`, since everything has expired.
 
         Where that is to wait for no disk, `expired` has been asked before.
-
-        Raises:
-            NamesDue: everything has expired, so another segment has to be begun before; with `defers_names`.
         """
         state = self._state
-        if self._compaction.is_under_way or (defers_names and self._roller.makes_names):
+        if self._compaction.is_under_way or not state.active.size:
+            return None
+        is_all = self.expired(now_ms).segments == len(state.segments)
+        return NamesDue(self._roller, state.log_end_offset) if is_all else None
+
+    def apply_retention(self, now_ms: int) -> int:
+        """Remove the segments that are due by start offset, size and time; returns how many.
+
+        Where that is to wait for no disk, `expired` and `names_due` have been asked before.
+        """
+        state = self._state
+        if self._compaction.is_under_way:
             return 0
         expired = self.expired(now_ms)
         count = expired.segments
         if count == len(state.segments):
-            if defers_names and state.active.size:
-                raise NamesDue(self._roller, state.log_end_offset)
             try:
                 self._roller.roll()
             except KafkaError:

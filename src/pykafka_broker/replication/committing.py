@@ -1,0 +1,153 @@
+"""What a partition that is led here has committed, and the producers that wait for it.
+
+Where no follower counts, appended records are committed at once or, where `flush.messages` asks for that, as
+soon as they are on disk. Else the fetches of followers commit them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Protocol
+
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.machine.clock import Clock
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.replication.core.access import ACKS_ALL, outcome_of_committed
+from pykafka_broker.replication.core.high_watermark import commits_at_once, high_watermark
+from pykafka_broker.replication.core.state import Leadership
+from pykafka_broker.replication.flushing import Flushing, SyncThreads
+from pykafka_broker.replication.waiting import WaitingClients
+from pykafka_broker.system.named_tuple import NamedTuple
+
+
+class Led(Protocol):
+    """The partition."""
+
+    log: PartitionLog
+    leadership: Leadership | None
+
+
+class _Awaited(NamedTuple):
+    """What a producer waits for: everything below `next_offset` may be acknowledged to it."""
+
+    next_offset: int
+    required_acks: int
+
+
+class Committing:
+    """Moves the high watermark of one partition, and answers its producers. Event loop only."""
+
+    __slots__ = ("_clock", "_flushing", "_led", "_producers", "acknowledges_at_once", "commits_at_once")
+
+    def __init__(self, led: Led, sync_threads: SyncThreads, clock: Clock) -> None:
+        self._led = led
+        self._clock = clock
+        self._flushing = Flushing(self, sync_threads)
+        self._producers: WaitingClients[_Awaited] = WaitingClients(clock)
+        # Flags that appends read, worked out when the leadership changes.
+        #: No follower counts.
+        self.commits_at_once = False
+        #: Appended records may be acknowledged at once, whatever acks a producer asks for.
+        self.acknowledges_at_once = False
+
+    @property
+    def log(self) -> PartitionLog:
+        """The log to sync."""
+        return self._led.log
+
+    def take_up(self, leadership: Leadership) -> None:
+        """The partition is led in this way from now on."""
+        self.commits_at_once = commits_at_once(leadership)
+        self.acknowledges_at_once = self.commits_at_once and not self._flushing.is_under_way
+        self.commit()
+
+    def resign(self) -> None:
+        """The leadership ends. Producers that wait for a sync alone are answered after it."""
+        self.send_to_next_leader()
+        self.commits_at_once = self.acknowledges_at_once = False
+
+    def send_to_next_leader(self) -> None:
+        """Answer the producers that wait for followers."""
+        if self._producers and self._waits_for_followers():
+            self._producers.answer(
+                lambda each: ErrorCode.NOT_LEADER_OR_FOLLOWER if each.required_acks == ACKS_ALL else None
+            )
+
+    def appended(self, flush_due: bool) -> None:
+        """Commit what was appended, or begin the sync that it waits for."""
+        state = self._led.log.state
+        high_watermark_before = state.high_watermark
+        if flush_due or self._flushing.is_under_way:
+            self._flushing.begin()
+            self.acknowledges_at_once = False
+        elif self.commits_at_once:
+            state.advance_high_watermark(state.log_end_offset)
+            return
+        else:
+            self.commit()
+        if state.on_advance and state.high_watermark == high_watermark_before:
+            state.wake_waiting()  # parked fetches of followers, which read to the log end
+
+    def commit(self) -> None:
+        """Move the high watermark as far as it may, and acknowledge the requests that this allows."""
+        leadership = self._led.leadership
+        if leadership is not None:
+            state, offset = self._led.log.state, self._local_offset()
+            if not self.commits_at_once:
+                offset = high_watermark(leadership, state, offset, self._clock.monotonic_ms())
+            state.advance_high_watermark(offset)
+        if self._producers:
+            self._acknowledge()
+
+    def acknowledged(
+        self, next_offset: int, required_acks: int, timeout_ms: int | None = None
+    ) -> Awaitable[ErrorCode] | None:
+        """None if everything below `next_offset` may be acknowledged now, else an awaitable for that moment.
+
+        With acks=all that is the high watermark where followers count: REQUEST_TIMED_OUT after `timeout_ms`,
+        NOT_LEADER_OR_FOLLOWER if another broker leads first. All else waits only for the sync that
+        `flush.messages` asks for. None is always the answer while `acknowledges_at_once`.
+        """
+        if self.acknowledges_at_once or next_offset <= self._acknowledged_offset(required_acks):
+            return None
+        if required_acks != ACKS_ALL or not self._waits_for_followers():
+            timeout_ms = None
+        return self._producers.wait(_Awaited(next_offset, required_acks), timeout_ms)
+
+    def _local_offset(self) -> int:
+        """The offset up to which this node has records; those on disk alone if `flush.messages` is set."""
+        state = self._led.log.state
+        return state.recovery_point if self._flushing.is_under_way else state.log_end_offset
+
+    def _acknowledged_offset(self, required_acks: int) -> int:
+        """Everything below may be acknowledged to a producer with these acks."""
+        if required_acks == ACKS_ALL and self._waits_for_followers():
+            return self._led.log.state.high_watermark
+        return self._local_offset()
+
+    def _waits_for_followers(self) -> bool:
+        return self._led.leadership is not None and not self.commits_at_once
+
+    def _acknowledge(self) -> None:
+        """Answer the producers whose batches may be acknowledged."""
+        self._producers.answer(
+            lambda each: (
+                outcome_of_committed(self._led.leadership, each.required_acks)
+                if each.next_offset <= self._acknowledged_offset(each.required_acks)
+                else None
+            )
+        )
+
+    # --- syncs ------------------------------------------------------------------------------------
+
+    def on_flushed(self) -> None:
+        """More of what was appended is on disk."""
+        self.commit()
+
+    def on_flush_ended(self, error: ErrorCode) -> None:
+        """All that was appended is on disk; or the error for those who wait, for it may not be."""
+        self.acknowledges_at_once = self.commits_at_once
+        if error is ErrorCode.NONE:
+            self._acknowledge()
+        else:
+            self._producers.answer(lambda _: error)

@@ -20,8 +20,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pykafka_broker.coordinator.group.consumer.assignors import ASSIGNORS
-from pykafka_broker.coordinator.group.consumer.assignors.spec import GroupSpec, MemberSpec
+from pykafka_broker.coordinator.groups.core.consumer.assignors import ASSIGNORS
+from pykafka_broker.coordinator.groups.core.consumer.assignors.spec import GroupSpec, MemberSpec
 from pykafka_broker.protocol.java_hash import uuid_hash, walked
 from pykafka_broker.testing.apache.jars import java, libs
 

@@ -28,7 +28,7 @@ from pykafka_broker.config.authorizer import STANDARD_AUTHORIZER
 from pykafka_broker.config.listeners import SECURITY_PROTOCOLS
 from pykafka_broker.config.sasl_listeners import LOGIN_MODULES
 from pykafka_broker.config.sources import STANDALONE
-from pykafka_broker.coordinator.group.kinds import KINDS
+from pykafka_broker.coordinator.groups.core.kinds import KINDS
 from pykafka_broker.protocol.records.compression import Codec
 
 REPOSITORY = Path(__file__).parents[1]

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from interop.assignments import random_topic, topic_bytes, topic_text
-from pykafka_broker.coordinator.group.share.assignors import ASSIGNORS
-from pykafka_broker.coordinator.group.share.assignors.spec import GroupSpec, MemberSpec
-from pykafka_broker.coordinator.group.share.records import partitions_in_order
+from pykafka_broker.coordinator.groups.core.share.assignors import ASSIGNORS
+from pykafka_broker.coordinator.groups.core.share.assignors.spec import GroupSpec, MemberSpec
+from pykafka_broker.coordinator.groups.core.share.records import partitions_in_order
 from pykafka_broker.protocol.java_hash import string_hash, uuid_hash, walked
 from pykafka_broker.testing.apache.jars import java, libs
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.coordinator.group.record import Record, decode_record
+from pykafka_broker.coordinator.groups.core.record import Record, decode_record
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,

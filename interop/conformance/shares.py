@@ -7,8 +7,8 @@ from __future__ import annotations
 from itertools import count
 
 from interop.conformance.talk import Talk, Topic, alike
-from pykafka_broker.coordination.share.keys import coordinator_key
-from pykafka_broker.coordinator.share.state import SharePartition
+from pykafka_broker.coordinator.share.core.state import SharePartition
+from pykafka_broker.coordinator.share.keys import coordinator_key
 from pykafka_broker.protocol.messages import delete_share_group_state as deleting
 from pykafka_broker.protocol.messages import initialize_share_group_state as initializing
 from pykafka_broker.protocol.messages import read_share_group_state as reading

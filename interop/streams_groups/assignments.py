@@ -6,8 +6,12 @@ import random
 
 from interop.streams_groups import Json
 from interop.streams_groups.tasks import shown, tasks_of
-from pykafka_broker.coordinator.group.streams.assignor import ASSIGNOR
-from pykafka_broker.coordinator.group.streams.assignor.spec import GroupSpec, MemberSpec, SubtopologySpec
+from pykafka_broker.coordinator.groups.core.streams.assignor import ASSIGNOR
+from pykafka_broker.coordinator.groups.core.streams.assignor.spec import (
+    GroupSpec,
+    MemberSpec,
+    SubtopologySpec,
+)
 
 
 def random_assignment(rng: random.Random) -> Json:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from pykafka_broker.coordinator.group.streams.events import StreamsGroupHeartbeat
-from pykafka_broker.coordinator.group.streams.state import Endpoint, StreamsGroup, StreamsMember
-from pykafka_broker.coordinator.group.streams.topology.declared import (
+from pykafka_broker.coordinator.groups.core.streams.events import StreamsGroupHeartbeat
+from pykafka_broker.coordinator.groups.core.streams.state import Endpoint, StreamsGroup, StreamsMember
+from pykafka_broker.coordinator.groups.core.streams.topology.declared import (
     CopartitionGroup,
     InternalTopic,
     Subtopology,

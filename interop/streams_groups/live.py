@@ -19,12 +19,12 @@ from interop.streams_groups.records import encoded
 from interop.streams_groups.wire import ours, request, theirs
 from pykafka_broker.client.addresses import Address
 from pykafka_broker.client.blocking import Connection
-from pykafka_broker.coordinator.group.config import StreamsGroupSettings
-from pykafka_broker.coordinator.group.record import Record
-from pykafka_broker.coordinator.group.streams.events import StreamsGroupHeartbeatResult
-from pykafka_broker.coordinator.group.streams.heartbeat import on_heartbeat
-from pykafka_broker.coordinator.group.streams.state import StreamsGroup
-from pykafka_broker.coordinator.group.topics import TopicInfo, Topics
+from pykafka_broker.coordinator.groups.core.config import StreamsGroupSettings
+from pykafka_broker.coordinator.groups.core.record import Record
+from pykafka_broker.coordinator.groups.core.streams.events import StreamsGroupHeartbeatResult
+from pykafka_broker.coordinator.groups.core.streams.heartbeat import on_heartbeat
+from pykafka_broker.coordinator.groups.core.streams.state import StreamsGroup
+from pykafka_broker.coordinator.groups.core.topics import TopicInfo, Topics
 from pykafka_broker.machine.step import Reply
 from pykafka_broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorRequest

@@ -7,7 +7,7 @@ import random
 from interop.streams_groups import Json
 from interop.streams_groups.tasks import owned_of, random_owned, random_tasks, tasks_of
 from interop.streams_groups.topologies import random_topology, topology_of
-from pykafka_broker.coordinator.group.streams.records import (
+from pykafka_broker.coordinator.groups.core.streams.records import (
     current_record,
     epoch_record,
     member_record,
@@ -15,7 +15,7 @@ from pykafka_broker.coordinator.group.streams.records import (
     target_record,
     topology_record,
 )
-from pykafka_broker.coordinator.group.streams.state import (
+from pykafka_broker.coordinator.groups.core.streams.state import (
     Endpoint,
     MemberState,
     StreamsGroup,

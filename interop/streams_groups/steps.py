@@ -6,8 +6,8 @@ import random
 
 from interop.streams_groups import Json
 from interop.streams_groups.tasks import owned_of, random_owned, random_tasks, shown_owned, task_id, tasks_of
-from pykafka_broker.coordinator.group.streams.reconciliation import Target, reconciled
-from pykafka_broker.coordinator.group.streams.state import (
+from pykafka_broker.coordinator.groups.core.streams.reconciliation import Target, reconciled
+from pykafka_broker.coordinator.groups.core.streams.state import (
     MemberState,
     StreamsMember,
     TaskHolders,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from interop.streams_groups import Json
-from pykafka_broker.coordinator.group.streams.tasks import OwnedTasks, TaskId, Tasks
+from pykafka_broker.coordinator.groups.core.streams.tasks import OwnedTasks, TaskId, Tasks
 
 
 def random_owned(rng: random.Random, likely: float) -> Json:

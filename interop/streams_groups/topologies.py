@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 
 from interop.streams_groups import Json
-from pykafka_broker.coordinator.group.streams.topology.configured import configured
-from pykafka_broker.coordinator.group.streams.topology.declared import (
+from pykafka_broker.coordinator.groups.core.streams.topology.configured import configured
+from pykafka_broker.coordinator.groups.core.streams.topology.declared import (
     CopartitionGroup,
     InternalTopic,
     Subtopology,
     Topology,
 )
-from pykafka_broker.coordinator.group.topics import TopicInfo, Topics
+from pykafka_broker.coordinator.groups.core.topics import TopicInfo, Topics
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from interop.streams_groups import Json
-from pykafka_broker.coordinator.group.streams.events import (
+from pykafka_broker.coordinator.groups.core.streams.events import (
     StreamsGroupHeartbeat,
     StreamsGroupHeartbeatResult,
     TaskList,
 )
-from pykafka_broker.coordinator.group.streams.topology.declared import InternalTopic, Topology
+from pykafka_broker.coordinator.groups.core.streams.topology.declared import InternalTopic, Topology
 from pykafka_broker.protocol.messages import streams_group_heartbeat as m
 
 

@@ -174,7 +174,7 @@ BEHAVIOURS: dict[str, dict[str, tuple[str, ...]]] = {
         "apis/offset_fetch": (
             "without_the_offsets_topic_there_is_no_coordinator_and_no_offsets_are_answered",
         ),
-        "coordination/group_service": ("during_the_load_everything_waits_but_heartbeats_are_answered_well",),
+        "coordinator/group_service": ("during_the_load_everything_waits_but_heartbeats_are_answered_well",),
     },
     "16 Offsets": {
         "apis/offset_commit": (

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykafka_broker.coordinator.group.consumer.assignors import ASSIGNORS
-from pykafka_broker.coordinator.group.consumer.assignors.range import assign_ranges
-from pykafka_broker.coordinator.group.consumer.assignors.spec import Assignment, GroupSpec, MemberSpec
-from pykafka_broker.coordinator.group.consumer.assignors.uniform import assign_uniformly
+from pykafka_broker.coordinator.groups.core.consumer.assignors import ASSIGNORS
+from pykafka_broker.coordinator.groups.core.consumer.assignors.range import assign_ranges
+from pykafka_broker.coordinator.groups.core.consumer.assignors.spec import Assignment, GroupSpec, MemberSpec
+from pykafka_broker.coordinator.groups.core.consumer.assignors.uniform import assign_uniformly
 
 T, U = b"t" * 16, b"u" * 16
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.coordinator.group import transitions
-from pykafka_broker.coordinator.group.classic import join, kind, leave, rebalance, sync, turn
-from pykafka_broker.coordinator.group.classic.state import ClassicGroup
+from pykafka_broker.coordinator.groups.core import transitions
+from pykafka_broker.coordinator.groups.core.classic import join, kind, leave, rebalance, sync, turn
+from pykafka_broker.coordinator.groups.core.classic.state import ClassicGroup
 from pykafka_broker.machine.step import Step
 from tests.support.classic_model import World
 

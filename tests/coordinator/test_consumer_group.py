@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.coordinator.group import events
-from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
-from pykafka_broker.coordinator.group.consumer.state import GroupState, MemberState
-from pykafka_broker.coordinator.group.events import ConsumerGroupHeartbeatResult
-from pykafka_broker.coordinator.group.offset_record import OffsetRecord
-from pykafka_broker.coordinator.group.record import AnyRecord
-from pykafka_broker.coordinator.group.records import replay
-from pykafka_broker.coordinator.group.topics import TopicInfo, group_hash, topic_hash
+from pykafka_broker.coordinator.groups.core import events
+from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
+from pykafka_broker.coordinator.groups.core.consumer.state import GroupState, MemberState
+from pykafka_broker.coordinator.groups.core.events import ConsumerGroupHeartbeatResult
+from pykafka_broker.coordinator.groups.core.offset_record import OffsetRecord
+from pykafka_broker.coordinator.groups.core.record import AnyRecord
+from pykafka_broker.coordinator.groups.core.records import replay
+from pykafka_broker.coordinator.groups.core.topics import TopicInfo, group_hash, topic_hash
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records import group as m
 from tests.support.groups import GroupWorld, MemberMetadata

@@ -13,19 +13,22 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Phase, Protocol
-from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
-from pykafka_broker.coordinator.group.consumer import heartbeat, members, reconciliation
-from pykafka_broker.coordinator.group.consumer.consumer_protocol import read_assignment, read_subscription
-from pykafka_broker.coordinator.group.consumer.state import (
+from pykafka_broker.coordinator.groups.core.classic.state import ClassicGroup, Phase, Protocol
+from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
+from pykafka_broker.coordinator.groups.core.consumer import heartbeat, members, reconciliation
+from pykafka_broker.coordinator.groups.core.consumer.consumer_protocol import (
+    read_assignment,
+    read_subscription,
+)
+from pykafka_broker.coordinator.groups.core.consumer.state import (
     ConsumerGroup,
     ConsumerMember,
     GroupState,
     held_partitions,
 )
-from pykafka_broker.coordinator.group.events import JoinedMember
-from pykafka_broker.coordinator.group.records import replay
-from pykafka_broker.coordinator.group.topics import TopicInfo
+from pykafka_broker.coordinator.groups.core.events import JoinedMember
+from pykafka_broker.coordinator.groups.core.records import replay
+from pykafka_broker.coordinator.groups.core.topics import TopicInfo
 from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.consumer_protocol import (

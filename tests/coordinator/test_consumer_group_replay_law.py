@@ -10,15 +10,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from pykafka_broker.coordinator.group import events
-from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Phase, Protocol
-from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
-from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
-from pykafka_broker.coordinator.group.loading import Loader
-from pykafka_broker.coordinator.group.record import encode_record
-from pykafka_broker.coordinator.group.records import replay
-from pykafka_broker.coordinator.group.state import Group
-from pykafka_broker.coordinator.group.topics import TopicInfo
+from pykafka_broker.coordinator.groups.core import events
+from pykafka_broker.coordinator.groups.core.classic.state import ClassicGroup, Phase, Protocol
+from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
+from pykafka_broker.coordinator.groups.core.consumer.state import ConsumerGroup
+from pykafka_broker.coordinator.groups.core.loading import Loader
+from pykafka_broker.coordinator.groups.core.record import encode_record
+from pykafka_broker.coordinator.groups.core.records import replay
+from pykafka_broker.coordinator.groups.core.state import Group
+from pykafka_broker.coordinator.groups.core.topics import TopicInfo
 from pykafka_broker.protocol.records.batch import build_batch
 from tests.support.groups import GroupWorld, MemberMetadata, durable, subscription
 from tests.support.members import Member

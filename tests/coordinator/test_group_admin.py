@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka_broker.coordinator.group.classic.records import group_tombstone
-from pykafka_broker.coordinator.group.events import (
+from pykafka_broker.coordinator.groups.core.classic.records import group_tombstone
+from pykafka_broker.coordinator.groups.core.events import (
     DeleteGroup,
     DescribedGroup,
     DescribedMember,
@@ -13,9 +13,9 @@ from pykafka_broker.coordinator.group.events import (
     ListedGroup,
     ListGroups,
 )
-from pykafka_broker.coordinator.group.offset_record import OffsetRecord
-from pykafka_broker.coordinator.group.records import replay
-from pykafka_broker.coordinator.group.state import Groups
+from pykafka_broker.coordinator.groups.core.offset_record import OffsetRecord
+from pykafka_broker.coordinator.groups.core.records import replay
+from pykafka_broker.coordinator.groups.core.state import Groups
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.groups import GroupWorld, subscription
 from tests.support.members import Member

@@ -10,12 +10,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from pykafka_broker.coordinator.group import deletion, events, forgetting
-from pykafka_broker.coordinator.group.classic.records import group_tombstone
-from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
-from pykafka_broker.coordinator.group.offset_record import OffsetRecord
-from pykafka_broker.coordinator.group.records import replay
-from pykafka_broker.coordinator.group.transitions import EXPIRY_TIMER
+from pykafka_broker.coordinator.groups.core import deletion, events, forgetting
+from pykafka_broker.coordinator.groups.core.classic.records import group_tombstone
+from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
+from pykafka_broker.coordinator.groups.core.offset_record import OffsetRecord
+from pykafka_broker.coordinator.groups.core.records import replay
+from pykafka_broker.coordinator.groups.core.transitions import EXPIRY_TIMER
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from tests.support.groups import GroupWorld

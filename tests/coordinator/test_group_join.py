@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka_broker.coordinator.group.classic.records import new_group_record
-from pykafka_broker.coordinator.group.classic.state import Phase, Protocol
-from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
-from pykafka_broker.coordinator.group.events import JoinedMember, JoinResult
-from pykafka_broker.coordinator.group.records import replay
+from pykafka_broker.coordinator.groups.core.classic.records import new_group_record
+from pykafka_broker.coordinator.groups.core.classic.state import Phase, Protocol
+from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
+from pykafka_broker.coordinator.groups.core.events import JoinedMember, JoinResult
+from pykafka_broker.coordinator.groups.core.records import replay
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.groups import RANGE, START_MS, GroupWorld, subscription
 

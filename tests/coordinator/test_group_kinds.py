@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import get_args
 
-from pykafka_broker.coordinator.group.kinds import KINDS, kind_of
-from pykafka_broker.coordinator.group.state import Group
+from pykafka_broker.coordinator.groups.core.kinds import KINDS, kind_of
+from pykafka_broker.coordinator.groups.core.state import Group
 from tests.support.share_groups import ShareWorld
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka_broker.coordinator.group.classic.records import group_record
-from pykafka_broker.coordinator.group.classic.state import Phase
-from pykafka_broker.coordinator.group.events import LeaveResult, LeavingMember, SyncResult
-from pykafka_broker.coordinator.group.records import replay
+from pykafka_broker.coordinator.groups.core.classic.records import group_record
+from pykafka_broker.coordinator.groups.core.classic.state import Phase
+from pykafka_broker.coordinator.groups.core.events import LeaveResult, LeavingMember, SyncResult
+from pykafka_broker.coordinator.groups.core.records import replay
 from pykafka_broker.machine.step import Reply, SetTimer
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records.group import GroupMetadataValue

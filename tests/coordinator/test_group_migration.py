@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka_broker.coordinator.group import events
-from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Phase, Protocol
-from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig, MigrationPolicy
-from pykafka_broker.coordinator.group.consumer.consumer_protocol import read_assignment
-from pykafka_broker.coordinator.group.consumer.state import GroupState
-from pykafka_broker.coordinator.group.records import replay
-from pykafka_broker.coordinator.group.topics import TopicInfo
+from pykafka_broker.coordinator.groups.core import events
+from pykafka_broker.coordinator.groups.core.classic.state import ClassicGroup, Phase, Protocol
+from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig, MigrationPolicy
+from pykafka_broker.coordinator.groups.core.consumer.consumer_protocol import read_assignment
+from pykafka_broker.coordinator.groups.core.consumer.state import GroupState
+from pykafka_broker.coordinator.groups.core.records import replay
+from pykafka_broker.coordinator.groups.core.topics import TopicInfo
 from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.consumer_protocol import (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka_broker.coordinator.group.classic.records import group_record, group_tombstone
-from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Phase, Protocol
-from pykafka_broker.coordinator.group.committed_offset import CommittedOffset
-from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
-from pykafka_broker.coordinator.group.events import (
+from pykafka_broker.coordinator.groups.core.classic.records import group_record, group_tombstone
+from pykafka_broker.coordinator.groups.core.classic.state import ClassicGroup, Phase, Protocol
+from pykafka_broker.coordinator.groups.core.committed_offset import CommittedOffset
+from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
+from pykafka_broker.coordinator.groups.core.events import (
     CommitOffsets,
     DeleteOffsets,
     DeleteOffsetsResult,
@@ -21,14 +21,14 @@ from pykafka_broker.coordinator.group.events import (
     TopicPartitions,
     TopicsDeleted,
 )
-from pykafka_broker.coordinator.group.forgetting import (
+from pykafka_broker.coordinator.groups.core.forgetting import (
     GROUPS_PER_EXPIRY_SLICE,
     OFFSETS_PER_EXPIRY_SLICE,
     OFFSETS_PER_SLICE,
 )
-from pykafka_broker.coordinator.group.offset_record import OffsetRecord
-from pykafka_broker.coordinator.group.records import replay
-from pykafka_broker.coordinator.group.transitions import EXPIRY_TIMER
+from pykafka_broker.coordinator.groups.core.offset_record import OffsetRecord
+from pykafka_broker.coordinator.groups.core.records import replay
+from pykafka_broker.coordinator.groups.core.transitions import EXPIRY_TIMER
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.groups import START_MS, GroupWorld, subscription
 from tests.support.members import Member

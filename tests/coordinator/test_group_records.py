@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Phase
-from pykafka_broker.coordinator.group.committed_offset import CommittedOffset
-from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
-from pykafka_broker.coordinator.group.loading import Loader
-from pykafka_broker.coordinator.group.record import decode_record, encode_record
-from pykafka_broker.coordinator.group.records import replay
+from pykafka_broker.coordinator.groups.core.classic.state import ClassicGroup, Phase
+from pykafka_broker.coordinator.groups.core.committed_offset import CommittedOffset
+from pykafka_broker.coordinator.groups.core.consumer.state import ConsumerGroup
+from pykafka_broker.coordinator.groups.core.loading import Loader
+from pykafka_broker.coordinator.groups.core.record import decode_record, encode_record
+from pykafka_broker.coordinator.groups.core.records import replay
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.messages.records.group import GroupMetadataValue
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch, iter_batches, read_records

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from pykafka_broker.coordinator.group import events
-from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Phase, Protocol
-from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
-from pykafka_broker.coordinator.group.loading import Loader
-from pykafka_broker.coordinator.group.record import Record, encode_record
-from pykafka_broker.coordinator.group.records import replay
+from pykafka_broker.coordinator.groups.core import events
+from pykafka_broker.coordinator.groups.core.classic.state import ClassicGroup, Phase, Protocol
+from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
+from pykafka_broker.coordinator.groups.core.loading import Loader
+from pykafka_broker.coordinator.groups.core.record import Record, encode_record
+from pykafka_broker.coordinator.groups.core.records import replay
 from pykafka_broker.protocol.messages.records.group import GroupMetadataKey
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch
 from tests.support.groups import GroupWorld, check_books, durable, subscription

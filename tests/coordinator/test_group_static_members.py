@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka_broker.coordinator.group.classic.state import Phase, Protocol
-from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
-from pykafka_broker.coordinator.group.events import JoinResult, LeaveGroup, LeavingMember, SyncResult
-from pykafka_broker.coordinator.group.records import replay
+from pykafka_broker.coordinator.groups.core.classic.state import Phase, Protocol
+from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
+from pykafka_broker.coordinator.groups.core.events import JoinResult, LeaveGroup, LeavingMember, SyncResult
+from pykafka_broker.coordinator.groups.core.records import replay
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.groups import GroupWorld, durable, subscription
 from tests.support.members import Member

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykafka_broker.coordinator.group.classic.state import Phase
+from pykafka_broker.coordinator.groups.core.classic.state import Phase
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.groups import GroupWorld
 

@@ -8,17 +8,17 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from pykafka_broker.coordinator.group import events
-from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
-from pykafka_broker.coordinator.group.events import FetchResult, PartitionCommit, TopicCommit
-from pykafka_broker.coordinator.group.loading import Loader
-from pykafka_broker.coordinator.group.offset_record import OffsetRecord
-from pykafka_broker.coordinator.group.record import Record, encode_record
-from pykafka_broker.coordinator.group.records import Entry, replay
-from pykafka_broker.coordinator.group.state import Groups
-from pykafka_broker.coordinator.group.topics import TopicInfo
-from pykafka_broker.coordinator.group.transactional_records import TransactionalRecord, TransactionEnd
-from pykafka_broker.coordinator.group.transitions import EXPIRY_TIMER, transition
+from pykafka_broker.coordinator.groups.core import events
+from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
+from pykafka_broker.coordinator.groups.core.events import FetchResult, PartitionCommit, TopicCommit
+from pykafka_broker.coordinator.groups.core.loading import Loader
+from pykafka_broker.coordinator.groups.core.offset_record import OffsetRecord
+from pykafka_broker.coordinator.groups.core.record import Record, encode_record
+from pykafka_broker.coordinator.groups.core.records import Entry, replay
+from pykafka_broker.coordinator.groups.core.state import Groups
+from pykafka_broker.coordinator.groups.core.topics import TopicInfo
+from pykafka_broker.coordinator.groups.core.transactional_records import TransactionalRecord, TransactionEnd
+from pykafka_broker.coordinator.groups.core.transitions import EXPIRY_TIMER, transition
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.machine.step import Reply
 from pykafka_broker.protocol.errors import ErrorCode

@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
-from pykafka_broker.coordinator.share.batches import combined
+from pykafka_broker.coordinator.share.core.batches import combined
 from pykafka_broker.testing.apache.tools import run_tool
 from tests.support.shares import ShareWorld, batches, play
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig, ShareGroupSettings
-from pykafka_broker.coordinator.group.record import Record
-from pykafka_broker.coordinator.group.share.events import (
+from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig, ShareGroupSettings
+from pykafka_broker.coordinator.groups.core.record import Record
+from pykafka_broker.coordinator.groups.core.share.events import (
     InitializeShareState,
     ShareGroupHeartbeatResult,
     ShareStateInitialized,
 )
-from pykafka_broker.coordinator.group.share.state import NamedPartitions, ShareGroup, StatePartitions
-from pykafka_broker.coordinator.group.topics import TopicInfo
+from pykafka_broker.coordinator.groups.core.share.state import NamedPartitions, ShareGroup, StatePartitions
+from pykafka_broker.coordinator.groups.core.topics import TopicInfo
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records import group as m
 from tests.support.share_groups import ShareWorld

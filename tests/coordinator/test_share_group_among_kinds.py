@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from pykafka_broker.coordinator.group.events import (
+from pykafka_broker.coordinator.groups.core.events import (
     CommitTransactionalOffsets,
     ConsumerGroupHeartbeatResult,
     DeleteOffsets,
@@ -24,8 +24,8 @@ from pykafka_broker.coordinator.group.events import (
     TopicCommit,
     TopicPartitions,
 )
-from pykafka_broker.coordinator.group.share.events import DescribedShareGroup, DescribeShareGroup
-from pykafka_broker.coordinator.group.topics import TopicInfo
+from pykafka_broker.coordinator.groups.core.share.events import DescribedShareGroup, DescribeShareGroup
+from pykafka_broker.coordinator.groups.core.topics import TopicInfo
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.members import Member
 from tests.support.share_groups import ShareWorld

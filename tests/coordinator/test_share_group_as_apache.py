@@ -9,10 +9,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig, ShareGroupSettings
-from pykafka_broker.coordinator.group.events import DeleteGroup, TopicsDeleted
-from pykafka_broker.coordinator.group.record import Record, encode_record
-from pykafka_broker.coordinator.group.share.events import (
+from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig, ShareGroupSettings
+from pykafka_broker.coordinator.groups.core.events import DeleteGroup, TopicsDeleted
+from pykafka_broker.coordinator.groups.core.record import Record, encode_record
+from pykafka_broker.coordinator.groups.core.share.events import (
     AlteredShareOffsets,
     AlterShareOffsets,
     DeletedShareOffsets,
@@ -24,7 +24,7 @@ from pykafka_broker.coordinator.group.share.events import (
     ShareStateDeleted,
     ShareStateInitialized,
 )
-from pykafka_broker.coordinator.group.topics import TopicInfo
+from pykafka_broker.coordinator.groups.core.topics import TopicInfo
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.share_groups import ShareWorld
 

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pykafka_broker.coordinator.group import deletion, following, transitions
-from pykafka_broker.coordinator.group.share import heartbeat, initializing, target
-from pykafka_broker.coordinator.group.share import kind as share_kind
-from pykafka_broker.coordinator.group.share.assignors import simple, simple_mixed
-from pykafka_broker.coordinator.group.share.kind import ShareKind
-from pykafka_broker.coordinator.group.share.turn import ShareTurn
+from pykafka_broker.coordinator.groups.core import deletion, following, transitions
+from pykafka_broker.coordinator.groups.core.share import heartbeat, initializing, target
+from pykafka_broker.coordinator.groups.core.share import kind as share_kind
+from pykafka_broker.coordinator.groups.core.share.assignors import simple, simple_mixed
+from pykafka_broker.coordinator.groups.core.share.kind import ShareKind
+from pykafka_broker.coordinator.groups.core.share.turn import ShareTurn
 from pykafka_broker.machine.step import Step
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.share_group_model import ShareCluster

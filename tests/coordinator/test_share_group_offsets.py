@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig, ShareGroupSettings
-from pykafka_broker.coordinator.group.events import DeleteGroup, TopicsDeleted
-from pykafka_broker.coordinator.group.share.events import (
+from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig, ShareGroupSettings
+from pykafka_broker.coordinator.groups.core.events import DeleteGroup, TopicsDeleted
+from pykafka_broker.coordinator.groups.core.share.events import (
     AlteredShareOffsets,
     AlterShareOffsets,
     DeletedShareOffsets,
@@ -31,9 +31,9 @@ from pykafka_broker.coordinator.group.share.events import (
     ShareSummary,
     ShareSummaryRead,
 )
-from pykafka_broker.coordinator.group.share.state import NamedPartitions, StatePartitions
-from pykafka_broker.coordinator.group.topics import TopicInfo
-from pykafka_broker.coordinator.group.transitions import transition
+from pykafka_broker.coordinator.groups.core.share.state import NamedPartitions, StatePartitions
+from pykafka_broker.coordinator.groups.core.topics import TopicInfo
+from pykafka_broker.coordinator.groups.core.transitions import transition
 from pykafka_broker.machine.step import Reply
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from tests.support.share_groups import ShareWorld

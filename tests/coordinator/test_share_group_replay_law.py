@@ -12,12 +12,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig, ShareGroupSettings
-from pykafka_broker.coordinator.group.events import DeleteGroup, TopicsDeleted
-from pykafka_broker.coordinator.group.loading import Loader
-from pykafka_broker.coordinator.group.record import Record, encode_record
-from pykafka_broker.coordinator.group.records import replay
-from pykafka_broker.coordinator.group.share.events import (
+from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig, ShareGroupSettings
+from pykafka_broker.coordinator.groups.core.events import DeleteGroup, TopicsDeleted
+from pykafka_broker.coordinator.groups.core.loading import Loader
+from pykafka_broker.coordinator.groups.core.record import Record, encode_record
+from pykafka_broker.coordinator.groups.core.records import replay
+from pykafka_broker.coordinator.groups.core.share.events import (
     AlterShareOffsets,
     DeleteShareOffsets,
     DeleteShareState,
@@ -25,8 +25,8 @@ from pykafka_broker.coordinator.group.share.events import (
     ShareStateDeleted,
     ShareStateInitialized,
 )
-from pykafka_broker.coordinator.group.share.state import ShareGroup
-from pykafka_broker.coordinator.group.topics import TopicInfo
+from pykafka_broker.coordinator.groups.core.share.state import ShareGroup
+from pykafka_broker.coordinator.groups.core.topics import TopicInfo
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.records.batch import build_batch
 from tests.support.share_groups import ShareWorld

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pykafka_broker.coordinator.share import events
-from pykafka_broker.coordinator.share.batches import StateBatch
-from pykafka_broker.coordinator.share.events import PruneLog
-from pykafka_broker.coordinator.share.housekeeping import COLD_BATCH_BYTES
-from pykafka_broker.coordinator.share.records import Snapshot
-from pykafka_broker.coordinator.share.state import ShareConfig, SharePartition
+from pykafka_broker.coordinator.share.core import events
+from pykafka_broker.coordinator.share.core.batches import StateBatch
+from pykafka_broker.coordinator.share.core.events import PruneLog
+from pykafka_broker.coordinator.share.core.housekeeping import COLD_BATCH_BYTES
+from pykafka_broker.coordinator.share.core.records import Snapshot
+from pykafka_broker.coordinator.share.core.state import ShareConfig, SharePartition
 from tests.support.shares import ShareWorld
 
 TOPIC = b"\x11" * 16

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.coordinator.share import batches, checks, housekeeping, records, requests, turn
-from pykafka_broker.coordinator.share.events import StateResult
-from pykafka_broker.coordinator.share.records import Snapshot
-from pykafka_broker.coordinator.share.state import Shares
+from pykafka_broker.coordinator.share.core import batches, checks, housekeeping, records, requests, turn
+from pykafka_broker.coordinator.share.core.events import StateResult
+from pykafka_broker.coordinator.share.core.records import Snapshot
+from pykafka_broker.coordinator.share.core.state import Shares
 from pykafka_broker.machine.step import Reply
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.share_model import ShareModel

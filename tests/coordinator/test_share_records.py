@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from pykafka_broker.coordinator.share.batches import StateBatch, combined
-from pykafka_broker.coordinator.share.loading import Loader
-from pykafka_broker.coordinator.share.records import (
+from pykafka_broker.coordinator.share.core.batches import StateBatch, combined
+from pykafka_broker.coordinator.share.core.loading import Loader
+from pykafka_broker.coordinator.share.core.records import (
     Record,
     Snapshot,
     Update,
@@ -22,7 +22,7 @@ from pykafka_broker.coordinator.share.records import (
     encode_record,
     replay,
 )
-from pykafka_broker.coordinator.share.state import SharePartition, Shares, ShareState
+from pykafka_broker.coordinator.share.core.state import SharePartition, Shares, ShareState
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch
 from tests.support.shares import ShareWorld, batches, play

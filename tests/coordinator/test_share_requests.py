@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka_broker.coordinator.share.batches import StateBatch
-from pykafka_broker.coordinator.share.checks import MAX_OVERLAPS, MAX_STATE_BATCHES
-from pykafka_broker.coordinator.share.events import ReadResult, Refusal, StateResult, SummaryResult
-from pykafka_broker.coordinator.share.records import Snapshot, Update
-from pykafka_broker.coordinator.share.state import ShareConfig, SharePartition
+from pykafka_broker.coordinator.share.core.batches import StateBatch
+from pykafka_broker.coordinator.share.core.checks import MAX_OVERLAPS, MAX_STATE_BATCHES
+from pykafka_broker.coordinator.share.core.events import ReadResult, Refusal, StateResult, SummaryResult
+from pykafka_broker.coordinator.share.core.records import Snapshot, Update
+from pykafka_broker.coordinator.share.core.state import ShareConfig, SharePartition
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.shares import ShareWorld
 

@@ -13,16 +13,16 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from pykafka_broker.coordinator.group.streams.assignor import ASSIGNOR, sticky
-from pykafka_broker.coordinator.group.streams.assignor.java_queue import JavaQueue
-from pykafka_broker.coordinator.group.streams.assignor.processes import ProcessLoad
-from pykafka_broker.coordinator.group.streams.assignor.spec import (
+from pykafka_broker.coordinator.groups.core.streams.assignor import ASSIGNOR, sticky
+from pykafka_broker.coordinator.groups.core.streams.assignor.java_queue import JavaQueue
+from pykafka_broker.coordinator.groups.core.streams.assignor.processes import ProcessLoad
+from pykafka_broker.coordinator.groups.core.streams.assignor.spec import (
     GroupSpec,
     MemberSpec,
     SubtopologySpec,
     TaskAssignorError,
 )
-from pykafka_broker.coordinator.group.streams.tasks import TaskId, Tasks, task_ids
+from pykafka_broker.coordinator.groups.core.streams.tasks import TaskId, Tasks, task_ids
 
 STATEFUL = {"0": SubtopologySpec(4, is_stateful=True)}
 STATELESS = {"0": SubtopologySpec(4)}

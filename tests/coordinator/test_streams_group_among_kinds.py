@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig, StreamsGroupSettings
-from pykafka_broker.coordinator.group.events import (
+from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig, StreamsGroupSettings
+from pykafka_broker.coordinator.groups.core.events import (
     CommitTransactionalOffsets,
     ConsumerGroupHeartbeatResult,
     DeleteGroup,
@@ -29,22 +29,26 @@ from pykafka_broker.coordinator.group.events import (
     TopicPartitions,
     TopicsDeleted,
 )
-from pykafka_broker.coordinator.group.offset_record import OffsetRecord
-from pykafka_broker.coordinator.group.record import Record
-from pykafka_broker.coordinator.group.records import replay
-from pykafka_broker.coordinator.group.share.events import DescribeShareGroup
-from pykafka_broker.coordinator.group.streams.events import (
+from pykafka_broker.coordinator.groups.core.offset_record import OffsetRecord
+from pykafka_broker.coordinator.groups.core.record import Record
+from pykafka_broker.coordinator.groups.core.records import replay
+from pykafka_broker.coordinator.groups.core.share.events import DescribeShareGroup
+from pykafka_broker.coordinator.groups.core.streams.events import (
     DescribedStreamsGroup,
     DescribeStreamsGroup,
     StreamsGroupHeartbeatResult,
 )
-from pykafka_broker.coordinator.group.streams.records import streams_group_tombstones
-from pykafka_broker.coordinator.group.streams.state import GroupState, StreamsGroup
-from pykafka_broker.coordinator.group.streams.status import StatusCode
-from pykafka_broker.coordinator.group.streams.tasks import Tasks
-from pykafka_broker.coordinator.group.streams.topology.declared import InternalTopic, Subtopology, Topology
-from pykafka_broker.coordinator.group.topics import TopicInfo
-from pykafka_broker.coordinator.group.transitions import EXPIRY_TIMER
+from pykafka_broker.coordinator.groups.core.streams.records import streams_group_tombstones
+from pykafka_broker.coordinator.groups.core.streams.state import GroupState, StreamsGroup
+from pykafka_broker.coordinator.groups.core.streams.status import StatusCode
+from pykafka_broker.coordinator.groups.core.streams.tasks import Tasks
+from pykafka_broker.coordinator.groups.core.streams.topology.declared import (
+    InternalTopic,
+    Subtopology,
+    Topology,
+)
+from pykafka_broker.coordinator.groups.core.topics import TopicInfo
+from pykafka_broker.coordinator.groups.core.transitions import EXPIRY_TIMER
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.members import Member
 from tests.support.streams_shard import READING, StreamsShard

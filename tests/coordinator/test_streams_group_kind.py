@@ -6,25 +6,32 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.coordinator.group.committed_offset import CommittedOffset
-from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig, StreamsGroupSettings
-from pykafka_broker.coordinator.group.events import (
+from pykafka_broker.coordinator.groups.core.committed_offset import CommittedOffset
+from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig, StreamsGroupSettings
+from pykafka_broker.coordinator.groups.core.events import (
     CommitOffsets,
     CommitTransactionalOffsets,
     FetchOffsets,
     PartitionCommit,
     TopicCommit,
 )
-from pykafka_broker.coordinator.group.streams import commits
-from pykafka_broker.coordinator.group.streams.describe import described
-from pykafka_broker.coordinator.group.streams.events import DescribedStreamsGroup, DescribedStreamsMember
-from pykafka_broker.coordinator.group.streams.kind import StreamsKind
-from pykafka_broker.coordinator.group.streams.records import streams_group_tombstones
-from pykafka_broker.coordinator.group.streams.state import MemberState, StreamsGroup, StreamsMember
-from pykafka_broker.coordinator.group.streams.tasks import OwnedTasks, Tasks
-from pykafka_broker.coordinator.group.streams.topology.configured import configured
-from pykafka_broker.coordinator.group.streams.topology.declared import InternalTopic, Subtopology, Topology
-from pykafka_broker.coordinator.group.topics import TopicInfo, Topics
+from pykafka_broker.coordinator.groups.core.streams import commits
+from pykafka_broker.coordinator.groups.core.streams.describe import described
+from pykafka_broker.coordinator.groups.core.streams.events import (
+    DescribedStreamsGroup,
+    DescribedStreamsMember,
+)
+from pykafka_broker.coordinator.groups.core.streams.kind import StreamsKind
+from pykafka_broker.coordinator.groups.core.streams.records import streams_group_tombstones
+from pykafka_broker.coordinator.groups.core.streams.state import MemberState, StreamsGroup, StreamsMember
+from pykafka_broker.coordinator.groups.core.streams.tasks import OwnedTasks, Tasks
+from pykafka_broker.coordinator.groups.core.streams.topology.configured import configured
+from pykafka_broker.coordinator.groups.core.streams.topology.declared import (
+    InternalTopic,
+    Subtopology,
+    Topology,
+)
+from pykafka_broker.coordinator.groups.core.topics import TopicInfo, Topics
 from pykafka_broker.machine.step import SetTimer
 from pykafka_broker.protocol.errors import ErrorCode
 

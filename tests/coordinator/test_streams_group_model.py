@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.coordinator.group.streams import reconciliation, records, state
-from pykafka_broker.coordinator.group.streams.assignor.spec import SubtopologySpec
-from pykafka_broker.coordinator.group.streams.endpoints import EndpointPartitions, endpoint_partitions
-from pykafka_broker.coordinator.group.streams.records import (
+from pykafka_broker.coordinator.groups.core.streams import reconciliation, records, state
+from pykafka_broker.coordinator.groups.core.streams.assignor.spec import SubtopologySpec
+from pykafka_broker.coordinator.groups.core.streams.endpoints import EndpointPartitions, endpoint_partitions
+from pykafka_broker.coordinator.groups.core.streams.records import (
     apply,
     epoch_record,
     member_record,
     streams_group_tombstones,
     topology_record,
 )
-from pykafka_broker.coordinator.group.streams.state import (
+from pykafka_broker.coordinator.groups.core.streams.state import (
     Endpoint,
     GroupState,
     MemberState,
@@ -30,10 +30,10 @@ from pykafka_broker.coordinator.group.streams.state import (
     StreamsMember,
     TaskHolders,
 )
-from pykafka_broker.coordinator.group.streams.tasks import OwnedTasks, TaskId, Tasks
-from pykafka_broker.coordinator.group.streams.topology.configured import configured
-from pykafka_broker.coordinator.group.streams.topology.declared import Subtopology, Topology
-from pykafka_broker.coordinator.group.topics import TopicInfo, Topics
+from pykafka_broker.coordinator.groups.core.streams.tasks import OwnedTasks, TaskId, Tasks
+from pykafka_broker.coordinator.groups.core.streams.topology.configured import configured
+from pykafka_broker.coordinator.groups.core.streams.topology.declared import Subtopology, Topology
+from pykafka_broker.coordinator.groups.core.topics import TopicInfo, Topics
 from tests.support.streams_groups import StreamsWorld
 
 #: How many lives of an application the rarest of the planted bugs may take to show.

@@ -14,20 +14,24 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pykafka_broker.coordinator.group import following, record, records, transitions
-from pykafka_broker.coordinator.group.classic.state import ClassicGroup
-from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig, StreamsGroupSettings
-from pykafka_broker.coordinator.group.events import DeleteGroup, TopicsDeleted
-from pykafka_broker.coordinator.group.loading import Loader
-from pykafka_broker.coordinator.group.offset_record import OffsetRecord
-from pykafka_broker.coordinator.group.record import Record, encode_record
-from pykafka_broker.coordinator.group.records import replay
-from pykafka_broker.coordinator.group.state import Groups
-from pykafka_broker.coordinator.group.streams import handlers
-from pykafka_broker.coordinator.group.streams.kind import StreamsKind
-from pykafka_broker.coordinator.group.streams.state import MemberState, StreamsGroup
-from pykafka_broker.coordinator.group.streams.topology.declared import InternalTopic, Subtopology, Topology
-from pykafka_broker.coordinator.group.topics import TopicInfo
+from pykafka_broker.coordinator.groups.core import following, record, records, transitions
+from pykafka_broker.coordinator.groups.core.classic.state import ClassicGroup
+from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig, StreamsGroupSettings
+from pykafka_broker.coordinator.groups.core.events import DeleteGroup, TopicsDeleted
+from pykafka_broker.coordinator.groups.core.loading import Loader
+from pykafka_broker.coordinator.groups.core.offset_record import OffsetRecord
+from pykafka_broker.coordinator.groups.core.record import Record, encode_record
+from pykafka_broker.coordinator.groups.core.records import replay
+from pykafka_broker.coordinator.groups.core.state import Groups
+from pykafka_broker.coordinator.groups.core.streams import handlers
+from pykafka_broker.coordinator.groups.core.streams.kind import StreamsKind
+from pykafka_broker.coordinator.groups.core.streams.state import MemberState, StreamsGroup
+from pykafka_broker.coordinator.groups.core.streams.topology.declared import (
+    InternalTopic,
+    Subtopology,
+    Topology,
+)
+from pykafka_broker.coordinator.groups.core.topics import TopicInfo
 from pykafka_broker.machine.step import Step
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.records.batch import build_batch

@@ -8,25 +8,29 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.coordinator.group.config import StreamsGroupSettings
-from pykafka_broker.coordinator.group.record import Record
-from pykafka_broker.coordinator.group.streams import checks, heartbeat, leaving, target
-from pykafka_broker.coordinator.group.streams.events import (
+from pykafka_broker.coordinator.groups.core.config import StreamsGroupSettings
+from pykafka_broker.coordinator.groups.core.record import Record
+from pykafka_broker.coordinator.groups.core.streams import checks, heartbeat, leaving, target
+from pykafka_broker.coordinator.groups.core.streams.events import (
     StreamsGroupHeartbeat,
     StreamsGroupHeartbeatResult,
 )
-from pykafka_broker.coordinator.group.streams.records import apply
-from pykafka_broker.coordinator.group.streams.state import (
+from pykafka_broker.coordinator.groups.core.streams.records import apply
+from pykafka_broker.coordinator.groups.core.streams.state import (
     Endpoint,
     GroupState,
     MemberState,
     StreamsGroup,
     TaskHolders,
 )
-from pykafka_broker.coordinator.group.streams.status import Status, StatusCode
-from pykafka_broker.coordinator.group.streams.tasks import Tasks, task_ids
-from pykafka_broker.coordinator.group.streams.topology.declared import InternalTopic, Subtopology, Topology
-from pykafka_broker.coordinator.group.topics import TopicInfo, Topics
+from pykafka_broker.coordinator.groups.core.streams.status import Status, StatusCode
+from pykafka_broker.coordinator.groups.core.streams.tasks import Tasks, task_ids
+from pykafka_broker.coordinator.groups.core.streams.topology.declared import (
+    InternalTopic,
+    Subtopology,
+    Topology,
+)
+from pykafka_broker.coordinator.groups.core.topics import TopicInfo, Topics
 from pykafka_broker.machine.step import CancelTimer, Reply, SetTimer, Step
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records import group as m

@@ -10,20 +10,20 @@ from collections.abc import Callable
 
 import pytest
 
-from pykafka_broker.coordinator.group.streams.status import Status, StatusCode
-from pykafka_broker.coordinator.group.streams.topology.configured import (
+from pykafka_broker.coordinator.groups.core.streams.status import Status, StatusCode
+from pykafka_broker.coordinator.groups.core.streams.topology.configured import (
     ConfiguredSubtopology,
     ConfiguredTopology,
     configured,
 )
-from pykafka_broker.coordinator.group.streams.topology.declared import (
+from pykafka_broker.coordinator.groups.core.streams.topology.declared import (
     CopartitionGroup,
     InternalTopic,
     Subtopology,
     Topology,
 )
-from pykafka_broker.coordinator.group.streams.topology_record import topology_from, topology_value
-from pykafka_broker.coordinator.group.topics import TopicInfo, Topics
+from pykafka_broker.coordinator.groups.core.streams.topology_record import topology_from, topology_value
+from pykafka_broker.coordinator.groups.core.topics import TopicInfo, Topics
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 

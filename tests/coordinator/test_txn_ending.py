@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka_broker.coordinator.txn.events import MarkersWritten, ProducerIdResult, WriteMarkers
-from pykafka_broker.coordinator.txn.state import TransactionMetadata, TransactionState
+from pykafka_broker.coordinator.transactions.core.events import MarkersWritten, ProducerIdResult, WriteMarkers
+from pykafka_broker.coordinator.transactions.core.state import TransactionMetadata, TransactionState
 from pykafka_broker.machine.illegal_state import IllegalState
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.transactions import FIRST_PRODUCER_ID, ID, T0, T1, V1, V2, TransactionWorld

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka_broker.coordinator.txn.events import ProducerIdResult, WriteMarkers
-from pykafka_broker.coordinator.txn.state import TransactionConfig, TransactionState
+from pykafka_broker.coordinator.transactions.core.events import ProducerIdResult, WriteMarkers
+from pykafka_broker.coordinator.transactions.core.state import TransactionConfig, TransactionState
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.transactions import FIRST_PRODUCER_ID, ID, MINUTE_MS, T0, V1, V2, TransactionWorld
 

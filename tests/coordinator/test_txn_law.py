@@ -10,9 +10,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from pykafka_broker.coordinator.txn import events
-from pykafka_broker.coordinator.txn.records import replay
-from pykafka_broker.coordinator.txn.state import (
+from pykafka_broker.coordinator.transactions.core import events
+from pykafka_broker.coordinator.transactions.core.records import replay
+from pykafka_broker.coordinator.transactions.core.state import (
     VALID_PREVIOUS_STATES,
     TopicPartition,
     TransactionConfig,

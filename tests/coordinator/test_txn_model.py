@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.coordinator.txn import ending, init_producer_id, partitions, timers, turn
-from pykafka_broker.coordinator.txn.state import TransactionMetadata, TransactionState
+from pykafka_broker.coordinator.transactions.core import ending, init_producer_id, partitions, timers, turn
+from pykafka_broker.coordinator.transactions.core.state import TransactionMetadata, TransactionState
 from pykafka_broker.log.partition import producers
 from pykafka_broker.log.partition.producers import ProducerStates
 from pykafka_broker.machine.step import Start, Step

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka_broker.coordinator.txn.state import TransactionState
+from pykafka_broker.coordinator.transactions.core.state import TransactionState
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.transactions import START_MS, T0, T1, V1, V2, TransactionWorld
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka_broker.coordinator.txn.loading import Loader
-from pykafka_broker.coordinator.txn.records import (
+from pykafka_broker.coordinator.transactions.core.loading import Loader
+from pykafka_broker.coordinator.transactions.core.records import (
     decode_record,
     encode_record,
     metadata_record,
     replay,
     tombstone,
 )
-from pykafka_broker.coordinator.txn.state import (
+from pykafka_broker.coordinator.transactions.core.state import (
     TopicPartition,
     TransactionMetadata,
     Transactions,

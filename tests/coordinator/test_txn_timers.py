@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka_broker.coordinator.txn import events
-from pykafka_broker.coordinator.txn.state import NO_TIMEOUT_MS, TransactionConfig, TransactionState
-from pykafka_broker.coordinator.txn.timers import EXPIRY_TIMER, MAX_ABORTED_AT_ONCE, MAX_FORGOTTEN_AT_ONCE
+from pykafka_broker.coordinator.transactions.core import events
+from pykafka_broker.coordinator.transactions.core.state import (
+    NO_TIMEOUT_MS,
+    TransactionConfig,
+    TransactionState,
+)
+from pykafka_broker.coordinator.transactions.core.timers import (
+    EXPIRY_TIMER,
+    MAX_ABORTED_AT_ONCE,
+    MAX_FORGOTTEN_AT_ONCE,
+)
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.transactions import (
     FIRST_PRODUCER_ID,

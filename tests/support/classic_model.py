@@ -11,11 +11,11 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Phase, Protocol
-from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
-from pykafka_broker.coordinator.group.events import JoinResult
-from pykafka_broker.coordinator.group.record import Record
-from pykafka_broker.coordinator.group.records import replay
+from pykafka_broker.coordinator.groups.core.classic.state import ClassicGroup, Phase, Protocol
+from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
+from pykafka_broker.coordinator.groups.core.events import JoinResult
+from pykafka_broker.coordinator.groups.core.record import Record
+from pykafka_broker.coordinator.groups.core.records import replay
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records.group import GroupMetadataKey
 from tests.support.groups import GroupWorld, check_books, durable, subscription

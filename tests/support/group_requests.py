@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pykafka_broker.coordination.groups import refusals
-from pykafka_broker.coordination.groups.service import GroupService
-from pykafka_broker.coordinator.group import events
-from pykafka_broker.coordinator.group.classic.state import Protocol
-from pykafka_broker.coordinator.group.events import (
+from pykafka_broker.coordinator.groups import refusals
+from pykafka_broker.coordinator.groups.core import events
+from pykafka_broker.coordinator.groups.core.classic.state import Protocol
+from pykafka_broker.coordinator.groups.core.events import (
     CommitResult,
     DeleteOffsetsResult,
     DescribedGroup,
@@ -21,6 +20,7 @@ from pykafka_broker.coordinator.group.events import (
     TopicCommit,
     TopicPartitions,
 )
+from pykafka_broker.coordinator.groups.service import GroupService
 from pykafka_broker.protocol.errors import ErrorCode
 
 

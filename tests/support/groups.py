@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, NamedTuple, Self
 
-from pykafka_broker.coordinator.group import events
-from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Phase, Protocol
-from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
-from pykafka_broker.coordinator.group.consumer.regexes import matching_topics
-from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
-from pykafka_broker.coordinator.group.consumer.turn import ResolveRegexes
-from pykafka_broker.coordinator.group.events import (
+from pykafka_broker.coordinator.groups.core import events
+from pykafka_broker.coordinator.groups.core.classic.state import ClassicGroup, Phase, Protocol
+from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
+from pykafka_broker.coordinator.groups.core.consumer.regexes import matching_topics
+from pykafka_broker.coordinator.groups.core.consumer.state import ConsumerGroup
+from pykafka_broker.coordinator.groups.core.consumer.turn import ResolveRegexes
+from pykafka_broker.coordinator.groups.core.events import (
     ConsumerGroupHeartbeatResult,
     Event,
     JoinResult,
@@ -23,13 +23,13 @@ from pykafka_broker.coordinator.group.events import (
     SyncResult,
     TopicCommit,
 )
-from pykafka_broker.coordinator.group.offset_record import OffsetRecord
-from pykafka_broker.coordinator.group.record import Record, decode_record, encode_record
-from pykafka_broker.coordinator.group.records import Entry, replay
-from pykafka_broker.coordinator.group.state import Groups
-from pykafka_broker.coordinator.group.topics import TopicInfo, Topics
-from pykafka_broker.coordinator.group.transactional_records import TransactionalRecord, TransactionEnd
-from pykafka_broker.coordinator.group.transitions import transition
+from pykafka_broker.coordinator.groups.core.offset_record import OffsetRecord
+from pykafka_broker.coordinator.groups.core.record import Record, decode_record, encode_record
+from pykafka_broker.coordinator.groups.core.records import Entry, replay
+from pykafka_broker.coordinator.groups.core.state import Groups
+from pykafka_broker.coordinator.groups.core.topics import TopicInfo, Topics
+from pykafka_broker.coordinator.groups.core.transactional_records import TransactionalRecord, TransactionEnd
+from pykafka_broker.coordinator.groups.core.transitions import transition
 from pykafka_broker.machine.step import CancelTimer, Effect, Reply, SetTimer, Start
 from tests.support.members import NO_MEMBER, Member
 

@@ -22,10 +22,10 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from pykafka_broker.coordination.share.persister import NOBODY, Persister, ShareMap
-from pykafka_broker.coordination.share.remote_states import RemoteStates
-from pykafka_broker.coordinator.share.events import ReadResult, SummaryResult
-from pykafka_broker.coordinator.share.state import SharePartition
+from pykafka_broker.coordinator.share.core.events import ReadResult, SummaryResult
+from pykafka_broker.coordinator.share.core.state import SharePartition
+from pykafka_broker.coordinator.share.persister import NOBODY, Persister, ShareMap
+from pykafka_broker.coordinator.share.remote_states import RemoteStates
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.protocol.errors import ErrorCode, ProtocolError
 from pykafka_broker.protocol.messages import delete_share_group_state as deleting

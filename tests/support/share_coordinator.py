@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from pykafka_broker.coordination.share import refusals
-from pykafka_broker.coordination.share.service import ShareService
-from pykafka_broker.coordinator.share import events
-from pykafka_broker.coordinator.share.batches import StateBatch
-from pykafka_broker.coordinator.share.events import ReadResult, StateResult
-from pykafka_broker.coordinator.share.state import ShareConfig, SharePartition
+from pykafka_broker.coordinator.share import refusals
+from pykafka_broker.coordinator.share.core import events
+from pykafka_broker.coordinator.share.core.batches import StateBatch
+from pykafka_broker.coordinator.share.core.events import ReadResult, StateResult
+from pykafka_broker.coordinator.share.core.state import ShareConfig, SharePartition
+from pykafka_broker.coordinator.share.service import ShareService
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch, iter_batches, read_records

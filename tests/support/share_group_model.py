@@ -10,17 +10,17 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig, ShareGroupSettings
-from pykafka_broker.coordinator.group.events import DeleteGroup, TopicsDeleted
-from pykafka_broker.coordinator.group.records import replay
-from pykafka_broker.coordinator.group.share.events import (
+from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig, ShareGroupSettings
+from pykafka_broker.coordinator.groups.core.events import DeleteGroup, TopicsDeleted
+from pykafka_broker.coordinator.groups.core.records import replay
+from pykafka_broker.coordinator.groups.core.share.events import (
     DeletionPurpose,
     InitializeShareState,
     ShareStateDeleted,
     ShareStateInitialized,
 )
-from pykafka_broker.coordinator.group.share.state import ShareGroup
-from pykafka_broker.coordinator.group.topics import TopicInfo
+from pykafka_broker.coordinator.groups.core.share.state import ShareGroup
+from pykafka_broker.coordinator.groups.core.topics import TopicInfo
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.share_groups import ShareWorld
 

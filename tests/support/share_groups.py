@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from pykafka_broker.coordinator.group.share.events import (
+from pykafka_broker.coordinator.groups.core.share.events import (
     InitializeShareState,
     ShareGroupHeartbeat,
     ShareGroupHeartbeatResult,
     ShareStateInitialized,
 )
-from pykafka_broker.coordinator.group.share.state import ShareGroup
+from pykafka_broker.coordinator.groups.core.share.state import ShareGroup
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.groups import GroupWorld
 

@@ -15,12 +15,12 @@ from __future__ import annotations
 from random import Random
 from typing import Any, Union
 
-from pykafka_broker.coordinator.share import events
-from pykafka_broker.coordinator.share.batches import StateBatch
-from pykafka_broker.coordinator.share.events import ReadResult, SummaryResult
-from pykafka_broker.coordinator.share.loading import Loader
-from pykafka_broker.coordinator.share.records import Update, encode_record, replay
-from pykafka_broker.coordinator.share.state import ShareConfig, SharePartition, Shares
+from pykafka_broker.coordinator.share.core import events
+from pykafka_broker.coordinator.share.core.batches import StateBatch
+from pykafka_broker.coordinator.share.core.events import ReadResult, SummaryResult
+from pykafka_broker.coordinator.share.core.loading import Loader
+from pykafka_broker.coordinator.share.core.records import Update, encode_record, replay
+from pykafka_broker.coordinator.share.core.state import ShareConfig, SharePartition, Shares
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch
 from tests.support.shares import ShareWorld

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pykafka_broker.coordinator.share.events import Refusal, StateResult, SummaryResult
-from pykafka_broker.coordinator.share.state import SharePartition
+from pykafka_broker.coordinator.share.core.events import Refusal, StateResult, SummaryResult
+from pykafka_broker.coordinator.share.core.state import SharePartition
 
 
 class ShareStatesInMemory:

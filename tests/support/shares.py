@@ -25,11 +25,11 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from pykafka_broker.coordinator.share import events
-from pykafka_broker.coordinator.share.batches import StateBatch
-from pykafka_broker.coordinator.share.events import Event, PruneLog
-from pykafka_broker.coordinator.share.housekeeping import COLD_TIMER
-from pykafka_broker.coordinator.share.records import (
+from pykafka_broker.coordinator.share.core import events
+from pykafka_broker.coordinator.share.core.batches import StateBatch
+from pykafka_broker.coordinator.share.core.events import Event, PruneLog
+from pykafka_broker.coordinator.share.core.housekeeping import COLD_TIMER
+from pykafka_broker.coordinator.share.core.records import (
     Record,
     Snapshot,
     Update,
@@ -37,8 +37,8 @@ from pykafka_broker.coordinator.share.records import (
     encode_record,
     replay,
 )
-from pykafka_broker.coordinator.share.state import ShareConfig, SharePartition, Shares
-from pykafka_broker.coordinator.share.transitions import transition
+from pykafka_broker.coordinator.share.core.state import ShareConfig, SharePartition, Shares
+from pykafka_broker.coordinator.share.core.transitions import transition
 from pykafka_broker.machine.step import CancelTimer, Reply, SetTimer, Start
 from pykafka_broker.protocol.errors import ErrorCode
 

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import random
 
-from pykafka_broker.coordinator.group.record import Record
-from pykafka_broker.coordinator.group.streams import reconciliation
-from pykafka_broker.coordinator.group.streams import records as written
-from pykafka_broker.coordinator.group.streams.assignor import ASSIGNOR
-from pykafka_broker.coordinator.group.streams.assignor.spec import GroupSpec, MemberSpec, SubtopologySpec
-from pykafka_broker.coordinator.group.streams.reconciliation import Target
-from pykafka_broker.coordinator.group.streams.records import apply
-from pykafka_broker.coordinator.group.streams.state import StreamsGroup, StreamsMember
-from pykafka_broker.coordinator.group.streams.tasks import TaskId, Tasks, task_ids, task_map
+from pykafka_broker.coordinator.groups.core.record import Record
+from pykafka_broker.coordinator.groups.core.streams import reconciliation
+from pykafka_broker.coordinator.groups.core.streams import records as written
+from pykafka_broker.coordinator.groups.core.streams.assignor import ASSIGNOR
+from pykafka_broker.coordinator.groups.core.streams.assignor.spec import (
+    GroupSpec,
+    MemberSpec,
+    SubtopologySpec,
+)
+from pykafka_broker.coordinator.groups.core.streams.reconciliation import Target
+from pykafka_broker.coordinator.groups.core.streams.records import apply
+from pykafka_broker.coordinator.groups.core.streams.state import StreamsGroup, StreamsMember
+from pykafka_broker.coordinator.groups.core.streams.tasks import TaskId, Tasks, task_ids, task_map
 
 
 class Client:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from pykafka_broker.coordinator.group.streams.events import (
+from pykafka_broker.coordinator.groups.core.streams.events import (
     StreamsGroupHeartbeat,
     StreamsGroupHeartbeatResult,
     TaskList,
 )
-from pykafka_broker.coordinator.group.streams.state import StreamsGroup
-from pykafka_broker.coordinator.group.streams.topology.declared import Subtopology, Topology
+from pykafka_broker.coordinator.groups.core.streams.state import StreamsGroup
+from pykafka_broker.coordinator.groups.core.streams.topology.declared import Subtopology, Topology
 from tests.support.groups import GroupWorld
 
 #: One subtopology that reads one topic.

@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from pykafka_broker.coordinator.txn import events
-from pykafka_broker.coordinator.txn.events import WriteMarkers
-from pykafka_broker.coordinator.txn.state import TopicPartition
+from pykafka_broker.coordinator.transactions.core import events
+from pykafka_broker.coordinator.transactions.core.events import WriteMarkers
+from pykafka_broker.coordinator.transactions.core.state import TopicPartition
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.producers import AppendOrigin
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD

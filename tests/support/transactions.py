@@ -9,22 +9,22 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-from pykafka_broker.coordinator.txn import events
-from pykafka_broker.coordinator.txn.events import (
+from pykafka_broker.coordinator.transactions.core import events
+from pykafka_broker.coordinator.transactions.core.events import (
     Event,
     FindProducerId,
     NeedsProducerId,
     ProducerIdResult,
     WriteMarkers,
 )
-from pykafka_broker.coordinator.txn.records import Record, decode_record, encode_record, replay
-from pykafka_broker.coordinator.txn.state import (
+from pykafka_broker.coordinator.transactions.core.records import Record, decode_record, encode_record, replay
+from pykafka_broker.coordinator.transactions.core.state import (
     TopicPartition,
     TransactionConfig,
     TransactionMetadata,
     Transactions,
 )
-from pykafka_broker.coordinator.txn.transitions import transition
+from pykafka_broker.coordinator.transactions.core.transitions import transition
 from pykafka_broker.machine.step import CancelTimer, Reply, SetTimer, Start
 from pykafka_broker.protocol.errors import ErrorCode
 

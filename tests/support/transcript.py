@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from pykafka_broker.coordinator.group import events
-from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Protocol
-from pykafka_broker.coordinator.group.events import FetchResult, JoinResult, LeaveResult, SyncResult
-from pykafka_broker.coordinator.group.offset_record import OffsetRecord
-from pykafka_broker.coordinator.group.record import AnyRecord, Record
+from pykafka_broker.coordinator.groups.core import events
+from pykafka_broker.coordinator.groups.core.classic.state import ClassicGroup, Protocol
+from pykafka_broker.coordinator.groups.core.events import FetchResult, JoinResult, LeaveResult, SyncResult
+from pykafka_broker.coordinator.groups.core.offset_record import OffsetRecord
+from pykafka_broker.coordinator.groups.core.record import AnyRecord, Record
 from pykafka_broker.machine.step import CancelTimer, Effect, Reply, SetTimer
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records.group import GroupMetadataValue

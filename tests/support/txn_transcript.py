@@ -14,9 +14,9 @@ a, b, ... are producer instances of one transactional id; options are `version=1
 
 from __future__ import annotations
 
-from pykafka_broker.coordinator.txn import events
-from pykafka_broker.coordinator.txn.events import ProducerIdResult
-from pykafka_broker.coordinator.txn.state import TransactionMetadata
+from pykafka_broker.coordinator.transactions.core import events
+from pykafka_broker.coordinator.transactions.core.events import ProducerIdResult
+from pykafka_broker.coordinator.transactions.core.state import TransactionMetadata
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.transactions import START_MS, TransactionWorld, partitions
 

@@ -25,8 +25,8 @@ from interop.conformance.normalise import Tree, tree_of
 from interop.conformance.sabotage import spoil_number
 from interop.conformance.talk import PAUSE_S, SET_UP_TIMEOUT_S, E, Talk
 from interop.conformance.transactions import Producer
-from pykafka_broker.coordinator.group.offset_record import KEY_TYPES
-from pykafka_broker.coordinator.group.record import Record, decode_record
+from pykafka_broker.coordinator.groups.core.offset_record import KEY_TYPES
+from pykafka_broker.coordinator.groups.core.record import Record, decode_record
 from pykafka_broker.protocol.compile import decode
 from pykafka_broker.protocol.messages.delete_groups import DeleteGroupsRequest
 from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic

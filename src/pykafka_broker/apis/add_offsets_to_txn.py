@@ -15,9 +15,9 @@ from pykafka_broker.apis.needs import on_group, on_transactional_id
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.transactional import OLD_CLIENT, known_error
 from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC
-from pykafka_broker.coordination.transactions import refusals
-from pykafka_broker.coordinator.txn import events
-from pykafka_broker.coordinator.txn.state import TopicPartition
+from pykafka_broker.coordinator.transactions import refusals
+from pykafka_broker.coordinator.transactions.core import events
+from pykafka_broker.coordinator.transactions.core.state import TopicPartition
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.add_offsets_to_txn import (
     AddOffsetsToTxnRequest,

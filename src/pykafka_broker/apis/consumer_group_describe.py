@@ -13,8 +13,8 @@ from pykafka_broker.apis.authorization import denied_groups, denied_topics
 from pykafka_broker.apis.consumer_groups import serves_consumer_groups
 from pykafka_broker.apis.needs import on_groups, on_topics
 from pykafka_broker.apis.ports.authorizer import OPERATIONS_NOT_ASKED, AclOperation, AclResourceType
-from pykafka_broker.coordination.groups import refusals
-from pykafka_broker.coordinator.group import events
+from pykafka_broker.coordinator.groups import refusals
+from pykafka_broker.coordinator.groups.core import events
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.consumer_group_describe import (
     Assignment,

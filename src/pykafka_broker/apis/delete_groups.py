@@ -12,9 +12,9 @@ from pykafka_broker.apis.authorization import denied_groups
 from pykafka_broker.apis.needs import on_groups
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.told_changes import GROUPS, tell
-from pykafka_broker.coordination.groups import refusals
-from pykafka_broker.coordination.shards import let_others_run
-from pykafka_broker.coordinator.group import events
+from pykafka_broker.coordinator.groups import refusals
+from pykafka_broker.coordinator.groups.core import events
+from pykafka_broker.coordinator.shards import let_others_run
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.delete_groups import (
     DeletableGroupResult,

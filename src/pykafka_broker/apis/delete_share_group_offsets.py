@@ -13,8 +13,8 @@ from pykafka_broker.apis.needs import on_groups, on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.share_groups import serves_share_groups
 from pykafka_broker.apis.told_changes import OFFSETS, tell
-from pykafka_broker.coordination.groups import refusals
-from pykafka_broker.coordinator.group.share.events import DeletedShareTopic, DeleteShareOffsets
+from pykafka_broker.coordinator.groups import refusals
+from pykafka_broker.coordinator.groups.core.share.events import DeletedShareTopic, DeleteShareOffsets
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequest,

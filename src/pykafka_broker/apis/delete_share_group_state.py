@@ -11,8 +11,8 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.share_state import answers_of, failed_results, is_complete, results_of
-from pykafka_broker.coordination.share import refusals
-from pykafka_broker.coordinator.share import events
+from pykafka_broker.coordinator.share import refusals
+from pykafka_broker.coordinator.share.core import events
 from pykafka_broker.protocol.messages.delete_share_group_state import (
     DeleteShareGroupStateRequest,
     DeleteShareGroupStateResponse,
@@ -22,7 +22,7 @@ from pykafka_broker.protocol.messages.delete_share_group_state import (
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
-    from pykafka_broker.coordinator.share.state import SharePartition
+    from pykafka_broker.coordinator.share.core.state import SharePartition
     from pykafka_broker.protocol.errors import KafkaError
 
 

@@ -12,8 +12,8 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.authorization import denied_groups
 from pykafka_broker.apis.needs import on_groups
 from pykafka_broker.apis.ports.authorizer import OPERATIONS_NOT_ASKED, AclOperation, AclResourceType
-from pykafka_broker.coordination.groups import refusals
-from pykafka_broker.coordinator.group import events
+from pykafka_broker.coordinator.groups import refusals
+from pykafka_broker.coordinator.groups.core import events
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.describe_groups import (
     DescribedGroup,

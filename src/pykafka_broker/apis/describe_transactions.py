@@ -11,9 +11,9 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.authorization import denied_topics, denied_transactional_ids
 from pykafka_broker.apis.needs import on_topics, on_transactional_ids
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.coordination.transactions import refusals
-from pykafka_broker.coordinator.txn import events
-from pykafka_broker.coordinator.txn.events import DescribedTransaction
+from pykafka_broker.coordinator.transactions import refusals
+from pykafka_broker.coordinator.transactions.core import events
+from pykafka_broker.coordinator.transactions.core.events import DescribedTransaction
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
@@ -24,7 +24,7 @@ from pykafka_broker.protocol.messages.describe_transactions import (
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
-    from pykafka_broker.coordinator.txn.state import TopicPartition
+    from pykafka_broker.coordinator.transactions.core.state import TopicPartition
     from pykafka_broker.protocol.errors import KafkaError
 
 

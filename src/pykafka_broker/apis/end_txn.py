@@ -14,7 +14,7 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_transactional_id
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.transactional import NEW_CLIENT, OLD_CLIENT, known_error
-from pykafka_broker.coordinator.txn import events
+from pykafka_broker.coordinator.transactions.core import events
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 

@@ -24,7 +24,7 @@ from pykafka_broker.apis.needs import on_groups, on_transactional_ids, partly_on
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.cluster.image import NO_LEADER
 from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
-from pykafka_broker.coordination.share.keys import share_partition
+from pykafka_broker.coordinator.share.keys import share_partition
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.find_coordinator import (
     Coordinator,

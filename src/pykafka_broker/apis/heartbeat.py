@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_group
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.coordination.groups import refusals
-from pykafka_broker.coordinator.group import events
+from pykafka_broker.coordinator.groups import refusals
+from pykafka_broker.coordinator.groups.core import events
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 

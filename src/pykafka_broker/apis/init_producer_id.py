@@ -13,7 +13,7 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_any_topic, on_cluster, on_transactional_id
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.transactional import known_error
-from pykafka_broker.coordinator.txn import events
+from pykafka_broker.coordinator.transactions.core import events
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 

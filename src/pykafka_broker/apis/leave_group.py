@@ -12,8 +12,8 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_group
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.told_changes import GROUPS, tell
-from pykafka_broker.coordination.groups import refusals
-from pykafka_broker.coordinator.group import events
+from pykafka_broker.coordinator.groups import refusals
+from pykafka_broker.coordinator.groups.core import events
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.leave_group import (
     LeaveGroupRequest,

@@ -12,7 +12,7 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.authorization import denied_groups, may_on_cluster
 from pykafka_broker.apis.needs import on_groups, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.coordinator.group import events
+from pykafka_broker.coordinator.groups.core import events
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 

@@ -13,8 +13,8 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.authorization import denied_transactional_ids
 from pykafka_broker.apis.needs import on_transactional_ids
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.coordinator.txn import events
-from pykafka_broker.coordinator.txn.state import STATES_BY_NAME
+from pykafka_broker.coordinator.transactions.core import events
+from pykafka_broker.coordinator.transactions.core.state import STATES_BY_NAME
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.list_transactions import (
     ListTransactionsRequest,

@@ -16,9 +16,9 @@ from pykafka_broker.apis.authorization import denied_topics
 from pykafka_broker.apis.needs import on_group, on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.told_changes import line
-from pykafka_broker.coordination.groups import refusals
-from pykafka_broker.coordinator.group import events
-from pykafka_broker.coordinator.group.events import CommitResult, PartitionCommit, TopicCommit
+from pykafka_broker.coordinator.groups import refusals
+from pykafka_broker.coordinator.groups.core import events
+from pykafka_broker.coordinator.groups.core.events import CommitResult, PartitionCommit, TopicCommit
 from pykafka_broker.machine.shard import Prompt
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.offset_commit import (

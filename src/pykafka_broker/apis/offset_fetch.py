@@ -15,9 +15,9 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.authorization import denied_groups, denied_topics
 from pykafka_broker.apis.needs import on_groups, on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.coordination.groups import refusals
-from pykafka_broker.coordinator.group import events
-from pykafka_broker.coordinator.group.events import FetchedOffset, FetchResult, TopicPartitions
+from pykafka_broker.coordinator.groups import refusals
+from pykafka_broker.coordinator.groups.core import events
+from pykafka_broker.coordinator.groups.core.events import FetchedOffset, FetchResult, TopicPartitions
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.offset_fetch import (
     OffsetFetchRequest,

@@ -37,7 +37,7 @@ from pykafka_broker.apis.verification import (
     finish_verification,
     start_verification,
 )
-from pykafka_broker.coordinator.txn.state import TopicPartition
+from pykafka_broker.coordinator.transactions.core.state import TopicPartition
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.produce import (
     PartitionProduceData,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.produce_answer import name_of
-from pykafka_broker.coordinator.txn.state import TopicPartition
+from pykafka_broker.coordinator.transactions.core.state import TopicPartition
 from pykafka_broker.log.partition.validation import check_framing, check_one_batch
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.produce import ProduceRequest, TopicProduceData

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from pykafka_broker.coordinator.share.events import Refusal
-from pykafka_broker.coordinator.share.state import SharePartition
+from pykafka_broker.coordinator.share.core.events import Refusal
+from pykafka_broker.coordinator.share.core.state import SharePartition
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
-    from pykafka_broker.coordinator.share.events import Event
+    from pykafka_broker.coordinator.share.core.events import Event
     from pykafka_broker.protocol.errors import KafkaError
 
 Answer = TypeVar("Answer")

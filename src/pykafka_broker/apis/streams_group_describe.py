@@ -13,13 +13,13 @@ from pykafka_broker.apis.authorization import denied_groups, denied_topics
 from pykafka_broker.apis.needs import on_groups, on_topics
 from pykafka_broker.apis.ports.authorizer import OPERATIONS_NOT_ASKED, AclOperation, AclResourceType
 from pykafka_broker.apis.streams_groups import serves_streams_groups, topics_of
-from pykafka_broker.coordination.groups import refusals
-from pykafka_broker.coordinator.group.streams.events import (
+from pykafka_broker.coordinator.groups import refusals
+from pykafka_broker.coordinator.groups.core.streams.events import (
     DescribedStreamsGroup,
     DescribedStreamsMember,
     DescribeStreamsGroup,
 )
-from pykafka_broker.coordinator.group.streams.topology.declared import InternalTopic, Topology
+from pykafka_broker.coordinator.groups.core.streams.topology.declared import InternalTopic, Topology
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.java_hash import string_hash, walked
 from pykafka_broker.protocol.messages import streams_group_describe as m

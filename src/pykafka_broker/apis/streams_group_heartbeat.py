@@ -20,16 +20,16 @@ from pykafka_broker.apis.needs import on_groups, on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.streams_groups import serves_streams_groups, topics_of
 from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS, why_invalid_name
-from pykafka_broker.coordination.groups import refusals
-from pykafka_broker.coordinator.group.streams.endpoints import EndpointPartitions, TopicPartitions
-from pykafka_broker.coordinator.group.streams.events import (
+from pykafka_broker.coordinator.groups import refusals
+from pykafka_broker.coordinator.groups.core.streams.endpoints import EndpointPartitions, TopicPartitions
+from pykafka_broker.coordinator.groups.core.streams.events import (
     StreamsGroupHeartbeat,
     StreamsGroupHeartbeatResult,
     TaskList,
 )
-from pykafka_broker.coordinator.group.streams.state import Endpoint
-from pykafka_broker.coordinator.group.streams.status import Status, StatusCode
-from pykafka_broker.coordinator.group.streams.topology import declared
+from pykafka_broker.coordinator.groups.core.streams.state import Endpoint
+from pykafka_broker.coordinator.groups.core.streams.status import Status, StatusCode
+from pykafka_broker.coordinator.groups.core.streams.topology import declared
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.java_hash import string_hash, walked
 from pykafka_broker.protocol.messages import streams_group_heartbeat as m

@@ -14,11 +14,11 @@ from pykafka_broker.apis.needs import on_group, on_topics, on_transactional_id
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.verification import participation
 from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC
-from pykafka_broker.coordination.groups import refusals
-from pykafka_broker.coordination.transactions.first_write import FirstWrite
-from pykafka_broker.coordinator.group import events
-from pykafka_broker.coordinator.group.events import CommitResult, PartitionCommit, TopicCommit
-from pykafka_broker.coordinator.txn.state import TopicPartition
+from pykafka_broker.coordinator.groups import refusals
+from pykafka_broker.coordinator.groups.core import events
+from pykafka_broker.coordinator.groups.core.events import CommitResult, PartitionCommit, TopicCommit
+from pykafka_broker.coordinator.transactions.core.state import TopicPartition
+from pykafka_broker.coordinator.transactions.first_write import FirstWrite
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.txn_offset_commit import (

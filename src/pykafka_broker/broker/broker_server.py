@@ -40,9 +40,9 @@ from pykafka_broker.broker.start_reserve import StartReserve
 from pykafka_broker.cluster.image import ClusterImage, ResourceType
 from pykafka_broker.config import BrokerConfig, log_config_for
 from pykafka_broker.config.settings import RACK_AWARE_SELECTOR
-from pykafka_broker.coordination.coordinators import Coordinators
-from pykafka_broker.coordination.ports import CoordinatorPorts
-from pykafka_broker.coordination.topic_creation import TopicCreation
+from pykafka_broker.coordinator.coordinators import Coordinators
+from pykafka_broker.coordinator.ports import CoordinatorPorts
+from pykafka_broker.coordinator.topic_creation import TopicCreation
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.files import random_id
 from pykafka_broker.log.manager.log_manager import LogManager

@@ -9,7 +9,7 @@ from pykafka_broker.broker.lifecycle import BrokerLifecycle
 from pykafka_broker.broker.served_listeners import ServedListeners
 from pykafka_broker.broker.share_groups import ShareGroups
 from pykafka_broker.config import BrokerConfig
-from pykafka_broker.coordination.coordinators import Coordinators
+from pykafka_broker.coordinator.coordinators import Coordinators
 from pykafka_broker.replication.replica_fetchers import ReplicaFetchers
 from pykafka_broker.replication.replica_manager import ReplicaManager
 

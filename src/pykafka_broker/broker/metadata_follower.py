@@ -11,8 +11,8 @@ from pykafka_broker.broker.share_groups import ShareGroups
 from pykafka_broker.cluster.image import ClusterImage, ResourceType
 from pykafka_broker.config import DynamicConfig
 from pykafka_broker.config.unheeded import UnheededConfigs
-from pykafka_broker.coordination.coordinators import Coordinators
-from pykafka_broker.coordination.topic_creation import TopicCreation
+from pykafka_broker.coordinator.coordinators import Coordinators
+from pykafka_broker.coordinator.topic_creation import TopicCreation
 from pykafka_broker.replication.replica_manager import ReplicaManager
 
 

@@ -11,9 +11,9 @@ from pykafka_broker.apis.ports.connection import ClientConnection
 from pykafka_broker.cluster.features import NODE_FEATURES
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.controller.role import ControllerRole
-from pykafka_broker.coordination.coordinator_topic import CoordinatorTopic
-from pykafka_broker.coordination.topic_creation import TopicCreation
-from pykafka_broker.coordinator.group.streams.topology.declared import InternalTopic
+from pykafka_broker.coordinator.coordinator_topic import CoordinatorTopic
+from pykafka_broker.coordinator.groups.core.streams.topology.declared import InternalTopic
+from pykafka_broker.coordinator.topic_creation import TopicCreation
 from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.metadata.controller_channel import LedHere
 from pykafka_broker.metadata.quorum_description import QuorumDescription

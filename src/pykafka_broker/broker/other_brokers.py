@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.broker.foundation import Foundation
 from pykafka_broker.broker.links import security_with_brokers
 from pykafka_broker.client.addresses import Address
-from pykafka_broker.coordination.ports import OtherBrokers
+from pykafka_broker.coordinator.ports import OtherBrokers
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.replication.broker_connections import (

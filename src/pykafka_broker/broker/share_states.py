@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pykafka_broker.coordination.share.persister import Persister
-from pykafka_broker.coordinator.share.batches import StateBatch
-from pykafka_broker.coordinator.share.state import SharePartition
+from pykafka_broker.coordinator.share.core.batches import StateBatch
+from pykafka_broker.coordinator.share.core.state import SharePartition
+from pykafka_broker.coordinator.share.persister import Persister
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.replication.share_partition import SharePartitionKey
 from pykafka_broker.share import records

@@ -309,7 +309,7 @@ class Cluster:
     ) -> None:
         """Every replica that leader and controller count as in sync has what the leader has committed."""
         registration = self._registration(name)
-        leadership = partition._leadership
+        leadership = None if partition.leading is None else partition.leading.leadership
         if registration is None or leadership is None:
             return
         if registration.leader != leader or registration.partition_epoch != leadership.partition_epoch:

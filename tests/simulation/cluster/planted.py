@@ -16,10 +16,10 @@ from pykafka_broker.cluster import brokers, isr_changes, partitions
 from pykafka_broker.cluster.partitions import Target
 from pykafka_broker.cluster.state import ControllerState, Decision
 from pykafka_broker.controller.role import ControllerRole
-from pykafka_broker.coordination import coordinator_topic
-from pykafka_broker.coordination.topic_log import last_whole_batch
-from pykafka_broker.coordinator.group.classic.kind import ClassicKind
-from pykafka_broker.coordinator.txn import timers as transactions
+from pykafka_broker.coordinator import coordinator_topic
+from pykafka_broker.coordinator.groups.core.classic.kind import ClassicKind
+from pykafka_broker.coordinator.topic_log import last_whole_batch
+from pykafka_broker.coordinator.transactions.core import timers as transactions
 from pykafka_broker.log.partition.replica_writer import ReplicaWriter
 from pykafka_broker.log.recovery import crash_scan
 from pykafka_broker.log.recovery.found_log import FoundLog

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from pykafka_broker.system.repeated_lines import RepeatedLines
 
 if TYPE_CHECKING:
-    from pykafka_broker.coordinator.group.events import Event
+    from pykafka_broker.coordinator.groups.core.events import Event
     from pykafka_broker.machine.shard import Prompt
     from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from pykafka_broker.coordination import ports
+from pykafka_broker.coordinator import ports
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.ports.connection import ClientConnection

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     )
     from pykafka_broker.apis.share_sessions import ShareSessions
     from pykafka_broker.config import DynamicConfig
-    from pykafka_broker.coordination.ports import Threads
+    from pykafka_broker.coordinator.ports import Threads
     from pykafka_broker.machine.clock import Clock
     from pykafka_broker.metadata.controller_channel import ClusterAdministration
 

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from pykafka_broker.coordinator.share.events import Event
-    from pykafka_broker.coordinator.share.state import SharePartition
+    from pykafka_broker.coordinator.share.core.events import Event
+    from pykafka_broker.coordinator.share.core.state import SharePartition
     from pykafka_broker.machine.shard import Prompt
     from pykafka_broker.protocol.errors import KafkaError
 

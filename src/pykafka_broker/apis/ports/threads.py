@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Generator
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from pykafka_broker.coordination import ports
+from pykafka_broker.coordinator import ports
 
 if TYPE_CHECKING:
     from pykafka_broker.log.partition.partition_log import PartitionLog

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from pykafka_broker.coordinator.group.streams.topology.declared import InternalTopic
+    from pykafka_broker.coordinator.groups.core.streams.topology.declared import InternalTopic
 
 
 class TopicCreation(Protocol):

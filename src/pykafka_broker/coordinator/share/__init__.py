@@ -1,13 +1,8 @@
-"""The share coordinator's pure core (KIP-932): which records of a partition a share group has dealt with.
+"""The share coordinator over its shards: `service` routes requests, `keys` has the words for share
+partitions that FindCoordinator and the routes go by, `follower` brings settings, the level of the feature,
+and the topics that are gone.
 
-state        the state of each share partition, and when its log may be cut
-batches      how new state batches are laid over those that are known
-records      snapshots and updates in `__share_group_state`, and how they rebuild the state
-loading      from a log to the state
-events       requests, timers, answers
-checks       why a request is refused
-requests     Initialize, Read, Write, Delete, ReadSummary
-housekeeping snapshots of what is idle, cuts of the log, topics that are gone
-turn         the parts of a transition
-transitions  the entry
+`persister` asks share coordinators for the group coordinator and for the leaders of partitions: `questions`
+has what can be asked, `remote_states` asks other brokers, and `attempts` decides when a question is asked
+again.
 """

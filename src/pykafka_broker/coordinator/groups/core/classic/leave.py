@@ -1,0 +1,60 @@
+"""LeaveGroup: members of a classic group go, or are sent away by an administrator (KIP-345).
+
+Where Apache Kafka forgets the parked SyncGroup of a member that leaves, it is answered here with
+UNKNOWN_MEMBER_ID: nothing may stay parked for ever.
+"""
+
+from __future__ import annotations
+
+from pykafka_broker.coordinator.groups.core.classic.rebalance import (
+    complete_join_if_ready,
+    prepare_rebalance,
+    remove_member,
+)
+from pykafka_broker.coordinator.groups.core.classic.state import Phase
+from pykafka_broker.coordinator.groups.core.classic.turn import Turn, fenced
+from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
+from pykafka_broker.coordinator.groups.core.events import (
+    LeaveGroup,
+    LeaveResult,
+    LeavingMember,
+)
+from pykafka_broker.coordinator.groups.core.state import Groups
+from pykafka_broker.coordinator.groups.core.turn import refuse
+from pykafka_broker.machine.step import Step
+from pykafka_broker.protocol.errors import ErrorCode
+
+
+def on_leave(groups: Groups, event: LeaveGroup, config: GroupCoordinatorConfig) -> Step[Groups]:
+    """Take members off the group at once; those that stay rebalance."""
+    if not event.group_id:
+        return refuse(groups, event.token, LeaveResult(ErrorCode.INVALID_GROUP_ID))
+    group = groups.classic(event.group_id)
+    if group is None:
+        strangers = tuple((leaving, ErrorCode.UNKNOWN_MEMBER_ID) for leaving in event.members)
+        return refuse(groups, event.token, LeaveResult(ErrorCode.NONE, strangers))
+    turn = Turn(group, event.now_ms, config)
+    results = tuple((leaving, _leave(turn, leaving)) for leaving in event.members)
+    turn.reply(event.token, LeaveResult(ErrorCode.NONE, results))
+    if any(error is ErrorCode.NONE for _, error in results):
+        if turn.group.phase in (Phase.STABLE, Phase.COMPLETING_REBALANCE):
+            prepare_rebalance(turn)
+        else:
+            complete_join_if_ready(turn)
+    return turn.step(groups)
+
+
+def _leave(turn: Turn, leaving: LeavingMember) -> ErrorCode:
+    group, member_id = turn.group, leaving.member_id
+    if not member_id:
+        # An administrator removes a static member and knows its instance id only.
+        owner = group.static_members.get(leaving.group_instance_id or "")
+        if owner is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        member_id = owner
+    elif member_id not in group.pending_members:
+        error = fenced(group, member_id, leaving.group_instance_id)
+        if error is not ErrorCode.NONE:
+            return error
+    remove_member(turn, member_id)
+    return ErrorCode.NONE

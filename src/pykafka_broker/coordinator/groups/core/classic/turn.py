@@ -1,0 +1,61 @@
+"""The parts of every decision about a classic group: the turn, its timers, and the fencing of members."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from pykafka_broker.coordinator.groups.core.classic.records import group_record
+from pykafka_broker.coordinator.groups.core.classic.state import ClassicGroup, Member, Phase
+from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
+from pykafka_broker.coordinator.groups.core.state import Groups
+from pykafka_broker.coordinator.groups.core.turn import GroupTurn
+from pykafka_broker.machine.step import Step
+from pykafka_broker.protocol.errors import ErrorCode
+
+
+def session_timer(group_id: str, member_id: str) -> Hashable:
+    """The timer that expels a silent member, or withdraws a member id that no client has come back with."""
+    return ("session", group_id, member_id)
+
+
+def join_timer(group_id: str) -> Hashable:
+    """The timer that ends waiting for members to join."""
+    return ("join", group_id)
+
+
+def sync_timer(group_id: str) -> Hashable:
+    """The timer that ends waiting for members to send SyncGroup."""
+    return ("sync", group_id)
+
+
+class Turn(GroupTurn):
+    """One event's consequences for one classic group, while they are worked out."""
+
+    def __init__(self, group: ClassicGroup, now_ms: int, config: GroupCoordinatorConfig) -> None:
+        super().__init__(now_ms, config)
+        self.group = group
+
+    def reset_session(self, member: Member) -> None:
+        self.set_timer(session_timer(self.group.group_id, member.member_id), member.session_timeout_ms)
+
+    def enter(self, phase: Phase) -> None:
+        self.group = self.group._replace(phase=phase, phase_began_ms=self.now_ms)
+
+    def write_group(self) -> None:
+        self.records.append(group_record(self.group))
+
+    def step(self, groups: Groups) -> Step[Groups]:
+        unchanged = groups.groups.get(self.group.group_id) is self.group
+        state = groups if unchanged else groups.with_group(self.group)
+        return Step(state, tuple(self.records), tuple(self.effects))
+
+
+def fenced(group: ClassicGroup, member_id: str, group_instance_id: str | None) -> ErrorCode:
+    """Is the sender the member it says it is? A static member's name belongs to the last one that took it."""
+    if group_instance_id is not None:
+        owner = group.static_members.get(group_instance_id)
+        if owner is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if owner != member_id:
+            return ErrorCode.FENCED_INSTANCE_ID
+    return ErrorCode.NONE if member_id in group.members else ErrorCode.UNKNOWN_MEMBER_ID

@@ -1,0 +1,156 @@
+"""What a kind of group is: the events and timers it handles, and the questions that a group of any kind
+answers, for offsets, for administrators, when topics change, after a load.
+
+Each kind of group has a package with a `kind.py` that answers; `kinds.py` lists them. A kind that is to come
+adds its package, a row there, its events to `events.py`, and its records to `record.py` and `records.py`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Generic, TypeVar
+
+from pykafka_broker.coordinator.groups.core.committed_offset import CommittedOffset
+from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
+from pykafka_broker.coordinator.groups.core.events import (
+    ClassicRequest,
+    CommitOffsets,
+    CommitTransactionalOffsets,
+    FetchOffsets,
+)
+from pykafka_broker.coordinator.groups.core.record import Record
+from pykafka_broker.coordinator.groups.core.state import Groups
+from pykafka_broker.coordinator.groups.core.topics import TopicDirectory
+from pykafka_broker.machine.step import Effect, Step
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.system.named_tuple import NamedTuple
+
+G = TypeVar("G")
+
+#: Called with the groups, the names in the timer's key, the time and the configuration.
+TimerHandler = Callable[..., Step[Groups]]
+
+
+class DeletedFirst(NamedTuple):
+    """What had to be deleted before a group is gone, or could not be."""
+
+    #: Of the request for the deletion.
+    token: int
+    group_id: str
+    error: ErrorCode
+
+
+class GroupKind(ABC, Generic[G]):
+    """A kind of group."""
+
+    #: As ListGroups names it and filters by it.
+    name: str
+    #: The requests about one group that this kind handles. They wait while their group is being deleted.
+    requests: ClassVar[tuple[type, ...]] = ()
+    #: The other events that it handles: what its work has come to.
+    outcomes: ClassVar[tuple[type, ...]] = ()
+    #: The handlers of its timers, by the first part of the key; the rest names group and member.
+    timers: ClassVar[Mapping[str, TimerHandler]]
+    #: Do clients commit offsets to groups of this kind? Then a transaction may without naming a member.
+    keeps_offsets = True
+    #: May a classic group take the place of an empty one, when a client joins with the classic protocol?
+    gives_way_to_classic = False
+
+    # ---- events ----
+
+    @abstractmethod
+    def handle(self, groups: Groups, event: Any, config: GroupCoordinatorConfig) -> Step[Groups]:
+        """Handle one of the `requests` or `outcomes`."""
+
+    def handle_classic(
+        self, groups: Groups, group: G, event: ClassicRequest, config: GroupCoordinatorConfig
+    ) -> Step[Groups] | None:
+        """Handle a request of the classic protocol to a group of this kind; None: it has no such members."""
+        return None
+
+    @abstractmethod
+    def protocol_type(self, group: G) -> str:
+        """The protocol type of the members; empty if it is not known."""
+
+    @abstractmethod
+    def state_of(self, group: G) -> str:
+        """The group's state, by Kafka's name."""
+
+    @abstractmethod
+    def is_empty(self, group: G) -> bool:
+        """Has the group no members, so that it can be deleted?"""
+
+    @abstractmethod
+    def tombstones(self, group: G) -> list[Record]:
+        """The records that a group is gone; its offsets have their own."""
+
+    def expires(self, group: G) -> bool:
+        """May the group go by itself once it has neither members nor offsets?"""
+        return True
+
+    def deleted_first(
+        self, group: G, token: int, topics: TopicDirectory
+    ) -> tuple[list[Record], object | None]:
+        """What is kept of the group elsewhere and has to be deleted before it: the records that say so, and
+        the work, whose outcome lets the deletion that `token` asked for go on. None: there is nothing.
+        """
+        return [], None
+
+    def deletion_goes_on(self, outcome: Any) -> DeletedFirst | None:
+        """Is an outcome that of `deleted_first`? Then the deletion goes on, or ends with an error."""
+        return None
+
+    def is_in_states(self, group: G, states: set[str]) -> bool:
+        """Is the group in one of these states, as ListGroups filters? They are in lower case."""
+        return self.state_of(group).lower() in states
+
+    # ---- topics ----
+
+    def looks_at(self, group: G, topic: str) -> bool:
+        """Does it depend on `topic` what the members get?"""
+        return self.is_subscribed_to(group, topic)
+
+    def forget_topics(
+        self, group: G, topic_ids: frozenset[bytes], topics: TopicDirectory, now_ms: int
+    ) -> tuple[G, list[Record]]:
+        """Forget what is kept of topics that are gone, besides offsets: the group, and the records of it."""
+        return group, []
+
+    # ---- offsets ----
+
+    @abstractmethod
+    def is_subscribed_to(self, group: G, topic: str) -> bool:
+        """Does a member read `topic`, so that its offsets have to stay?"""
+
+    @abstractmethod
+    def commit_error(self, group: G, event: CommitOffsets) -> ErrorCode:
+        """May these offsets be committed? All or none of them."""
+
+    @abstractmethod
+    def commit_effects(self, group: G, event: CommitOffsets) -> list[Effect]:
+        """The effects of a commit on the member that makes it."""
+
+    @abstractmethod
+    def commit_error_in_transaction(
+        self, group: G, event: CommitTransactionalOffsets, topics: TopicDirectory
+    ) -> ErrorCode:
+        """May these offsets be committed in a transaction, by a client that names its member?"""
+
+    @abstractmethod
+    def fetch_error(self, group: G, event: FetchOffsets) -> ErrorCode:
+        """May the sender see the group's offsets?"""
+
+    @abstractmethod
+    def deletion_error(self, group: G) -> ErrorCode:
+        """May offsets of topics that no member reads be deleted?"""
+
+    @abstractmethod
+    def ages_since_ms(self, group: G, committed: CommittedOffset) -> int | None:
+        """Since when an offset of a topic that no member reads ages (KIP-211); None: it does not."""
+
+    # ---- load ----
+
+    @abstractmethod
+    def on_loaded(self, group: G, now_ms: int, config: GroupCoordinatorConfig) -> tuple[G, list[Effect]]:
+        """Begin to serve a group that was read back: start the sessions of its members."""

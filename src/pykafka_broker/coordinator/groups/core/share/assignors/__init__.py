@@ -1,0 +1,25 @@
+"""The assignors of share groups: they share out partitions among members, each partition to as few as it
+needs.
+
+`simple.py` serves members with the same subscription, `simple_mixed.py` all others; `spec.py` says what they
+are asked, `tables.py` keeps the order of Java's tables, by which they decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pykafka_broker.coordinator.groups.core.share.assignors.simple import assign_alike
+from pykafka_broker.coordinator.groups.core.share.assignors.simple_mixed import assign_mixed
+from pykafka_broker.coordinator.groups.core.share.assignors.spec import Assigned, GroupSpec
+
+
+def assign_simply(spec: GroupSpec) -> Mapping[str, Assigned]:
+    """Apache Kafka's SimpleAssignor: what each member is to have; a member that is left out has nothing."""
+    if not spec.members:
+        return {}
+    return assign_alike(spec) if spec.is_homogeneous else assign_mixed(spec)
+
+
+#: By the names that `group.share.assignors` has for them.
+ASSIGNORS: dict[str, Callable[[GroupSpec], Mapping[str, Assigned]]] = {"simple": assign_simply}

@@ -1,0 +1,15 @@
+"""Task assignors decide which member runs which task. Apache Kafka 4.3 has one, `sticky`, and gives the same
+answers for the same input: it looks neither at racks and client tags nor at lags, and assigns no warm-up
+tasks.
+
+`spec.py` is the question, `sticky.py` the answer, `processes.py` the load of processes while it is made, and
+`java_queue.py` the order in which Java takes equals from a queue.
+"""
+
+from __future__ import annotations
+
+from pykafka_broker.coordinator.groups.core.streams.assignor.spec import TaskAssignor
+from pykafka_broker.coordinator.groups.core.streams.assignor.sticky import assign_sticky
+
+#: What every group uses.
+ASSIGNOR: TaskAssignor = assign_sticky

@@ -1,0 +1,66 @@
+"""Which instance of an application can be asked for which partition, as its members tell each other.
+
+The coordinator passes on the endpoint of each member that has one, with the partitions of the topics that its
+active and its standby tasks read. While the topics are not as the topology needs them, there are none; Apache
+Kafka 4.3.1 fails such a heartbeat with UNKNOWN_SERVER_ERROR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pykafka_broker.coordinator.groups.core.streams.state import Endpoint, StreamsGroup, StreamsMember
+from pykafka_broker.coordinator.groups.core.streams.topology.configured import ConfiguredSubtopology
+from pykafka_broker.coordinator.groups.core.topics import TopicDirectory
+from pykafka_broker.protocol.java_hash import int_hash, state_walked, string_hash, walked
+from pykafka_broker.system.named_tuple import NamedTuple
+
+#: Partitions of a topic, in the order in which they are sent.
+TopicPartitions = tuple[str, tuple[int, ...]]
+
+
+class EndpointPartitions(NamedTuple):
+    """An endpoint, and what can be asked there."""
+
+    endpoint: Endpoint
+    active: tuple[TopicPartitions, ...] = ()
+    standby: tuple[TopicPartitions, ...] = ()
+
+
+def endpoint_partitions(
+    group: StreamsGroup, sender: StreamsMember, topics: TopicDirectory
+) -> list[EndpointPartitions]:
+    """The endpoints of all members, that of the sender of the heartbeat last and as it is after it."""
+    others = (group.members[name] for name in state_walked(group.members) if name != sender.member_id)
+    parts = (group.configured.subtopologies if group.configured is not None else None) or {}
+    return [
+        EndpointPartitions(
+            member.user_endpoint,
+            _partitions(member.assigned.active, parts, topics),
+            _partitions(member.assigned.standby, parts, topics),
+        )
+        for member in (*others, sender)
+        if member.user_endpoint is not None
+    ]
+
+
+def _partitions(
+    tasks: Mapping[str, Iterable[int]],
+    parts: Mapping[str, ConfiguredSubtopology],
+    topics: TopicDirectory,
+) -> tuple[TopicPartitions, ...]:
+    found: list[TopicPartitions] = []
+    for subtopology_id in walked(tasks, string_hash):
+        part = parts.get(subtopology_id)
+        partitions = walked(sorted(tasks[subtopology_id]), int_hash)
+        names = () if part is None else (*part.source_topics, *part.repartition_source_topics)
+        for name in walked(dict.fromkeys(names), string_hash):
+            topic = topics.topic(name)
+            if topic is None:
+                continue
+            # A topic with fewer partitions than another of the subtopology is not in all of its tasks.
+            if topic.partition_count < len(partitions):
+                found.append((name, tuple(sorted(partitions)[: topic.partition_count])))
+            else:
+                found.append((name, tuple(partitions)))
+    return tuple(found)

@@ -1,0 +1,36 @@
+"""The parts of every decision about a group of any kind."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
+from pykafka_broker.coordinator.groups.core.record import Record
+from pykafka_broker.coordinator.groups.core.state import Groups
+from pykafka_broker.machine.step import CancelTimer, Effect, Reply, SetTimer, Step
+
+
+class GroupTurn:
+    """One event's consequences for one group, while they are worked out."""
+
+    def __init__(self, now_ms: int, config: GroupCoordinatorConfig) -> None:
+        self.now_ms = now_ms
+        self.config = config
+        self.records: list[Record] = []
+        self.effects: list[Effect] = []
+
+    def reply(self, token: int | None, result: object) -> None:
+        """Answer a request, if there is one."""
+        if token is not None:
+            self.effects.append(Reply(token, result))
+
+    def set_timer(self, key: Hashable, delay_ms: int) -> None:
+        self.effects.append(SetTimer(key, self.now_ms + delay_ms))
+
+    def cancel_timer(self, key: Hashable) -> None:
+        self.effects.append(CancelTimer(key))
+
+
+def refuse(groups: Groups, token: int, result: object) -> Step[Groups]:
+    """Nothing happens but the answer."""
+    return Step(groups, effects=(Reply(token, result),))

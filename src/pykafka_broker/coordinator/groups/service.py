@@ -1,0 +1,232 @@
+"""The group coordinator as handlers see it: each event goes to the shard of its group, which is that of one
+partition of `__consumer_offsets`.
+
+A handler builds the event of its request with the token that `answer` gives it, the time from `now_ms` and,
+for members that may need an id, a `new_uuid`. Nothing here raises for an error of the client: errors are
+`ErrorCode`s in the answers, and `refusals.py` has the answers where no shard takes the event.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Hashable, Iterable
+from functools import partial
+from typing import Any, TypeVar
+
+from pykafka_broker.coordinator.batches import CoordinatorLog
+from pykafka_broker.coordinator.groups.core import deletion, events
+from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
+from pykafka_broker.coordinator.groups.core.consumer.turn import ResolveRegexes
+from pykafka_broker.coordinator.groups.core.events import Event
+from pykafka_broker.coordinator.groups.core.loading import Loader
+from pykafka_broker.coordinator.groups.core.share.events import (
+    ShareOutcomeRefused,
+    ShareStateDeleted,
+    ShareStateInitialized,
+    ShareWork,
+)
+from pykafka_broker.coordinator.groups.core.state import Groups
+from pykafka_broker.coordinator.groups.core.topics import NO_TOPICS, TopicDirectory
+from pykafka_broker.coordinator.groups.core.transitions import transition
+from pykafka_broker.coordinator.groups.progress import log_progress
+from pykafka_broker.coordinator.groups.regexes import DescribableTopics, resolve
+from pykafka_broker.coordinator.groups.share_work import ShareWorker
+from pykafka_broker.coordinator.groups.writing import write
+from pykafka_broker.coordinator.markers import Marker
+from pykafka_broker.coordinator.shards import LoadedPartition, Shards, as_answered
+from pykafka_broker.machine.scheduler import Scheduler
+from pykafka_broker.machine.shard import NO_TOKEN, Prompt, Shard, ShardCore, ShardPorts
+from pykafka_broker.machine.step import Reply, Start, Step
+from pykafka_broker.machine.threads import RunBlocking
+from pykafka_broker.machine.turns import Turns
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.system.repeated_lines import RepeatedLines
+
+logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
+offset_logger = logging.getLogger("org.apache.kafka.coordinator.group.OffsetMetadataManager")
+
+#: Offsets that one client sets without being a member are told once in this time.
+COMMIT_LINES_MS = 600_000
+
+Answer = TypeVar("Answer")
+GroupShard = Shard[Groups, Event]
+
+
+class GroupService:
+    """Routes events to the groups coordinated here.
+
+    `new_uuid` makes the text of a random UUID. `run_blocking` runs a function where it does not hold up the
+    event loop. `describable` says which topics a member may see that its expression matches. `share_worker`
+    does what share groups ask for.
+    """
+
+    def __init__(
+        self,
+        config: GroupCoordinatorConfig,
+        log: CoordinatorLog,
+        scheduler: Scheduler,
+        *,
+        new_uuid: Callable[[], str],
+        run_blocking: RunBlocking,
+        describable: DescribableTopics,
+        share_worker: ShareWorker,
+    ) -> None:
+        #: Consumers without a group protocol set offsets all the time, and administrators now and then.
+        self.commit_lines = RepeatedLines(offset_logger, scheduler.now_ms, COMMIT_LINES_MS)
+        #: May be replaced at any time; holds for the next event.
+        self.config = config
+        self.now_ms = scheduler.now_ms
+        self.new_uuid = new_uuid
+        #: Loads and unloads partitions.
+        self.shards: Shards[Groups, Event] = Shards(Loader, self._new_shard)
+        self._log = log
+        self._scheduler = Turns(scheduler)
+        self._run_blocking = run_blocking
+        self._describable = describable
+        self._share_worker = share_worker
+        self._topics: TopicDirectory = NO_TOPICS
+
+    # ---- requests ----
+
+    def partition_for(self, group_id: str) -> int:
+        """The partition of `__consumer_offsets` that a group belongs to.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR while there is no topic.
+
+        """
+        return self.shards.partition_for(group_id)
+
+    def answer(
+        self, group_id: str, event_with: Callable[[int], Event], *, refused: Callable[[KafkaError], Answer]
+    ) -> Prompt[Answer] | Awaitable[Answer]:
+        """Let the shard of a group answer the event that `event_with(token)` builds; see `Shards.answer`."""
+        return self.shards.answer(group_id, event_with, refused=refused)
+
+    async def answer_anywhere(self, event_with: Callable[[int], Event]) -> Any:
+        """Answer an event for which no group matters, only topics and share coordinators: every broker can.
+
+        It has a state of its own, which starts nothing but work of share groups and is dropped.
+        """
+        state = Groups.empty()._replace(topics=self._topics)
+        event = event_with(NO_TOKEN)
+        while True:
+            [effect] = transition(state, event, self.config).effects
+            if isinstance(effect, Reply):
+                return effect.result
+            assert isinstance(effect, Start) and isinstance(effect.work, ShareWork), effect
+            event = await self._share_worker.outcome_of(effect.work)
+
+    async def list_all(self, event_with: Callable[[int], Event]) -> tuple[ErrorCode, list[Any]]:
+        """Let every shard list its groups; see `Shards.list_all`."""
+        return await self.shards.list_all(event_with)
+
+    async def complete_transaction(self, partition: int, marker: Marker) -> ErrorCode:
+        """Write a transaction's marker into a partition of `__consumer_offsets`."""
+        try:
+            error: ErrorCode = await self.shards.shard_of(partition).ask(
+                lambda token: events.EndTransaction(token, marker)
+            )
+        except KafkaError as failure:
+            # A transaction coordinator knows partitions and their leaders, and no other coordinators.
+            if failure.code in (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR):
+                return ErrorCode.NOT_LEADER_OR_FOLLOWER
+            return failure.code
+        return error
+
+    # ---- the cluster's topics ----
+
+    def set_topics(self, topics: TopicDirectory, changed: frozenset[str], *, has_new_topics: bool) -> None:
+        """The cluster's topics have changed, those named `changed` at least."""
+        self._topics = topics
+        event = events.TopicsChanged(topics, changed, has_new_topics)
+        self.shards.for_each(lambda shard: shard.tell(event))
+
+    def forget_topics(self, deleted: Iterable[tuple[str, bytes]]) -> None:
+        """Topics, given as (name, topic id), are gone, and so are the offsets committed to them."""
+        event = events.TopicsDeleted(tuple(deleted), self.now_ms())
+
+        def tell(shard: GroupShard) -> None:
+            try:
+                shard.tell(event)
+            except KafkaError:
+                # Not worth failing a metadata update for: unread offsets expire, and a topic id tells old
+                # from new.
+                return
+
+        self.shards.for_each(tell)
+
+    # ---- shards ----
+
+    def _new_shard(self, loaded: LoadedPartition[Groups]) -> GroupShard:
+        partition = loaded.partition
+        shard: GroupShard = Shard(
+            loaded.state,
+            ShardCore(self._transition, _timer_event, _refused_event),
+            ShardPorts(
+                append=partial(self._append, partition),
+                scheduler=self._scheduler,
+                start=lambda work: self._start(partition, work),
+            ),
+            written=loaded.written,
+            committed=loaded.committed,
+            commit_timeout_ms=self.config.offsets_commit_timeout_ms,
+        )
+        shard.tell(events.TopicsChanged(self._topics, frozenset(), False))
+        shard.tell(events.Loaded(self.now_ms()))
+        return shard
+
+    def _transition(self, state: Groups, event: Event) -> Step[Groups]:
+        step = transition(state, event, self.config)
+        if step.state.groups is not state.groups:
+            log_progress(state, event, step.state)
+        return step
+
+    def _append(self, partition: int, records: tuple[object, ...]) -> int:
+        codec = self.config.offsets_topic_compression_codec
+        return write(self._log, partition, records, now_ms=self.now_ms(), codec=codec)
+
+    def _start(self, partition: int, work: object) -> None:
+        if isinstance(work, ShareWork):
+            self.shards.work.start(partition, self._do_share_work(partition, work))
+            return
+        assert isinstance(work, ResolveRegexes), work
+        self.shards.work.start(partition, self._resolve(partition, work, self._topics))
+
+    async def _do_share_work(self, partition: int, work: ShareWork) -> None:
+        event = await self._share_worker.outcome_of(work)
+        try:
+            self.shards.shard_of(partition).tell(event)
+        except KafkaError as error:
+            # The partition cannot be written: what is not known to be there is asked for again.
+            logger.warning("Share group %s could not be told of an outcome: %s", event.group_id, error)
+
+    async def _resolve(self, partition: int, work: ResolveRegexes, topics: TopicDirectory) -> None:
+        resolved = await resolve(work, topics, self._run_blocking, self._describable)
+        event = events.RegexesResolved(
+            self.now_ms(), work.group_id, work.started_ms, topics.version, resolved
+        )
+        try:
+            self.shards.shard_of(partition).tell(event)
+        except KafkaError as error:
+            # The partition cannot be written: a later heartbeat will ask again.
+            logger.warning("The topics of group %s could not be stored: %s", work.group_id, error)
+
+
+def _refused_event(event: Event, error: KafkaError) -> Event | None:
+    """Callers that wait for an assignment, a deletion or share coordinators are not only the senders."""
+    if (
+        isinstance(event, events.TimerFired)
+        and isinstance(event.key, tuple)
+        and event.key[0] == deletion.TIMER
+    ):
+        return events.DeletionRefused(event.key[1], event.now_ms, error)
+    if isinstance(event, (ShareStateInitialized, ShareStateDeleted)) and event.work.token is not None:
+        return ShareOutcomeRefused(event, error)
+    if not isinstance(event, events.SyncGroup):
+        return None
+    return events.AssignmentRefused(event.token, event.now_ms, event.group_id, as_answered(error).code)
+
+
+def _timer_event(key: Hashable, now_ms: int) -> Event:
+    return events.TimerFired(key, now_ms)

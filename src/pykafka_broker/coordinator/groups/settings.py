@@ -1,0 +1,181 @@
+"""The settings of the group coordinator, by the broker's configuration and the cluster's metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pykafka_broker.cluster.image import ClusterImage, ResourceType
+from pykafka_broker.config import BrokerConfig
+from pykafka_broker.config.group import GROUP, assignor_name, share_assignor_name
+from pykafka_broker.config.typed_values import NumberKey
+from pykafka_broker.coordinator.groups.core.config import (
+    ConsumerGroupSettings,
+    GroupCoordinatorConfig,
+    MigrationPolicy,
+    ShareGroupSettings,
+    StreamsGroupSettings,
+)
+from pykafka_broker.protocol.records.compression import Codec
+
+
+def coordinator_config(config: BrokerConfig, image: ClusterImage) -> GroupCoordinatorConfig:
+    """The values the coordinator acts on; some groups have their own."""
+    of_groups = {
+        name: values
+        for (resource_type, name), values in image.configs.items()
+        if resource_type == ResourceType.GROUP
+    }
+    return GroupCoordinatorConfig(
+        group_min_session_timeout_ms=config["group.min.session.timeout.ms"],
+        group_max_session_timeout_ms=config["group.max.session.timeout.ms"],
+        group_initial_rebalance_delay_ms=config["group.initial.rebalance.delay.ms"],
+        group_max_size=config["group.max.size"],
+        offsets_commit_timeout_ms=config["offsets.commit.timeout.ms"],
+        offset_metadata_max_bytes=config["offset.metadata.max.bytes"],
+        offsets_retention_ms=config["offsets.retention.minutes"] * 60_000,
+        offsets_retention_check_interval_ms=config["offsets.retention.check.interval.ms"],
+        offsets_topic_compression_codec=Codec(config["offsets.topic.compression.codec"]),
+        consumer_group=consumer_group_settings(config, {}),
+        consumer_group_overrides={
+            name: consumer_group_settings(config, values) for name, values in of_groups.items()
+        },
+        consumer_group_max_size=config["group.consumer.max.size"],
+        consumer_group_assignors=tuple(map(assignor_name, config["group.consumer.assignors"])),
+        consumer_group_migration_policy=MigrationPolicy(config["group.consumer.migration.policy"].lower()),
+        consumer_group_regex_refresh_interval_ms=config["group.consumer.regex.refresh.interval.ms"],
+        share_group=share_group_settings(config, {}),
+        share_group_overrides={
+            name: share_group_settings(config, values) for name, values in of_groups.items()
+        },
+        share_group_max_size=config["group.share.max.size"],
+        share_group_assignors=tuple(map(share_assignor_name, config["group.share.assignors"])),
+        share_group_initialize_retry_interval_ms=config["group.share.initialize.retry.interval.ms"],
+        streams_group=streams_group_settings(config, {}),
+        streams_group_overrides={
+            name: streams_group_settings(config, values) for name, values in of_groups.items()
+        },
+    )
+
+
+def consumer_group_settings(config: BrokerConfig, overrides: Mapping[str, str]) -> ConsumerGroupSettings:
+    """The settings of a consumer group with these overrides."""
+    return ConsumerGroupSettings(
+        session_timeout_ms=_setting(
+            config,
+            overrides,
+            "consumer.session.timeout.ms",
+            "group.consumer.session.timeout.ms",
+            "group.consumer.min.session.timeout.ms",
+            "group.consumer.max.session.timeout.ms",
+        ),
+        heartbeat_interval_ms=_setting(
+            config,
+            overrides,
+            "consumer.heartbeat.interval.ms",
+            "group.consumer.heartbeat.interval.ms",
+            "group.consumer.min.heartbeat.interval.ms",
+            "group.consumer.max.heartbeat.interval.ms",
+        ),
+        assignment_interval_ms=_setting(
+            config,
+            overrides,
+            "consumer.assignment.interval.ms",
+            "group.consumer.assignment.interval.ms",
+            "group.consumer.min.assignment.interval.ms",
+            "group.consumer.max.assignment.interval.ms",
+        ),
+    )
+
+
+def share_group_settings(config: BrokerConfig, overrides: Mapping[str, str]) -> ShareGroupSettings:
+    """The settings of a share group with these overrides."""
+    return ShareGroupSettings(
+        session_timeout_ms=_setting(
+            config,
+            overrides,
+            "share.session.timeout.ms",
+            "group.share.session.timeout.ms",
+            "group.share.min.session.timeout.ms",
+            "group.share.max.session.timeout.ms",
+        ),
+        heartbeat_interval_ms=_setting(
+            config,
+            overrides,
+            "share.heartbeat.interval.ms",
+            "group.share.heartbeat.interval.ms",
+            "group.share.min.heartbeat.interval.ms",
+            "group.share.max.heartbeat.interval.ms",
+        ),
+        assignment_interval_ms=_setting(
+            config,
+            overrides,
+            "share.assignment.interval.ms",
+            "group.share.assignment.interval.ms",
+            "group.share.min.assignment.interval.ms",
+            "group.share.max.assignment.interval.ms",
+        ),
+    )
+
+
+def streams_group_settings(config: BrokerConfig, overrides: Mapping[str, str]) -> StreamsGroupSettings:
+    """The settings of a streams group with these overrides."""
+    return StreamsGroupSettings(
+        session_timeout_ms=_setting(
+            config,
+            overrides,
+            "streams.session.timeout.ms",
+            "group.streams.session.timeout.ms",
+            "group.streams.min.session.timeout.ms",
+            "group.streams.max.session.timeout.ms",
+        ),
+        heartbeat_interval_ms=_setting(
+            config,
+            overrides,
+            "streams.heartbeat.interval.ms",
+            "group.streams.heartbeat.interval.ms",
+            "group.streams.min.heartbeat.interval.ms",
+            "group.streams.max.heartbeat.interval.ms",
+        ),
+        num_standby_replicas=_setting(
+            config,
+            overrides,
+            "streams.num.standby.replicas",
+            "group.streams.num.standby.replicas",
+            None,
+            "group.streams.max.standby.replicas",
+        ),
+        initial_rebalance_delay_ms=_setting(
+            config,
+            overrides,
+            "streams.initial.rebalance.delay.ms",
+            "group.streams.initial.rebalance.delay.ms",
+            None,
+            None,
+        ),
+        assignment_interval_ms=_setting(
+            config,
+            overrides,
+            "streams.assignment.interval.ms",
+            "group.streams.assignment.interval.ms",
+            "group.streams.min.assignment.interval.ms",
+            "group.streams.max.assignment.interval.ms",
+        ),
+        max_size=config["group.streams.max.size"],
+    )
+
+
+def _setting(
+    config: BrokerConfig,
+    overrides: Mapping[str, str],
+    key: str,
+    default: NumberKey,
+    low: NumberKey | None,
+    high: NumberKey | None,
+) -> int:
+    """A group's own value, or the broker's. One that was set when bounds were wider counts as the bound."""
+    text = overrides.get(key)
+    value = config[default] if text is None else GROUP[key].parse(text)
+    assert isinstance(value, int)
+    if low is not None:
+        value = max(value, config[low])
+    return value if high is None else min(value, config[high])

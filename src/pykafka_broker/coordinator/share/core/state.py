@@ -1,0 +1,101 @@
+"""The state of the share coordinator: how far each share group has come in each partition.
+
+`Shares` is the state of one shard, that is, of one partition of `__share_group_state`. All of it is immutable
+and durable: records rebuild it. A *share partition* is a partition as one share group consumes it; its leader
+keeps the records in flight and has what must outlive it stored here.
+
+    start offset     everything before it is done with
+    state batches    from there on: ranges of offsets with a delivery state and a delivery count
+    state epoch      grows when an administrator resets the group's offsets: older ones are fenced
+    leader epoch     grows with the leader of the partition, by its reads: older ones are fenced
+    snapshot epoch   grows with each snapshot; an update belongs to the snapshot before it
+"""
+
+from __future__ import annotations
+
+from pykafka_broker.coordinator.share.core.batches import StateBatch
+from pykafka_broker.machine.versioned_map import VersionedMap
+from pykafka_broker.system.named_tuple import NamedTuple
+
+#: The start offset of a share partition whose group has not chosen one; in a write: unchanged.
+NO_START_OFFSET = -1
+#: In a request: the epoch is not to be checked.
+NO_EPOCH = -1
+#: The number of deliveries that are complete is not known: a record or a request of before 4.2.
+NO_COUNT = -1
+#: Lower than any epoch: none has been recorded.
+LOWEST_EPOCH = -(1 << 31)
+#: No snapshot is in the log.
+NO_OFFSET = -1
+
+
+class SharePartition(NamedTuple):
+    """A partition as one share group consumes it."""
+
+    group_id: str
+    topic_id: bytes
+    partition: int
+
+
+class ShareState(NamedTuple):
+    """What snapshots hold of one share partition. Times are in ms since 1970."""
+
+    snapshot_epoch: int
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    #: How many records from the start offset on are acknowledged or archived.
+    delivery_complete_count: int
+    #: In the order of offsets; none overlaps another.
+    batches: tuple[StateBatch, ...]
+    #: When a request last made a snapshot, and when one was last written; later if it was an idle one.
+    create_timestamp_ms: int
+    write_timestamp_ms: int
+
+
+class ShareEntry(NamedTuple):
+    """A share partition, and what is remembered of its records beside its state."""
+
+    state: ShareState
+    #: The highest epochs recorded: requests with lower ones are fenced.
+    highest_leader_epoch: int
+    highest_state_epoch: int = LOWEST_EPOCH
+    #: Counts to the next snapshot. Kafka does not start anew after a snapshot that came before its time.
+    update_count: int = 0
+    #: Where the newest snapshot is in the log; older records are redundant.
+    snapshot_offset: int = NO_OFFSET
+
+
+class ShareConfig(NamedTuple):
+    """The configuration values the coordinator acts on; may be swapped while it runs."""
+
+    snapshot_update_records_per_snapshot: int = 500
+    cold_partition_snapshot_interval_ms: int = 300_000
+    state_topic_prune_interval_ms: int = 300_000
+    #: Whether share groups are enabled: the finalised level of share.version.
+    is_enabled: bool = True
+
+
+class Shares(NamedTuple):
+    """Everything one shard knows."""
+
+    by_key: VersionedMap[SharePartition, ShareEntry]
+    #: Where the newest deletion is in the log: all before it is redundant while no share partition is left.
+    deletion_offset: int = NO_OFFSET
+
+    @classmethod
+    def empty(cls) -> Shares:
+        """The state of a shard whose partition is empty."""
+        return cls(VersionedMap())
+
+    def redundant_offset(self) -> int | None:
+        """The offset before which no record is needed any more; None if that is nothing yet.
+
+        That is the oldest of the newest snapshots. An idle share partition holds the whole log up, which is
+        why it gets a snapshot from time to time.
+        """
+        snapshots = (
+            entry.snapshot_offset for entry in self.by_key.values() if entry.snapshot_offset != NO_OFFSET
+        )
+        offset = min(snapshots, default=self.deletion_offset)
+        return offset if offset > 0 else None

@@ -1,0 +1,45 @@
+"""Share partitions in words: "group:topic id:partition".
+
+FindCoordinator asks for the coordinator of such a key, and its hash says in which partition of
+`__share_group_state` the state is. The words are read as Java reads them, and the hash is that of the words
+as Apache Kafka writes them.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import urlsafe_b64decode
+
+from pykafka_broker.coordinator.share.core.state import SharePartition
+from pykafka_broker.log.disk.checkpoints import uuid_text
+
+_TOPIC_ID = re.compile("[A-Za-z0-9_-]{22}(==)?")
+_PARTITION = re.compile("[+-]?[0-9]+")
+_INT = range(-(1 << 31), 1 << 31)
+
+
+def coordinator_key(key: SharePartition) -> str:
+    """The words for a share partition."""
+    return f"{key.group_id}:{uuid_text(key.topic_id)}:{key.partition}"
+
+
+def share_partition(text: str) -> SharePartition:
+    """The share partition that the words stand for; the group's name may have colons.
+
+    Raises:
+        ValueError: they stand for none.
+    """
+    words = text.split(":")
+    while words and not words[-1]:
+        words.pop()
+    if len(words) < 3:
+        raise ValueError(f"Invalid key format: expected - groupId:topicId:partition, found - {text}")
+    *group, topic_id, partition = words
+    group_id = ":".join(group)
+    if not group_id.strip():
+        raise ValueError("GroupId must not be empty")
+    if not _TOPIC_ID.fullmatch(topic_id):
+        raise ValueError(f"Invalid topic ID: {topic_id}")
+    if not _PARTITION.fullmatch(partition) or int(partition) not in _INT:
+        raise ValueError(f"Invalid partition: {partition}")
+    return SharePartition(group_id, urlsafe_b64decode(topic_id[:22] + "=="), int(partition))

@@ -1,0 +1,216 @@
+"""Asks the share coordinator of a share partition, for the group coordinator and the leaders of this node.
+
+The coordinator is the leader of one partition of `__share_group_state`, by the newest metadata: this node, or
+another broker. The topic is created when it is missed first. What fails for a while is asked again
+(`attempts.py`), sooner if the metadata shows another coordinator meanwhile. Two questions that change the
+same share partition never overtake each other: the second one is asked when the first is answered.
+
+Nothing here raises for an error of a coordinator: errors are refusals in the answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from pykafka_broker.coordinator.share.attempts import Attempts, after_lookup, after_refusal
+from pykafka_broker.coordinator.share.core.batches import StateBatch
+from pykafka_broker.coordinator.share.core.events import ReadResult, Refusal, StateResult, SummaryResult
+from pykafka_broker.coordinator.share.core.state import NO_EPOCH, SharePartition
+from pykafka_broker.coordinator.share.keys import coordinator_key
+from pykafka_broker.coordinator.share.questions import (
+    DELETE,
+    INITIALIZE,
+    READ,
+    READ_SUMMARY,
+    WRITE,
+    Answer,
+    Kind,
+    Question,
+)
+from pykafka_broker.coordinator.share.remote_states import RemoteStates
+from pykafka_broker.coordinator.share.service import ShareService
+from pykafka_broker.machine.scheduler import Scheduler
+from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.system.named_tuple import NamedTuple
+
+logger = logging.getLogger("kafka.server.share.persister.DefaultStatePersister")
+
+#: The coordinator when there is none.
+NOBODY = -1
+
+
+class ShareMap(NamedTuple):
+    """What the metadata says about share partitions."""
+
+    node_id: int
+    #: The broker that leads a share partition's part of `__share_group_state`; NOBODY if none does.
+    coordinator_of: Callable[[SharePartition], int]
+    #: The number of partitions of a topic; 0 if there is no such topic.
+    partition_count: Callable[[bytes], int]
+    #: Creates `__share_group_state` if it is missing; whether it is there.
+    ensure_topic: Callable[[], Awaitable[bool]]
+
+
+class Persister:
+    """Event loop only."""
+
+    def __init__(
+        self, shares: ShareService, elsewhere: RemoteStates, where: ShareMap, scheduler: Scheduler
+    ) -> None:
+        self._shares = shares
+        self._elsewhere = elsewhere
+        self._where = where
+        self._scheduler = scheduler
+        #: By share partition, the questions that are asked or wait for their turn.
+        self._lines: dict[SharePartition, _Line] = {}
+        #: Of the questions that are to be asked again.
+        self._pauses: set[_Pause] = set()
+
+    async def initialize(self, key: SharePartition, *, state_epoch: int, start_offset: int) -> StateResult:
+        """Begin the state of a share partition, or begin it anew: without batches, from `start_offset`, which
+        is -1 where the leader is to choose it.
+        """
+        question = Question(key, state_epoch=state_epoch, start_offset=start_offset)
+        return await self._ask_in_turn(INITIALIZE, question)
+
+    async def read(self, key: SharePartition, *, leader_epoch: int) -> ReadResult:
+        """The state of a share partition. The epoch of its leader is stored, and fences those before it."""
+        return await self._ask_in_turn(READ, Question(key, leader_epoch=leader_epoch))
+
+    async def write(
+        self,
+        key: SharePartition,
+        *,
+        state_epoch: int,
+        leader_epoch: int,
+        start_offset: int,
+        delivery_complete_count: int,
+        batches: tuple[StateBatch, ...],
+    ) -> StateResult:
+        """Lay changes over the state of a share partition; a start offset of -1 leaves it as it is."""
+        question = Question(key, state_epoch, leader_epoch, start_offset, delivery_complete_count, batches)
+        return await self._ask_in_turn(WRITE, question)
+
+    async def delete(self, key: SharePartition) -> StateResult:
+        """Forget a share partition; it is no error if nothing is known of it."""
+        return await self._ask_in_turn(DELETE, Question(key))
+
+    async def read_summary(self, key: SharePartition, *, leader_epoch: int = NO_EPOCH) -> SummaryResult:
+        """Where the group is in a share partition, for administrators; fences nobody."""
+        return await self._ask(READ_SUMMARY, Question(key, leader_epoch=leader_epoch))
+
+    @property
+    def questions_in_line(self) -> int:
+        """The questions about single share partitions that are not answered yet."""
+        return sum(line.length for line in self._lines.values())
+
+    def look_again(self) -> None:
+        """Coordinators may have moved, by the newest metadata: ask at once what waits to be asked again."""
+        for pause in self._pauses:
+            pause.cut_short()
+
+    # ---- asking ----
+
+    async def _ask_in_turn(self, kind: Kind[Answer], question: Question) -> Answer:
+        async with self._turn(question.key):
+            return await self._ask(kind, question)
+
+    @asynccontextmanager
+    async def _turn(self, key: SharePartition) -> AsyncIterator[None]:
+        """One question about a share partition at a time."""
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = _Line()
+        line.length += 1
+        try:
+            async with line.turn:
+                yield
+        finally:
+            line.length -= 1
+            if not line.length:
+                del self._lines[key]
+
+    async def _ask(self, kind: Kind[Answer], question: Question) -> Answer:
+        """Ask until there is an answer, or it is time to give up."""
+        attempts = Attempts()
+        while True:
+            coordinator_id = await self._find(question.key)
+            if coordinator_id == NOBODY:
+                decision = after_lookup(attempts)
+            else:
+                answer = await self._ask_once(coordinator_id, kind, question)
+                refusal: Refusal | None = answer.refusal
+                if refusal is None:
+                    return answer
+                decision = after_refusal(attempts, kind.deed, refusal)
+            if isinstance(decision, Refusal):
+                logger.error(
+                    "Unable to %s for key %s: %s", kind.deed, coordinator_key(question.key), decision.message
+                )
+                return kind.refused(decision)
+            if await self._pause(decision.pause_ms):
+                attempts = decision.attempts
+
+    async def _pause(self, duration_ms: int) -> bool:
+        """Wait so long, or until coordinators may have moved; whether it was so long."""
+        pause = _Pause()
+        self._pauses.add(pause)
+        timer = self._scheduler.call_at(self._scheduler.now_ms() + duration_ms, pause.end)
+        try:
+            await pause.over.wait()
+        finally:
+            timer.cancel()
+            self._pauses.discard(pause)
+        return not pause.is_cut_short
+
+    async def _find(self, key: SharePartition) -> int:
+        coordinator_id = self._where.coordinator_of(key)
+        if coordinator_id == NOBODY and await self._where.ensure_topic():
+            coordinator_id = self._where.coordinator_of(key)
+        is_reachable = coordinator_id == self._where.node_id or self._elsewhere.is_reachable(coordinator_id)
+        return coordinator_id if is_reachable else NOBODY
+
+    async def _ask_once(self, coordinator_id: int, kind: Kind[Answer], question: Question) -> Answer:
+        if coordinator_id != self._where.node_id:
+            return await self._elsewhere.ask(coordinator_id, kind, question)
+        shares = self._shares
+        try:
+            await shares.loaded(question.key)
+        except KafkaError as error:
+            return kind.not_here(error)
+        now_ms, count = shares.now_ms(), self._where.partition_count(question.key.topic_id)
+        return await shares.answer(
+            question.key,
+            lambda token: kind.event(token, now_ms, question, count),
+            refused=kind.not_here,
+        )
+
+
+class _Line:
+    """The questions about one share partition."""
+
+    __slots__ = ("length", "turn")
+
+    def __init__(self) -> None:
+        self.length = 0
+        self.turn = asyncio.Lock()
+
+
+class _Pause:
+    """The time until a question is asked again."""
+
+    __slots__ = ("is_cut_short", "over")
+
+    def __init__(self) -> None:
+        self.over = asyncio.Event()
+        self.is_cut_short = False
+
+    def end(self) -> None:
+        self.over.set()
+
+    def cut_short(self) -> None:
+        self.is_cut_short = True
+        self.over.set()

@@ -1,0 +1,203 @@
+"""The end of transactions: the decision, the markers, and the next epoch.
+
+A commit or an abort is decided by writing PrepareCommit or PrepareAbort. When that is in the log the caller
+is answered and the markers are written; when they all are, CompleteCommit or CompleteAbort is written and the
+next transaction may begin.
+
+Clients of transaction.version 2 (KIP-890) get a new epoch with every end, so that nothing of an old
+transaction can slip into the next. The records of the transaction have the old epoch, its markers the new
+one. Where that uses up the epochs, the producer goes on with another id, which the decision notes and the
+completion takes. For such a client an epoch tells retries from new requests:
+
+    state           abort, same epoch | abort, last epoch | commit, same epoch | commit, last epoch
+    Ongoing         PrepareAbort      | fenced            | PrepareCommit      | fenced
+    Empty           PrepareAbort      | fenced            | invalid state      | fenced
+    CompleteAbort   PrepareAbort      | answered again    | invalid state      | invalid state
+    CompleteCommit  PrepareAbort      | invalid state     | invalid state      | answered again
+
+Older clients keep their epoch; for them the same end again is a retry, and an end of nothing is an error.
+"""
+
+from __future__ import annotations
+
+from pykafka_broker.coordinator.transactions.core.events import (
+    AbortTimedOut,
+    EndTransaction,
+    MarkersWritten,
+    NeedsProducerId,
+    ProducerIdResult,
+)
+from pykafka_broker.coordinator.transactions.core.partitions import fenced
+from pykafka_broker.coordinator.transactions.core.state import (
+    EPOCH_BUMP,
+    TransactionConfig,
+    TransactionMetadata,
+    Transactions,
+    TransactionState,
+)
+from pykafka_broker.coordinator.transactions.core.turn import answer, markers_of, written
+from pykafka_broker.machine.step import Reply, Step
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.records.batch import MAX_PRODUCER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+
+_COMPLETE = {True: TransactionState.COMPLETE_COMMIT, False: TransactionState.COMPLETE_ABORT}
+
+
+def on_end(state: Transactions, event: EndTransaction, config: TransactionConfig) -> Step[Transactions]:
+    """Decide, or say why not."""
+    metadata = state.by_id.get(event.transactional_id)
+    if metadata is None:
+        return _refuse(state, event, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    if event.client_version < EPOCH_BUMP:
+        return _end_in_same_epoch(state, metadata, event, config)
+    return _end_with_bump(state, metadata, event, config)
+
+
+def _end_in_same_epoch(
+    state: Transactions, metadata: TransactionMetadata, event: EndTransaction, config: TransactionConfig
+) -> Step[Transactions]:
+    error = fenced(metadata, event.producer_id, event.producer_epoch)
+    if error is not ErrorCode.NONE:
+        return _refuse(state, event, error)
+    if metadata.state.is_decided:
+        return _refuse(state, event, ErrorCode.CONCURRENT_TRANSACTIONS)
+    if metadata.state is TransactionState.ONGOING:
+        decided = metadata.moved_to(
+            _decision(event.commit),
+            next_producer_id=NO_PRODUCER_ID,
+            last_update_ms=event.now_ms,
+            client_transaction_version=0,
+        )
+        reply = Reply(event.token, ProducerIdResult(ErrorCode.NONE))
+        return written(state, decided, config, reply, markers_of(decided))
+    if metadata.state is _COMPLETE[event.commit]:
+        return _refuse(state, event, ErrorCode.NONE)
+    return _refuse(state, event, ErrorCode.INVALID_TXN_STATE)
+
+
+def _end_with_bump(
+    state: Transactions, metadata: TransactionMetadata, event: EndTransaction, config: TransactionConfig
+) -> Step[Transactions]:
+    if metadata.state.is_decided:
+        # First of all: the producer may already go by the id it is to have when this is complete.
+        return _refuse(state, event, ErrorCode.CONCURRENT_TRANSACTIONS)
+    id_was_replaced = (
+        metadata.previous_producer_id == event.producer_id
+        and event.producer_epoch == MAX_PRODUCER_EPOCH - 1
+        and metadata.producer_epoch == 0
+    )
+    is_retry = id_was_replaced or metadata.producer_epoch == event.producer_epoch + 1
+    if metadata.producer_id != event.producer_id and not id_was_replaced:
+        return _refuse(state, event, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    is_complete = metadata.state in _COMPLETE.values()
+    if event.producer_epoch != metadata.producer_epoch and not (is_complete and is_retry):
+        return _refuse(state, event, ErrorCode.PRODUCER_FENCED)
+    if is_complete and is_retry:
+        if metadata.state is not _COMPLETE[event.commit]:
+            return _refuse(state, event, ErrorCode.INVALID_TXN_STATE)
+        again = ProducerIdResult(ErrorCode.NONE, metadata.producer_id, metadata.producer_epoch)
+        return answer(state, event.token, again)
+    is_ongoing = metadata.state is TransactionState.ONGOING
+    if event.commit and not is_ongoing:
+        return _refuse(state, event, ErrorCode.INVALID_TXN_STATE)
+    decided = _decided_with_bump(
+        metadata, event.commit, event.client_version, event.now_ms, event.fresh_producer_id
+    )
+    if decided is None:
+        return answer(state, event.token, NeedsProducerId())
+    going_on = _completed(decided, event.now_ms)
+    reply = Reply(
+        event.token, ProducerIdResult(ErrorCode.NONE, going_on.producer_id, going_on.producer_epoch)
+    )
+    return written(state, decided, config, reply, markers_of(decided))
+
+
+def _refuse(state: Transactions, event: EndTransaction, error: ErrorCode) -> Step[Transactions]:
+    return answer(state, event.token, ProducerIdResult(error))
+
+
+def _decision(commit: bool) -> TransactionState:
+    return TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT
+
+
+def _decided_with_bump(
+    metadata: TransactionMetadata, commit: bool, transaction_version: int, now_ms: int, fresh_producer_id: int
+) -> TransactionMetadata | None:
+    """The decision together with the next epoch; None if that takes a fresh producer id and there is none."""
+    if metadata.is_epoch_exhausted and fresh_producer_id == NO_PRODUCER_ID:
+        return None
+    is_ongoing = metadata.state is TransactionState.ONGOING
+    return metadata.moved_to(
+        _decision(commit),
+        producer_epoch=min(metadata.producer_epoch + 1, MAX_PRODUCER_EPOCH),
+        last_producer_epoch=metadata.producer_epoch,
+        next_producer_id=fresh_producer_id if metadata.is_epoch_exhausted else NO_PRODUCER_ID,
+        # An abort of nothing began when it ended.
+        start_ms=metadata.start_ms if is_ongoing else now_ms,
+        last_update_ms=now_ms,
+        client_transaction_version=transaction_version,
+    )
+
+
+def fence_and_abort(
+    metadata: TransactionMetadata, now_ms: int, config: TransactionConfig, fresh_producer_id: int
+) -> TransactionMetadata | None:
+    """Abort an open transaction behind its producer's back and fence the producer.
+
+    None if that takes a fresh producer id and there is none.
+    """
+    if config.transaction_version >= EPOCH_BUMP:
+        return _decided_with_bump(metadata, False, config.transaction_version, now_ms, fresh_producer_id)
+    return metadata.moved_to(
+        TransactionState.PREPARE_ABORT,
+        producer_epoch=min(metadata.producer_epoch + 1, MAX_PRODUCER_EPOCH),
+        last_producer_epoch=NO_PRODUCER_EPOCH,
+        next_producer_id=NO_PRODUCER_ID,
+        last_update_ms=now_ms,
+        client_transaction_version=0,
+    )
+
+
+def _completed(metadata: TransactionMetadata, now_ms: int) -> TransactionMetadata:
+    """The metadata once every partition has its marker."""
+    is_replaced = (
+        metadata.client_transaction_version >= EPOCH_BUMP and metadata.next_producer_id != NO_PRODUCER_ID
+    )
+    return metadata.moved_to(
+        _COMPLETE[metadata.state is TransactionState.PREPARE_COMMIT],
+        producer_id=metadata.next_producer_id if is_replaced else metadata.producer_id,
+        producer_epoch=0 if is_replaced else metadata.producer_epoch,
+        next_producer_id=NO_PRODUCER_ID,
+        partitions=frozenset(),
+        last_update_ms=now_ms,
+    )
+
+
+def on_markers_written(
+    state: Transactions, event: MarkersWritten, config: TransactionConfig
+) -> Step[Transactions]:
+    """Complete the transaction the markers were for; it may have been completed by an earlier report."""
+    metadata = state.by_id.get(event.transactional_id)
+    if (
+        metadata is None
+        or not metadata.state.is_decided
+        or fenced(metadata, event.producer_id, event.producer_epoch) is not ErrorCode.NONE
+    ):
+        return Step(state)
+    return written(state, _completed(metadata, event.now_ms), config)
+
+
+def on_abort_timed_out(
+    state: Transactions, event: AbortTimedOut, config: TransactionConfig
+) -> Step[Transactions]:
+    """Abort a transaction that timed out, unless it ended while the fresh producer id was fetched."""
+    metadata = state.by_id.get(event.transactional_id)
+    if (
+        metadata is None
+        or metadata.state is not TransactionState.ONGOING
+        or fenced(metadata, event.producer_id, event.producer_epoch) is not ErrorCode.NONE
+    ):
+        return Step(state)
+    aborted = fence_and_abort(metadata, event.now_ms, config, event.fresh_producer_id)
+    assert aborted is not None, event
+    return written(state, aborted, config, markers_of(aborted))

@@ -1,0 +1,107 @@
+"""InitProducerId: who may be the producer of a transactional id, and in which epoch (KIP-98, KIP-360).
+
+A caller that names no producer id and epoch is the new producer: the epoch is bumped, and all producers
+before it are fenced. A caller that names the id and epoch it holds goes on with them, and is fenced itself if
+a new producer has come since. A retry finds its epoch already bumped and gets the same answer.
+
+A transaction that is open is aborted first. The caller is told CONCURRENT_TRANSACTIONS and comes back, as it
+does while markers are written. When a producer id has no epochs left, it is replaced.
+"""
+
+from __future__ import annotations
+
+from pykafka_broker.coordinator.transactions.core.ending import fence_and_abort
+from pykafka_broker.coordinator.transactions.core.events import (
+    InitProducerId,
+    NeedsProducerId,
+    ProducerIdResult,
+)
+from pykafka_broker.coordinator.transactions.core.state import (
+    NO_TIMEOUT_MS,
+    NO_TIMESTAMP,
+    TransactionConfig,
+    TransactionMetadata,
+    Transactions,
+    TransactionState,
+    is_epoch_exhausted,
+)
+from pykafka_broker.coordinator.transactions.core.turn import answer, markers_of, written
+from pykafka_broker.machine.step import Reply, Step
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+
+
+def on_init_producer_id(
+    state: Transactions, event: InitProducerId, config: TransactionConfig
+) -> Step[Transactions]:
+    """Give out the next epoch, or say why not."""
+
+    def refuse(error: ErrorCode) -> Step[Transactions]:
+        return answer(state, event.token, ProducerIdResult(error))
+
+    if not 0 < event.timeout_ms <= min(config.transaction_max_timeout_ms, NO_TIMEOUT_MS):
+        return refuse(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+    metadata = state.by_id.get(event.transactional_id)
+    if metadata is None:
+        if event.fresh_producer_id == NO_PRODUCER_ID:
+            return answer(state, event.token, NeedsProducerId())
+        metadata = TransactionMetadata(
+            event.transactional_id, event.fresh_producer_id, event.timeout_ms, event.now_ms
+        )
+    elif metadata.state.is_decided:
+        return refuse(ErrorCode.CONCURRENT_TRANSACTIONS)
+    if not _may_hold(metadata, event):
+        return refuse(ErrorCode.PRODUCER_FENCED)
+    if metadata.state is TransactionState.ONGOING:
+        return _abort_first(state, metadata, event, config)
+
+    holds_epoch = event.producer_epoch != NO_PRODUCER_EPOCH
+    if metadata.is_epoch_exhausted and event.producer_epoch in (NO_PRODUCER_EPOCH, metadata.producer_epoch):
+        if event.fresh_producer_id == NO_PRODUCER_ID:
+            return answer(state, event.token, NeedsProducerId())
+        producer_id, producer_epoch = event.fresh_producer_id, 0
+        last_epoch = metadata.producer_epoch if holds_epoch else NO_PRODUCER_EPOCH
+    elif not holds_epoch:
+        # All earlier producers are fenced, so there is no retry to recognise.
+        producer_id, producer_epoch = metadata.producer_id, metadata.producer_epoch + 1
+        last_epoch = NO_PRODUCER_EPOCH
+    elif metadata.producer_epoch in (NO_PRODUCER_EPOCH, event.producer_epoch):
+        producer_id, producer_epoch = metadata.producer_id, metadata.producer_epoch + 1
+        last_epoch = metadata.producer_epoch
+    elif event.producer_epoch == metadata.last_producer_epoch:
+        producer_id, producer_epoch = metadata.producer_id, metadata.producer_epoch
+        last_epoch = metadata.last_producer_epoch
+    else:
+        return refuse(ErrorCode.PRODUCER_FENCED)
+    begun = metadata.moved_to(
+        TransactionState.EMPTY,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        last_producer_epoch=last_epoch,
+        timeout_ms=event.timeout_ms,
+        partitions=frozenset(),
+        start_ms=NO_TIMESTAMP,
+        last_update_ms=event.now_ms,
+    )
+    reply = Reply(event.token, ProducerIdResult(ErrorCode.NONE, producer_id, producer_epoch))
+    return written(state, begun, config, reply)
+
+
+def _may_hold(metadata: TransactionMetadata, event: InitProducerId) -> bool:
+    """Whether the id the caller holds is, or just was, the one of this transactional id."""
+    if event.producer_id == NO_PRODUCER_ID or metadata.producer_epoch == NO_PRODUCER_EPOCH:
+        return True
+    if event.producer_id == metadata.producer_id:
+        return True
+    # The id was replaced when its epochs were used up, and the producer never heard the answer.
+    return event.producer_id == metadata.previous_producer_id and is_epoch_exhausted(event.producer_epoch)
+
+
+def _abort_first(
+    state: Transactions, metadata: TransactionMetadata, event: InitProducerId, config: TransactionConfig
+) -> Step[Transactions]:
+    aborted = fence_and_abort(metadata, event.now_ms, config, event.fresh_producer_id)
+    if aborted is None:
+        return answer(state, event.token, NeedsProducerId())
+    reply = Reply(event.token, ProducerIdResult(ErrorCode.CONCURRENT_TRANSACTIONS))
+    return written(state, aborted, config, reply, markers_of(aborted))

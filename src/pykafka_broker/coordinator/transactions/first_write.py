@@ -1,0 +1,29 @@
+"""The first records of a transaction in a partition, and the question that they bring to the transaction
+coordinator (KIP-890).
+"""
+
+from __future__ import annotations
+
+import enum
+
+from pykafka_broker.coordinator.transactions.core.state import TopicPartition
+from pykafka_broker.system.named_tuple import NamedTuple
+
+
+class Participation(enum.Enum):
+    """The question that a first write to a partition brings to the coordinator, by the age of the client."""
+
+    #: Is the partition in the transaction? The client does not know TRANSACTION_ABORTABLE.
+    VERIFY_FOR_OLD_CLIENT = "verify for an old client"
+    VERIFY = "verify"
+    #: Take the partition into the transaction (transaction.version 2).
+    ADD = "add"
+
+
+class FirstWrite(NamedTuple):
+    """A producer is about to write the first records of its transaction to these partitions."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    partitions: frozenset[TopicPartition]

@@ -1,0 +1,99 @@
+"""Adds the partitions of a transaction's first records to it, or verifies that they were added (KIP-890).
+
+The leader of a partition asks before it appends, for Produce and for TxnOffsetCommit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pykafka_broker.coordinator.partition_work import pause
+from pykafka_broker.coordinator.transactions import refusals
+from pykafka_broker.coordinator.transactions.core import events
+from pykafka_broker.coordinator.transactions.core.state import EPOCH_BUMP, TopicPartition
+from pykafka_broker.coordinator.transactions.first_write import FirstWrite, Participation
+from pykafka_broker.coordinator.transactions.remote_participation import RemoteParticipation
+from pykafka_broker.coordinator.transactions.service import TransactionService
+from pykafka_broker.protocol.errors import ErrorCode
+
+
+class TransactionParticipation:
+    """Asks the transaction coordinator, here or on another broker, on behalf of leaders of partitions here.
+
+    `coordinator_of(transactional_id)` is the broker that coordinates the id: None for this node, and while no
+    topic holds the ids; NO_LEADER while none does.
+    """
+
+    def __init__(
+        self,
+        transactions: TransactionService,
+        coordinator_of: Callable[[str], int | None],
+        elsewhere: RemoteParticipation,
+    ) -> None:
+        self._transactions = transactions
+        self._coordinator_of = coordinator_of
+        self._elsewhere = elsewhere
+
+    async def ask(
+        self, write: FirstWrite, how: Participation, *, retries: bool
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        """Ask the coordinator; return the partitions that must not be written to, with their errors.
+
+        With `retries`, an earlier transaction that is just being completed is waited for a little, which is
+        cheaper than to let the client send its records again.
+        """
+        transactions = self._transactions
+        until_ms = transactions.now_ms() + transactions.config.add_partitions_retry_backoff_max_ms
+        while True:
+            coordinator_id = self._coordinator_of(write.transactional_id)
+            if coordinator_id is None:
+                answers = await _ask(transactions, write, how)
+            else:
+                answers = await self._elsewhere.ask(coordinator_id, write, how)
+            is_busy = ErrorCode.CONCURRENT_TRANSACTIONS in answers.values()
+            if not (retries and is_busy and transactions.now_ms() < until_ms):
+                break
+            await pause(transactions.scheduler, transactions.config.add_partitions_retry_backoff_ms)
+        return {
+            partition: _as_producers_know_it(error, how)
+            for partition, error in answers.items()
+            if error is not ErrorCode.NONE
+        }
+
+
+async def _ask(
+    transactions: TransactionService, write: FirstWrite, how: Participation
+) -> Mapping[TopicPartition, ErrorCode]:
+    transactional_id, producer_id, producer_epoch, partitions = write
+    if how is Participation.ADD:
+        error = await transactions.answer(
+            transactional_id,
+            lambda token: events.AddPartitions(
+                token,
+                transactions.now_ms(),
+                transactional_id,
+                producer_id,
+                producer_epoch,
+                partitions,
+                # Clients whose writes add their partitions have an epoch of their own for each transaction.
+                client_version=EPOCH_BUMP,
+            ),
+            refused=refusals.add_partitions,
+        )
+        return dict.fromkeys(partitions, error)
+    return await transactions.answer(
+        transactional_id,
+        lambda token: events.VerifyPartitions(
+            token, transactional_id, producer_id, producer_epoch, partitions
+        ),
+        refused=lambda error: refusals.verify_partitions(partitions, error),
+    )
+
+
+def _as_producers_know_it(error: ErrorCode, how: Participation) -> ErrorCode:
+    """The coordinator's answer in the words of Produce and TxnOffsetCommit."""
+    if error is ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if error is ErrorCode.TRANSACTION_ABORTABLE and how is Participation.VERIFY_FOR_OLD_CLIENT:
+        return ErrorCode.INVALID_TXN_STATE
+    return error

@@ -10,8 +10,8 @@ from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import share_acknowledge as acknowledging
 from pykafka_broker.protocol.messages import share_fetch as fetching
 from pykafka_broker.protocol.records.batch import iter_batches, read_records
-from pykafka_broker.share.events import AcknowledgeType
-from pykafka_broker.share.state import Phase
+from pykafka_broker.share.core.events import AcknowledgeType
+from pykafka_broker.share.core.state import Phase
 from pykafka_broker.testing.home import Home, until
 from pykafka_broker.testing.user import User
 from tests.apis.sharing import GROUP, Sharing

@@ -11,7 +11,7 @@ from pykafka_broker.apis.share_fetch import share_fetch
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.share_fetch import LeaderIdAndEpoch
 from pykafka_broker.protocol.records.batch import iter_batches
-from pykafka_broker.replication.share_partition import LedSharePartition
+from pykafka_broker.share.share_partition import LedSharePartition
 from pykafka_broker.testing.clock import settle
 from pykafka_broker.testing.home import Home, until
 from pykafka_broker.testing.user import User

@@ -13,8 +13,8 @@ from pykafka_broker.protocol.messages.alter_partition_reassignments import (
     ReassignableTopic,
 )
 from pykafka_broker.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
-from pykafka_broker.share.in_flight import Delivery
-from pykafka_broker.share.state import Phase
+from pykafka_broker.share.core.in_flight import Delivery
+from pykafka_broker.share.core.state import Phase
 from pykafka_broker.testing.home import until
 from pykafka_broker.testing.user import User
 from tests.apis.share_consuming import ACCEPT, RELEASE, Member, acknowledged, acquired, errors_of, values

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.share import acknowledge
-from pykafka_broker.share.config import ShareConfig
-from pykafka_broker.share.events import OK, Result, WakeFetches
-from pykafka_broker.share.in_flight import Delivery
-from pykafka_broker.share.records import StateBatch, StateWrite
+from pykafka_broker.share.core import acknowledge
+from pykafka_broker.share.core.config import ShareConfig
+from pykafka_broker.share.core.events import OK, Result, WakeFetches
+from pykafka_broker.share.core.in_flight import Delivery
+from pykafka_broker.share.core.records import StateBatch, StateWrite
 from tests.support.share_partition import ACCEPT, GAP, LOCK_MS, REJECT, RELEASE, RENEW, Share
 
 

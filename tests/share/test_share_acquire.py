@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka_broker.share import events
-from pykafka_broker.share.config import ShareConfig
-from pykafka_broker.share.events import AbortedTransaction, AcquireMode, FetchedBatch
+from pykafka_broker.share.core import events
+from pykafka_broker.share.core.config import ShareConfig
+from pykafka_broker.share.core.events import AbortedTransaction, AcquireMode, FetchedBatch
 from tests.support.share_partition import ACCEPT, RELEASE, Share
 
 LIMIT = AcquireMode.RECORD_LIMIT

@@ -21,8 +21,8 @@ from typing import Any
 import pytest
 
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.share import acquire, events, start_offset, writing
-from pykafka_broker.share.turn import Turn
+from pykafka_broker.share.core import acquire, events, start_offset, writing
+from pykafka_broker.share.core.turn import Turn
 from tests.support.apache_share_partition import ApacheFailedError, ApacheShares, WorldBesideApache
 
 SEEDS = range(60)

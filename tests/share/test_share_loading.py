@@ -6,13 +6,13 @@ import pytest
 
 from pykafka_broker.machine.step import Reply, Start
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.share import events
-from pykafka_broker.share.config import ShareConfig
-from pykafka_broker.share.events import OK, FindStartOffset, ReadState, Result
-from pykafka_broker.share.in_flight import Delivery
-from pykafka_broker.share.records import Persisted, StateBatch, StateWrite, replay
-from pykafka_broker.share.state import Phase, SharePartition
-from pykafka_broker.share.transitions import transition
+from pykafka_broker.share.core import events
+from pykafka_broker.share.core.config import ShareConfig
+from pykafka_broker.share.core.events import OK, FindStartOffset, ReadState, Result
+from pykafka_broker.share.core.in_flight import Delivery
+from pykafka_broker.share.core.records import Persisted, StateBatch, StateWrite, replay
+from pykafka_broker.share.core.state import Phase, SharePartition
+from pykafka_broker.share.core.transitions import transition
 from tests.support.share_partition import Share
 
 AVAILABLE, ACKNOWLEDGED, ARCHIVED = Delivery.AVAILABLE, Delivery.ACKNOWLEDGED, Delivery.ARCHIVED

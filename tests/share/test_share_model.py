@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pykafka_broker.machine.illegal_state import IllegalState
-from pykafka_broker.share import (
+from pykafka_broker.share.core import (
     acknowledge,
     acquire,
     fetching,
@@ -24,10 +24,10 @@ from pykafka_broker.share import (
     turn,
     writing,
 )
-from pykafka_broker.share.config import ShareConfig
-from pykafka_broker.share.events import Acquired
-from pykafka_broker.share.in_flight import Delivery
-from pykafka_broker.share.turn import Turn
+from pykafka_broker.share.core.config import ShareConfig
+from pykafka_broker.share.core.events import Acquired
+from pykafka_broker.share.core.in_flight import Delivery
+from pykafka_broker.share.core.turn import Turn
 from tests.support.share_partition_world import World
 
 SEEDS = range(20)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pykafka_broker.share.config import ShareConfig
-from pykafka_broker.share.events import OK, Fence, WakeFetches
-from pykafka_broker.share.in_flight import Delivery
-from pykafka_broker.share.records import StateBatch
+from pykafka_broker.share.core.config import ShareConfig
+from pykafka_broker.share.core.events import OK, Fence, WakeFetches
+from pykafka_broker.share.core.in_flight import Delivery
+from pykafka_broker.share.core.records import StateBatch
 from tests.support.share_partition import LOCK_MS, Share
 
 

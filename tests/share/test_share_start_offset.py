@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykafka_broker.share.config import ShareConfig
+from pykafka_broker.share.core.config import ShareConfig
 from tests.support.share_partition import Share
 
 

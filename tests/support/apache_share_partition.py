@@ -13,11 +13,11 @@ from typing import Any, NamedTuple, Optional
 
 from pykafka_broker.machine.step import Reply, Step
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.share import acknowledge, events
-from pykafka_broker.share.config import ShareConfig
-from pykafka_broker.share.events import AcknowledgementBatch
-from pykafka_broker.share.records import Persisted, StateWrite
-from pykafka_broker.share.state import SharePartition
+from pykafka_broker.share.core import acknowledge, events
+from pykafka_broker.share.core.config import ShareConfig
+from pykafka_broker.share.core.events import AcknowledgementBatch
+from pykafka_broker.share.core.records import Persisted, StateWrite
+from pykafka_broker.share.core.state import SharePartition
 from pykafka_broker.testing.apache.jars import java, libs
 from tests.support.share_partition_world import World, by_offset, view
 

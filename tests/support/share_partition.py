@@ -10,10 +10,10 @@ from typing import Any, Optional
 
 from pykafka_broker.machine.step import Reply, SetTimer, Start
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.share import events
-from pykafka_broker.share.batch import Piece
-from pykafka_broker.share.config import ShareConfig
-from pykafka_broker.share.events import (
+from pykafka_broker.share.core import events
+from pykafka_broker.share.core.batch import Piece
+from pykafka_broker.share.core.config import ShareConfig
+from pykafka_broker.share.core.events import (
     AbortedTransaction,
     AcknowledgementBatch,
     AcknowledgeType,
@@ -21,10 +21,10 @@ from pykafka_broker.share.events import (
     FetchedBatch,
     Result,
 )
-from pykafka_broker.share.records import StateBatch, StateWrite
-from pykafka_broker.share.state import SharePartition
-from pykafka_broker.share.transitions import transition
-from pykafka_broker.share.turn import LOCK_TIMER
+from pykafka_broker.share.core.records import StateBatch, StateWrite
+from pykafka_broker.share.core.state import SharePartition
+from pykafka_broker.share.core.transitions import transition
+from pykafka_broker.share.core.turn import LOCK_TIMER
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = AcknowledgeType
 LOCK_MS = 30_000

@@ -13,13 +13,13 @@ from typing import Any, Optional
 
 from pykafka_broker.machine.step import Reply, SetTimer, Start, Step
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.share import events, fetching, transitions
-from pykafka_broker.share.config import ShareConfig
-from pykafka_broker.share.events import AcknowledgementBatch, AcknowledgeType, AcquireMode
-from pykafka_broker.share.in_flight import Delivery
-from pykafka_broker.share.records import Persisted, StateWrite, replay
-from pykafka_broker.share.state import SharePartition
-from pykafka_broker.share.turn import LOCK_TIMER
+from pykafka_broker.share.core import events, fetching, transitions
+from pykafka_broker.share.core.config import ShareConfig
+from pykafka_broker.share.core.events import AcknowledgementBatch, AcknowledgeType, AcquireMode
+from pykafka_broker.share.core.in_flight import Delivery
+from pykafka_broker.share.core.records import Persisted, StateWrite, replay
+from pykafka_broker.share.core.state import SharePartition
+from pykafka_broker.share.core.turn import LOCK_TIMER
 
 DONE = (Delivery.ACKNOWLEDGED, Delivery.ARCHIVED)
 MEMBERS = ("ann", "ben", "cat")

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
     from pykafka_broker.apis.share_sessions import Member, Place
     from pykafka_broker.protocol.errors import KafkaError
-    from pykafka_broker.share.events import Result
+    from pykafka_broker.share.core.events import Result
 
 LEADER_HINTS = LeaderHints(LeaderIdAndEpoch, NodeEndpoint)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, Union
 from pykafka_broker.apis.share_sessions import Member, Place
 from pykafka_broker.machine.shard import Prompt
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.share.events import OK, AcknowledgementBatch, AcknowledgeType, Result
+from pykafka_broker.share.core.events import OK, AcknowledgementBatch, AcknowledgeType, Result
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext

@@ -8,7 +8,7 @@ given back. One that renews locks fetches nothing either.
 
 Sessions are in `share_sessions.py`, acknowledgements in `share_acknowledgements.py`, the wait and the read in
 `share_waiting.py` and `share_reading.py`. Which records a member gets, the share partition decides
-(`share/acquire.py`).
+(`share/core/acquire.py`).
 
 A consumer over its quota gets no records and is told how long to wait. Apache Kafka acquires records for it
 all the same and answers without them, so that they stay locked until their time is over.
@@ -38,7 +38,7 @@ from pykafka_broker.protocol.messages.share_fetch import (
     ShareFetchRequest,
     ShareFetchResponse,
 )
-from pykafka_broker.share.events import AcquireMode, Result
+from pykafka_broker.share.core.events import AcquireMode, Result
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Set

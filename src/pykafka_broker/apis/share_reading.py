@@ -15,7 +15,7 @@ from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.records.batch import BatchHeader, iter_batches, read_records
 from pykafka_broker.protocol.records.control import ControlRecordType, decode_key
-from pykafka_broker.share.events import AbortedTransaction, AcquiredRecords, FetchedBatch
+from pykafka_broker.share.core.events import AbortedTransaction, AcquiredRecords, FetchedBatch
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:

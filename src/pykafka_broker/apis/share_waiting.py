@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka_broker.apis.share_reading import Wanted, read_batches
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.share_fetch import AcquiredRecords, LeaderIdAndEpoch, PartitionData
-from pykafka_broker.share.events import Acquired, AcquireMode, Result
+from pykafka_broker.share.core.events import Acquired, AcquireMode, Result
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.machine.wall_timers import WallTimers
-from pykafka_broker.replication.share_partition import LogReads, ShareNode, ShareStates
-from pykafka_broker.replication.share_partitions import SharePartitions
-from pykafka_broker.replication.share_settings import share_settings
+from pykafka_broker.share.settings import share_settings
+from pykafka_broker.share.share_partition import LogReads, ShareNode, ShareStates
+from pykafka_broker.share.share_partitions import SharePartitions
 
 
 class ShareGroups:

@@ -6,10 +6,10 @@ from pykafka_broker.coordinator.share.core.batches import StateBatch
 from pykafka_broker.coordinator.share.core.state import SharePartition
 from pykafka_broker.coordinator.share.persister import Persister
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.replication.share_partition import SharePartitionKey
-from pykafka_broker.share import records
-from pykafka_broker.share.events import OK, Result, StateRead
-from pykafka_broker.share.in_flight import Delivery
+from pykafka_broker.share.core import records
+from pykafka_broker.share.core.events import OK, Result, StateRead
+from pykafka_broker.share.core.in_flight import Delivery
+from pykafka_broker.share.share_partition import SharePartitionKey
 
 
 class PersistedStates:

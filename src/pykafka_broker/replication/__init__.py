@@ -11,10 +11,6 @@
     waiting.py             clients that wait for other replicas
     replica_manager.py     all partitions, kept as the metadata image says
     awaited_followers.py   the followers that have yet to find a new leader here
-    share_partition.py     one share partition on its leader, over the core in `share/`
-    share_partitions.py    those of all groups, made by the first fetch
-    share_writes.py        their writes to the share coordinator, in order
-    share_settings.py      what a share group has configured
     log_dir_moves.py       moves a partition from one log directory to another
     following_replica.py   the role of a follower, over the core: what the leader's answers do to the log
     replica_fetcher.py     copies partitions from one leading broker

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from pykafka_broker.log.partition.limit import Limit
     from pykafka_broker.machine.shard import Prompt
     from pykafka_broker.replication.leading_replica import LeadingReplica
-    from pykafka_broker.share.config import ShareConfig
-    from pykafka_broker.share.events import (
+    from pykafka_broker.share.core.config import ShareConfig
+    from pykafka_broker.share.core.events import (
         AbortedTransaction,
         AcknowledgementBatch,
         Acquired,

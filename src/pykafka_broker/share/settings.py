@@ -11,7 +11,7 @@ from pykafka_broker.config import BrokerConfig
 from pykafka_broker.config.group import GROUP
 from pykafka_broker.config.typed_values import NumberKey
 from pykafka_broker.log.partition.limit import Limit
-from pykafka_broker.share.config import ShareConfig
+from pykafka_broker.share.core.config import ShareConfig
 from pykafka_broker.system.named_tuple import NamedTuple
 
 EARLIEST, LATEST = "earliest", "latest"

@@ -7,7 +7,7 @@ left the log, or because their transaction was aborted, are never written: the s
 
 from __future__ import annotations
 
-from pykafka_broker.share.in_flight import Delivery
+from pykafka_broker.share.core.in_flight import Delivery
 from pykafka_broker.system.named_tuple import NamedTuple
 
 

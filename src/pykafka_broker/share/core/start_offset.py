@@ -8,11 +8,11 @@ too, and stands still if nothing is left to be written.
 from __future__ import annotations
 
 from pykafka_broker.machine.step import Step
-from pykafka_broker.share.config import ShareConfig
-from pykafka_broker.share.events import LogStartMoved
-from pykafka_broker.share.in_flight import Delivery, archived
-from pykafka_broker.share.state import SharePartition
-from pykafka_broker.share.turn import Turn
+from pykafka_broker.share.core.config import ShareConfig
+from pykafka_broker.share.core.events import LogStartMoved
+from pykafka_broker.share.core.in_flight import Delivery, archived
+from pykafka_broker.share.core.state import SharePartition
+from pykafka_broker.share.core.turn import Turn
 
 
 def move_behind_done(turn: Turn) -> bool:

@@ -9,12 +9,12 @@ from typing import Optional
 
 from pykafka_broker.machine.illegal_state import IllegalState
 from pykafka_broker.machine.step import Effect, Reply, SetTimer, Start, Step
-from pykafka_broker.share.batch import InFlightBatch, Piece, changed
-from pykafka_broker.share.config import ShareConfig
-from pykafka_broker.share.events import WakeFetches
-from pykafka_broker.share.in_flight import InFlightState
-from pykafka_broker.share.records import StateBatch, StateWrite
-from pykafka_broker.share.state import GapWindow, PendingWrite, SharePartition
+from pykafka_broker.share.core.batch import InFlightBatch, Piece, changed
+from pykafka_broker.share.core.config import ShareConfig
+from pykafka_broker.share.core.events import WakeFetches
+from pykafka_broker.share.core.in_flight import InFlightState
+from pykafka_broker.share.core.records import StateBatch, StateWrite
+from pykafka_broker.share.core.state import GapWindow, PendingWrite, SharePartition
 from pykafka_broker.system.named_tuple import NamedTuple
 
 _first_offset = attrgetter("first_offset")

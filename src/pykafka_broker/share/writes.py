@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from pykafka_broker.share.events import Result
-from pykafka_broker.share.records import Persisted, StateWrite, replay
+from pykafka_broker.share.core.events import Result
+from pykafka_broker.share.core.records import Persisted, StateWrite, replay
 
 
 def together(writes: Sequence[StateWrite]) -> StateWrite:

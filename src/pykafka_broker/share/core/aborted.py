@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pykafka_broker.share.events import AbortedTransaction, Acquired, AcquiredRecords, FetchedBatch
-from pykafka_broker.share.in_flight import Delivery
-from pykafka_broker.share.start_offset import archive
-from pykafka_broker.share.turn import Turn
+from pykafka_broker.share.core.events import AbortedTransaction, Acquired, AcquiredRecords, FetchedBatch
+from pykafka_broker.share.core.in_flight import Delivery
+from pykafka_broker.share.core.start_offset import archive
+from pykafka_broker.share.core.turn import Turn
 
 
 def without_aborted(

@@ -11,7 +11,7 @@ from typing import Optional, Union
 
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.records.batch import NO_PRODUCER_ID
-from pykafka_broker.share.records import StateBatch
+from pykafka_broker.share.core.records import StateBatch
 from pykafka_broker.system.named_tuple import NamedTuple
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import enum
 from typing import Optional
 
-from pykafka_broker.share.batch import InFlightBatch
-from pykafka_broker.share.records import StateWrite
+from pykafka_broker.share.core.batch import InFlightBatch
+from pykafka_broker.share.core.records import StateWrite
 from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The start offset of a share partition that has none yet (ReadShareGroupState).

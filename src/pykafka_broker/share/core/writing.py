@@ -6,15 +6,15 @@ from collections.abc import Iterable
 
 from pykafka_broker.machine.step import Step
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.share.batch import Piece
-from pykafka_broker.share.config import ShareConfig
-from pykafka_broker.share.events import OK, WriteDone
-from pykafka_broker.share.in_flight import Delivery, InFlightState, committed, rolled_back
-from pykafka_broker.share.loading import told
-from pykafka_broker.share.records import StateBatch
-from pykafka_broker.share.start_offset import move_behind_done
-from pykafka_broker.share.state import SharePartition
-from pykafka_broker.share.turn import Turn
+from pykafka_broker.share.core.batch import Piece
+from pykafka_broker.share.core.config import ShareConfig
+from pykafka_broker.share.core.events import OK, WriteDone
+from pykafka_broker.share.core.in_flight import Delivery, InFlightState, committed, rolled_back
+from pykafka_broker.share.core.loading import told
+from pykafka_broker.share.core.records import StateBatch
+from pykafka_broker.share.core.start_offset import move_behind_done
+from pykafka_broker.share.core.state import SharePartition
+from pykafka_broker.share.core.turn import Turn
 
 
 def on_write_done(state: SharePartition, event: WriteDone, config: ShareConfig) -> Step[SharePartition]:

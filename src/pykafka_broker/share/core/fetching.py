@@ -6,9 +6,9 @@ One fetch at a time reads for a share partition: it takes the fetch lock, reads,
 from __future__ import annotations
 
 from pykafka_broker.machine.step import Reply, Step
-from pykafka_broker.share.config import ShareConfig
-from pykafka_broker.share.events import BeginFetch, EndFetch
-from pykafka_broker.share.state import Phase, SharePartition
+from pykafka_broker.share.core.config import ShareConfig
+from pykafka_broker.share.core.events import BeginFetch, EndFetch
+from pykafka_broker.share.core.state import Phase, SharePartition
 
 
 def first_available(state: SharePartition) -> int | None:

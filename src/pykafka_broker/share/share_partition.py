@@ -23,10 +23,8 @@ from pykafka_broker.machine.shard import Prompt, Shard, ShardCore, ShardPorts
 from pykafka_broker.machine.step import Step
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.replication.leading_replica import LeadingReplica
-from pykafka_broker.replication.share_settings import EARLIEST, LATEST, ShareGroupSettings
-from pykafka_broker.replication.share_writes import ShareWrites
-from pykafka_broker.share import events
-from pykafka_broker.share.events import (
+from pykafka_broker.share.core import events
+from pykafka_broker.share.core.events import (
     OK,
     AbortedTransaction,
     AcknowledgementBatch,
@@ -41,10 +39,12 @@ from pykafka_broker.share.events import (
     StateRead,
     WakeFetches,
 )
-from pykafka_broker.share.fetching import earliest_begin
-from pykafka_broker.share.records import StateWrite
-from pykafka_broker.share.state import Phase, SharePartition
-from pykafka_broker.share.transitions import transition
+from pykafka_broker.share.core.fetching import earliest_begin
+from pykafka_broker.share.core.records import StateWrite
+from pykafka_broker.share.core.state import Phase, SharePartition
+from pykafka_broker.share.core.transitions import transition
+from pykafka_broker.share.settings import EARLIEST, LATEST, ShareGroupSettings
+from pykafka_broker.share.writes import ShareWrites
 from pykafka_broker.system.named_tuple import NamedTuple
 
 logger = logging.getLogger("kafka.server.share.SharePartition")

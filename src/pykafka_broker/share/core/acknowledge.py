@@ -14,20 +14,20 @@ from typing import Optional
 
 from pykafka_broker.machine.step import Step
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.share.batch import InFlightBatch, Piece
-from pykafka_broker.share.config import ShareConfig
-from pykafka_broker.share.events import OK, Acknowledge, AcknowledgementBatch, AcknowledgeType, Result
-from pykafka_broker.share.in_flight import (
+from pykafka_broker.share.core.batch import InFlightBatch, Piece
+from pykafka_broker.share.core.config import ShareConfig
+from pykafka_broker.share.core.events import OK, Acknowledge, AcknowledgementBatch, AcknowledgeType, Result
+from pykafka_broker.share.core.in_flight import (
     NO_MEMBER,
     Delivery,
     given_back,
     in_transition,
     renewed,
 )
-from pykafka_broker.share.records import StateBatch
-from pykafka_broker.share.state import SharePartition
-from pykafka_broker.share.turn import Turn, state_batch
-from pykafka_broker.share.writing import roll_back
+from pykafka_broker.share.core.records import StateBatch
+from pykafka_broker.share.core.state import SharePartition
+from pykafka_broker.share.core.turn import Turn, state_batch
+from pykafka_broker.share.core.writing import roll_back
 
 
 def _invalid_state(message: str) -> Result:

@@ -9,15 +9,15 @@ again.
 from __future__ import annotations
 
 from pykafka_broker.machine.step import Step
-from pykafka_broker.share.aborted import without_aborted
-from pykafka_broker.share.config import ShareConfig
-from pykafka_broker.share.events import Acquire, AcquiredRecords, AcquireMode
-from pykafka_broker.share.in_flight import Delivery
-from pykafka_broker.share.new_batches import acquire_new, move_gap_window
-from pykafka_broker.share.redelivery import acquire_part, acquire_whole, is_throttled
-from pykafka_broker.share.start_offset import archive, move_behind_done
-from pykafka_broker.share.state import Phase, SharePartition
-from pykafka_broker.share.turn import Turn
+from pykafka_broker.share.core.aborted import without_aborted
+from pykafka_broker.share.core.config import ShareConfig
+from pykafka_broker.share.core.events import Acquire, AcquiredRecords, AcquireMode
+from pykafka_broker.share.core.in_flight import Delivery
+from pykafka_broker.share.core.new_batches import acquire_new, move_gap_window
+from pykafka_broker.share.core.redelivery import acquire_part, acquire_whole, is_throttled
+from pykafka_broker.share.core.start_offset import archive, move_behind_done
+from pykafka_broker.share.core.state import Phase, SharePartition
+from pykafka_broker.share.core.turn import Turn
 
 
 def on_acquire(state: SharePartition, event: Acquire, config: ShareConfig) -> Step[SharePartition]:

@@ -6,14 +6,14 @@ import pytest
 
 from pykafka_broker.cluster.image import ClusterImage, ResourceType
 from pykafka_broker.config.sources import load_config
-from pykafka_broker.replication.share_settings import (
+from pykafka_broker.share.core.config import ShareConfig
+from pykafka_broker.share.settings import (
     OffsetReset,
     ShareGroupSettings,
     offset_reset,
     share_group_settings,
     share_settings,
 )
-from pykafka_broker.share.config import ShareConfig
 
 
 def test_without_any_configuration_the_defaults_are_kafkas() -> None:

@@ -8,11 +8,11 @@ at the last delivery each record goes alone.
 
 from __future__ import annotations
 
-from pykafka_broker.share.batch import InFlightBatch
-from pykafka_broker.share.config import ShareConfig
-from pykafka_broker.share.events import Acquire, AcquiredRecords, AcquireMode
-from pykafka_broker.share.in_flight import acquired
-from pykafka_broker.share.turn import Turn
+from pykafka_broker.share.core.batch import InFlightBatch
+from pykafka_broker.share.core.config import ShareConfig
+from pykafka_broker.share.core.events import Acquire, AcquiredRecords, AcquireMode
+from pykafka_broker.share.core.in_flight import acquired
+from pykafka_broker.share.core.turn import Turn
 
 
 def is_throttled(batch: InFlightBatch, first_offset: int, last_offset: int, config: ShareConfig) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import assert_never
 
 from pykafka_broker.machine.step import Step
-from pykafka_broker.share import acknowledge, acquire, fetching, loading, release, start_offset, writing
-from pykafka_broker.share.config import ShareConfig
-from pykafka_broker.share.events import (
+from pykafka_broker.share.core import acknowledge, acquire, fetching, loading, release, start_offset, writing
+from pykafka_broker.share.core.config import ShareConfig
+from pykafka_broker.share.core.events import (
     Acknowledge,
     Acquire,
     BeginFetch,
@@ -22,7 +22,7 @@ from pykafka_broker.share.events import (
     TimerFired,
     WriteDone,
 )
-from pykafka_broker.share.state import SharePartition
+from pykafka_broker.share.core.state import SharePartition
 
 
 def transition(state: SharePartition, event: Event, config: ShareConfig) -> Step[SharePartition]:

@@ -7,10 +7,10 @@ batch is in flight too, available, with no delivery counted.
 
 from __future__ import annotations
 
-from pykafka_broker.share.batch import InFlightBatch, Run, whole
-from pykafka_broker.share.events import Acquire, AcquiredRecords, AcquireMode, FetchedBatch
-from pykafka_broker.share.in_flight import Delivery, InFlightState, acquired
-from pykafka_broker.share.turn import Turn
+from pykafka_broker.share.core.batch import InFlightBatch, Run, whole
+from pykafka_broker.share.core.events import Acquire, AcquiredRecords, AcquireMode, FetchedBatch
+from pykafka_broker.share.core.in_flight import Delivery, InFlightState, acquired
+from pykafka_broker.share.core.turn import Turn
 
 _NEVER_DELIVERED = InFlightState(Delivery.AVAILABLE, 0)
 

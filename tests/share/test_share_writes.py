@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 
-from pykafka_broker.replication.share_writes import together
-from pykafka_broker.share.in_flight import Delivery
-from pykafka_broker.share.records import Persisted, StateBatch, StateWrite, replay
+from pykafka_broker.share.core.in_flight import Delivery
+from pykafka_broker.share.core.records import Persisted, StateBatch, StateWrite, replay
+from pykafka_broker.share.writes import together
 
 
 def write(write_id: int, start_offset: int, *batches: StateBatch) -> StateWrite:

@@ -12,16 +12,8 @@ from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.replication.partition import Partition
-from pykafka_broker.replication.share_partition import LedSharePartition, ShareNode, SharePartitionKey
-from pykafka_broker.replication.share_partitions import SharePartitions
-from pykafka_broker.replication.share_settings import (
-    EARLIEST,
-    OffsetReset,
-    ShareGroupSettings,
-    ShareSettings,
-)
-from pykafka_broker.share.config import ShareConfig
-from pykafka_broker.share.events import (
+from pykafka_broker.share.core.config import ShareConfig
+from pykafka_broker.share.core.events import (
     OK,
     AcknowledgementBatch,
     AcknowledgeType,
@@ -30,8 +22,16 @@ from pykafka_broker.share.events import (
     Result,
     StateRead,
 )
-from pykafka_broker.share.in_flight import Delivery
-from pykafka_broker.share.records import Persisted, StateBatch, StateWrite, replay
+from pykafka_broker.share.core.in_flight import Delivery
+from pykafka_broker.share.core.records import Persisted, StateBatch, StateWrite, replay
+from pykafka_broker.share.settings import (
+    EARLIEST,
+    OffsetReset,
+    ShareGroupSettings,
+    ShareSettings,
+)
+from pykafka_broker.share.share_partition import LedSharePartition, ShareNode, SharePartitionKey
+from pykafka_broker.share.share_partitions import SharePartitions
 from pykafka_broker.testing.clock import VirtualClock, settle
 from tests.log.logs import TOPIC_ID, append
 from tests.replication.leading import registration

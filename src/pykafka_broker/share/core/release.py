@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pykafka_broker.machine.step import Step
-from pykafka_broker.share.batch import Piece
-from pykafka_broker.share.config import ShareConfig
-from pykafka_broker.share.events import OK, ReleaseMember, TimerFired
-from pykafka_broker.share.in_flight import (
+from pykafka_broker.share.core.batch import Piece
+from pykafka_broker.share.core.config import ShareConfig
+from pykafka_broker.share.core.events import OK, ReleaseMember, TimerFired
+from pykafka_broker.share.core.in_flight import (
     Delivery,
     InFlightState,
     given_back,
     in_transition,
     timed_out,
 )
-from pykafka_broker.share.records import StateBatch
-from pykafka_broker.share.state import Phase, SharePartition
-from pykafka_broker.share.turn import Turn, state_batch
+from pykafka_broker.share.core.records import StateBatch
+from pykafka_broker.share.core.state import Phase, SharePartition
+from pykafka_broker.share.core.turn import Turn, state_batch
 
 
 def on_release_member(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from pykafka_broker.share.in_flight import InFlightState
+from pykafka_broker.share.core.in_flight import InFlightState
 from pykafka_broker.system.named_tuple import NamedTuple
 
 

@@ -10,9 +10,9 @@ from typing import Optional
 
 from pykafka_broker.machine.step import Reply, Start, Step
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.share.batch import whole
-from pykafka_broker.share.config import ShareConfig
-from pykafka_broker.share.events import (
+from pykafka_broker.share.core.batch import whole
+from pykafka_broker.share.core.config import ShareConfig
+from pykafka_broker.share.core.events import (
     OK,
     FindStartOffset,
     Initialize,
@@ -21,10 +21,10 @@ from pykafka_broker.share.events import (
     StartOffsetFound,
     StateRead,
 )
-from pykafka_broker.share.in_flight import InFlightState
-from pykafka_broker.share.start_offset import move_behind_done
-from pykafka_broker.share.state import UNINITIALIZED_START_OFFSET, GapWindow, Phase, SharePartition
-from pykafka_broker.share.turn import Turn
+from pykafka_broker.share.core.in_flight import InFlightState
+from pykafka_broker.share.core.start_offset import move_behind_done
+from pykafka_broker.share.core.state import UNINITIALIZED_START_OFFSET, GapWindow, Phase, SharePartition
+from pykafka_broker.share.core.turn import Turn
 
 _REFUSALS = {
     Phase.FAILED: Result(ErrorCode.UNKNOWN_SERVER_ERROR, "Share partition failed to load"),

@@ -107,21 +107,8 @@ SHARED = {
     *("broker_loggers", "broker_part_of_configs", "consumer_groups", "context"),
     *("controller_apis", "forwarding", "streams_groups"),
     *("controller_mutations", "leader_hints", "needs"),
-    *(
-        "fetch_answer",
-        "fetch_plan",
-        "fetch_progress",
-        "fetch_replica",
-        "fetch_sessions",
-        "fetch_waiting",
-        "fetch_waits",
-        "followed_partitions",
-    ),
     "not_yet_served",
-    *("produce_answer", "produce_partition", "produce_transactions"),
-    *("told_changes", "topology", "transactional", "verification"),
-    *("share_acknowledgements", "share_groups", "share_members", "share_reading", "share_sessions"),
-    *("share_state", "share_waiting"),
+    *("told_changes", "topology", "transactional"),
 }
 
 

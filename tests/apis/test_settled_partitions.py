@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.apis import fetch_plan
+from pykafka_broker.apis.fetching import plan as fetch_plan
 from pykafka_broker.cluster.image import BrokerRegistration
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import fetch as fetching

@@ -11,7 +11,7 @@ from typing import Any, Optional
 import pytest
 
 from pykafka_broker.apis import share_sessions
-from pykafka_broker.apis.share_sessions import (
+from pykafka_broker.apis.sharing.sessions import (
     FINAL_EPOCH,
     FIRST_EPOCH,
     MAX_ENDED_GROUPS,
@@ -24,7 +24,7 @@ from pykafka_broker.apis.share_sessions import (
     ShareSession,
     ShareSessions,
 )
-from pykafka_broker.apis.share_waiting import answer_of
+from pykafka_broker.apis.sharing.waiting import answer_of
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 ANN, BEN = Member("workers", "ann"), Member("workers", "ben")

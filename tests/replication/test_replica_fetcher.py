@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.apis.fetch_sessions import FetchSessionCache
+from pykafka_broker.apis.fetching.sessions import FetchSessionCache
 from pykafka_broker.cluster.image import PartitionRegistration
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.environment import Environment

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from pykafka_broker.apis.api import Api, Check, Handler, Later
 from pykafka_broker.apis.context import Context
-from pykafka_broker.apis.fetch_replica import replica_id_of
+from pykafka_broker.apis.fetching.replica import replica_id_of
 from pykafka_broker.apis.forwarding import forwarded
 from pykafka_broker.apis.needs import Need
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, Authorizer

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.apis.share_state import answers_of, failed_results, is_complete, results_of
+from pykafka_broker.apis.sharing.state import answers_of, failed_results, is_complete, results_of
 from pykafka_broker.coordinator.share import refusals
 from pykafka_broker.coordinator.share.core import events
 from pykafka_broker.protocol.messages.delete_share_group_state import (

@@ -13,7 +13,7 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.authorization import denied_groups, denied_topics
 from pykafka_broker.apis.needs import on_groups, on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.apis.share_groups import serves_share_groups
+from pykafka_broker.apis.sharing.groups import serves_share_groups
 from pykafka_broker.coordinator.groups import refusals
 from pykafka_broker.coordinator.groups.core.share.events import (
     DescribedShareOffsets,

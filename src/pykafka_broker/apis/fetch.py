@@ -12,10 +12,8 @@ until they are sent, a piece at a time. A partition whose disk does not answer i
 without records, and counts as empty until it has. The first non-empty partition gives at least one whole
 batch even above both limits (KIP-74).
 
-Here: the order of events. Sessions are in `fetch_sessions.py`, the plan of the answer in `fetch_plan.py`,
-what it tells of a follower in `fetch_progress.py`, what stays of it for the next plan in `fetch_waits.py`,
-parked fetches and slow disks in `fetch_waiting.py`, the response in `fetch_answer.py`. The limit of reads of
-consumers and of other brokers is decided by `replication/core/access.py`.
+Here: the order of events; all else is in `apis/fetching/`. The limit of reads of consumers and of other
+brokers is decided by `replication/core/access.py`.
 """
 
 from __future__ import annotations
@@ -25,11 +23,11 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.authorization import may_on_cluster
-from pykafka_broker.apis.fetch_answer import refused_whole, response, unknown
-from pykafka_broker.apis.fetch_plan import plan_fetch
-from pykafka_broker.apis.fetch_progress import report_progress
-from pykafka_broker.apis.fetch_replica import follower_of, replica_id_of
-from pykafka_broker.apis.fetch_waiting import keep_waits, park, read_from_disks, until_ms_of
+from pykafka_broker.apis.fetching.answer import refused_whole, response, unknown
+from pykafka_broker.apis.fetching.plan import plan_fetch
+from pykafka_broker.apis.fetching.progress import report_progress
+from pykafka_broker.apis.fetching.replica import follower_of, replica_id_of
+from pykafka_broker.apis.fetching.waiting import keep_waits, park, read_from_disks, until_ms_of
 from pykafka_broker.apis.needs import on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.ports.quotas import Quota

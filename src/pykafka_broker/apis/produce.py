@@ -13,8 +13,8 @@ A transaction's first batch in a partition waits for the transaction coordinator
 to confirm that the partition was added, from v12 on it adds the partition. The connection waits meanwhile,
 for the next batch may not come first. Once the transaction is open in the partition no coordinator is asked.
 
-Here: the order of events. One partition's batch is in `produce_partition.py`, batches of transactions in
-`produce_transactions.py` and `verification.py`, the response in `produce_answer.py`.
+Here: the order of events. One partition's batch is in `producing/partition.py`, batches of transactions in
+`producing/transactions.py` and `producing/verification.py`, the response in `producing/answer.py`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from pykafka_broker.apis.authorization import denied_topics, denied_transactiona
 from pykafka_broker.apis.needs import on_topics, on_transactional_ids
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, AclOperation
 from pykafka_broker.apis.ports.quotas import Quota
-from pykafka_broker.apis.produce_answer import answer_to, failed, name_of, refused_whole
-from pykafka_broker.apis.produce_partition import Pending, produce_to, unanswered
-from pykafka_broker.apis.produce_transactions import has_transactional_batch, transactional_batches
-from pykafka_broker.apis.verification import (
+from pykafka_broker.apis.producing.answer import answer_to, failed, name_of, refused_whole
+from pykafka_broker.apis.producing.partition import Pending, produce_to, unanswered
+from pykafka_broker.apis.producing.transactions import has_transactional_batch, transactional_batches
+from pykafka_broker.apis.producing.verification import (
     NOTHING_TO_VERIFY,
     Refusal,
     Verification,

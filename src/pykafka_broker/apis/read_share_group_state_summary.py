@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.apis.share_state import answers_of, error_fields, failures, is_complete
+from pykafka_broker.apis.sharing.state import answers_of, error_fields, failures, is_complete
 from pykafka_broker.coordinator.share import refusals
 from pykafka_broker.coordinator.share.core import events
 from pykafka_broker.protocol.messages.read_share_group_state_summary import (

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.authorization import denied_topics
-from pykafka_broker.apis.fetch_answer import LED_ELSEWHERE
+from pykafka_broker.apis.fetching.answer import LED_ELSEWHERE
 from pykafka_broker.apis.leader_hints import LeaderHints
 from pykafka_broker.apis.needs import on_groups, on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.apis.share_acknowledgements import RENEW_VERSION, acknowledge
-from pykafka_broker.apis.share_members import end_session, member_of
-from pykafka_broker.apis.share_sessions import FINAL_EPOCH
+from pykafka_broker.apis.sharing.acknowledgements import RENEW_VERSION, acknowledge
+from pykafka_broker.apis.sharing.members import end_session, member_of
+from pykafka_broker.apis.sharing.sessions import FINAL_EPOCH
 from pykafka_broker.protocol.messages.share_acknowledge import (
     LeaderIdAndEpoch,
     NodeEndpoint,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pykafka_broker.apis.context import RequestContext
-    from pykafka_broker.apis.share_sessions import Member, Place
+    from pykafka_broker.apis.sharing.sessions import Member, Place
     from pykafka_broker.protocol.errors import KafkaError
     from pykafka_broker.share.core.events import Result
 

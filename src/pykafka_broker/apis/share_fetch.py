@@ -6,9 +6,8 @@ What is acknowledged is taken before the fetch begins, and may be written while 
 when both are done. The last request of a session only acknowledges; then all that its member still has is
 given back. One that renews locks fetches nothing either.
 
-Sessions are in `share_sessions.py`, acknowledgements in `share_acknowledgements.py`, the wait and the read in
-`share_waiting.py` and `share_reading.py`. Which records a member gets, the share partition decides
-(`share/core/acquire.py`).
+Sessions, acknowledgements, the wait and the read are in `sharing/`. Which records a member gets, the share
+partition decides (`share/core/acquire.py`).
 
 A consumer over its quota gets no records and is told how long to wait. Apache Kafka acquires records for it
 all the same and answers without them, so that they stay locked until their time is over.
@@ -20,15 +19,15 @@ from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.authorization import denied_topics
-from pykafka_broker.apis.fetch_answer import FRAME_LENGTH_BYTES, LED_ELSEWHERE
+from pykafka_broker.apis.fetching.answer import FRAME_LENGTH_BYTES, LED_ELSEWHERE
 from pykafka_broker.apis.leader_hints import LeaderHints
 from pykafka_broker.apis.needs import on_groups, on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.ports.quotas import Quota
-from pykafka_broker.apis.share_acknowledgements import RENEW_VERSION, acknowledge, is_anything_said
-from pykafka_broker.apis.share_members import end_session, end_with_connection, member_of
-from pykafka_broker.apis.share_sessions import FINAL_EPOCH
-from pykafka_broker.apis.share_waiting import ShareFetch, ShareLimits, answer_of
+from pykafka_broker.apis.sharing.acknowledgements import RENEW_VERSION, acknowledge, is_anything_said
+from pykafka_broker.apis.sharing.members import end_session, end_with_connection, member_of
+from pykafka_broker.apis.sharing.sessions import FINAL_EPOCH
+from pykafka_broker.apis.sharing.waiting import ShareFetch, ShareLimits, answer_of
 from pykafka_broker.protocol.compile import encoded_size
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.share_fetch import (
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Set
 
     from pykafka_broker.apis.context import RequestContext
-    from pykafka_broker.apis.share_sessions import Answer, Member, Place, ShareContext, SharedPartition
+    from pykafka_broker.apis.sharing.sessions import Answer, Member, Place, ShareContext, SharedPartition
 
 LEADER_HINTS = LeaderHints(LeaderIdAndEpoch, NodeEndpoint)
 

@@ -11,7 +11,7 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.authorization import denied_groups, denied_topics
 from pykafka_broker.apis.needs import on_groups, on_topics
 from pykafka_broker.apis.ports.authorizer import OPERATIONS_NOT_ASKED, AclOperation, AclResourceType
-from pykafka_broker.apis.share_groups import serves_share_groups
+from pykafka_broker.apis.sharing.groups import serves_share_groups
 from pykafka_broker.coordinator.groups import refusals
 from pykafka_broker.coordinator.groups.core.share import events
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError

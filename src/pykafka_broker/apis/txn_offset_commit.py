@@ -12,7 +12,7 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.authorization import denied_topics
 from pykafka_broker.apis.needs import on_group, on_topics, on_transactional_id
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.apis.verification import participation
+from pykafka_broker.apis.producing.verification import participation
 from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC
 from pykafka_broker.coordinator.groups import refusals
 from pykafka_broker.coordinator.groups.core import events

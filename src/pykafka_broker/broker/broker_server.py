@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 
 from pykafka_broker.apis.api import BROKER_LISTENER
-from pykafka_broker.apis.fetch_sessions import FetchSessionCache
+from pykafka_broker.apis.fetching.sessions import FetchSessionCache
 from pykafka_broker.apis.ports.fetching import Fetching
 from pykafka_broker.apis.ports.node import NodePorts
 from pykafka_broker.broker.cold_reads import ColdReads

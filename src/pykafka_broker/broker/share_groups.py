@@ -5,7 +5,7 @@ Both go when `share.version` is lowered to a level without share groups.
 
 from __future__ import annotations
 
-from pykafka_broker.apis.share_sessions import ShareSessions
+from pykafka_broker.apis.sharing.sessions import ShareSessions
 from pykafka_broker.cluster.features import SHARE_VERSION
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.config import BrokerConfig

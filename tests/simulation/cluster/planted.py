@@ -10,8 +10,8 @@ import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, NamedTuple
 
-from pykafka_broker.apis import fetch_plan
-from pykafka_broker.apis.fetch_sessions import WantedPartition
+from pykafka_broker.apis.fetching import plan as fetch_plan
+from pykafka_broker.apis.fetching.sessions import WantedPartition
 from pykafka_broker.cluster import brokers, isr_changes, partitions
 from pykafka_broker.cluster.partitions import Target
 from pykafka_broker.cluster.state import ControllerState, Decision

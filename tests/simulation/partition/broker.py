@@ -181,7 +181,7 @@ class Broker:
         return self._happens(TimePassed(now_ms, self.log.offsets), now_ms)
 
     def serve(self, asked: Fetch, now_ms: int) -> list[Message]:
-        """The answer to a follower, in the order of checks of `apis/fetch_plan.py`."""
+        """The answer to a follower, in the order of checks of `apis/fetching/plan.py`."""
         messages: list[Message] = []
         try:
             answer = self._served(asked, now_ms, messages)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from pykafka_broker.apis.fetch_sessions import FetchSessionCache
+    from pykafka_broker.apis.fetching.sessions import FetchSessionCache
 
 
 class AwaitedFollowers(Protocol):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         TransactionMarkers,
         TransactionParticipation,
     )
-    from pykafka_broker.apis.share_sessions import ShareSessions
+    from pykafka_broker.apis.sharing.sessions import ShareSessions
     from pykafka_broker.config import DynamicConfig
     from pykafka_broker.coordinator.ports import Threads
     from pykafka_broker.machine.clock import Clock

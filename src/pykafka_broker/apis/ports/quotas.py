@@ -6,8 +6,8 @@ Quotas are set for users, for client ids, or for both together: an implementatio
 Three callers record the use of a request, when its answer is there and not yet sent:
 
 * `admission.py`: the bytes of a Produce request, and the time the broker spent on any request.
-* `fetch_answer.py`, through `ctx.node.quotas`: the bytes of the answer to a consumer's Fetch. A consumer that
-  has to wait gets an empty answer instead, which does not count.
+* `fetching/answer.py`, through `ctx.node.quotas`: the bytes of the answer to a consumer's Fetch. A consumer
+  that has to wait gets an empty answer instead, which does not count.
 * `controller_mutations.py`, before each topic, for the handlers of CreateTopics,
   CreatePartitions and DeleteTopics: the partitions to create or delete. Newer versions refuse a topic with
   THROTTLING_QUOTA_EXCEEDED while the client is over its quota. The handler puts the throttle time into its

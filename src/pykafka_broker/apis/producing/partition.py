@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
-from pykafka_broker.apis.verification import NOTHING_TO_VERIFY, Refusal, Verification
+from pykafka_broker.apis.producing.verification import NOTHING_TO_VERIFY, Refusal, Verification
 from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS
 from pykafka_broker.coordinator.transactions.core.state import TopicPartition
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD

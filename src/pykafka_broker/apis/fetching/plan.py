@@ -14,10 +14,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.authorization import denied_topics
-from pykafka_broker.apis.fetch_answer import Answers, failed, unknown
-from pykafka_broker.apis.fetch_replica import replica_id_of
-from pykafka_broker.apis.fetch_waits import Waited, Waits, Wanted
-from pykafka_broker.apis.followed_partitions import DEBUGGING_REPLICA_ID, followed
+from pykafka_broker.apis.fetching.answer import Answers, failed, unknown
+from pykafka_broker.apis.fetching.followed import DEBUGGING_REPLICA_ID, followed
+from pykafka_broker.apis.fetching.replica import replica_id_of
+from pykafka_broker.apis.fetching.waits import Waited, Waits, Wanted
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, AclOperation
 from pykafka_broker.log.partition.read_plan import nothing_at
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from pykafka_broker.apis.context import RequestContext
-    from pykafka_broker.apis.fetch_sessions import FetchContext, WantedPartition
+    from pykafka_broker.apis.fetching.sessions import FetchContext, WantedPartition
     from pykafka_broker.apis.ports.partitions import HeldPartition, LedPartition
     from pykafka_broker.log.partition.limit import Limit
     from pykafka_broker.log.partition.partition_log import PartitionLog

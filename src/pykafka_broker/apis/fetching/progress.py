@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from pykafka_broker.apis.fetch_plan import PlannedFetch
-    from pykafka_broker.apis.fetch_replica import Follower
-    from pykafka_broker.apis.fetch_sessions import WantedPartition
+    from pykafka_broker.apis.fetching.plan import PlannedFetch
+    from pykafka_broker.apis.fetching.replica import Follower
+    from pykafka_broker.apis.fetching.sessions import WantedPartition
     from pykafka_broker.protocol.messages.fetch import PartitionData
 
 

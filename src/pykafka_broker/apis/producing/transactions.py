@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from pykafka_broker.apis.produce_answer import name_of
+from pykafka_broker.apis.producing.answer import name_of
 from pykafka_broker.coordinator.transactions.core.state import TopicPartition
 from pykafka_broker.log.partition.validation import check_framing, check_one_batch
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError

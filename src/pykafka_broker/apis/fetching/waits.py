@@ -18,7 +18,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pykafka_broker.apis.fetch_replica import Follower
+    from pykafka_broker.apis.fetching.replica import Follower
     from pykafka_broker.log.partition.limit import Limit
     from pykafka_broker.log.partition.partition_log import PartitionLog
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pykafka_broker.apis.share_reading import Wanted, read_batches
+from pykafka_broker.apis.sharing.reading import Wanted, read_batches
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.share_fetch import AcquiredRecords, LeaderIdAndEpoch, PartitionData
 from pykafka_broker.share.core.events import Acquired, AcquireMode, Result
@@ -24,7 +24,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
     from pykafka_broker.apis.ports.share_partitions import LedSharePartition
-    from pykafka_broker.apis.share_sessions import Answer, Member, Place
+    from pykafka_broker.apis.sharing.sessions import Answer, Member, Place
     from pykafka_broker.log.partition.limit import Limit
     from pykafka_broker.log.partition.partition_log import PartitionLog
 

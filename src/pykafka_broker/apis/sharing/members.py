@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.authorization import denied_groups
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.apis.share_groups import serves_share_groups
-from pykafka_broker.apis.share_sessions import Ended, Member
+from pykafka_broker.apis.sharing.groups import serves_share_groups
+from pykafka_broker.apis.sharing.sessions import Ended, Member
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pykafka_broker.apis.fetch_answer import response
-from pykafka_broker.apis.fetch_plan import PlannedFetch, plan_fetch
-from pykafka_broker.apis.fetch_replica import follower_of, replica_id_of
-from pykafka_broker.apis.fetch_waits import KeptWaits, Waits
+from pykafka_broker.apis.fetching.answer import response
+from pykafka_broker.apis.fetching.plan import PlannedFetch, plan_fetch
+from pykafka_broker.apis.fetching.replica import follower_of, replica_id_of
+from pykafka_broker.apis.fetching.waits import KeptWaits, Waits
 from pykafka_broker.log.segment.stored_records import LEAST_BYTES
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pykafka_broker.apis.context import RequestContext
-    from pykafka_broker.apis.fetch_sessions import FetchContext
+    from pykafka_broker.apis.fetching.sessions import FetchContext
     from pykafka_broker.apis.ports.node import NodePorts
     from pykafka_broker.apis.ports.threads import Reading
     from pykafka_broker.log.partition.partition_log import PartitionLog

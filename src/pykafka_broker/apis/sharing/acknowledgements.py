@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Iterable, Sequence, Set
 from typing import TYPE_CHECKING, Protocol, Union
 
-from pykafka_broker.apis.share_sessions import Member, Place
+from pykafka_broker.apis.sharing.sessions import Member, Place
 from pykafka_broker.machine.shard import Prompt
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.share.core.events import OK, AcknowledgementBatch, AcknowledgeType, Result

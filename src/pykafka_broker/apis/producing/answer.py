@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import CLOSE, NO_RESPONSE, Later
 from pykafka_broker.apis.leader_hints import LeaderHints
-from pykafka_broker.apis.produce_partition import Pending, refused
+from pykafka_broker.apis.producing.partition import Pending, refused
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.produce import (
     LeaderIdAndEpoch,

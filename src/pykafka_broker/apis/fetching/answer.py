@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pykafka_broker.apis.fetch_replica import replica_id_of
+from pykafka_broker.apis.fetching.replica import replica_id_of
 from pykafka_broker.apis.leader_hints import LeaderHints
 from pykafka_broker.apis.ports.quotas import Quota
 from pykafka_broker.protocol.compile import encoded_size
@@ -24,7 +24,7 @@ from pykafka_broker.protocol.messages.fetch import (
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
-    from pykafka_broker.apis.fetch_sessions import FetchContext, WantedPartition
+    from pykafka_broker.apis.fetching.sessions import FetchContext, WantedPartition
 
 LEADER_HINTS_VERSION = 16
 #: Apache Kafka counts the length of an answer as a part of it.

@@ -1,0 +1,1 @@
+"""What Produce is made of: a batch, its transaction, and the answer; `apis/produce.py` has the order."""

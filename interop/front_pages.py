@@ -17,7 +17,6 @@ from pykafka_broker.apis import APIS
 from pykafka_broker.apis.controller_apis import CONTROLLER_APIS
 from pykafka_broker.apis.not_yet_served import NOT_YET_SERVED
 from pykafka_broker.cli import COMMANDS, cli
-from pykafka_broker.cluster.client_quotas import QUOTAS_OF_ADDRESSES, QUOTAS_OF_CLIENTS
 from pykafka_broker.cluster.features import (
     METADATA_VERSION_NAMES,
     NODE_FEATURES,
@@ -28,6 +27,7 @@ from pykafka_broker.config.authorizer import STANDARD_AUTHORIZER
 from pykafka_broker.config.listeners import SECURITY_PROTOCOLS
 from pykafka_broker.config.sasl_listeners import LOGIN_MODULES
 from pykafka_broker.config.sources import STANDALONE
+from pykafka_broker.controller.core.client_quotas import QUOTAS_OF_ADDRESSES, QUOTAS_OF_CLIENTS
 from pykafka_broker.coordinator.groups.core.kinds import KINDS
 from pykafka_broker.protocol.records.compression import Codec
 

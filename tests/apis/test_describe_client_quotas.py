@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pykafka_broker.apis.describe_client_quotas import describe_client_quotas
-from pykafka_broker.cluster.client_quotas import MatchType
+from pykafka_broker.controller.core.client_quotas import MatchType
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,

@@ -15,7 +15,7 @@ from pykafka_broker.apis.forwarding import forwarded
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL
 from pykafka_broker.apis.ports.quotas import UNLIMITED
 from pykafka_broker.client.frames import request_header
-from pykafka_broker.metadata.controller_channel import LedHere
+from pykafka_broker.controller.channel import LedHere
 from pykafka_broker.protocol.compile import decode, encode
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.messages.default_principal import DefaultPrincipalData

@@ -14,8 +14,8 @@ from pykafka_broker.broker.heartbeats import Phase
 from pykafka_broker.client.addresses import parse_address
 from pykafka_broker.client.aio import FrameStream
 from pykafka_broker.client.frames import request_frame
-from pykafka_broker.cluster.events import Event, Heartbeat
 from pykafka_broker.cluster.image import ClusterImage
+from pykafka_broker.controller.core.events import Event, Heartbeat
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import (
     add_raft_voter,

@@ -26,7 +26,7 @@ from pykafka_broker.broker.heartbeats import (
     unknown,
     untold_directory,
 )
-from pykafka_broker.cluster.events import Heartbeat, HeartbeatResult
+from pykafka_broker.controller.core.events import Heartbeat, HeartbeatResult
 
 SETTINGS = LifeSettings(
     heartbeat_interval_ms=2_000,

@@ -10,7 +10,9 @@ import pytest
 
 from pykafka_broker.broker.heartbeats import LifeSettings, Phase
 from pykafka_broker.broker.lifecycle import UNREGISTERED, BrokerIdentity, BrokerLifecycle, LifePorts
-from pykafka_broker.cluster.events import (
+from pykafka_broker.cluster.image import RegisteredEndpoint
+from pykafka_broker.controller.channel import ControllerChannel
+from pykafka_broker.controller.core.events import (
     AssignReplicasToDirs,
     DirectoryAssignment,
     Event,
@@ -20,9 +22,7 @@ from pykafka_broker.cluster.events import (
     RegisterBroker,
     UnregisterBroker,
 )
-from pykafka_broker.cluster.image import RegisteredEndpoint
 from pykafka_broker.log.disk.directories import LogDirs
-from pykafka_broker.metadata.controller_channel import ControllerChannel
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.format import random_uuid
 from tests.support.metadata import Node, heartbeat_of

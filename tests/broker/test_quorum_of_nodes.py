@@ -7,7 +7,8 @@ import re
 import pytest
 
 from pykafka_broker.broker.storage import NewCluster
-from pykafka_broker.cluster.events import (
+from pykafka_broker.cluster.image import ResourceType
+from pykafka_broker.controller.core.events import (
     ConfigChange,
     ConfigOperation,
     FeatureUpdate,
@@ -15,7 +16,6 @@ from pykafka_broker.cluster.events import (
     UpdateFeatures,
     UpgradeType,
 )
-from pykafka_broker.cluster.image import ResourceType
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.raft.format import StorageFormatError
 from pykafka_broker.testing.home import Home, until

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from pykafka_broker.cluster.events import FeatureUpdate, UpdateFeatures
+from pykafka_broker.controller.core.events import FeatureUpdate, UpdateFeatures
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.core.messages import AddVoter, ChangeAnswer, RemoveVoter
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter

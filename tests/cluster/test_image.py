@@ -18,7 +18,7 @@ from pykafka_broker.cluster.image import (
 )
 from pykafka_broker.cluster.loader import MetadataLoader
 from pykafka_broker.protocol.messages.records import metadata as m
-from tests.cluster.deciding import uuid
+from tests.controller.deciding import uuid
 
 ORDERS = m.TopicRecord(name="orders", topic_id=uuid(100))
 PARTITION = PartitionRegistration(0, (1, 2), (1, 2), 1)

@@ -7,7 +7,7 @@ import pytest
 from pykafka_broker.cluster.image import _APPLY, CorruptMetadataError
 from pykafka_broker.cluster.records import RECORD_TYPES, decode_record, encode_record, record_version
 from pykafka_broker.protocol.messages.records import metadata as m
-from tests.cluster.deciding import uuid
+from tests.controller.deciding import uuid
 
 
 @pytest.mark.parametrize(

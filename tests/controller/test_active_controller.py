@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from pykafka_broker.cluster.events import AllocateProducerIds, NewTopic, ProducerIdBlock
 from pykafka_broker.cluster.features import bootstrap_records
 from pykafka_broker.cluster.image import ResourceType
+from pykafka_broker.controller.core.events import AllocateProducerIds, NewTopic, ProducerIdBlock
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records import metadata as m
 from tests.support.metadata import VERSION, Node

@@ -6,7 +6,10 @@ import asyncio
 
 import pytest
 
-from pykafka_broker.cluster.events import (
+from pykafka_broker.cluster.features import NODE_FEATURES
+from pykafka_broker.cluster.image import RegisteredEndpoint, ResourceType
+from pykafka_broker.controller.channel import each_result
+from pykafka_broker.controller.core.events import (
     AlterConfigs,
     AlterConfigsResult,
     ConfigChange,
@@ -25,9 +28,6 @@ from pykafka_broker.cluster.events import (
     UnregisterBroker,
     UpdateFeatures,
 )
-from pykafka_broker.cluster.features import NODE_FEATURES
-from pykafka_broker.cluster.image import RegisteredEndpoint, ResourceType
-from pykafka_broker.metadata.controller_channel import each_result
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.format import random_uuid
 from tests.support.metadata import Node

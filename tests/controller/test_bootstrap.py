@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pykafka_broker.cluster.features import bootstrap_records
 from pykafka_broker.cluster.image import ClusterImage
-from pykafka_broker.cluster.state import ControllerRules, ControllerState
 from pykafka_broker.controller.bootstrap import feature_levels, first_records, read_bootstrap_records
+from pykafka_broker.controller.core.state import ControllerRules, ControllerState
 from pykafka_broker.protocol.messages.records import metadata as m
 from tests.support.metadata import DATA, formatted
 

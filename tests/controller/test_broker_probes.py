@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from pykafka_broker.client.addresses import Address
-from pykafka_broker.cluster.early_fencing import PATIENCE_MS
 from pykafka_broker.controller.broker_probes import is_refused
+from pykafka_broker.controller.core.early_fencing import PATIENCE_MS
 from pykafka_broker.testing.processes import free_port
 from tests.controller.test_sessions import SESSION_MS, beat, fenced, join
 from tests.support.metadata import Node

@@ -8,17 +8,17 @@ import logging
 import pytest
 
 from pykafka_broker.authorization.index import Acl
-from pykafka_broker.cluster import events as e
 from pykafka_broker.cluster.image import ResourceType
 from pykafka_broker.cluster.records import RECORD_TYPES
-from pykafka_broker.cluster.state import ControllerState
 from pykafka_broker.config.rules import is_secret_config
+from pykafka_broker.controller.channel import Requester
+from pykafka_broker.controller.core import events as e
+from pykafka_broker.controller.core.state import ControllerState
 from pykafka_broker.controller.decision_lines import _CHANGES, Decided, Line, lines
-from pykafka_broker.metadata.controller_channel import Requester
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.system.wording import MOST_CHARACTERS
-from tests.cluster.deciding import NOW_MS, a_cluster, heartbeat, isr_change, registration, stepped, uuid
+from tests.controller.deciding import NOW_MS, a_cluster, heartbeat, isr_change, registration, stepped, uuid
 from tests.support.metadata import Node
 
 ALICE = Requester("User:alice", "10.0.0.7")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pykafka_broker.cluster.events import (
+from pykafka_broker.cluster.image import PartitionRegistration, ResourceType
+from pykafka_broker.controller.core.events import (
     AlterPartition,
     ConfigChange,
     ConfigOperation,
@@ -12,7 +13,6 @@ from pykafka_broker.cluster.events import (
     IsrMember,
     NewTopic,
 )
-from pykafka_broker.cluster.image import PartitionRegistration, ResourceType
 from tests.support.metadata import Node, heartbeat_of
 
 INTERVAL_MS = 300_000

@@ -6,12 +6,17 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.cluster.events import AllocateProducerIds, Event, ProducerIdBlock, RegisterController
 from pykafka_broker.cluster.features import NODE_FEATURES
 from pykafka_broker.cluster.image import RegisteredEndpoint
+from pykafka_broker.controller.channel import LedHere
+from pykafka_broker.controller.core.events import (
+    AllocateProducerIds,
+    Event,
+    ProducerIdBlock,
+    RegisterController,
+)
 from pykafka_broker.controller.nearest_channel import NearestControllerChannel
 from pykafka_broker.controller.registration import ControllerRegistrar
-from pykafka_broker.metadata.controller_channel import LedHere
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.format import random_uuid
 from tests.support.metadata import Node

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from pykafka_broker.cluster.events import AllocateProducerIds, CreateTopicResult, NewTopic
 from pykafka_broker.cluster.features import bootstrap_records
 from pykafka_broker.cluster.image import CorruptMetadataError
 from pykafka_broker.cluster.records import encode_record
-from pykafka_broker.cluster.state import ControllerRules
+from pykafka_broker.controller.core.events import AllocateProducerIds, CreateTopicResult, NewTopic
+from pykafka_broker.controller.core.state import ControllerRules
 from pykafka_broker.controller.role import ControllerRole
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.metadata.publisher import MetadataPublisher

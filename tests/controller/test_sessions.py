@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykafka_broker.cluster.events import Heartbeat, NewTopic
+from pykafka_broker.controller.core.events import Heartbeat, NewTopic
 from tests.support.metadata import Node, heartbeat_of
 
 SESSION_MS = 9_000

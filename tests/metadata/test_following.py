@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 
-from pykafka_broker.cluster.events import DeleteTopics, NewTopic
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.cluster.records import encode_record
+from pykafka_broker.controller.core.events import DeleteTopics, NewTopic
 from pykafka_broker.log.partition.producers import AppendOrigin
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.metadata.publisher import MetadataPublisher

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from pykafka_broker.cluster.events import NewTopic
 from pykafka_broker.cluster.image import ClusterImage
+from pykafka_broker.controller.core.events import NewTopic
 from pykafka_broker.metadata.batch import MetadataBatch
 from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.protocol.messages.records import metadata as m

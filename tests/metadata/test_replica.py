@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from pykafka_broker.cluster.events import (
+from pykafka_broker.controller.core.events import (
     CreateTopicResult,
     NewTopic,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from pykafka_broker.cluster.events import AllocateProducerIds, NewTopic
+from pykafka_broker.controller.core.events import AllocateProducerIds, NewTopic
 from pykafka_broker.log.disk.files import join
 from pykafka_broker.metadata.snapshotter import SnapshotSettings
 from pykafka_broker.protocol.errors import ErrorCode

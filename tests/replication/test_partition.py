@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.cluster.events import InSyncReplicas
 from pykafka_broker.cluster.image import BrokerRegistration, RegisteredEndpoint
+from pykafka_broker.controller.core.events import InSyncReplicas
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.writer import AppendResult

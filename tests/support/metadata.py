@@ -14,7 +14,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from pykafka_broker.cluster.events import (
+from pykafka_broker.cluster.features import NODE_FEATURES, bootstrap_records
+from pykafka_broker.cluster.image import ClusterImage, RegisteredEndpoint
+from pykafka_broker.cluster.records import decode_record, encode_record
+from pykafka_broker.controller.bootstrap import read_bootstrap_records
+from pykafka_broker.controller.broker_probes import Probe, is_refused
+from pykafka_broker.controller.channel import each_result
+from pykafka_broker.controller.core.events import (
     CreateTopicResult,
     CreateTopics,
     Heartbeat,
@@ -22,12 +28,7 @@ from pykafka_broker.cluster.events import (
     NewTopic,
     RegisterBroker,
 )
-from pykafka_broker.cluster.features import NODE_FEATURES, bootstrap_records
-from pykafka_broker.cluster.image import ClusterImage, RegisteredEndpoint
-from pykafka_broker.cluster.records import decode_record, encode_record
-from pykafka_broker.cluster.state import ControllerRules
-from pykafka_broker.controller.bootstrap import read_bootstrap_records
-from pykafka_broker.controller.broker_probes import Probe, is_refused
+from pykafka_broker.controller.core.state import ControllerRules
 from pykafka_broker.controller.role import ControllerRole
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.checkpoints import decode_meta_properties
@@ -39,7 +40,6 @@ from pykafka_broker.log.partition.state import LogIdentity
 from pykafka_broker.log.recovery.load_partition import open_log
 from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.machine.wall_timers import WallTimers
-from pykafka_broker.metadata.controller_channel import each_result
 from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.metadata.replica import MetadataReplica, ReplicaPorts
 from pykafka_broker.metadata.snapshotter import SnapshotSettings

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL
-from pykafka_broker.cluster.events import AclFilter
+from pykafka_broker.controller.core.events import AclFilter
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.metadata.wire import allocate_producer_ids as wire
+from pykafka_broker.controller.wire import allocate_producer_ids as wire
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,

@@ -17,8 +17,8 @@ from pykafka_broker.apis.broker_part_of_configs import altered_here, refused_her
 from pykafka_broker.apis.forwarding import decided, pass_on
 from pykafka_broker.apis.needs import on_groups, on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.cluster.events import AlterConfigs, AlterConfigsResult, NewConfigs
 from pykafka_broker.cluster.image import ResourceType
+from pykafka_broker.controller.core.events import AlterConfigs, AlterConfigsResult, NewConfigs
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.alter_configs import (
     AlterConfigsRequest,

@@ -11,7 +11,7 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.ports.quotas import Quota
-from pykafka_broker.metadata.wire import alter_partition as wire
+from pykafka_broker.controller.wire import alter_partition as wire
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.alter_partition import (
     AlterPartitionRequest,

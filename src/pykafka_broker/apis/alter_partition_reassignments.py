@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.cluster.events import (
+from pykafka_broker.controller.core.events import (
     AlterPartitionReassignments,
     NewReplicas,
     TopicReassignment,
     TopicResult,
 )
-from pykafka_broker.cluster.events import PartitionResult as Outcome
+from pykafka_broker.controller.core.events import PartitionResult as Outcome
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.cluster.events import AlterScramCredentials, ScramDeletion, ScramUpsertion
+from pykafka_broker.controller.core.events import AlterScramCredentials, ScramDeletion, ScramUpsertion
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,

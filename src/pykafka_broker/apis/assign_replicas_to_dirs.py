@@ -11,7 +11,7 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.cluster.features import DIRECTORY_IDS_SINCE
-from pykafka_broker.metadata.wire import assign_replicas_to_dirs as wire
+from pykafka_broker.controller.wire import assign_replicas_to_dirs as wire
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.metadata.wire import broker_heartbeat as wire
+from pykafka_broker.controller.wire import broker_heartbeat as wire
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 
-from pykafka_broker.cluster.events import ConfigOperation
+from pykafka_broker.controller.core.events import ConfigOperation
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.java_hash import string_hash, walked
 

@@ -10,17 +10,17 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pykafka_broker.cluster.configs import refused_by_broker, values_after
-from pykafka_broker.cluster.events import (
+from pykafka_broker.cluster.image import ResourceType
+from pykafka_broker.config.rules import TableRules, validate_broker_configs
+from pykafka_broker.controller.channel import each_result
+from pykafka_broker.controller.core.configs import refused_by_broker, values_after
+from pykafka_broker.controller.core.events import (
     AlterConfigs,
     AlterConfigsResult,
     ConfigChange,
     IncrementalAlterConfigs,
     NewConfigs,
 )
-from pykafka_broker.cluster.image import ResourceType
-from pykafka_broker.config.rules import TableRules, validate_broker_configs
-from pykafka_broker.metadata.controller_channel import each_result
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:

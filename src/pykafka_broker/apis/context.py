@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from pykafka_broker.apis.ports.administration import AdministrationPorts
 from pykafka_broker.apis.ports.controller import ControllerPorts
 from pykafka_broker.apis.ports.node import NodePorts
-from pykafka_broker.metadata.controller_channel import Requester
+from pykafka_broker.controller.channel import Requester
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.ports.connection import ClientConnection

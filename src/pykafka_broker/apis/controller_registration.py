@@ -12,7 +12,7 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.cluster.features import CONTROLLER_REGISTRATIONS_SINCE
-from pykafka_broker.metadata.wire import controller_registration as wire
+from pykafka_broker.controller.wire import controller_registration as wire
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.controller_registration import (
     ControllerRegistrationRequest,

@@ -12,7 +12,7 @@ from pykafka_broker.apis.api import checked, handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import CLUSTER_NAME, AclOperation, AclResourceType
 from pykafka_broker.authorization.index import Acl
-from pykafka_broker.cluster.events import AclResult, CreateAcls
+from pykafka_broker.controller.core.events import AclResult, CreateAcls
 from pykafka_broker.protocol.acls import AclPermission, PatternType
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.create_acls import (

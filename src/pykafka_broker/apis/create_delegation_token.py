@@ -15,8 +15,8 @@ from pykafka_broker.apis.delegation_tokens import NO_TIME, may_ask, parts
 from pykafka_broker.apis.forwarding import decided, pass_on
 from pykafka_broker.apis.needs import on_users
 from pykafka_broker.apis.ports.authorizer import AclOperation, AclResourceType
-from pykafka_broker.cluster.delegation_tokens import USER_TYPE
-from pykafka_broker.cluster.events import CreateToken
+from pykafka_broker.controller.core.delegation_tokens import USER_TYPE
+from pykafka_broker.controller.core.events import CreateToken
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.create_delegation_token import (
     CreateDelegationTokenRequest,

@@ -16,8 +16,8 @@ from pykafka_broker.apis.controller_mutations import count_mutations
 from pykafka_broker.apis.needs import on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.ports.quotas import Quota
-from pykafka_broker.cluster.events import CreatePartitions, CreatePartitionsResult, NewPartitions
-from pykafka_broker.metadata.controller_channel import each_result
+from pykafka_broker.controller.channel import each_result
+from pykafka_broker.controller.core.events import CreatePartitions, CreatePartitionsResult, NewPartitions
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.java_hash import string_hash, walked
 from pykafka_broker.protocol.messages.create_partitions import (

@@ -17,11 +17,11 @@ from pykafka_broker.apis.controller_mutations import count_mutations
 from pykafka_broker.apis.needs import on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.ports.quotas import Quota
-from pykafka_broker.cluster.events import CreateTopicResult, CreateTopics
-from pykafka_broker.cluster.topics import CLUSTER_METADATA_TOPIC
 from pykafka_broker.config.describe import describe_topic
-from pykafka_broker.metadata.controller_channel import each_result
-from pykafka_broker.metadata.wire import create_topics as wire
+from pykafka_broker.controller.channel import each_result
+from pykafka_broker.controller.core.events import CreateTopicResult, CreateTopics
+from pykafka_broker.controller.core.topics import CLUSTER_METADATA_TOPIC
+from pykafka_broker.controller.wire import create_topics as wire
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.create_topics import (
     CreatableTopic,

@@ -12,7 +12,7 @@ from pykafka_broker.apis.api import checked, handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.authorization.index import Acl
-from pykafka_broker.cluster.events import DeleteAcls, DeleteAclsResult
+from pykafka_broker.controller.core.events import DeleteAcls, DeleteAclsResult
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.delete_acls import (
     DeleteAclsFilterResult,

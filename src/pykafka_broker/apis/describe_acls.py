@@ -11,7 +11,7 @@ from pykafka_broker.apis.acls import filter_of, need_an_authorizer, refuse_unkno
 from pykafka_broker.apis.api import checked, handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.cluster.acls import matching_acls
+from pykafka_broker.controller.core.acls import matching_acls
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.describe_acls import (
     AclDescription,

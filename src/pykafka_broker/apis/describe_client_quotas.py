@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.cluster.client_quotas import matching_quotas
-from pykafka_broker.cluster.events import QuotaFilter
+from pykafka_broker.controller.core.client_quotas import matching_quotas
+from pykafka_broker.controller.core.events import QuotaFilter
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,

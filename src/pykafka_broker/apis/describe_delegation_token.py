@@ -13,7 +13,7 @@ from pykafka_broker.apis.authorization import denied
 from pykafka_broker.apis.delegation_tokens import may_ask, parts
 from pykafka_broker.apis.needs import on_delegation_tokens, on_users
 from pykafka_broker.apis.ports.authorizer import AclOperation, AclResourceType
-from pykafka_broker.cluster.delegation_tokens import concerns, tokens_of
+from pykafka_broker.controller.core.delegation_tokens import concerns, tokens_of
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.describe_delegation_token import (
     DescribedDelegationToken,

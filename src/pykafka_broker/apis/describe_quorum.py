@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles, leaderless
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.cluster.topics import CLUSTER_METADATA_TOPIC
+from pykafka_broker.controller.core.topics import CLUSTER_METADATA_TOPIC
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,

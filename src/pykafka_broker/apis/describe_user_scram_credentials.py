@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.cluster.scram_credentials import described_users
+from pykafka_broker.controller.core.scram_credentials import described_users
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.describe_user_scram_credentials import (
     CredentialInfo,

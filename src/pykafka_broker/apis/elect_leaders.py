@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.cluster.events import ElectLeaders, TopicPartitions, TopicResult
+from pykafka_broker.controller.core.events import ElectLeaders, TopicPartitions, TopicResult
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.elect_leaders import (
     ElectLeadersRequest,

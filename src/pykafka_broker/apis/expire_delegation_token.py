@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka_broker.apis.api import asks_controller, handles
 from pykafka_broker.apis.delegation_tokens import NO_TIME, may_ask
 from pykafka_broker.apis.forwarding import decided, pass_on
-from pykafka_broker.cluster.events import ExpireToken
+from pykafka_broker.controller.core.events import ExpireToken
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.expire_delegation_token import (
     ExpireDelegationTokenRequest,

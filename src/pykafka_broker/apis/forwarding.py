@@ -22,7 +22,7 @@ from typing import Any
 
 from pykafka_broker.apis.api import CLOSE, Api, ErrorResponse, Handler
 from pykafka_broker.apis.context import RequestContext
-from pykafka_broker.metadata.controller_channel import LedHere
+from pykafka_broker.controller.channel import LedHere
 from pykafka_broker.protocol.compile import decode, encode
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.fields import error_codes

@@ -21,9 +21,9 @@ from pykafka_broker.apis.forwarding import decided, pass_on
 from pykafka_broker.apis.needs import on_groups, on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.told_changes import LOGGERS, tell
-from pykafka_broker.cluster.configs import why_malformed
-from pykafka_broker.cluster.events import AlterConfigsResult, ConfigChange, IncrementalAlterConfigs
 from pykafka_broker.cluster.image import ResourceType
+from pykafka_broker.controller.core.configs import why_malformed
+from pykafka_broker.controller.core.events import AlterConfigsResult, ConfigChange, IncrementalAlterConfigs
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.incremental_alter_configs import (
     AlterConfigsResourceResponse,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.cluster.events import TopicPartitions
-from pykafka_broker.cluster.reassignments import ongoing_reassignments
+from pykafka_broker.controller.core.events import TopicPartitions
+from pykafka_broker.controller.core.reassignments import ongoing_reassignments
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum, auto
 
-from pykafka_broker.cluster.events import Heartbeat, HeartbeatResult
+from pykafka_broker.controller.core.events import Heartbeat, HeartbeatResult
 from pykafka_broker.machine.backoff import Backoff
 from pykafka_broker.system.named_tuple import NamedTuple
 

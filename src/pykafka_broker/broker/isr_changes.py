@@ -14,10 +14,10 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from pykafka_broker.cluster import events
-from pykafka_broker.cluster.events import IsrChange, IsrMember
+from pykafka_broker.controller.channel import ControllerChannel
+from pykafka_broker.controller.core import events
+from pykafka_broker.controller.core.events import IsrChange, IsrMember
 from pykafka_broker.machine.clock import Clock
-from pykafka_broker.metadata.controller_channel import ControllerChannel
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.replication.core.events import AlterPartition, IsrChangeAnswered
 from pykafka_broker.system.named_tuple import NamedTuple

@@ -14,16 +14,16 @@ from typing import Protocol
 
 from pykafka_broker.broker import heartbeats
 from pykafka_broker.broker.heartbeats import Life, LifeSettings, Phase, Request
-from pykafka_broker.cluster import events
-from pykafka_broker.cluster.events import DirectoryAssignment, ProducerIdBlock
 from pykafka_broker.cluster.features import DIRECTORY_IDS_SINCE, NODE_FEATURES
 from pykafka_broker.cluster.image import ClusterImage, RegisteredEndpoint
 from pykafka_broker.config import BrokerConfig
+from pykafka_broker.controller.channel import ControllerChannel
+from pykafka_broker.controller.core import events
+from pykafka_broker.controller.core.events import DirectoryAssignment, ProducerIdBlock
 from pykafka_broker.log.disk.directories import LogDir, LogDirs
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.machine.backoff import Backoff
 from pykafka_broker.machine.clock import Clock, Timer
-from pykafka_broker.metadata.controller_channel import ControllerChannel
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.format import random_uuid
 from pykafka_broker.system.named_tuple import NamedTuple

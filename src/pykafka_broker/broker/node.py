@@ -19,9 +19,9 @@ from pykafka_broker.broker.foundation import Foundation
 from pykafka_broker.broker.served_listeners import ServedListeners
 from pykafka_broker.broker.shared_server import SharedServer, build_shared, start_replica
 from pykafka_broker.cluster.image import ClusterImage
+from pykafka_broker.controller.channel import ClusterAdministration, ControllerChannel
 from pykafka_broker.controller.role import ControllerRole
 from pykafka_broker.log.manager.log_manager import LogManager
-from pykafka_broker.metadata.controller_channel import ClusterAdministration, ControllerChannel
 from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.metadata.raft_host import RaftHost
 from pykafka_broker.network.listeners import Listeners

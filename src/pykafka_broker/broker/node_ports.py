@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.ports.connection import ClientConnection
 from pykafka_broker.cluster.features import NODE_FEATURES
 from pykafka_broker.cluster.image import ClusterImage
+from pykafka_broker.controller.channel import LedHere
 from pykafka_broker.controller.role import ControllerRole
 from pykafka_broker.coordinator.coordinator_topic import CoordinatorTopic
 from pykafka_broker.coordinator.groups.core.streams.topology.declared import InternalTopic
 from pykafka_broker.coordinator.topic_creation import TopicCreation
 from pykafka_broker.machine.threads import RunBlocking
-from pykafka_broker.metadata.controller_channel import LedHere
 from pykafka_broker.metadata.quorum_description import QuorumDescription
 from pykafka_broker.metadata.replica import MetadataReplica
 from pykafka_broker.network.listeners import Listeners
@@ -26,7 +26,7 @@ from pykafka_broker.raft.core.messages import Answer, Current, Request
 from pykafka_broker.raft.storage import RaftStorage
 
 if TYPE_CHECKING:
-    from pykafka_broker.metadata.leader_connection import LeaderConnection
+    from pykafka_broker.controller.leader_connection import LeaderConnection
 
 
 class PublishedMetadata:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 
-from pykafka_broker.cluster.events import ProducerIdBlock
+from pykafka_broker.controller.core.events import ProducerIdBlock
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.system.repeated_lines import RepeatedLines

@@ -1,6 +1,6 @@
 """The part of this node in the metadata quorum: it opens its metadata log, and leads it with its controller.
 
-Where other nodes lead, the channel to the controller is a remote one (`metadata/controller_channel.py`).
+Where other nodes lead, the channel to the controller is a remote one (`controller/channel.py`).
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from pykafka_broker.broker.storage import (
     unusable_metadata,
 )
 from pykafka_broker.cluster.image import ResourceType
-from pykafka_broker.cluster.state import ControllerRules, TokenRules
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.config.rules import TableRules, validate_broker_configs
 from pykafka_broker.controller.bootstrap import read_bootstrap_records
+from pykafka_broker.controller.channel import ControllerChannel
+from pykafka_broker.controller.core.state import ControllerRules, TokenRules
 from pykafka_broker.controller.nearest_channel import NearestControllerChannel
 from pykafka_broker.controller.role import ControllerRole, NoController
 from pykafka_broker.log.disk.files import random_id
 from pykafka_broker.log.manager.log_manager import LogManager
-from pykafka_broker.metadata.controller_channel import ControllerChannel
 from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.metadata.replica import MetadataReplica, ReplicaPorts
 from pykafka_broker.metadata.snapshotter import SnapshotSettings
@@ -38,7 +38,7 @@ from pykafka_broker.raft.storage import RaftStorage
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
-    from pykafka_broker.metadata.remote_channel import LeaderConnections, RemoteControllerChannel
+    from pykafka_broker.controller.remote_channel import LeaderConnections, RemoteControllerChannel
 
 
 def open_metadata(foundation: Foundation, logs: LogManager) -> RaftStorage:
@@ -135,7 +135,7 @@ def _remote_controller(
     role: ControllerRole | None,
 ) -> tuple[LeaderConnections, RemoteControllerChannel]:
     # A node that is its own quorum does not pay for a client.
-    from pykafka_broker.metadata.remote_channel import (
+    from pykafka_broker.controller.remote_channel import (
         LeaderConnections,
         RemoteControllerChannel,
         RemoteSettings,

@@ -17,10 +17,10 @@ from pykafka_broker.authorization.index import WILDCARD
 from pykafka_broker.broker.acl_words import acl_in_words
 from pykafka_broker.broker.client_settings import ClientSettings
 from pykafka_broker.broker.storage import new_salt
-from pykafka_broker.cluster.events import AlterScramCredentials, CreateAcls, ScramUpsertion
 from pykafka_broker.config.authorizer import STANDARD_AUTHORIZER
 from pykafka_broker.config.sasl_listeners import LOGIN_MODULES
-from pykafka_broker.metadata.controller_channel import ClusterAdministration
+from pykafka_broker.controller.channel import ClusterAdministration
+from pykafka_broker.controller.core.events import AlterScramCredentials, CreateAcls, ScramUpsertion
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.sasl.plain import PLAIN
 from pykafka_broker.sasl.scram_keys import MIN_ITERATIONS, SCRAM_MECHANISMS, salted_password

@@ -9,10 +9,10 @@ from secrets import randbits
 from pykafka_broker.broker.start_reserve import RESERVE_FILE
 from pykafka_broker.cluster.features import METADATA_VERSION_NAMES, bootstrap_records
 from pykafka_broker.cluster.image import METADATA_VERSION, CorruptMetadataError
-from pykafka_broker.cluster.initial_features import initial_levels
-from pykafka_broker.cluster.initial_scram import scram_records
 from pykafka_broker.cluster.records import encode_record
 from pykafka_broker.config import BrokerConfig
+from pykafka_broker.controller.core.initial_features import initial_levels
+from pykafka_broker.controller.core.initial_scram import scram_records
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.checkpoints import MalformedFile
 from pykafka_broker.log.disk.directories import LogDirError

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     import asyncio
 
     from pykafka_broker.broker.broker import Broker
-    from pykafka_broker.cluster.events import NewTopic
     from pykafka_broker.config import BrokerConfig
+    from pykafka_broker.controller.core.events import NewTopic
 
 logger = logging.getLogger("kafka.server.KafkaRaftServer")
 lifecycle_logger = logging.getLogger("kafka.server.BrokerLifecycleManager")

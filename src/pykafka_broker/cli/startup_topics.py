@@ -12,7 +12,7 @@ from pykafka_broker.config.keys import ConfigError
 
 if TYPE_CHECKING:
     from pykafka_broker.broker.broker import Broker
-    from pykafka_broker.cluster.events import NewTopic
+    from pykafka_broker.controller.core.events import NewTopic
 
 VARIABLE = "KAFKA_CREATE_TOPICS"
 FORM = "name:partitions:replicas or name:partitions:replicas:cleanup.policy"
@@ -26,7 +26,7 @@ def parse_topics(text: str) -> list[NewTopic]:
     Raises:
         ConfigError: an entry has another form.
     """
-    from pykafka_broker.cluster.events import NewTopic
+    from pykafka_broker.controller.core.events import NewTopic
 
     topics = []
     for entry in text.replace("\n", ",").split(","):
@@ -49,8 +49,8 @@ def parse_topics(text: str) -> list[NewTopic]:
 
 async def create_topics(broker: Broker, topics: list[NewTopic]) -> None:
     """Create the missing topics; log those that cannot be created."""
-    from pykafka_broker.cluster.events import CreateTopics
-    from pykafka_broker.metadata.controller_channel import each_result
+    from pykafka_broker.controller.channel import each_result
+    from pykafka_broker.controller.core.events import CreateTopics
     from pykafka_broker.protocol.errors import ErrorCode
 
     event = CreateTopics(tuple(topics))

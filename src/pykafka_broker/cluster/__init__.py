@@ -1,1 +1,1 @@
-"""Cluster metadata, pure: the image records make, and the controller that decides on them."""
+"""Cluster metadata, pure: the records, and the image that they make."""

@@ -48,6 +48,9 @@ RECORD_TYPES: tuple[type, ...] = (
 )
 _BY_API_KEY: dict[int, type] = {record_type.api_key: record_type for record_type in RECORD_TYPES}  # type: ignore[attr-defined]
 
+#: The records of one operation are one batch, and a batch of the metadata log has at most as many.
+MAX_RECORDS_PER_OPERATION = 10_000
+
 
 def encode_record(record: object, metadata_version: int) -> bytes:
     """The value of a metadata record, for readers at `metadata_version`."""

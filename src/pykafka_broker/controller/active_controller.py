@@ -3,7 +3,7 @@ not.
 
     event -> core -> records appended to the metadata log -> committed -> published on this node -> answer
 
-A shard (machine/shard.py) over the core of cluster/controller.py. Its state runs ahead of the commit, so
+A shard (machine/shard.py) over the core of `core/transitions.py`. Its state runs ahead of the commit, so
 that each decision builds on the one before, and never leaves this file: the rest of the node sees committed
 images only. Once everything appended is published, the state goes on from the published image, and the node
 holds its metadata once.
@@ -11,8 +11,8 @@ holds its metadata once.
 Brokers elsewhere have sessions: a timer runs to the moment at which the first of them is over, and is set
 anew by each heartbeat. Brokers that are silent are fenced one by one, as in Kafka: where each leads, the new
 leader is chosen after the one before has been fenced. Those whose connections have ended are probed, and
-fenced earlier if their processes have ended as well (`cluster/early_fencing.py`). Two more timers bring
-preferred leaders back and hold unclean elections where they are allowed (`cluster/elections.py`), and one
+fenced earlier if their processes have ended as well (`core/early_fencing.py`). Two more timers bring
+preferred leaders back and hold unclean elections where they are allowed (`core/elections.py`), and one
 removes delegation tokens that have expired. What is decided is told in the log once it is committed
 (`decision_lines.py`).
 """
@@ -23,21 +23,21 @@ from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from typing import Union, cast
 
-from pykafka_broker.cluster import events
-from pykafka_broker.cluster.brokers import next_session_end_ms
-from pykafka_broker.cluster.controller import transition
-from pykafka_broker.cluster.delegation_tokens import TokenTimer
-from pykafka_broker.cluster.early_fencing import Suspect, suspects
-from pykafka_broker.cluster.elections import ElectionTimer, election_event
 from pykafka_broker.cluster.image import MINIMUM_METADATA_VERSION, ClusterImage, replay
-from pykafka_broker.cluster.state import ControllerRules, ControllerState
 from pykafka_broker.controller.bootstrap import first_records
 from pykafka_broker.controller.broker_probes import BrokerProbes, Probe, is_refused
+from pykafka_broker.controller.channel import Requester
+from pykafka_broker.controller.core import events
+from pykafka_broker.controller.core.brokers import next_session_end_ms
+from pykafka_broker.controller.core.delegation_tokens import TokenTimer
+from pykafka_broker.controller.core.early_fencing import Suspect, suspects
+from pykafka_broker.controller.core.elections import ElectionTimer, election_event
+from pykafka_broker.controller.core.state import ControllerRules, ControllerState
+from pykafka_broker.controller.core.transitions import transition
 from pykafka_broker.controller.decision_lines import Decided, DecisionLines
 from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.machine.shard import Answer, Shard, ShardCore, ShardPorts
 from pykafka_broker.machine.step import CancelTimer, Effect, SetTimer, Start, Step
-from pykafka_broker.metadata.controller_channel import Requester
 from pykafka_broker.metadata.leadership import LeaderLog
 from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.metadata.quorum_description import QuorumDescription

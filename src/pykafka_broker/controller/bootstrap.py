@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pykafka_broker.cluster.feature_control import elr_safety_records
 from pykafka_broker.cluster.features import ELR_VERSION
 from pykafka_broker.cluster.image import METADATA_VERSION
 from pykafka_broker.cluster.records import decode_record
-from pykafka_broker.cluster.state import ControllerState
+from pykafka_broker.controller.core.feature_control import elr_safety_records
+from pykafka_broker.controller.core.state import ControllerState
 from pykafka_broker.log.disk.files import FileSystem, join
 from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.raft.snapshots import BOOTSTRAP_CHECKPOINT, decode_snapshot

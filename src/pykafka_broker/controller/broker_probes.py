@@ -2,7 +2,7 @@
 
 Each turn tries all places at which a broker listens, and tells whether every one of them has refused. Only a
 refusal of the system counts: no answer in time, no route and no such name say nothing about the process.
-`cluster/early_fencing.py` decides what follows.
+`controller/core/early_fencing.py` decides what follows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from pykafka_broker.client.addresses import Address
 from pykafka_broker.client.aio import FrameQueue, open_stream
-from pykafka_broker.cluster.early_fencing import Suspect
+from pykafka_broker.controller.core.early_fencing import Suspect
 from pykafka_broker.machine.scheduler import Handle, Scheduler
 from pykafka_broker.system.ordered_set import OrderedSet
 from pykafka_broker.system.repeated_lines import RepeatedLines

@@ -16,7 +16,6 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from pykafka_broker.cluster import events
 from pykafka_broker.cluster.image import (
     NO_LEADER,
     ClusterImage,
@@ -25,7 +24,8 @@ from pykafka_broker.cluster.image import (
     ResourceType,
     acl_of,
 )
-from pykafka_broker.metadata.controller_channel import Requester
+from pykafka_broker.controller.channel import Requester
+from pykafka_broker.controller.core import events
 from pykafka_broker.protocol.acls import AclOperation, AclPermission, AclResourceType, PatternType
 from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.protocol.schema import HIDDEN

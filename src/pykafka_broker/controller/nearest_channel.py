@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from pykafka_broker.cluster.events import Event
-from pykafka_broker.metadata.controller_channel import ControllerChannel, LedHere
+from pykafka_broker.controller.channel import ControllerChannel, LedHere
+from pykafka_broker.controller.core.events import Event
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 
@@ -23,7 +23,7 @@ class Role(ControllerChannel, Protocol):
 
 
 class NearestControllerChannel:
-    """`metadata/controller_channel.py` explains what may be asked."""
+    """`controller/channel.py` explains what may be asked."""
 
     def __init__(self, role: Role, remote: ControllerChannel) -> None:
         self._role = role

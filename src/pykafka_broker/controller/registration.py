@@ -11,12 +11,12 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from pykafka_broker.cluster.events import RegisterController
 from pykafka_broker.cluster.features import CONTROLLER_REGISTRATIONS_SINCE, NODE_FEATURES
 from pykafka_broker.cluster.image import ClusterImage, RegisteredEndpoint
+from pykafka_broker.controller.channel import ControllerChannel
+from pykafka_broker.controller.core.events import RegisterController
 from pykafka_broker.machine.backoff import Backoff
 from pykafka_broker.machine.clock import Clock
-from pykafka_broker.metadata.controller_channel import ControllerChannel
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.raft.format import random_uuid
 

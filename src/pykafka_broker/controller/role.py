@@ -11,18 +11,18 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Union
 
-from pykafka_broker.cluster import events
-from pykafka_broker.cluster.client_quotas import named_hosts
 from pykafka_broker.cluster.image import ClusterImage
-from pykafka_broker.cluster.state import ControllerRules
 from pykafka_broker.controller.active_controller import ActiveController
 from pykafka_broker.controller.bootstrap import feature_levels
 from pykafka_broker.controller.broker_connections import BrokerConnections, NotedConnection
 from pykafka_broker.controller.broker_probes import Probe, is_refused
+from pykafka_broker.controller.channel import Requester
+from pykafka_broker.controller.core import events
+from pykafka_broker.controller.core.client_quotas import named_hosts
+from pykafka_broker.controller.core.state import ControllerRules
 from pykafka_broker.controller.hosts import unknown_hosts
 from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.machine.shard import Prompt
-from pykafka_broker.metadata.controller_channel import Requester
 from pykafka_broker.metadata.feature_check import check_features
 from pykafka_broker.metadata.leadership import LeaderLog
 from pykafka_broker.metadata.publisher import MetadataPublisher

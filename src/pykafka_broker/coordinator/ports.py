@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
 
-from pykafka_broker.cluster.events import CreateTopicResult, CreateTopics
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.config import BrokerConfig
+from pykafka_broker.controller.core.events import CreateTopicResult, CreateTopics
 from pykafka_broker.coordinator.broker_queues import Brokers
 from pykafka_broker.coordinator.groups.regexes import DescribableTopics
 from pykafka_broker.log.partition.partition_log import PartitionLog

@@ -17,9 +17,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from pykafka_broker.cluster.deleted_topics import DeletedTopics
-from pykafka_broker.cluster.events import CreateTopics, NewTopic
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.cluster.topic_names import why_invalid_name
+from pykafka_broker.controller.core.events import CreateTopics, NewTopic
 from pykafka_broker.coordinator.creation_errors import CreationErrors
 from pykafka_broker.coordinator.groups.core.streams.topology.declared import InternalTopic
 from pykafka_broker.coordinator.internal_topics import CREATED_WITH

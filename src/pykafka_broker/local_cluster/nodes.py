@@ -14,9 +14,9 @@ from typing import Optional
 
 from pykafka_broker.broker.broker import Broker
 from pykafka_broker.cluster.image import ClusterImage, PartitionRegistration
+from pykafka_broker.controller.channel import ClusterAdministration
 from pykafka_broker.local_cluster.folder import ClusterFolder, checked
 from pykafka_broker.local_cluster.waiting import Waiting
-from pykafka_broker.metadata.controller_channel import ClusterAdministration
 
 IS_OVER = "this cluster has been stopped: make another one"
 #: How long a start waits for the others to find out that the node was killed.

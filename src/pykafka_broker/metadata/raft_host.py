@@ -21,8 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from pykafka_broker.cluster.image import CorruptMetadataError
-from pykafka_broker.cluster.records import decode_record, encode_record
-from pykafka_broker.cluster.topics import MAX_RECORDS_PER_OPERATION
+from pykafka_broker.cluster.records import MAX_RECORDS_PER_OPERATION, decode_record, encode_record
 from pykafka_broker.log.disk.checkpoints import MalformedFile
 from pykafka_broker.metadata.batch import MetadataBatch
 from pykafka_broker.metadata.leadership import Leadership

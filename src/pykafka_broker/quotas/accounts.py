@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from math import inf
 from typing import Optional
 
-from pykafka_broker.cluster.client_quotas import CLIENT_ID, USER
 from pykafka_broker.cluster.image import QuotaEntity
+from pykafka_broker.controller.core.client_quotas import CLIENT_ID, USER
 
 #: User and client id: None is the default, "" says that the quota is not about it.
 Names = tuple[Optional[str], Optional[str]]

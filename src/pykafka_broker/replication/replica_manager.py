@@ -11,7 +11,6 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Protocol
 
-from pykafka_broker.cluster.events import DirectoryAssignment
 from pykafka_broker.cluster.features import DIRECTORY_IDS_SINCE
 from pykafka_broker.cluster.image import (
     NO_LEADER,
@@ -20,7 +19,8 @@ from pykafka_broker.cluster.image import (
     ResourceType,
     TopicImage,
 )
-from pykafka_broker.cluster.partitions import DIRECTORY_LOST
+from pykafka_broker.controller.core.events import DirectoryAssignment
+from pykafka_broker.controller.core.partitions import DIRECTORY_LOST
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.checkpoints import PartitionKey
 from pykafka_broker.log.manager.log_creation import LogNotMadeYet

@@ -14,11 +14,11 @@ from itertools import count
 from typing import NamedTuple
 
 from pykafka_broker.client.addresses import Address
-from pykafka_broker.cluster.controller import TIMED_RULES
-from pykafka_broker.cluster.events import BrokerProbed, Moment
 from pykafka_broker.cluster.image import NO_LEADER, ClusterImage, PartitionRegistration
-from pykafka_broker.cluster.state import ControllerState, Decision
 from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC
+from pykafka_broker.controller.core.events import BrokerProbed, Moment
+from pykafka_broker.controller.core.state import ControllerState, Decision
+from pykafka_broker.controller.core.transitions import TIMED_RULES
 from pykafka_broker.controller.role import ControllerRole
 from pykafka_broker.protocol.java_hash import string_hash_abs
 from pykafka_broker.protocol.records.batch import iter_batches, read_records

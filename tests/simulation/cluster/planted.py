@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from pykafka_broker.apis.fetching import plan as fetch_plan
 from pykafka_broker.apis.fetching.sessions import WantedPartition
-from pykafka_broker.cluster import brokers, isr_changes, partitions
-from pykafka_broker.cluster.partitions import Target
-from pykafka_broker.cluster.state import ControllerState, Decision
+from pykafka_broker.controller.core import brokers, isr_changes, partitions
+from pykafka_broker.controller.core.partitions import Target
+from pykafka_broker.controller.core.state import ControllerState, Decision
 from pykafka_broker.controller.role import ControllerRole
 from pykafka_broker.coordinator import coordinator_topic
 from pykafka_broker.coordinator.groups.core.classic.kind import ClassicKind

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, NamedTuple
 
-from pykafka_broker.cluster import events as e
 from pykafka_broker.cluster.image import ClusterImage, PartitionRegistration
-from pykafka_broker.cluster.state import ControllerState
+from pykafka_broker.controller.core import events as e
+from pykafka_broker.controller.core.state import ControllerState
 from pykafka_broker.replication.core.events import IsrChangeAnswered
-from tests.cluster.deciding import NOW_MS, a_cluster, decide, heartbeat, registration, uuid
+from tests.controller.deciding import NOW_MS, a_cluster, decide, heartbeat, registration, uuid
 from tests.simulation.partition.broker import TOPIC, Broker, Fetch, Fetched, IsrWanted, Message
 from tests.simulation.partition.laws import Laws
 from tests.simulation.violation import Violation

@@ -1,5 +1,5 @@
 """Known mistakes of leaders and followers of replicated partitions, and of the controller that they ask for
-another ISR: each is a change of `replication/core`, or of `cluster/isr_changes.py`.
+another ISR: each is a change of `replication/core`, or of `controller/core/isr_changes.py`.
 
 The simulation has to find each of them: that it finds nothing in the core as it is means no more than that.
 """
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pykafka_broker.cluster import isr_changes
 from pykafka_broker.cluster.image import PartitionRegistration
+from pykafka_broker.controller.core import isr_changes
 from pykafka_broker.log.disk.checkpoints import EpochEntry
 from pykafka_broker.log.partition.leader_epochs import LeaderEpochs
 from pykafka_broker.machine.step import Start, Step

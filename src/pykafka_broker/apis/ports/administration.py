@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.ports.quotas import Quotas
     from pykafka_broker.cluster.image import ClusterImage
     from pykafka_broker.config import DynamicConfig
-    from pykafka_broker.metadata.controller_channel import ClusterAdministration
+    from pykafka_broker.controller.channel import ClusterAdministration
 
 
 class ClusterMetadata(Protocol):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.ports.connection import ClientConnection
     from pykafka_broker.apis.ports.quotas import Quotas
     from pykafka_broker.config import DynamicConfig
-    from pykafka_broker.metadata.controller_channel import ClusterAdministration
+    from pykafka_broker.controller.channel import ClusterAdministration
     from pykafka_broker.protocol.buffers import Buffer
     from pykafka_broker.raft.core.log_view import SnapshotId
     from pykafka_broker.raft.core.messages import Current, Request

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     )
     from pykafka_broker.apis.sharing.sessions import ShareSessions
     from pykafka_broker.config import DynamicConfig
+    from pykafka_broker.controller.channel import ClusterAdministration
     from pykafka_broker.coordinator.ports import Threads
     from pykafka_broker.machine.clock import Clock
-    from pykafka_broker.metadata.controller_channel import ClusterAdministration
 
 
 class NodePorts(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Union
 
-from pykafka_broker.cluster.events import InSyncReplicas
+from pykafka_broker.controller.core.events import InSyncReplicas
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.replication.core.state import NO_BROKER_EPOCH, UNKNOWN_OFFSET, LogOffsets
 from pykafka_broker.system.named_tuple import NamedTuple

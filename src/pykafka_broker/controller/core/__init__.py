@@ -1,0 +1,1 @@
+"""What the controller decides, pure: topics, brokers, in-sync replicas, configurations, ACLs, features."""

@@ -1,0 +1,397 @@
+"""The change of one partition: its leader, in-sync and eligible replicas follow from what it is to be.
+
+A leader stays while it can. Otherwise the most preferred replica that is in sync leads; with none left, an
+eligible leader replica (KIP-966), which had everything when it left; then the last known leader, and, where
+`unclean.leader.election.enable` allows it, any live replica. The last two may lose records and are marked
+as recovering. A reassignment is over when its new replicas are in sync.
+
+The rules are those of Apache Kafka 4.3, with one exception: a broker that is no replica any more is neither
+eligible nor the last known leader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum, auto
+
+from pykafka_broker.cluster.features import DIRECTORY_IDS_SINCE
+from pykafka_broker.cluster.image import (
+    NO_LEADER,
+    NO_LEADER_CHANGE,
+    BrokerRegistration,
+    LeaderRecoveryState,
+    PartitionRegistration,
+    TopicImage,
+    changed,
+)
+from pykafka_broker.controller.core.state import MIN_INSYNC_REPLICAS, ControllerState
+from pykafka_broker.protocol.java_hash import int_hash, walked
+from pykafka_broker.protocol.messages.records import metadata as m
+from pykafka_broker.system.named_tuple import NamedTuple
+
+#: Directory ids that are not directories: the replica's place is unknown, the broker decides, or the
+#: directory has failed.
+DIRECTORY_MIGRATING = bytes(16)
+DIRECTORY_UNASSIGNED = bytes(15) + b"\x01"
+DIRECTORY_LOST = bytes(15) + b"\x02"
+#: metadata.version 3.6-IV0: brokers of older ones need a new leader epoch when a replica leaves the in-sync
+#: set (KAFKA-15021).
+ISR_SHRINK_KEEPS_EPOCH_SINCE = 12
+
+
+class Election(Enum):
+    """The replicas that an election may choose from."""
+
+    #: In-sync or eligible ones; the most preferred of them, though the leader could stay.
+    PREFERRED = auto()
+    #: In-sync or eligible ones, if the leader cannot stay.
+    ONLINE = auto()
+    #: Any live replica, if no other is left.
+    UNCLEAN = auto()
+
+
+class Target(NamedTuple):
+    """What a partition is to be; its leader and its eligible replicas follow."""
+
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    removing: tuple[int, ...] = ()
+    adding: tuple[int, ...] = ()
+    #: Known log directories by broker; a replica without one gets `default_directory`.
+    directories: Mapping[int, bytes] = {}
+    leader_recovery_state: int = LeaderRecoveryState.RECOVERED
+    #: A broker that crashed: it may lack records it acknowledged, and is not eligible any more.
+    lost: int | None = None
+
+
+def as_it_is(partition: PartitionRegistration) -> Target:
+    """The target of a partition that stays as it is."""
+    return Target(
+        partition.replicas,
+        partition.isr,
+        partition.removing,
+        partition.adding,
+        dict(zip(partition.replicas, directories_of(partition), strict=True)),
+        partition.leader_recovery_state,
+    )
+
+
+def directories_of(partition: PartitionRegistration) -> tuple[bytes, ...]:
+    """The log directory of each replica; unknown ones where the log does not say."""
+    return partition.directories or (DIRECTORY_MIGRATING,) * len(partition.replicas)
+
+
+def default_directory(state: ControllerState, broker_id: int) -> bytes:
+    """The directory in which a broker will put a new replica, as far as the controller can know."""
+    broker = state.image.brokers.get(broker_id)
+    if broker is None:
+        return DIRECTORY_UNASSIGNED
+    if not broker.directories:
+        return DIRECTORY_MIGRATING
+    return broker.directories[0] if len(broker.directories) == 1 else DIRECTORY_UNASSIGNED
+
+
+def default_directories(state: ControllerState, replicas: tuple[int, ...]) -> tuple[bytes, ...]:
+    """The directories of a new partition's replicas; none where the log cannot say them."""
+    if state.image.metadata_version < DIRECTORY_IDS_SINCE:
+        return ()
+    return tuple(default_directory(state, replica) for replica in replicas)
+
+
+def election_allowed(state: ControllerState, topic: TopicImage) -> Election:
+    """The election when a topic's partition loses its leader."""
+    return Election.UNCLEAN if state.unclean_election_enabled(topic.name) else Election.ONLINE
+
+
+# -- one partition --------------------------------------------------------------------------------------
+
+
+def partition_change(
+    state: ControllerState,
+    topic: TopicImage,
+    partition: PartitionRegistration,
+    target: Target,
+    election: Election,
+    is_acceptable: Callable[[int], bool] | None = None,
+) -> m.PartitionChangeRecord | None:
+    """The record that makes `partition` what it is to be, None if it is that already.
+
+    `is_acceptable` says which brokers may lead: the active ones, if it is not given.
+    """
+    target = _completed(target)
+    eligible = _eligible_replicas(state, topic, partition, target)
+    may_lead = _online_replica(state, target, is_acceptable or state.is_active)
+    leader, is_unclean = _elect(state, partition, target, eligible, election, may_lead)
+    record = m.PartitionChangeRecord(partition_id=partition.partition_id, topic_id=topic.topic_id)
+    isr = target.isr
+    recovery_state = target.leader_recovery_state
+    if leader != partition.leader:
+        record.leader = leader
+        if leader in eligible:
+            isr, eligible = (leader,), tuple(replica for replica in eligible if replica != leader)
+        if is_unclean:
+            isr, eligible, recovery_state = (leader,), (), LeaderRecoveryState.RECOVERING
+    if eligible != partition.elr:
+        record.eligible_leader_replicas = list(eligible)
+    # Without eligible replicas the last one in sync stays in the set, though it is gone: only it may lead.
+    if isr != partition.isr and (isr or state.elr_enabled):
+        record.isr = list(isr)
+    if record.leader == NO_LEADER_CHANGE and _needs_new_epoch(state, partition, target, record):
+        record.leader = partition.leader
+    if state.elr_enabled:
+        record.last_known_elr = _last_known_leader(partition, target, record)
+    _note_assignment(state, partition, target, record)
+    if recovery_state != partition.leader_recovery_state:
+        record.leader_recovery_state = recovery_state
+    return None if _changes_nothing(record) else record
+
+
+def _completed(target: Target) -> Target:
+    """The target without its reassignment, if the replicas that were to come are in sync.
+
+    Where more go than come, all that stay have to be in sync: fewer replicas are left to hold the records.
+    """
+    removing, adding = target.removing, target.adding
+    if not removing and not adding:
+        return target
+    replicas = tuple(replica for replica in target.replicas if replica not in removing)
+    isr = tuple(replica for replica in target.isr if replica not in removing)
+    if not replicas or (removing and not isr):
+        return target
+    awaited = replicas if len(adding) < len(removing) else adding
+    if not set(awaited) <= set(isr) or not set(adding) <= set(isr):
+        return target
+    return target._replace(replicas=replicas, isr=isr, removing=(), adding=())
+
+
+def _eligible_replicas(
+    state: ControllerState, topic: TopicImage, partition: PartitionRegistration, target: Target
+) -> tuple[int, ...]:
+    """The replicas that have every committed record though they are not in sync.
+
+    Below `min.insync.replicas` nothing is committed, so whoever was in sync then still has everything.
+    """
+    if not state.elr_enabled or len(target.isr) >= _min_insync_replicas(state, topic):
+        return ()
+    outside = {*target.isr, target.lost}
+    # In the order of Apache Kafka's hash set.
+    candidates = walked(dict.fromkeys((*partition.elr, *partition.isr)), int_hash)
+    return tuple(r for r in candidates if r not in outside and r in target.replicas)
+
+
+def _online_replica(
+    state: ControllerState, target: Target, is_acceptable: Callable[[int], bool]
+) -> Callable[[int], bool]:
+    """Says whether a replica may lead: its broker may, and its log directory works as far as is known."""
+
+    def may_lead(replica: int) -> bool:
+        if replica not in target.replicas or not is_acceptable(replica):
+            return False
+        broker = state.image.brokers.get(replica)
+        if broker is None:
+            return False
+        directory = target.directories.get(replica)
+        return directory is None or is_online_directory(broker, directory)
+
+    return may_lead
+
+
+def _elect(
+    state: ControllerState,
+    partition: PartitionRegistration,
+    target: Target,
+    eligible: tuple[int, ...],
+    election: Election,
+    may_lead: Callable[[int], bool],
+) -> tuple[int, bool]:
+    """The leader from now on, and whether records may be lost with it."""
+    candidates = target.isr or eligible
+    for replica in _in_order(partition, target, election):
+        if replica in candidates and may_lead(replica):
+            return replica, False
+    if state.elr_enabled and not candidates and len(partition.last_known_elr) == 1:
+        last_leader = partition.last_known_elr[0]
+        if may_lead(last_leader):
+            return last_leader, True
+    if election is Election.UNCLEAN:
+        for replica in target.replicas:
+            if may_lead(replica):
+                return replica, True
+    return NO_LEADER, False
+
+
+def _in_order(partition: PartitionRegistration, target: Target, election: Election) -> Iterator[int]:
+    if election is Election.PREFERRED:
+        yield target.replicas[0]
+    if partition.leader != NO_LEADER:
+        yield partition.leader
+    yield from target.replicas
+
+
+def _needs_new_epoch(
+    state: ControllerState,
+    partition: PartitionRegistration,
+    target: Target,
+    record: m.PartitionChangeRecord,
+) -> bool:
+    """Whether the leader that stays has to learn at once that it has lost a replica."""
+    if not set(partition.replicas) <= set(target.replicas):
+        return True
+    if state.image.metadata_version >= ISR_SHRINK_KEEPS_EPOCH_SINCE or record.isr is None:
+        return False
+    return not set(partition.isr) <= set(record.isr)
+
+
+def _last_known_leader(
+    partition: PartitionRegistration, target: Target, record: m.PartitionChangeRecord
+) -> list[int] | None:
+    """Remember the leader of a partition that loses it, and forget it when a replica leads again."""
+    known = partition.last_known_elr
+    if record.leader == NO_LEADER and not known and partition.leader in target.replicas:
+        return [partition.leader]
+    return [] if known and (record.leader >= 0 or not set(known) <= set(target.replicas)) else None
+
+
+def _note_assignment(
+    state: ControllerState,
+    partition: PartitionRegistration,
+    target: Target,
+    record: m.PartitionChangeRecord,
+) -> None:
+    if state.image.metadata_version >= DIRECTORY_IDS_SINCE:
+        directories = tuple(
+            target.directories.get(replica) or default_directory(state, replica)
+            for replica in target.replicas
+        )
+        if directories != directories_of(partition):
+            record.directories = list(directories)
+    if target.replicas != partition.replicas:
+        record.replicas = list(target.replicas)
+    if target.removing != partition.removing:
+        record.removing_replicas = list(target.removing)
+    if target.adding != partition.adding:
+        record.adding_replicas = list(target.adding)
+
+
+def _changes_nothing(record: m.PartitionChangeRecord) -> bool:
+    return record == m.PartitionChangeRecord(partition_id=record.partition_id, topic_id=record.topic_id)
+
+
+def _min_insync_replicas(state: ControllerState, topic: TopicImage) -> int:
+    configured = int(state.topic_config(topic.name, MIN_INSYNC_REPLICAS) or 1)
+    return min(configured, len(topic.partitions[0].replicas))
+
+
+# -- the partitions of brokers that come and go -------------------------------------------------------------
+
+
+def leader_and_isr_changes(
+    state: ControllerState,
+    concerns: Callable[[PartitionRegistration], bool],
+    *,
+    removed: int | None = None,
+    added: int | None = None,
+    lost: int | None = None,
+) -> list[object]:
+    """The changes of all partitions that `concerns` picks, when brokers change.
+
+    `removed` leaves every in-sync set, `added` may lead though its registration still says fenced, and `lost`
+    is one that crashed: it may lack records it acknowledged and is neither in sync nor eligible any more.
+    """
+
+    def is_acceptable(replica: int) -> bool:
+        return replica not in (removed, lost) and (replica == added or state.is_active(replica))
+
+    changes: list[object] = []
+    for topic in state.image.topics.values():
+        for partition in topic.partitions.values():
+            if concerns(partition):
+                isr = tuple(replica for replica in partition.isr if replica not in (removed, lost))
+                target = as_it_is(partition)._replace(isr=isr, lost=lost)
+                election = election_allowed(state, topic)
+                change = partition_change(state, topic, partition, target, election, is_acceptable)
+                if change is not None:
+                    changes.append(change)
+    return changes
+
+
+def directory_changes(
+    state: ControllerState,
+    topic: TopicImage,
+    partition: PartitionRegistration,
+    broker_id: int,
+    directory: bytes,
+) -> list[object]:
+    """The changes when a broker says in which of its directories its replica is: perhaps it may lead now, or
+    no longer.
+    """
+    election = election_allowed(state, topic)
+    target = as_it_is(partition)
+    placed = target._replace(directories={**target.directories, broker_id: directory})
+    change = partition_change(state, topic, partition, placed, election)
+    changes: list[object] = []
+    if change is not None:
+        changes.append(change)
+        partition = changed(partition, change)
+    if not is_online_directory(state.image.brokers[broker_id], directory):
+        placed = as_it_is(partition)
+        placed = placed._replace(isr=tuple(replica for replica in placed.isr if replica != broker_id))
+        removal = partition_change(state, topic, partition, placed, election)
+        if removal is not None:
+            changes.append(removal)
+    return changes
+
+
+def in_isr(broker_id: int) -> Callable[[PartitionRegistration], bool]:
+    """Picks the partitions a broker is in sync with."""
+    return lambda partition: broker_id in partition.isr
+
+
+def in_isr_or_elr(broker_id: int) -> Callable[[PartitionRegistration], bool]:
+    """Picks the partitions a broker could lead without losing anything."""
+    return lambda partition: broker_id in partition.isr or broker_id in partition.elr
+
+
+def leaderless(partition: PartitionRegistration) -> bool:
+    """Picks the partitions without a leader."""
+    return partition.leader == NO_LEADER
+
+
+def leads_something(state: ControllerState, broker_id: int) -> bool:
+    """Whether a broker leads any partition."""
+    return any(
+        partition.leader == broker_id
+        for topic in state.image.topics.values()
+        for partition in topic.partitions.values()
+    )
+
+
+# -- log directories ------------------------------------------------------------------------------------
+
+
+def has_online_directory(broker: BrokerRegistration, partition: PartitionRegistration) -> bool:
+    """Whether the directory in which a broker has its replica of a partition works, as far as is known."""
+    if not partition.directories:
+        return True
+    return is_online_directory(broker, partition.directories[partition.replicas.index(broker.broker_id)])
+
+
+def without_online_directory(
+    partition: PartitionRegistration, registration_of: Callable[[int], BrokerRegistration | None]
+) -> frozenset[int]:
+    """The registered brokers whose directory of this partition does not work, as far as is known."""
+    brokers = map(registration_of, partition.replicas)
+    return frozenset(
+        broker.broker_id
+        for broker in brokers
+        if broker is not None and not has_online_directory(broker, partition)
+    )
+
+
+def is_online_directory(broker: BrokerRegistration, directory: bytes) -> bool:
+    """Whether a broker's log directory works, as far as the controller knows."""
+    if directory in (DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED):
+        return True
+    if directory == DIRECTORY_LOST:
+        return False
+    return not broker.directories or directory in broker.directories

@@ -1,0 +1,100 @@
+"""The controller core: one event in, the metadata records to append and the answer out.
+
+`transition` is pure. It decides on the newest state, committed or not, and its `Step` holds the state with
+the records already replayed, as if they lay at the log's end; a shell that fails to append them keeps the old
+state. Each concern has its rules in a file: topics, elections, reassignments, isr_changes, configs,
+client_quotas, scram_credentials, acls, delegation_tokens, brokers, directories, producer_ids,
+feature_control.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pykafka_broker.cluster.image import replay
+from pykafka_broker.controller.core import (
+    acls,
+    brokers,
+    client_quotas,
+    configs,
+    delegation_tokens,
+    directories,
+    early_fencing,
+    elections,
+    events,
+    feature_control,
+    isr_changes,
+    producer_ids,
+    reassignments,
+    scram_credentials,
+    topics,
+)
+from pykafka_broker.controller.core.state import ControllerState, Decision
+from pykafka_broker.machine.step import Reply, Step
+from pykafka_broker.protocol.errors import KafkaError
+
+
+def _activate(state: ControllerState, _: events.Activate, moment: events.Moment) -> Decision:
+    """Brokers have a whole session to find this controller, and its own elections begin with an interval."""
+    sessions = brokers.activate(state, moment.now_ms).sessions
+    timers = (
+        *elections.first_timers(state.rules, moment.now_ms),
+        *delegation_tokens.first_token_timers(state.rules, moment.now_ms),
+    )
+    return Decision(sessions=sessions, timers=timers)
+
+
+#: The rules that decide on events at a moment.
+TIMED_RULES: dict[type, Callable[[ControllerState, Any, events.Moment], Decision]] = {
+    events.CreateTopics: topics.create_topics,
+    events.CreatePartitions: topics.create_partitions,
+    events.BalanceLeaders: elections.balance_leaders,
+    events.ElectUncleanLeaders: elections.elect_unclean_leaders,
+    events.CreateAcls: acls.create_acls,
+    events.CreateToken: delegation_tokens.create_token,
+    events.RenewToken: delegation_tokens.renew_token,
+    events.ExpireToken: delegation_tokens.expire_token,
+    events.RemoveExpiredTokens: delegation_tokens.remove_expired_tokens,
+    events.RegisterBroker: brokers.register_broker,
+    events.Heartbeat: brokers.heartbeat,
+    events.ExpireSessions: brokers.expire_sessions,
+    events.BrokerConnected: early_fencing.broker_connected,
+    events.BrokerProbed: brokers.broker_probed,
+    events.Activate: _activate,
+}
+#: The rules that need no more than the event.
+RULES: dict[type, Callable[[ControllerState, Any], Decision]] = {
+    events.DeleteTopics: topics.delete_topics,
+    events.ElectLeaders: elections.elect_leaders,
+    events.AlterPartitionReassignments: reassignments.alter_partition_reassignments,
+    events.AlterPartition: isr_changes.alter_partition,
+    events.IncrementalAlterConfigs: configs.incremental_alter_configs,
+    events.AlterConfigs: configs.alter_configs,
+    events.AlterClientQuotas: client_quotas.alter_client_quotas,
+    events.DeleteAcls: acls.delete_acls,
+    events.AlterScramCredentials: scram_credentials.alter_scram_credentials,
+    events.HeartbeatsEnded: early_fencing.heartbeats_ended,
+    events.UnregisterBroker: brokers.unregister_broker,
+    events.AssignReplicasToDirs: directories.assign_replicas_to_dirs,
+    events.RegisterController: brokers.register_controller,
+    events.AllocateProducerIds: producer_ids.allocate_producer_ids,
+    events.UpdateFeatures: feature_control.update_features,
+}
+
+
+def transition(state: ControllerState, asked: events.Asked) -> Step[ControllerState]:
+    """Decide on an event. One refused as a whole is answered with an `EventError` and records nothing."""
+    event, moment, token = asked
+    try:
+        timed = TIMED_RULES.get(type(event))
+        decision = RULES[type(event)](state, event) if timed is None else timed(state, event, moment)
+        records, result, sessions, timers = decision
+    except KafkaError as error:
+        records, result, sessions, timers = (), events.EventError(error.code, error.message), None, ()
+    if records:
+        image = replay(state.image, records, offset=state.next_offset, epoch=state.image.epoch)
+        state = state._replace(image=image)
+    if sessions is not None:
+        state = state._replace(sessions=sessions)
+    return Step(state, records, timers if token is None else (Reply(token, result), *timers))

@@ -19,9 +19,9 @@ from functools import partial
 from bench import pinger
 from bench.cluster import PATIENCE_S, SETTLE_S, cast, cluster, create, settled
 from pykafka_broker.client import blocking
-from pykafka_broker.client.addresses import parse_address
 from pykafka_broker.client.blocking import ResponseBuffer
-from pykafka_broker.client.frames import read_response, request_frame
+from pykafka_broker.client.core.addresses import parse_address
+from pykafka_broker.client.core.frames import read_response, request_frame
 from pykafka_broker.protocol.fields import api_key_of
 from pykafka_broker.protocol.frames import LENGTH_BYTES
 from pykafka_broker.protocol.messages.list_offsets import (

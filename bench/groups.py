@@ -12,9 +12,9 @@ from typing import Any
 
 from bench import wire
 from bench.process import cpu_seconds
-from pykafka_broker.client.addresses import parse_address
 from pykafka_broker.client.aio import FrameStream
-from pykafka_broker.client.frames import read_response
+from pykafka_broker.client.core.addresses import parse_address
+from pykafka_broker.client.core.frames import read_response
 from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.fields import api_key_of
 from pykafka_broker.protocol.messages.consumer_group_heartbeat import (

@@ -20,9 +20,9 @@ from bench.pinger import connect as connect_producer
 from bench.pinger import produce_request
 from bench.process import cpu_seconds, resident_megabytes
 from pykafka_broker.client import blocking
-from pykafka_broker.client.addresses import parse_address
 from pykafka_broker.client.blocking import Client, ResponseBuffer
-from pykafka_broker.client.frames import request_frame
+from pykafka_broker.client.core.addresses import parse_address
+from pykafka_broker.client.core.frames import request_frame
 from pykafka_broker.client.offsets import EARLIEST, LATEST, list_offsets
 from pykafka_broker.protocol.messages.describe_cluster import DescribeClusterRequest
 from pykafka_broker.protocol.messages.describe_topic_partitions import (

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from pykafka_broker.client import blocking
-from pykafka_broker.client.addresses import parse_address
 from pykafka_broker.client.blocking import ResponseBuffer
-from pykafka_broker.client.frames import request_frame
+from pykafka_broker.client.core.addresses import parse_address
+from pykafka_broker.client.core.frames import request_frame
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykafka_broker.protocol.records.batch import build_batch
 

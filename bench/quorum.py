@@ -19,8 +19,8 @@ from typing import get_args
 from bench import wire
 from bench.pinger import quantile
 from bench.process import cpu_seconds, resident_megabytes
-from pykafka_broker.client.addresses import parse_address
 from pykafka_broker.client.aio import Connection, connect
+from pykafka_broker.client.core.addresses import parse_address
 from pykafka_broker.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,

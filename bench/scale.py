@@ -22,8 +22,8 @@ from typing import get_args
 from bench.process import cpu_seconds, resident_megabytes
 from bench.quorum import JVM_OPTIONS
 from bench.systems import describe_machine
-from pykafka_broker.client.addresses import Address, parse_address
 from pykafka_broker.client.blocking import Client, Connection
+from pykafka_broker.client.core.addresses import Address, parse_address
 from pykafka_broker.protocol.errors import ErrorCode, ProtocolError
 from pykafka_broker.protocol.messages.create_topics import (
     CreatableTopic,

@@ -24,7 +24,7 @@ from bench.pinger import no_pauses, quantile
 from bench.process import cpu_seconds, resident_megabytes
 from bench.systems import SYSTEMS
 from pykafka_broker.client.blocking import ResponseBuffer
-from pykafka_broker.client.share_group import Acknowledgement, Membership
+from pykafka_broker.client.core.share_group import Acknowledgement, Membership
 from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorRequest
 from pykafka_broker.protocol.messages.incremental_alter_configs import (
     AlterableConfig,

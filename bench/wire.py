@@ -14,9 +14,9 @@ from typing import Any, Protocol, TypeVar
 
 from bench.pinger import no_pauses, quantile
 from pykafka_broker.client import blocking
-from pykafka_broker.client.addresses import parse_address
 from pykafka_broker.client.blocking import ResponseBuffer
-from pykafka_broker.client.frames import read_response, request_frame
+from pykafka_broker.client.core.addresses import parse_address
+from pykafka_broker.client.core.frames import read_response, request_frame
 from pykafka_broker.protocol.fields import api_key_of
 from pykafka_broker.protocol.frames import LENGTH_BYTES
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from interop.clients.login import JAAS, OAUTHBEARER, Login
-from pykafka_broker.client.addresses import parse_address
 from pykafka_broker.client.blocking import Connection
-from pykafka_broker.client.connection import Identity
+from pykafka_broker.client.core.addresses import parse_address
+from pykafka_broker.client.core.connection import Identity
 from pykafka_broker.client.security import security_of
 from pykafka_broker.protocol.messages import create_acls as acls
 from pykafka_broker.protocol.messages import create_delegation_token as tokens

@@ -15,8 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
 
-from pykafka_broker.client.addresses import parse_address
 from pykafka_broker.client.blocking import Connection
+from pykafka_broker.client.core.addresses import parse_address
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from pykafka_broker.testing.apache.nodes import Node, Nodes, Software

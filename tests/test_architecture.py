@@ -356,6 +356,19 @@ def test_no_files_import_each_other_in_a_circle() -> None:
     TopologicalSorter(imports_of_modules()).prepare()  # raises CycleError, which names the circle
 
 
+def test_a_core_does_not_know_its_shell() -> None:
+    known = {
+        (name, imported)
+        for name, imports in imports_of_modules().items()
+        if name.startswith("pykafka_broker.") and ".core." in name
+        for imported in imports
+        if imported.startswith(room := name[: name.index(".core.") + 1])
+        and not imported.startswith(f"{room}core.")
+    }
+
+    assert known == set()
+
+
 def imports_of_modules() -> dict[str, set[str]]:
     """Every module of the repository, with those of them that it imports."""
     modules = {module_of(path): file for path, file in files().items()}

@@ -25,8 +25,8 @@ from interop.conformance.play import SETTINGS, Result, Verdict, ids_of, judge_di
 from interop.conformance.shares import PARTITIONS_ASKED
 from interop.conformance.talk import Home, Side
 from interop.several_nodes import REPLICATED, SeveralNodes, in_sync
-from pykafka_broker.client.addresses import parse_address
 from pykafka_broker.client.blocking import Connection
+from pykafka_broker.client.core.addresses import parse_address
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.protocol.messages import create_topics as m

@@ -34,7 +34,7 @@ from interop.conformance.wire import (
     Wire,
     read_answer,
 )
-from pykafka_broker.client.frames import correlation_id_of
+from pykafka_broker.client.core.frames import correlation_id_of
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.protocol.java_hash import string_hash_abs

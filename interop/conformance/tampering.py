@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from interop.conformance.wire import Closed, NoAnswer, Wire
-from pykafka_broker.client.frames import read_response
+from pykafka_broker.client.core.frames import read_response
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.messages.headers import ResponseHeader, response_header_version

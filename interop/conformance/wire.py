@@ -7,9 +7,9 @@ import socket
 from dataclasses import dataclass
 from typing import Any, Self
 
-from pykafka_broker.client.addresses import parse_address
 from pykafka_broker.client.blocking import FrameSocket, connect
-from pykafka_broker.client.frames import framed, read_response, request_frame
+from pykafka_broker.client.core.addresses import parse_address
+from pykafka_broker.client.core.frames import framed, read_response, request_frame
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.messages.headers import ResponseHeader, response_header_version

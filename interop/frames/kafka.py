@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from pykafka_broker.client.addresses import parse_address
 from pykafka_broker.client.blocking import FrameSocket, connect
-from pykafka_broker.client.frames import framed, read_response, request_header
+from pykafka_broker.client.core.addresses import parse_address
+from pykafka_broker.client.core.frames import framed, read_response, request_header
 from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.fields import api_key_of
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from interop.frames.kafka import CLIENT_ID, Kafka
-from pykafka_broker.client.frames import request_header
+from pykafka_broker.client.core.frames import request_header
 from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.fields import api_key_of
 from pykafka_broker.protocol.messages import add_raft_voter as adding

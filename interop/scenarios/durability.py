@@ -9,7 +9,7 @@ from interop.clients.client import Client, Record, Refused
 from interop.scenarios.data import expect, sample
 from interop.scenarios.groups import following
 from interop.world import World, eventually
-from pykafka_broker.client.addresses import parse_addresses
+from pykafka_broker.client.core.addresses import parse_addresses
 from pykafka_broker.testing.processes import PING
 
 

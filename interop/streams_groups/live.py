@@ -17,8 +17,8 @@ from pathlib import Path
 from interop.streams_groups.conversations import NOT_READY, READY, TOPICS, heartbeat
 from interop.streams_groups.records import encoded
 from interop.streams_groups.wire import ours, request, theirs
-from pykafka_broker.client.addresses import Address
 from pykafka_broker.client.blocking import Connection
+from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.coordinator.groups.core.config import StreamsGroupSettings
 from pykafka_broker.coordinator.groups.core.record import Record
 from pykafka_broker.coordinator.groups.core.streams.events import StreamsGroupHeartbeatResult

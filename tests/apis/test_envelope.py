@@ -12,7 +12,7 @@ from pykafka_broker.apis.create_acls import create_acls
 from pykafka_broker.apis.envelope import envelope
 from pykafka_broker.apis.ports.quotas import UNLIMITED
 from pykafka_broker.broker.acl_authorizer import StandardAuthorizer
-from pykafka_broker.client.frames import read_response, request_header
+from pykafka_broker.client.core.frames import read_response, request_header
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.config.authorizer import AuthorizerSettings
 from pykafka_broker.protocol.compile import encode

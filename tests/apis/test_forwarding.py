@@ -14,7 +14,7 @@ from pykafka_broker.apis.delete_topics import delete_topics
 from pykafka_broker.apis.forwarding import forwarded
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL
 from pykafka_broker.apis.ports.quotas import UNLIMITED
-from pykafka_broker.client.frames import request_header
+from pykafka_broker.client.core.frames import request_header
 from pykafka_broker.controller.channel import LedHere
 from pykafka_broker.protocol.compile import decode, encode
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.client.frames import request_frame
+from pykafka_broker.client.core.frames import request_frame
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import fetch as fetching
 from pykafka_broker.protocol.messages import produce as producing

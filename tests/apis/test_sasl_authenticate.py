@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pykafka_broker.client.frames import request_frame
+from pykafka_broker.client.core.frames import request_frame
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.list_groups import ListGroupsRequest
 from pykafka_broker.protocol.messages.list_transactions import ListTransactionsRequest

@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pykafka_broker.arrow.stored_batches import NO_END, StoredBatch
+from pykafka_broker.arrow.core.stored_batches import NO_END, StoredBatch
 from pykafka_broker.protocol.records.batch import (
     ATTRIBUTES_OFFSET,
     CRC_OFFSET,

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from pykafka_broker.arrow.assembly import Assembly
-from pykafka_broker.arrow.columns import ALL_COLUMNS, KAFKA_COLUMNS, schema_of
-from pykafka_broker.arrow.limits import Limits
+from pykafka_broker.arrow.core.assembly import Assembly
+from pykafka_broker.arrow.core.columns import ALL_COLUMNS, KAFKA_COLUMNS, schema_of
+from pykafka_broker.arrow.core.limits import Limits
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch
 from tests.arrow.batches import NOW, batch_of, stored
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pykafka_broker.arrow.assembly import Assembly
-from pykafka_broker.arrow.columns import ALL_COLUMNS, schema_of
-from pykafka_broker.arrow.limits import Limits
+from pykafka_broker.arrow.core.assembly import Assembly
+from pykafka_broker.arrow.core.columns import ALL_COLUMNS, schema_of
+from pykafka_broker.arrow.core.limits import Limits
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch, read_header
 from tests.arrow.batches import (
@@ -72,9 +72,10 @@ def test_a_batch_with_other_bytes_is_read_as_one_by_one_or_refused(
     except KafkaError as error:
         with pytest.raises(KafkaError) as refused:
             rows_of(data)
-        assert refused.value.message == (
-            f"Record batch for partition orders-0 at offset 100 is invalid, cause: {error.message}"
-        )
+        where, _, cause = str(refused.value.message).partition(", cause: ")
+        assert where == "Record batch for partition orders-0 at offset 100 is invalid"
+        # Of a batch with two faults, another one may be found first.
+        assert cause == error.message or cause.startswith("A record has the offset")
         return
     last = read_header(data).last_offset
     if all(100 <= row["offset"] <= last for row in expected):

@@ -6,14 +6,14 @@ import struct
 
 import pytest
 
-from pykafka_broker.arrow.assembly import Assembly
-from pykafka_broker.arrow.columns import schema_of
-from pykafka_broker.arrow.fetched import READ_COMMITTED, READ_UNCOMMITTED
+from pykafka_broker.arrow.core.assembly import Assembly
+from pykafka_broker.arrow.core.columns import schema_of
+from pykafka_broker.arrow.core.fetched import READ_COMMITTED, READ_UNCOMMITTED
+from pykafka_broker.arrow.core.limits import Limits
+from pykafka_broker.arrow.core.stored_batches import NO_END, OffsetRange
 from pykafka_broker.arrow.folder import FolderReader, GrowingEnd, KnownTransactions, look_up
-from pykafka_broker.arrow.limits import Limits
 from pykafka_broker.arrow.partition_folder import PartitionFolder, open_folders
 from pykafka_broker.arrow.ranges import EARLIEST, LATEST
-from pykafka_broker.arrow.stored_batches import NO_END, OffsetRange
 from pykafka_broker.log.disk.checkpoints import uuid_text
 from pykafka_broker.log.disk.files import FileSystem
 from pykafka_broker.log.partition.partition_log import PartitionLog

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from pykafka_broker.arrow.core.stored_batches import NO_END, OffsetRange
 from pykafka_broker.arrow.ranges import EARLIEST, LATEST, Ranges, chosen_partitions, plan
-from pykafka_broker.arrow.stored_batches import NO_END, OffsetRange
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykafka_broker.arrow import record_starts
-from pykafka_broker.arrow.record_starts import Layout, find_starts
+from pykafka_broker.arrow.core import record_starts
+from pykafka_broker.arrow.core.record_starts import Layout, find_starts
 from pykafka_broker.protocol.records.batch import build_batch
 from pykafka_broker.protocol.records.errors import InvalidRecord
 from tests.arrow.batches import NOW, payloads

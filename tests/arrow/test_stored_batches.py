@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from pykafka_broker.arrow.fetched import READ_COMMITTED, READ_UNCOMMITTED, take_answer
-from pykafka_broker.arrow.stored_batches import NO_END, OffsetRange, take
+from pykafka_broker.arrow.core.fetched import READ_COMMITTED, READ_UNCOMMITTED, take_answer
+from pykafka_broker.arrow.core.stored_batches import NO_END, OffsetRange, take
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.fetch import AbortedTransaction, PartitionData
 from pykafka_broker.protocol.records.batch import BatchHeader, iter_batches, read_header

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pykafka_broker.arrow import Limits, read_topic
-from pykafka_broker.client.addresses import parse_address
+from pykafka_broker.client.core.addresses import parse_address
 from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData

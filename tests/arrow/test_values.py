@@ -17,13 +17,13 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykafka_broker.arrow.assembly import Assembly
 from pykafka_broker.arrow.avro_values import Avro, RegistryAvro
-from pykafka_broker.arrow.columns import schema_of
+from pykafka_broker.arrow.core.assembly import Assembly
+from pykafka_broker.arrow.core.columns import schema_of
+from pykafka_broker.arrow.core.limits import Limits
+from pykafka_broker.arrow.core.values import Format, decoded_schema, opened
 from pykafka_broker.arrow.json_values import Json
-from pykafka_broker.arrow.limits import Limits
 from pykafka_broker.arrow.protobuf_values import Protobuf
-from pykafka_broker.arrow.values import Format, decoded_schema, opened
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from tests.arrow.batches import batch_of, stored
 from tests.arrow.registry import ServedRegistry, served_registry

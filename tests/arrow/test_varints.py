@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykafka_broker.arrow.varints import read_numbers
+from pykafka_broker.arrow.core.varints import read_numbers
 from pykafka_broker.protocol.records.batch import _encode_varint
 from pykafka_broker.protocol.records.errors import OverlongVarint
 

@@ -12,7 +12,7 @@ import pytest
 
 from pykafka_broker.apis import APIS
 from pykafka_broker.apis.controller_apis import CONTROLLER_APIS
-from pykafka_broker.client.frames import framed, request_header
+from pykafka_broker.client.core.frames import framed, request_header
 from pykafka_broker.config.authorizer import STANDARD_AUTHORIZER
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.fields import blank, schema_of

@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient
 
 from pykafka_broker import Broker, load_config
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.connection import Identity, Security
+from pykafka_broker.client.core.connection import Identity, Security
 from pykafka_broker.cluster.image import ResourceType
 from pykafka_broker.config import ConfigError
 from pykafka_broker.network.connection import Connection

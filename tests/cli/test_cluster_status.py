@@ -19,7 +19,7 @@ from pykafka_broker.cli.local_cluster.status import (
     partition_statuses,
     topic_status,
 )
-from pykafka_broker.client.addresses import parse_address
+from pykafka_broker.client.core.addresses import parse_address
 from pykafka_broker.client.reassignments import Ongoing
 from pykafka_broker.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 from tests.cli.conftest import Run, run_command

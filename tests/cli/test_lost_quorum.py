@@ -11,8 +11,8 @@ import pytest
 from pykafka_broker import Cluster
 from pykafka_broker.cli.health import DEGRADED_STATUS
 from pykafka_broker.cli.local_cluster.status import NO_QUORUM
-from pykafka_broker.client.addresses import Address
 from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.client.quorum import LostQuorum, quorum_status
 from pykafka_broker.spark.doctor import Question, examine
 from tests.cli.conftest import run_command

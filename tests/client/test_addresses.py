@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka_broker.client.addresses import Address, parse_address, parse_addresses
+from pykafka_broker.client.core.addresses import Address, parse_address, parse_addresses
 
 
 def test_addresses_are_lists_of_hosts_and_ports() -> None:

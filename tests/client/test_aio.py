@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from pykafka_broker.client.addresses import Address
 from pykafka_broker.client.aio import Connection, FrameStream, _refreshed, connect
-from pykafka_broker.client.coordinators import find_coordinator
-from pykafka_broker.client.frames import framed
-from pykafka_broker.client.metadata import Brokers
-from pykafka_broker.client.retries import first_attempt
+from pykafka_broker.client.core.addresses import Address
+from pykafka_broker.client.core.coordinators import find_coordinator
+from pykafka_broker.client.core.frames import framed
+from pykafka_broker.client.core.metadata import Brokers
+from pykafka_broker.client.core.retries import first_attempt
 from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.errors import ErrorCode, ProtocolError
 from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorResponse

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.client.addresses import parse_address
 from pykafka_broker.client.aio import connect
-from pykafka_broker.client.authentication import Login
 from pykafka_broker.client.blocking import Connection as BlockingConnection
-from pykafka_broker.client.connection import Identity, Security
-from pykafka_broker.client.conversation import Ask, Reply
+from pykafka_broker.client.core.addresses import parse_address
+from pykafka_broker.client.core.authentication import Login
+from pykafka_broker.client.core.connection import Identity, Security
+from pykafka_broker.client.core.conversation import Ask, Reply
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.list_groups import ListGroupsRequest
 from pykafka_broker.protocol.messages.sasl_authenticate import SaslAuthenticateResponse

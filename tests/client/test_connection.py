@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka_broker.client.connection import MAX_IN_FLIGHT, ConnectionState, Identity, Received
-from pykafka_broker.client.conversation import Ask, Reply, Step, drive
-from pykafka_broker.client.frames import request_frame
+from pykafka_broker.client.core.connection import MAX_IN_FLIGHT, ConnectionState, Identity, Received
+from pykafka_broker.client.core.conversation import Ask, Reply, Step, drive
+from pykafka_broker.client.core.frames import request_frame
 from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.fields import schema_of

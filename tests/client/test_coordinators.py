@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka_broker.client.addresses import Address
-from pykafka_broker.client.conversation import Ask, Reply, Step, Wait, drive
-from pykafka_broker.client.coordinators import TRANSACTION, find_coordinator
-from pykafka_broker.client.metadata import Brokers
-from pykafka_broker.client.retries import first_attempt
+from pykafka_broker.client.core.addresses import Address
+from pykafka_broker.client.core.conversation import Ask, Reply, Step, Wait, drive
+from pykafka_broker.client.core.coordinators import TRANSACTION, find_coordinator
+from pykafka_broker.client.core.metadata import Brokers
+from pykafka_broker.client.core.retries import first_attempt
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.find_coordinator import (
     Coordinator,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka_broker.client.frames import (
+from pykafka_broker.client.core.frames import (
     LENGTH_BYTES,
     FrameCutter,
     correlation_id_of,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka_broker.client.addresses import Address
-from pykafka_broker.client.conversation import Ask, Conversation, Reply, Result, Step, Wait, drive
-from pykafka_broker.client.metadata import Brokers, fetch_metadata, find_broker, find_topic, leaders_of
-from pykafka_broker.client.retries import first_attempt
+from pykafka_broker.client.core.addresses import Address
+from pykafka_broker.client.core.conversation import Ask, Conversation, Reply, Result, Step, Wait, drive
+from pykafka_broker.client.core.metadata import Brokers, fetch_metadata, find_broker, find_topic, leaders_of
+from pykafka_broker.client.core.retries import first_attempt
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.metadata import (
     MetadataRequest,

@@ -10,10 +10,10 @@ import pytest
 from kafka import KafkaConsumer, TopicPartition
 
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.connection import check
-from pykafka_broker.client.offset import CommittedOffset
+from pykafka_broker.client.core.connection import check
+from pykafka_broker.client.core.offset import CommittedOffset
+from pykafka_broker.client.core.producer_state import ProducerFenced
 from pykafka_broker.client.producer import Producer
-from pykafka_broker.client.producer_state import ProducerFenced
 from pykafka_broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from pykafka_broker.protocol.records.batch import build_batch
 from pykafka_broker.testing.processes import PykafkaBroker

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.client.conversation import Ask, Conversation, Reply, Result, Step, Wait, drive
-from pykafka_broker.client.metadata import Brokers
-from pykafka_broker.client.offset import CommittedOffset
-from pykafka_broker.client.producer_state import ProducerFenced, ProducerState, TransactionLost
-from pykafka_broker.client.producing import commit_offsets, end_transaction, initialise, produce, recover
-from pykafka_broker.client.retries import Attempt, first_attempt
-from pykafka_broker.client.stable_offsets import fetch_stable_offsets
+from pykafka_broker.client.core.conversation import Ask, Conversation, Reply, Result, Step, Wait, drive
+from pykafka_broker.client.core.metadata import Brokers
+from pykafka_broker.client.core.offset import CommittedOffset
+from pykafka_broker.client.core.producer_state import ProducerFenced, ProducerState, TransactionLost
+from pykafka_broker.client.core.producing import commit_offsets, end_transaction, initialise, produce, recover
+from pykafka_broker.client.core.retries import Attempt, first_attempt
+from pykafka_broker.client.core.stable_offsets import fetch_stable_offsets
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnResponse
 from pykafka_broker.protocol.messages.add_partitions_to_txn import (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pykafka_broker.client.conversation import Reply, Wait
-from pykafka_broker.client.retries import Attempt, first_attempt, next_attempt
+from pykafka_broker.client.core.conversation import Reply, Wait
+from pykafka_broker.client.core.retries import Attempt, first_attempt, next_attempt
 
 
 def test_attempts_begin_at_intervals_until_there_is_no_time_for_another() -> None:

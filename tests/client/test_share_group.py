@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka_broker.client.share_group import (
+from pykafka_broker.client.core.share_group import (
     FINAL_SESSION,
     JOIN_EPOCH,
     LEAVE_EPOCH,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pykafka_broker.client.addresses import Address
+from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.controller.broker_probes import is_refused
 from pykafka_broker.controller.core.early_fencing import PATIENCE_MS
 from pykafka_broker.testing.processes import free_port

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from pykafka_broker.client.addresses import Address
+from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.client.quorum import LostQuorum, QuorumStatus
 from pykafka_broker.doctor import quorum
 from pykafka_broker.doctor.findings import Level, ok

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from pykafka_broker.client.addresses import parse_address
+from pykafka_broker.client.core.addresses import parse_address
 from pykafka_broker.doctor.findings import Level
 from pykafka_broker.doctor.reach import (
     MOST_AT_ONCE,

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
-from pykafka_broker.client.addresses import parse_address
 from pykafka_broker.client.blocking import Connection
+from pykafka_broker.client.core.addresses import parse_address
 from pykafka_broker.cluster.features import KEPT_FEATURES, NODE_FEATURES
 from pykafka_broker.protocol.errors import ErrorCode, ProtocolError
 from pykafka_broker.protocol.messages import broker_heartbeat as beating

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 
-from pykafka_broker.client.addresses import parse_address
 from pykafka_broker.client.blocking import Connection
+from pykafka_broker.client.core.addresses import parse_address
 from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorRequest
 from pykafka_broker.testing.apache.nodes import Node, Nodes
 

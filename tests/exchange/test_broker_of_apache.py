@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from pykafka_broker.client.addresses import parse_address
 from pykafka_broker.client.blocking import Connection
+from pykafka_broker.client.core.addresses import parse_address
 from pykafka_broker.log.disk.checkpoints import decode_meta_properties
 from pykafka_broker.protocol.messages import create_topics as m
 from pykafka_broker.protocol.messages import describe_quorum as q

@@ -18,8 +18,8 @@ from confluent_kafka import AcknowledgeType, Message, ShareConsumer
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.retries import RETRIABLE
-from pykafka_broker.client.share_group import Acknowledgement, Acquired, Membership, ShareSession
+from pykafka_broker.client.core.retries import RETRIABLE
+from pykafka_broker.client.core.share_group import Acknowledgement, Acquired, Membership, ShareSession
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorRequest
 from pykafka_broker.protocol.messages.share_group_describe import DescribedGroup, ShareGroupDescribeRequest

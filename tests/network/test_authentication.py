@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pykafka_broker.apis import APIS
-from pykafka_broker.client.frames import request_frame
+from pykafka_broker.client.core.frames import request_frame
 from pykafka_broker.network.authentication import Identifiable, Identity
 from pykafka_broker.network.dispatch import Dispatch
 from pykafka_broker.network.sasl import Sasl

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.client.frames import framed
+from pykafka_broker.client.core.frames import framed
 from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import share_acknowledge as acknowledging

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from pykafka_broker.apis import APIS
-from pykafka_broker.client.frames import framed, request_header
+from pykafka_broker.client.core.frames import framed, request_header
 from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.fields import blank, schema_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.client.addresses import Address
+from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.cluster.image import BrokerRegistration, ClusterImage, RegisteredEndpoint
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.replication import broker_connections

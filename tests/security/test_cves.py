@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from pykafka_broker.cli.logging_setup import KafkaFormatter
-from pykafka_broker.client.addresses import Address
 from pykafka_broker.client.blocking import Connection
+from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.cluster.image import ResourceType
 from pykafka_broker.config import ConfigError
 from pykafka_broker.config.oauth_listeners import SIGNED_HANDLER

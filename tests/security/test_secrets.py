@@ -14,7 +14,7 @@ import pytest
 
 import pykafka_broker
 from pykafka_broker.cli.logging_setup import TRACE
-from pykafka_broker.client.frames import framed, request_frame
+from pykafka_broker.client.core.frames import framed, request_frame
 from pykafka_broker.cluster.image import ResourceType
 from pykafka_broker.protocol.fields import schema_of
 from pykafka_broker.protocol.messages import describe_configs as describing

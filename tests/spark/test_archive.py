@@ -20,7 +20,7 @@ import pytest
 from confluent_kafka import Producer
 
 from pykafka_broker.arrow import KAFKA_COLUMNS, Json, RegistryAvro, read_topic
-from pykafka_broker.arrow.values import Format
+from pykafka_broker.arrow.core.values import Format
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykafka_broker.protocol.records.batch import build_batch

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import trustme
 
-from pykafka_broker.client.addresses import Address, parse_address
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.metadata import error_of
+from pykafka_broker.client.core.addresses import Address, parse_address
+from pykafka_broker.client.core.metadata import error_of
 from pykafka_broker.doctor.findings import Finding, Level
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.spark.doctor import Question, examine

@@ -13,7 +13,7 @@ from kafka import KafkaProducer
 from pykafka_broker import Broker, Security, load_config
 from pykafka_broker.arrow import read_topic
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.connection import CLIENT
+from pykafka_broker.client.core.connection import CLIENT
 from pykafka_broker.client.offsets import committed_offsets
 from pykafka_broker.spark import commit_progress
 from pykafka_broker.spark.archive import Table, Topics, archive_topics

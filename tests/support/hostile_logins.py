@@ -11,7 +11,7 @@ from collections.abc import Callable
 from random import Random
 
 from pykafka_broker.apis import APIS
-from pykafka_broker.client.frames import framed, request_frame, request_header
+from pykafka_broker.client.core.frames import framed, request_frame, request_header
 from pykafka_broker.protocol.fields import schema_of
 from pykafka_broker.protocol.messages import create_topics as creation
 from pykafka_broker.protocol.messages import produce as producing

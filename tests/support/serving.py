@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pykafka_broker.apis.api import Api, ErrorResponse, handles
-from pykafka_broker.client.frames import read_response, request_frame
+from pykafka_broker.client.core.frames import read_response, request_frame
 from pykafka_broker.network.authentication import Anonymous, Authentication
 from pykafka_broker.network.connection import Connection
 from pykafka_broker.network.connection_factory import Accepted

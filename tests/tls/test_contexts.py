@@ -22,10 +22,10 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509 import load_der_x509_certificate
 
 from pykafka_broker.tls import newest_suites
-from pykafka_broker.tls.cipher_suites import TLS_1_3_SUITES
 from pykafka_broker.tls.contexts import TlsConfigError, TlsSettings, client_context, server_context
-from pykafka_broker.tls.distinguished_names import subject_of
-from pykafka_broker.tls.jks import read_jks
+from pykafka_broker.tls.core.cipher_suites import TLS_1_3_SUITES
+from pykafka_broker.tls.core.distinguished_names import subject_of
+from pykafka_broker.tls.core.jks import read_jks
 from pykafka_broker.tls.stores import StoreSettings
 from tests.tls.test_jks import KEY_STORE
 

@@ -7,7 +7,7 @@ import trustme
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from pykafka_broker.tls.distinguished_names import name_of, subject_of
+from pykafka_broker.tls.core.distinguished_names import name_of, subject_of
 
 #: The bytes of names and what `X500Principal.getName()` of OpenJDK 17 made of them.
 OF_JAVA = [

@@ -7,7 +7,7 @@ import string
 
 import pytest
 
-from pykafka_broker.tls.java_classes import with_python_classes
+from pykafka_broker.tls.core.java_classes import with_python_classes
 
 
 def members(pattern: str) -> str:

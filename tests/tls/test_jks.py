@@ -6,8 +6,8 @@ import base64
 
 import pytest
 
-from pykafka_broker.tls.distinguished_names import subject_of
-from pykafka_broker.tls.jks import WrongPassword, read_jks
+from pykafka_broker.tls.core.distinguished_names import subject_of
+from pykafka_broker.tls.core.jks import WrongPassword, read_jks
 
 # keytool -genkeypair -keyalg EC -dname CN=broker,O=Org -storetype JKS -storepass store-secret
 #     -keypass key-secret

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka_broker.tls.principal_mapping import NoRuleApplies, PrincipalMapping
+from pykafka_broker.tls.core.principal_mapping import NoRuleApplies, PrincipalMapping
 
 RULES = ", ".join(
     [

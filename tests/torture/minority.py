@@ -8,8 +8,8 @@ from contextlib import closing
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from pykafka_broker.client.addresses import parse_address
 from pykafka_broker.client.blocking import Connection
+from pykafka_broker.client.core.addresses import parse_address
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykafka_broker.protocol.records.batch import build_batch

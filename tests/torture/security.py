@@ -18,9 +18,9 @@ from confluent_kafka.admin import (
 )
 
 from pykafka_broker.client import connection as identities
-from pykafka_broker.client.addresses import parse_address
-from pykafka_broker.client.authentication import Login
 from pykafka_broker.client.blocking import Connection, connect
+from pykafka_broker.client.core.addresses import parse_address
+from pykafka_broker.client.core.authentication import Login
 from pykafka_broker.config.authorizer import STANDARD_AUTHORIZER
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.describe_acls import DescribeAclsRequest

@@ -26,12 +26,12 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from pykafka_broker.client.addresses import Address, parse_addresses
 from pykafka_broker.client.aio import Connection, connect
-from pykafka_broker.client.coordinators import GROUP
-from pykafka_broker.client.metadata import leaders_of
-from pykafka_broker.client.retries import RETRIABLE
-from pykafka_broker.client.share_group import (
+from pykafka_broker.client.core.addresses import Address, parse_addresses
+from pykafka_broker.client.core.coordinators import GROUP
+from pykafka_broker.client.core.metadata import leaders_of
+from pykafka_broker.client.core.retries import RETRIABLE
+from pykafka_broker.client.core.share_group import (
     BATCH_OPTIMIZED,
     NO_SESSION,
     RECORD_LIMIT,

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pykafka_broker.client.share_group import Acknowledgement
+from pykafka_broker.client.core.share_group import Acknowledgement
 
 #: How often Kafka delivers a record by default (`group.share.delivery.count.limit`).
 DELIVERY_LIMIT = 5

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykafka_broker.client.share_group import Acknowledgement
+from pykafka_broker.client.core.share_group import Acknowledgement
 from tests.torture.share_history import DELIVERY_LIMIT, Place, ShareHistory, anomalies
 
 ONE, TWO = Place(0, 1), Place(1, 2)

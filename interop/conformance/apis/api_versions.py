@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from interop.conformance.conversation import LATEST, conversation
 from interop.conformance.talk import CLOSED, E, Talk
-from pykafka_broker.client.frames import request_header
+from pykafka_broker.client.core.frames import request_header
 from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest
 

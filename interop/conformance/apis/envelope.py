@@ -6,7 +6,7 @@ from typing import Any
 
 from interop.conformance.conversation import conversation
 from interop.conformance.talk import E, Talk
-from pykafka_broker.client.frames import request_header
+from pykafka_broker.client.core.frames import request_header
 from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.messages.default_principal import DefaultPrincipalData
 from pykafka_broker.protocol.messages.describe_cluster import DescribeClusterRequest

@@ -8,7 +8,7 @@ from interop.conformance.fetching import LEADER_EPOCH, Session, at, fetching, of
 from interop.conformance.talk import CLOSED, E, Talk
 from interop.conformance.topics import nowhere, unknown_topic, without, without_start
 from interop.conformance.transactions import Producer
-from pykafka_broker.client.frames import request_header
+from pykafka_broker.client.core.frames import request_header
 from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchTopic, ForgottenTopic, ReplicaState
 from pykafka_broker.protocol.records.batch import Codec

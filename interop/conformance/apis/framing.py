@@ -6,7 +6,7 @@ import struct
 
 from interop.conformance.conversation import conversation
 from interop.conformance.talk import ANY, E, Talk
-from pykafka_broker.client.frames import framed, request_header
+from pykafka_broker.client.core.frames import framed, request_header
 from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest
 from pykafka_broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic

@@ -7,44 +7,30 @@
     frame = read_folder("data/orders-0", columns=["offset", "value"]).read_pandas()
 
 It works against any Kafka cluster, through `pykafka_broker.client`, and on the folders of partitions that
-Apache Kafka or this broker writes. `columns.py` has the columns. It needs pyarrow and numpy, which the
+Apache Kafka or this broker writes. `core/columns.py` has the columns. It needs pyarrow and numpy, which the
 broker does not: the extra `arrow`; Avro and Protobuf need a package each. Nothing is imported before it is
 used.
 
     reading.py            read_topic, read_folder
-    ranges.py             which records: offsets, times, partitions; pure
-    limits.py             the limits of memory, of waiting, and of RecordBatches
-    columns.py            the columns and their types
+    ranges.py             which records: offsets, times, partitions
+    core/                 from bytes to columns (pure)
 
-  from bytes to columns, pure; no step works on a single record
+  formats of keys and values
 
-    stored_batches.py     a batch as it was fetched: wanted or not, checksum, decompression
-    decoding.py           many batches -> columns of numbers
-    record_starts.py      where each record begins
-    varints.py            one number of each record
-    record_headers.py     the headers of those that have any
-    record_batches.py     columns of numbers -> a RecordBatch
-    assembly.py           batches -> RecordBatches within limits
-
-  from bytes to values
-
-    values.py             formats, decoders, and the treatment of bad records; pure
     json_values.py        Json, parsed by Arrow; json_schema.py: JSON Schema -> Arrow type
-    avro_values.py        Avro, RegistryAvro; avro_types.py: Avro schema -> Arrow type; registry.py: HTTP
+    avro_values.py        Avro, RegistryAvro; registry.py: HTTP
     schema_file.py        a JSON Schema or an Avro schema in a file
     protobuf_values.py    Protobuf
 
   where batches are from
 
-    fetched.py            a fetch request, and the batches taken from its answer; pure
     topic.py              shell: brokers, leaders, one answer in use and one on its way
     segment_file.py       a segment and its indexes
     partition_folder.py   a folder, and a cursor over its segments
-    open_transactions.py  aborted and open transactions, by markers; pure
     folder.py             shell: the batches of a folder, also while a broker writes
 
-Left out: TLS and SASL, which the client does not have yet; record formats before v2, as everywhere in this
-project; partitions that a topic is given while a reader follows it.
+Left out: record formats before v2, as everywhere in this project; partitions that a topic is given while a
+reader follows it.
 """
 
 from __future__ import annotations
@@ -54,9 +40,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pykafka_broker.arrow.avro_values import Avro, RegistryAvro
-    from pykafka_broker.arrow.columns import ALL_COLUMNS, KAFKA_COLUMNS
+    from pykafka_broker.arrow.core.columns import ALL_COLUMNS, KAFKA_COLUMNS
+    from pykafka_broker.arrow.core.limits import Limits
     from pykafka_broker.arrow.json_values import Json
-    from pykafka_broker.arrow.limits import Limits
     from pykafka_broker.arrow.protobuf_values import Protobuf
     from pykafka_broker.arrow.ranges import Ranges
     from pykafka_broker.arrow.reading import read_folder, read_topic
@@ -75,11 +61,11 @@ __all__ = [
 ]
 
 _MODULES = {
-    "ALL_COLUMNS": "columns",
+    "ALL_COLUMNS": "core.columns",
     "Avro": "avro_values",
     "Json": "json_values",
-    "KAFKA_COLUMNS": "columns",
-    "Limits": "limits",
+    "KAFKA_COLUMNS": "core.columns",
+    "Limits": "core.limits",
     "Protobuf": "protobuf_values",
     "Ranges": "ranges",
     "RegistryAvro": "avro_values",

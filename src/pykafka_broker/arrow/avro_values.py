@@ -17,10 +17,10 @@ from typing import Any, Union
 
 import pyarrow as pa
 
-from pykafka_broker.arrow.avro_types import arrow_type, without_uuids
+from pykafka_broker.arrow.core.avro_types import arrow_type, without_uuids
+from pykafka_broker.arrow.core.values import OnError, Outcome, decode_each
 from pykafka_broker.arrow.registry import Registry, RegistrySchema
 from pykafka_broker.arrow.schema_file import read_schema
-from pykafka_broker.arrow.values import OnError, Outcome, decode_each
 
 #: A schema: the path of a file with it (.avsc), or the content of one.
 AvroSchema = Union[str, PathLike[str], Mapping[str, Any]]

@@ -13,12 +13,12 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from pykafka_broker.arrow.fetched import READ_COMMITTED
-from pykafka_broker.arrow.limits import Limits
-from pykafka_broker.arrow.open_transactions import TransactionScan
+from pykafka_broker.arrow.core.fetched import READ_COMMITTED
+from pykafka_broker.arrow.core.limits import Limits
+from pykafka_broker.arrow.core.open_transactions import TransactionScan
+from pykafka_broker.arrow.core.stored_batches import NO_END, OffsetRange, StoredBatch, take
 from pykafka_broker.arrow.partition_folder import Cursor, PartitionFolder
 from pykafka_broker.arrow.ranges import EARLIEST, LATEST
-from pykafka_broker.arrow.stored_batches import NO_END, OffsetRange, StoredBatch, take
 from pykafka_broker.log.disk.names import SNAPSHOT_SUFFIX
 from pykafka_broker.log.partition.producers import (
     NO_OFFSET,

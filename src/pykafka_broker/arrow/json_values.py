@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
+from pykafka_broker.arrow.core.values import BadRecord, OnError, Outcome
 from pykafka_broker.arrow.json_schema import read_json_schema
-from pykafka_broker.arrow.values import BadRecord, OnError, Outcome
 
 #: Arrow counts the rows of what it was given, which is one text here.
 _OF_ITS_ONLY_ROW = re.compile(r" in row 0$")

@@ -12,9 +12,9 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import suppress
 
-from pykafka_broker.arrow.decoding import invalid_batch
+from pykafka_broker.arrow.core.decoding import invalid_batch
+from pykafka_broker.arrow.core.stored_batches import OffsetRange
 from pykafka_broker.arrow.segment_file import Chunk, SegmentFile
-from pykafka_broker.arrow.stored_batches import OffsetRange
 from pykafka_broker.log.disk.checkpoints import (
     MalformedFile,
     decode_offsets,

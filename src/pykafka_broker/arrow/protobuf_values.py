@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pykafka_broker.arrow.values import OnError, Outcome, decode_each
+from pykafka_broker.arrow.core.values import OnError, Outcome, decode_each
 from pykafka_broker.log.disk.files import OsFileSystem
 
 TIMESTAMP = "google.protobuf.Timestamp"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Union
 
-from pykafka_broker.arrow.stored_batches import NO_END, OffsetRange
+from pykafka_broker.arrow.core.stored_batches import NO_END, OffsetRange
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 #: An offset; a time, which stands for the first record at or after it; or one of Kafka's words.

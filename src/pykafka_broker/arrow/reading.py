@@ -9,18 +9,18 @@ from typing import Literal
 
 import pyarrow as pa
 
-from pykafka_broker.arrow.assembly import Assembly
-from pykafka_broker.arrow.columns import KAFKA_COLUMNS, schema_of
-from pykafka_broker.arrow.fetched import READ_COMMITTED, READ_UNCOMMITTED
+from pykafka_broker.arrow.core.assembly import Assembly
+from pykafka_broker.arrow.core.columns import KAFKA_COLUMNS, schema_of
+from pykafka_broker.arrow.core.fetched import READ_COMMITTED, READ_UNCOMMITTED
+from pykafka_broker.arrow.core.limits import Limits
+from pykafka_broker.arrow.core.stored_batches import StoredBatch
+from pykafka_broker.arrow.core.values import Format, opened
 from pykafka_broker.arrow.folder import FolderReader, followed, look_up
-from pykafka_broker.arrow.limits import Limits
 from pykafka_broker.arrow.partition_folder import open_folders
 from pykafka_broker.arrow.ranges import Ranges, chosen_partitions, plan
-from pykafka_broker.arrow.stored_batches import StoredBatch
 from pykafka_broker.arrow.topic import TopicReader
-from pykafka_broker.arrow.values import Format, opened
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.connection import CLIENT, Identity
+from pykafka_broker.client.core.connection import CLIENT, Identity
 from pykafka_broker.log.disk.files import OsFileSystem
 
 IsolationLevel = Literal["read_uncommitted", "read_committed"]

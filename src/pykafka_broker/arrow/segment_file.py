@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
-from pykafka_broker.arrow.stored_batches import NO_END
+from pykafka_broker.arrow.core.stored_batches import NO_END
 from pykafka_broker.log.disk.files import File, FileSystem
 from pykafka_broker.log.disk.names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
 from pykafka_broker.log.segment.header_walk import walk_headers

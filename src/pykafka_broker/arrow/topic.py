@@ -11,14 +11,14 @@ import selectors
 import time
 from collections.abc import Iterator, Mapping
 
-from pykafka_broker.arrow.fetched import TopicName, fetch_request, take_answer
-from pykafka_broker.arrow.limits import Limits
+from pykafka_broker.arrow.core.fetched import TopicName, fetch_request, take_answer
+from pykafka_broker.arrow.core.limits import Limits
+from pykafka_broker.arrow.core.stored_batches import OffsetRange, StoredBatch
 from pykafka_broker.arrow.ranges import EARLIEST, LATEST
-from pykafka_broker.arrow.stored_batches import OffsetRange, StoredBatch
 from pykafka_broker.client.blocking import Client, Connection
-from pykafka_broker.client.connection import check
-from pykafka_broker.client.metadata import leaders_of, topic_error
-from pykafka_broker.client.retries import RETRIABLE, RETRY_PAUSE_MS
+from pykafka_broker.client.core.connection import check
+from pykafka_broker.client.core.metadata import leaders_of, topic_error
+from pykafka_broker.client.core.retries import RETRIABLE, RETRY_PAUSE_MS
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.fetch import FetchResponse, PartitionData
 from pykafka_broker.protocol.messages.list_offsets import (

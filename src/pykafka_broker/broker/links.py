@@ -15,8 +15,8 @@ from pykafka_broker.config import BrokerConfig
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-    from pykafka_broker.client.authentication import Login, TokenLogin
-    from pykafka_broker.client.connection import Security
+    from pykafka_broker.client.core.authentication import Login, TokenLogin
+    from pykafka_broker.client.core.connection import Security
 
 
 def security_with_brokers(current: Callable[[], BrokerConfig]) -> Security | None:
@@ -46,7 +46,7 @@ def _security(current: Callable[[], BrokerConfig], listener: str, mechanism: str
     login, tls = _login(current(), listener, mechanism), _tls(current, listener)
     if login is None and tls is None:
         return None
-    from pykafka_broker.client.connection import Security  # a node that is alone needs no client
+    from pykafka_broker.client.core.connection import Security  # a node that is alone needs no client
 
     return Security(login, tls)
 
@@ -55,7 +55,7 @@ def _login(config: BrokerConfig, listener: str, mechanism: str) -> Login | Token
     if not config.protocol_of(listener).startswith("SASL_"):
         return None
     # Nodes without SASL do not pay for its mechanisms.
-    from pykafka_broker.client.authentication import Login, TokenLogin
+    from pykafka_broker.client.core.authentication import Login, TokenLogin
     from pykafka_broker.config.sasl_listeners import NodeUser, node_login
     from pykafka_broker.sasl.scram_keys import RANDOM_BITS, random_text
 

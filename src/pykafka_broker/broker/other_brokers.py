@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pykafka_broker.broker.foundation import Foundation
 from pykafka_broker.broker.links import security_with_brokers
-from pykafka_broker.client.addresses import Address
+from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.coordinator.ports import OtherBrokers
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.metadata.publisher import MetadataPublisher
@@ -19,7 +19,7 @@ from pykafka_broker.replication.broker_connections import (
 )
 
 if TYPE_CHECKING:
-    from pykafka_broker.client.connection import Security
+    from pykafka_broker.client.core.connection import Security
 
 
 def other_brokers(f: Foundation, metadata: MetadataPublisher, undo: AsyncExitStack) -> OtherBrokers:
@@ -54,7 +54,7 @@ async def _connect(
 ) -> BrokerConnection:
     # A broker without others needs no client.
     from pykafka_broker.client.aio import connect
-    from pykafka_broker.client.connection import Identity
+    from pykafka_broker.client.core.connection import Identity
 
     identity = Identity(str(node_id), kind="node", security=security)
     return await connect(address, identity=identity, clock=clock, timeout_ms=timeout_ms)

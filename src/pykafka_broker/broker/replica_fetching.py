@@ -40,7 +40,7 @@ def replica_fetchers(
             raise ConnectionError(f"Broker {leader_id} is not reachable.")
         # A broker without others needs no client.
         from pykafka_broker.client.aio import connect
-        from pykafka_broker.client.connection import Identity
+        from pykafka_broker.client.core.connection import Identity
 
         identity = Identity(f"broker-{f.node_id}-fetcher-{fetcher_id}", kind="node", security=security)
         timeout_ms = config["socket.connection.setup.timeout.ms"]

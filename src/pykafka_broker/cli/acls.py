@@ -15,7 +15,7 @@ from pykafka_broker.cli.cluster import Cluster, cluster_or_controller_options
 from pykafka_broker.cli.names import group_names, topic_names
 from pykafka_broker.cli.options import gathered
 from pykafka_broker.cli.output import Output, json_option
-from pykafka_broker.client.connection import check
+from pykafka_broker.client.core.connection import check
 from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The numbers of `protocol/acls.py` by the words of options, which would load more than `--help` needs.

@@ -21,7 +21,7 @@ from pykafka_broker.cli.names import broker_ids
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.wording import human_size
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.connection import check
+from pykafka_broker.client.core.connection import check
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.wording import counted, listed

@@ -17,10 +17,10 @@ from pykafka_broker import __version__
 from pykafka_broker.cli.options import Seconds, gathered
 from pykafka_broker.cli.progress import waiting_for
 from pykafka_broker.cli.security import client_properties, identity_with, security_options
-from pykafka_broker.client.addresses import parse_addresses
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.connection import SOFTWARE_NAME, Identity, Security
-from pykafka_broker.client.retries import RETRIABLE
+from pykafka_broker.client.core.addresses import parse_addresses
+from pykafka_broker.client.core.connection import SOFTWARE_NAME, Identity, Security
+from pykafka_broker.client.core.retries import RETRIABLE
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -129,7 +129,7 @@ class _Notices:
 
     def not_let_in(self, peer: str, error: KafkaError) -> None:
         # Here and not above: `health` does without it.
-        from pykafka_broker.client.authentication import Login
+        from pykafka_broker.client.core.authentication import Login
 
         if isinstance(self._login, Login) and self._login.alternatives:
             error.add_note(

@@ -14,7 +14,7 @@ from pykafka_broker.cli.names import broker_ids, group_names, topic_names
 from pykafka_broker.cli.options import pairs
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.suggestions import meant_config, unknown_config, unknown_topic
-from pykafka_broker.client.connection import check
+from pykafka_broker.client.core.connection import check
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.system.named_tuple import NamedTuple
 

@@ -12,7 +12,7 @@ from pykafka_broker.cli.cells import Column, Table
 from pykafka_broker.cli.cluster import Cluster, cluster_or_controller_options
 from pykafka_broker.cli.options import pairs
 from pykafka_broker.cli.output import Output, json_option
-from pykafka_broker.client.connection import SOFTWARE_NAME, check
+from pykafka_broker.client.core.connection import SOFTWARE_NAME, check
 from pykafka_broker.system.named_tuple import NamedTuple
 
 METADATA_VERSION = "metadata.version"

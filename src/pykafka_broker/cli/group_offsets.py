@@ -10,8 +10,8 @@ import click
 from pykafka_broker.cli.offsets import parse_duration_ms, parse_number, parse_time_ms
 from pykafka_broker.cli.suggestions import known_topic
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.metadata import leaders_of
-from pykafka_broker.client.offset import TopicPartition
+from pykafka_broker.client.core.metadata import leaders_of
+from pykafka_broker.client.core.offset import TopicPartition
 from pykafka_broker.client.offsets import EARLIEST, LATEST, list_offsets
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from pykafka_broker.cli.cells import Cell, Styled
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.connection import check
+from pykafka_broker.client.core.connection import check
 from pykafka_broker.client.offsets import LATEST, committed_offsets, list_offsets
 from pykafka_broker.protocol.compile import decode
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError

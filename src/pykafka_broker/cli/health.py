@@ -32,13 +32,13 @@ from pykafka_broker.cli.cluster import COMMAND, connected
 from pykafka_broker.cli.options import Seconds, gathered
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.security import Credentials, identity_with, security_options
-from pykafka_broker.client.addresses import parse_addresses
 from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.core.addresses import parse_addresses
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from pykafka_broker.cli.own_listener import OwnListener
-    from pykafka_broker.client.connection import Security
+    from pykafka_broker.client.core.connection import Security
 
 STATUS = "{status}: {broker} of cluster {cluster_id} at {address}"
 STATUS_FOR_STRANGERS = {

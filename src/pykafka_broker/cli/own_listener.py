@@ -18,9 +18,9 @@ import ssl
 
 import click
 
-from pykafka_broker.client.addresses import Address
 from pykafka_broker.client.blocking import connect
-from pykafka_broker.client.connection import Security
+from pykafka_broker.client.core.addresses import Address
+from pykafka_broker.client.core.connection import Security
 from pykafka_broker.config.settings import BrokerConfig
 from pykafka_broker.config.sources import load_config
 from pykafka_broker.config.tls_listeners import tls_settings

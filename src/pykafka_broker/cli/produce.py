@@ -29,8 +29,8 @@ from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.cli.partitioner import Partitioner
 from pykafka_broker.cli.suggestions import known_topic
 from pykafka_broker.client.blocking import Client, Connection
-from pykafka_broker.client.connection import check
-from pykafka_broker.client.retries import RETRIABLE
+from pykafka_broker.client.core.connection import check
+from pykafka_broker.client.core.retries import RETRIABLE
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch

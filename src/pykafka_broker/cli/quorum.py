@@ -14,7 +14,7 @@ from pykafka_broker.cli import Group
 from pykafka_broker.cli.cells import Cell, Column, Table
 from pykafka_broker.cli.cluster import Cluster, cluster_or_controller_options
 from pykafka_broker.cli.output import Output, json_option
-from pykafka_broker.client.connection import check
+from pykafka_broker.client.core.connection import check
 from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The titles of kafka-metadata-quorum.sh.

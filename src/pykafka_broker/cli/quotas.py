@@ -13,7 +13,7 @@ from pykafka_broker.cli.cells import Column, Table
 from pykafka_broker.cli.cluster import Cluster, cluster_options_beside_users
 from pykafka_broker.cli.options import pairs
 from pykafka_broker.cli.output import Output, json_option
-from pykafka_broker.client.connection import check
+from pykafka_broker.client.core.connection import check
 from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The types of entities with the words of kafka-configs.sh, in its order.

@@ -11,7 +11,7 @@ from pykafka_broker.cli.cells import Column, Table
 from pykafka_broker.cli.columns import padded
 from pykafka_broker.cli.names import group_names, topic_names
 from pykafka_broker.cli.output import Output
-from pykafka_broker.client.offset import TopicPartition
+from pykafka_broker.client.core.offset import TopicPartition
 from pykafka_broker.system.named_tuple import NamedTuple
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from pykafka_broker.client.connection import Identity
+from pykafka_broker.client.core.connection import Identity
 from pykafka_broker.system.named_tuple import NamedTuple
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.metadata import topic_error
+from pykafka_broker.client.core.metadata import topic_error
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from pykafka_broker.cli.options import INT16_MAX, INT32_MAX, pairs
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.suggestions import unknown_config, unknown_topic
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.connection import check
-from pykafka_broker.client.metadata import topic_error
+from pykafka_broker.client.core.connection import check
+from pykafka_broker.client.core.metadata import topic_error
 from pykafka_broker.client.reassignments import (
     REASSIGNMENTS_WITHIN_S,
     Ongoing,

@@ -27,10 +27,10 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
-from pykafka_broker.client.addresses import Address
-from pykafka_broker.client.connection import CLIENT, ConnectionState, Identity
-from pykafka_broker.client.conversation import CANNOT, Ask, Conversation, Reply, Result, Step
-from pykafka_broker.client.frames import FrameCutter
+from pykafka_broker.client.core.addresses import Address
+from pykafka_broker.client.core.connection import CLIENT, ConnectionState, Identity
+from pykafka_broker.client.core.conversation import CANNOT, Ask, Conversation, Reply, Result, Step
+from pykafka_broker.client.core.frames import FrameCutter
 from pykafka_broker.machine.clock import Clock, SystemClock
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ProtocolError
@@ -40,7 +40,7 @@ from pykafka_broker.protocol.messages import API_NAMES
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-    from pykafka_broker.client.authentication import TokenSource
+    from pykafka_broker.client.core.authentication import TokenSource
 
 #: The most bytes of one receive.
 LANDING_BYTES = 16 * 1024

@@ -19,9 +19,9 @@ from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from pykafka_broker.client.addresses import Address, parse_addresses
-from pykafka_broker.client.connection import CLIENT, ConnectionState, Identity
-from pykafka_broker.client.conversation import (
+from pykafka_broker.client.core.addresses import Address, parse_addresses
+from pykafka_broker.client.core.connection import CLIENT, ConnectionState, Identity
+from pykafka_broker.client.core.conversation import (
     AnotherMechanismError,
     Ask,
     Conversation,
@@ -30,9 +30,9 @@ from pykafka_broker.client.conversation import (
     Step,
     drive,
 )
-from pykafka_broker.client.frames import MAX_RESPONSE_BYTES, FrameCutter
-from pykafka_broker.client.metadata import Brokers, fetch_metadata, find_broker, find_topic, leaders_of
-from pykafka_broker.client.retries import RETRIABLE, first_attempt
+from pykafka_broker.client.core.frames import MAX_RESPONSE_BYTES, FrameCutter
+from pykafka_broker.client.core.metadata import Brokers, fetch_metadata, find_broker, find_topic, leaders_of
+from pykafka_broker.client.core.retries import RETRIABLE, first_attempt
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.fields import api_key_of
@@ -529,7 +529,7 @@ class Client:
 
     def _coordinator(self, group: str, timeout_ms: int) -> int:
         """The same, asked for as long as this; once at least."""
-        from pykafka_broker.client.coordinators import find_coordinator
+        from pykafka_broker.client.core.coordinators import find_coordinator
 
         return self.run(find_coordinator(self.brokers, group, first_attempt(now_ms(), timeout_ms)))
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pykafka_broker.client.addresses import Address
 from pykafka_broker.client.blocking import Client, Connection
-from pykafka_broker.client.connection import check
+from pykafka_broker.client.core.addresses import Address
+from pykafka_broker.client.core.connection import check
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 

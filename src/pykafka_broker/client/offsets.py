@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.connection import check
-from pykafka_broker.client.metadata import topic_error
-from pykafka_broker.client.offset import TopicPartition
+from pykafka_broker.client.core.connection import check
+from pykafka_broker.client.core.metadata import topic_error
+from pykafka_broker.client.core.offset import TopicPartition
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 #: Times that stand for places.

@@ -16,17 +16,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from pykafka_broker.client.blocking import Client, now_ms
-from pykafka_broker.client.offset import CommittedOffset, TopicPartition
-from pykafka_broker.client.producer_state import ProducerState
-from pykafka_broker.client.producing import (
+from pykafka_broker.client.core.offset import CommittedOffset, TopicPartition
+from pykafka_broker.client.core.producer_state import ProducerState
+from pykafka_broker.client.core.producing import (
     commit_offsets,
     end_transaction,
     initialise,
     produce,
     recover,
 )
-from pykafka_broker.client.retries import Attempt, first_attempt
-from pykafka_broker.client.stable_offsets import fetch_stable_offsets
+from pykafka_broker.client.core.retries import Attempt, first_attempt
+from pykafka_broker.client.core.stable_offsets import fetch_stable_offsets
 
 TRANSACTION_TIMEOUT_MS = 60_000
 #: The longest time for which each call tries.

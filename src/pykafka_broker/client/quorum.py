@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pykafka_broker.client.addresses import Address
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.connection import check
 from pykafka_broker.client.controllers import Controllers
-from pykafka_broker.client.retries import RETRIABLE
+from pykafka_broker.client.core.addresses import Address
+from pykafka_broker.client.core.connection import check
+from pykafka_broker.client.core.retries import RETRIABLE
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.connection import check
-from pykafka_broker.client.offset import TopicPartition
+from pykafka_broker.client.core.connection import check
+from pykafka_broker.client.core.offset import TopicPartition
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,

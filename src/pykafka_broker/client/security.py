@@ -5,9 +5,9 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 
-from pykafka_broker.client.authentication import STRONGEST_FIRST, Login, TokenLogin
 from pykafka_broker.client.bearer_tokens import new_bearer_tokens
-from pykafka_broker.client.connection import Security
+from pykafka_broker.client.core.authentication import STRONGEST_FIRST, Login, TokenLogin
+from pykafka_broker.client.core.connection import Security
 from pykafka_broker.client.tls import context_of
 from pykafka_broker.sasl.jaas import parse_jaas
 from pykafka_broker.sasl.oauth_bearer import OAUTHBEARER

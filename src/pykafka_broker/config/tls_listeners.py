@@ -13,7 +13,7 @@ from pykafka_broker.config.keys import ConfigError
 from pykafka_broker.config.listeners import Endpoint
 from pykafka_broker.config.typed_values import TypedValues
 from pykafka_broker.tls.contexts import TlsSettings, server_context
-from pykafka_broker.tls.principal_mapping import PrincipalMapping
+from pykafka_broker.tls.core.principal_mapping import PrincipalMapping
 from pykafka_broker.tls.renewal import check_renewed
 from pykafka_broker.tls.stores import StoreError, StoreSettings, read_key_store
 from pykafka_broker.tls.trial import check_handshake

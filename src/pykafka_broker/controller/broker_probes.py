@@ -12,8 +12,8 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
-from pykafka_broker.client.addresses import Address
 from pykafka_broker.client.aio import FrameQueue, open_stream
+from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.controller.core.early_fencing import Suspect
 from pykafka_broker.machine.scheduler import Handle, Scheduler
 from pykafka_broker.system.ordered_set import OrderedSet

@@ -18,9 +18,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pykafka_broker.client.addresses import Address
 from pykafka_broker.client.aio import Connection, connect
-from pykafka_broker.client.connection import Identity
+from pykafka_broker.client.core.addresses import Address
+from pykafka_broker.client.core.connection import Identity
 from pykafka_broker.controller.channel import LedHere
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
@@ -30,7 +30,7 @@ from pykafka_broker.system.ordered_set import OrderedSet
 from pykafka_broker.system.repeated_lines import RepeatedLines
 
 if TYPE_CHECKING:
-    from pykafka_broker.client.connection import Security
+    from pykafka_broker.client.core.connection import Security
 
 
 logger = logging.getLogger(__name__)

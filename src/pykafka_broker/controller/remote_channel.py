@@ -29,7 +29,7 @@ from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
-    from pykafka_broker.client.connection import Security
+    from pykafka_broker.client.core.connection import Security
 
 
 #: The patience of Apache Kafka's channels of these names.

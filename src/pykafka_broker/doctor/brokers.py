@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pykafka_broker.client.blocking import Client, Tls
-from pykafka_broker.client.connection import check
+from pykafka_broker.client.core.connection import check
 from pykafka_broker.doctor.findings import Finding, ok, problem, warning
 from pykafka_broker.doctor.reach import (
     Address,

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from pykafka_broker import __version__
 from pykafka_broker.client.blocking import Tls
-from pykafka_broker.client.frames import request_frame
+from pykafka_broker.client.core.frames import request_frame
 from pykafka_broker.doctor.findings import Finding, ok, problem
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.frames import foreign_protocol

@@ -11,9 +11,9 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pykafka_broker.client.addresses import Address
 from pykafka_broker.client.aio import Connection, connect
-from pykafka_broker.client.connection import SOFTWARE_NAME, Identity
+from pykafka_broker.client.core.addresses import Address
+from pykafka_broker.client.core.connection import SOFTWARE_NAME, Identity
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError, error_of
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -49,7 +49,7 @@ from pykafka_broker.system.ordered_set import OrderedSet
 from pykafka_broker.system.repeated_lines import RepeatedLines
 
 if TYPE_CHECKING:
-    from pykafka_broker.client.connection import Security
+    from pykafka_broker.client.core.connection import Security
 
 
 logger = logging.getLogger(__name__)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.network.authentication import ANONYMOUS, Identifiable, Identity
-from pykafka_broker.tls.distinguished_names import subject_of
-from pykafka_broker.tls.principal_mapping import PrincipalMapping
+from pykafka_broker.tls.core.distinguished_names import subject_of
+from pykafka_broker.tls.core.principal_mapping import PrincipalMapping
 
 if TYPE_CHECKING:
     from pykafka_broker.network.dispatch import Dispatch

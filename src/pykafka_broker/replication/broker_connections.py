@@ -19,7 +19,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
-from pykafka_broker.client.addresses import Address
+from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.cluster.image import BrokerRegistration, ClusterImage
 from pykafka_broker.machine.clock import Clock, Timer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError

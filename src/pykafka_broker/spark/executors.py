@@ -11,8 +11,8 @@ import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from pykafka_broker.client.addresses import Address
-from pykafka_broker.client.frames import request_frame
+from pykafka_broker.client.core.addresses import Address
+from pykafka_broker.client.core.frames import request_frame
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest
 from pykafka_broker.system.named_tuple import NamedTuple
 

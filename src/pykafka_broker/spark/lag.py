@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from pykafka_broker import __version__
-from pykafka_broker.client.addresses import parse_addresses
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.connection import Identity
+from pykafka_broker.client.core.addresses import parse_addresses
+from pykafka_broker.client.core.connection import Identity
 from pykafka_broker.client.offsets import commit_until_done, committed_offsets
 from pykafka_broker.protocol.errors import KafkaError, ProtocolError
 from pykafka_broker.spark.checkpoint.files import Offsets

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pykafka_broker.client.connection import Identity
+from pykafka_broker.client.core.connection import Identity
 from pykafka_broker.spark.errors import SparkError
 
 PREFIX = "kafka."

@@ -24,8 +24,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from pykafka_broker.client.addresses import Address
 from pykafka_broker.client.blocking import connect
+from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.local_cluster.free_ports import free_port as free_port
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from ssl import SSLContext
 from typing import Any, Self
 
-from pykafka_broker.client.addresses import parse_address
 from pykafka_broker.client.aio import FrameStream
-from pykafka_broker.client.frames import read_response, request_frame
+from pykafka_broker.client.core.addresses import parse_address
+from pykafka_broker.client.core.frames import read_response, request_frame
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.fields import api_key_of

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from pykafka_broker.tls.alerts import AlertingContext
-from pykafka_broker.tls.cipher_suites import TLS_1_3_SUITES, split_suites
+from pykafka_broker.tls.core.cipher_suites import TLS_1_3_SUITES, split_suites
 from pykafka_broker.tls.stores import PrivateKey, StoreSettings, read_key_store, read_trust_store
 
 #: The versions in their order. Those below 1.2 are refused, as Java refuses them.

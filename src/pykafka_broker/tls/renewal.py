@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Sequence
 from ipaddress import ip_address
 
-from pykafka_broker.tls.der import (
+from pykafka_broker.tls.core.der import (
     OBJECT_IDENTIFIER,
     OCTET_STRING,
     SEQUENCE,
@@ -18,7 +18,7 @@ from pykafka_broker.tls.der import (
     only,
     values,
 )
-from pykafka_broker.tls.distinguished_names import subject_of
+from pykafka_broker.tls.core.distinguished_names import subject_of
 from pykafka_broker.tls.stores import PrivateKey, StoreError
 
 #: The extensions of a certificate of version 3.

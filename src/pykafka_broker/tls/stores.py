@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pykafka_broker.tls.jks import MAGIC, WrongPassword, read_jks
+from pykafka_broker.tls.core.jks import MAGIC, WrongPassword, read_jks
 
 #: No store is this large; the limit is for a path that leads to something else.
 MAX_STORE_BYTES = 16 << 20

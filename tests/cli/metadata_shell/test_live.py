@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pykafka_broker.cli.metadata_shell.live import LiveMetadata
-from pykafka_broker.client.addresses import Address
+from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.testing.processes import free_port
 from tests.cli.conftest import Run, RunningBroker, run_command
 from tests.cli.secured import PLAIN_LOGIN, config_of_bob, make_certificates

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from pykafka_broker.client.conversation import CANNOT
+from pykafka_broker.client.core.conversation import CANNOT
 from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from pykafka_broker.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
-from pykafka_broker.client.addresses import Address
 from pykafka_broker.client.aio import Connection, connect
-from pykafka_broker.client.conversation import CANNOT, Ask, Conversation, Reply, Step
-from pykafka_broker.client.metadata import Brokers, find_broker
-from pykafka_broker.client.retries import Attempt, first_attempt
+from pykafka_broker.client.core.addresses import Address
+from pykafka_broker.client.core.conversation import CANNOT, Ask, Conversation, Reply, Step
+from pykafka_broker.client.core.metadata import Brokers, find_broker
+from pykafka_broker.client.core.retries import Attempt, first_attempt
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.simulation.cluster.ledger import Ledger

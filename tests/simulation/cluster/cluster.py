@@ -13,7 +13,7 @@ from functools import partial
 from itertools import count
 from typing import NamedTuple
 
-from pykafka_broker.client.addresses import Address
+from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.cluster.image import NO_LEADER, ClusterImage, PartitionRegistration
 from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC
 from pykafka_broker.controller.core.events import BrokerProbed, Moment

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pykafka_broker.client.conversation import CANNOT
-from pykafka_broker.client.metadata import find_topic, leaders_of
+from pykafka_broker.client.core.conversation import CANNOT
+from pykafka_broker.client.core.metadata import find_topic, leaders_of
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from pykafka_broker.protocol.messages.list_offsets import (

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from pykafka_broker.client.conversation import CANNOT
-from pykafka_broker.client.coordinators import find_coordinator
-from pykafka_broker.client.metadata import find_topic
+from pykafka_broker.client.core.conversation import CANNOT
+from pykafka_broker.client.core.coordinators import find_coordinator
+from pykafka_broker.client.core.metadata import find_topic
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pykafka_broker.client.conversation import CANNOT
-from pykafka_broker.client.coordinators import find_coordinator
+from pykafka_broker.client.core.conversation import CANNOT
+from pykafka_broker.client.core.coordinators import find_coordinator
 from pykafka_broker.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,

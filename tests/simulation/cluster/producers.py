@@ -8,12 +8,12 @@ from contextlib import suppress
 from itertools import count
 from typing import NamedTuple
 
-from pykafka_broker.client.conversation import CANNOT
-from pykafka_broker.client.coordinators import find_coordinator
-from pykafka_broker.client.metadata import find_broker, find_topic, leaders_of
-from pykafka_broker.client.offset import CommittedOffset
-from pykafka_broker.client.producer_state import ProducerFenced, ProducerState, TransactionLost
-from pykafka_broker.client.producing import commit_offsets, end_transaction, initialise, produce, recover
+from pykafka_broker.client.core.conversation import CANNOT
+from pykafka_broker.client.core.coordinators import find_coordinator
+from pykafka_broker.client.core.metadata import find_broker, find_topic, leaders_of
+from pykafka_broker.client.core.offset import CommittedOffset
+from pykafka_broker.client.core.producer_state import ProducerFenced, ProducerState, TransactionLost
+from pykafka_broker.client.core.producing import commit_offsets, end_transaction, initialise, produce, recover
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch, with_producer

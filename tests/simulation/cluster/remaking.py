@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pykafka_broker.client.conversation import CANNOT
-from pykafka_broker.client.metadata import find_topic, leaders_of
+from pykafka_broker.client.core.conversation import CANNOT
+from pykafka_broker.client.core.metadata import find_topic, leaders_of
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pykafka_broker.arrow import Avro, Json, RegistryAvro
-from pykafka_broker.arrow.values import BadRecord, Outcome
+from pykafka_broker.arrow.core.values import BadRecord, Outcome
 from pykafka_broker.spark.archive.decoding import Decoder, conformed, pinned, reasons
 from pykafka_broker.spark.archive.formats import parse_format
 from pykafka_broker.spark.errors import SparkError

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.client.addresses import Address
+from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.spark.doctor import topics
 from pykafka_broker.spark.doctor.session import about_executors

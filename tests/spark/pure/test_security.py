@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka_broker.client.connection import CLIENT
+from pykafka_broker.client.core.connection import CLIENT
 from pykafka_broker.spark.errors import SparkError
 from pykafka_broker.spark.replay import Target
 from pykafka_broker.spark.security import OPEN, properties_in, secured, source_options

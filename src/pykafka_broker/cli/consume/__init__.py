@@ -193,7 +193,7 @@ def _share_reader(
 ) -> ShareReader:
     # What most reads do not need.
     from pykafka_broker.cli.consume.share import ShareReader
-    from pykafka_broker.client.share_group import Acknowledgement
+    from pykafka_broker.client.core.share_group import Acknowledgement
 
     assert shared.share is not None
     acknowledgement = (

@@ -10,7 +10,7 @@ from pykafka_broker.cli.consume.reader import READ_COMMITTED
 from pykafka_broker.cli.offsets import parse_number, parse_time_ms
 from pykafka_broker.cli.suggestions import known_topic
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.metadata import leaders_of
+from pykafka_broker.client.core.metadata import leaders_of
 from pykafka_broker.client.offsets import EARLIEST, LATEST, commit_offsets, committed_offsets, list_offsets
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 

@@ -9,8 +9,8 @@ from pykafka_broker.cli.interrupts import Interrupts
 from pykafka_broker.cli.offsets import LONG_MAX
 from pykafka_broker.cli.suggestions import known_topic
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.metadata import topic_error
-from pykafka_broker.client.retries import RETRIABLE
+from pykafka_broker.client.core.metadata import topic_error
+from pykafka_broker.client.core.retries import RETRIABLE
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.fetch import (
     FetchPartition,

@@ -16,7 +16,7 @@ from pykafka_broker.cli.consume.reader import MAX_WAIT_MS, PARTITION_MAX_BYTES, 
 from pykafka_broker.cli.interrupts import Interrupts
 from pykafka_broker.cli.suggestions import known_topic
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.share_group import (
+from pykafka_broker.client.core.share_group import (
     BATCH_OPTIMIZED,
     NO_SESSION,
     RECORD_LIMIT,

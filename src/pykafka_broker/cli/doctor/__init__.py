@@ -29,7 +29,7 @@ from pykafka_broker.cli.names import group_names, topic_names
 from pykafka_broker.cli.options import Seconds, gathered
 from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.cli.security import security_options
-from pykafka_broker.client.addresses import parse_addresses
+from pykafka_broker.client.core.addresses import parse_addresses
 from pykafka_broker.doctor.findings import Finding, Level
 
 #: The beginning of a finding, by its level.

@@ -11,7 +11,7 @@ from pykafka_broker.cli.doctor import disks, groups, share_groups
 from pykafka_broker.cli.group_state import SHARE
 from pykafka_broker.cli.share_group_state import ShareGroup
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.connection import Security
+from pykafka_broker.client.core.connection import Security
 from pykafka_broker.client.quorum import QUORUM_WITHIN_S, LostQuorum, QuorumStatus
 from pykafka_broker.doctor import brokers, quorum, reach, topics
 from pykafka_broker.doctor.findings import Finding, Level, skipped

@@ -16,7 +16,7 @@ from pykafka_broker.protocol.errors import KafkaError, ProtocolError
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
-    from pykafka_broker.client.connection import Security
+    from pykafka_broker.client.core.connection import Security
 
 #: How often the cluster is asked.
 POLL_S = 0.1

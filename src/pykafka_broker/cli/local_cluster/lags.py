@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.offset import TopicPartition
+from pykafka_broker.client.core.offset import TopicPartition
 from pykafka_broker.client.offsets import LATEST
 from pykafka_broker.doctor.reach import all_at_once
 from pykafka_broker.protocol.errors import KafkaError

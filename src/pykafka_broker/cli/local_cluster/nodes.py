@@ -27,7 +27,7 @@ from pykafka_broker.protocol.errors import KafkaError, ProtocolError
 from pykafka_broker.system.processes import described, is_paused, listening_on
 
 if TYPE_CHECKING:
-    from pykafka_broker.client.connection import Security
+    from pykafka_broker.client.core.connection import Security
 
 #: How often processes are looked at, for they tell nothing by themselves.
 POLL_S = 0.05

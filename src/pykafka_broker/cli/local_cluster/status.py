@@ -32,8 +32,8 @@ from pykafka_broker.cli.local_cluster.processes import states_of
 from pykafka_broker.cli.options import Seconds
 from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.connection import check
-from pykafka_broker.client.offset import TopicPartition
+from pykafka_broker.client.core.connection import check
+from pykafka_broker.client.core.offset import TopicPartition
 from pykafka_broker.client.quorum import QUORUM_WITHIN_S, LostQuorum, QuorumStatus, quorum_status
 from pykafka_broker.client.reassignments import Ongoing, reassignments_as_told, replication_factor
 from pykafka_broker.doctor.quorum import Source, silent_voters, told_of_loss

@@ -26,7 +26,7 @@ from pykafka_broker.cli.metadata_shell.tree import View, root
 from pykafka_broker.cli.options import Seconds, gathered
 from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.cli.security import Credentials, security_options
-from pykafka_broker.client.addresses import Address, parse_addresses
+from pykafka_broker.client.core.addresses import Address, parse_addresses
 from pykafka_broker.system.named_tuple import NamedTuple
 
 #: Lines that `history` can show.

@@ -14,9 +14,9 @@ import click
 from pykafka_broker.cli.cluster import COMMAND, Cluster
 from pykafka_broker.cli.metadata_shell.observer import Observer, Progress
 from pykafka_broker.cli.metadata_shell.tree import View
-from pykafka_broker.client.addresses import Address
 from pykafka_broker.client.blocking import NEXT_ADDRESS_AFTER_S, Connection
-from pykafka_broker.client.connection import Identity
+from pykafka_broker.client.core.addresses import Address
+from pykafka_broker.client.core.connection import Identity
 from pykafka_broker.cluster.image import CorruptMetadataError
 from pykafka_broker.log.disk.checkpoints import MalformedFile
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Union
 
 from pykafka_broker.cli.metadata_shell.replaying import Replaying
-from pykafka_broker.client.addresses import Address
+from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.fetch import FetchRequest, FetchResponse
 from pykafka_broker.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse

@@ -21,7 +21,7 @@ from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.reassign import moves, plan_file
 from pykafka_broker.cli.reassign.planning import PlanError, brokers_of, copied, named, plan
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.connection import check
+from pykafka_broker.client.core.connection import check
 from pykafka_broker.system.named_tuple import NamedTuple
 
 #: How often `--wait` looks.

@@ -11,8 +11,8 @@ from pykafka_broker.cli.group_state import TopicPartition
 from pykafka_broker.cli.reassign.planning import Assignment, brokers_of, throttled_replicas
 from pykafka_broker.cli.topics import describe_topics
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.connection import check
 from pykafka_broker.client.controllers import Controllers
+from pykafka_broker.client.core.connection import check
 from pykafka_broker.client.reassignments import Ongoing, reassignments
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.alter_partition_reassignments import (

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from pykafka_broker import __version__
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.connection import Identity
+from pykafka_broker.client.core.connection import Identity
 from pykafka_broker.client.offsets import LATEST, list_offsets
 from pykafka_broker.spark.checkpoint.files import Offsets
 from pykafka_broker.spark.checkpoint.topics import Topic, look, topic_ids

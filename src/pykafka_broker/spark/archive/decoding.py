@@ -22,9 +22,9 @@ from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from pykafka_broker.arrow.avro_values import Avro, RegistryAvro
+from pykafka_broker.arrow.core.values import DECODABLE, Format, Outcome
 from pykafka_broker.arrow.json_values import Json
 from pykafka_broker.arrow.schema_file import read_schema
-from pykafka_broker.arrow.values import DECODABLE, Format, Outcome
 from pykafka_broker.spark.archive.bad_records import DATA, ERROR
 from pykafka_broker.spark.errors import SparkError
 

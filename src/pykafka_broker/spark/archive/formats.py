@@ -9,7 +9,7 @@ from pykafka_broker.spark.errors import SparkError
 from pykafka_broker.spark.python_packages import MAP_IN_ARROW, insist_on
 
 if TYPE_CHECKING:
-    from pykafka_broker.arrow.values import Format
+    from pykafka_broker.arrow.core.values import Format
 
 KINDS = ("json", "avro", "registry")
 

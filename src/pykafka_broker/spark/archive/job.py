@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from pykafka_broker.arrow.values import Format
+    from pykafka_broker.arrow.core.values import Format
     from pykafka_broker.spark.archive.decoding import Decoder
 
 #: Seconds between two looks at a running job, and between two at its topics.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.connection import check
-from pykafka_broker.client.metadata import leaders_of, topic_error
+from pykafka_broker.client.core.connection import check
+from pykafka_broker.client.core.metadata import leaders_of, topic_error
+from pykafka_broker.client.core.retries import RETRIABLE
 from pykafka_broker.client.offsets import EARLIEST, LATEST, list_offsets
-from pykafka_broker.client.retries import RETRIABLE
 from pykafka_broker.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from pykafka_broker.protocol.records.aborted_transactions import AbortedTransactions

@@ -6,7 +6,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Collection, Mapping
 
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.metadata import error_of, leaders_of, topic_error
+from pykafka_broker.client.core.metadata import error_of, leaders_of, topic_error
 from pykafka_broker.client.offsets import EARLIEST, LATEST, list_offsets
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.spark.checkpoint.files import TopicPartition

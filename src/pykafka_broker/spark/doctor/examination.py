@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
-from pykafka_broker.client.addresses import Address, parse_addresses
+from pykafka_broker.client.core.addresses import Address, parse_addresses
 from pykafka_broker.client.quorum import QUORUM_WITHIN_S, LostQuorum
 from pykafka_broker.doctor import brokers, quorum, reach
 from pykafka_broker.doctor.findings import Finding, Level, skipped

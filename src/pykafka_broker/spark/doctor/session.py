@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pykafka_broker.client.addresses import Address
+from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.doctor.findings import Finding, ok, problem
 from pykafka_broker.spark.doctor.faults import of_faults
 from pykafka_broker.spark.doctor.question import Question

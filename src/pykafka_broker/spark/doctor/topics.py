@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.metadata import error_of, topic_error
+from pykafka_broker.client.core.metadata import error_of, topic_error
 from pykafka_broker.doctor import topics
 from pykafka_broker.doctor.findings import Finding, ok, problem
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from pykafka_broker.arrow.core.stored_batches import OffsetRange
 from pykafka_broker.arrow.folder import look_up
 from pykafka_broker.arrow.partition_folder import PartitionFolder
-from pykafka_broker.arrow.stored_batches import OffsetRange
 from pykafka_broker.log.disk.files import FileSystem
 from pykafka_broker.spark.errors import SparkError
 from pykafka_broker.spark.kafka_log.filters import Narrowing

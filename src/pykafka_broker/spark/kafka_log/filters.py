@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from pykafka_broker.arrow.stored_batches import NO_END, OffsetRange
+from pykafka_broker.arrow.core.stored_batches import NO_END, OffsetRange
 from pykafka_broker.spark.kafka_format import OFFSET, PARTITION, TIMESTAMP, TOPIC
 from pykafka_broker.spark.kafka_log.offsets import TopicPartition
 from pykafka_broker.system.named_tuple import NamedTuple

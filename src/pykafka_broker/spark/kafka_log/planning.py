@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import ceil
 
-from pykafka_broker.arrow.fetched import READ_COMMITTED, READ_UNCOMMITTED
+from pykafka_broker.arrow.core.fetched import READ_COMMITTED, READ_UNCOMMITTED
+from pykafka_broker.arrow.core.stored_batches import OffsetRange
 from pykafka_broker.arrow.folder import GrowingEnd, look_up
 from pykafka_broker.arrow.partition_folder import PartitionFolder
-from pykafka_broker.arrow.stored_batches import OffsetRange
 from pykafka_broker.spark.errors import SparkError
 from pykafka_broker.spark.kafka_log.folders import Folders
 from pykafka_broker.spark.kafka_log.offsets import TopicPartition

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from pykafka_broker.arrow.assembly import Assembly
-from pykafka_broker.arrow.columns import schema_of
+from pykafka_broker.arrow.core.assembly import Assembly
+from pykafka_broker.arrow.core.columns import schema_of
+from pykafka_broker.arrow.core.limits import Limits
+from pykafka_broker.arrow.core.stored_batches import OffsetRange
 from pykafka_broker.arrow.folder import FolderReader
-from pykafka_broker.arrow.limits import Limits
 from pykafka_broker.arrow.partition_folder import PartitionFolder
-from pykafka_broker.arrow.stored_batches import OffsetRange
 from pykafka_broker.log.disk.files import FileSystem, directory_name
 from pykafka_broker.log.disk.names import FolderName
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 
+from pykafka_broker.arrow.core.stored_batches import OffsetRange
 from pykafka_broker.arrow.folder import GrowingEnd
 from pykafka_broker.arrow.partition_folder import PartitionFolder
-from pykafka_broker.arrow.stored_batches import OffsetRange
 from pykafka_broker.log.disk.files import FileSystem
 from pykafka_broker.spark.errors import SparkError
 from pykafka_broker.spark.kafka_log.folders import Folders, find_folders, insist_on_chosen

@@ -16,7 +16,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.connection import Identity
+from pykafka_broker.client.core.connection import Identity
 from pykafka_broker.spark.replay.claims import Claim
 from pykafka_broker.spark.replay.errors import ReplayError
 from pykafka_broker.spark.replay.fitness import (

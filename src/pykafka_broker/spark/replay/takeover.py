@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.offset import TopicPartition
+from pykafka_broker.client.core.offset import TopicPartition
 from pykafka_broker.client.offsets import EARLIEST, LATEST, commit_until_done, list_offsets
 from pykafka_broker.spark.replay.claims import difference, written
 from pykafka_broker.spark.replay.errors import ReplayError

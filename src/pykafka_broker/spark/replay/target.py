@@ -6,8 +6,8 @@ from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Mapping
 
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.connection import check
-from pykafka_broker.client.metadata import topic_error
+from pykafka_broker.client.core.connection import check
+from pykafka_broker.client.core.metadata import topic_error
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from pykafka_broker.protocol.messages.create_topics import (

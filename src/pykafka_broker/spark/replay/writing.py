@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING
 
 from pykafka_broker import __version__
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.connection import Identity
-from pykafka_broker.client.offset import CommittedOffset, TopicPartition
+from pykafka_broker.client.core.connection import Identity
+from pykafka_broker.client.core.offset import CommittedOffset, TopicPartition
+from pykafka_broker.client.core.producer_state import ProducerFenced, TransactionLost
 from pykafka_broker.client.producer import Producer
-from pykafka_broker.client.producer_state import ProducerFenced, TransactionLost
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.spark.replay.claims import Claim, difference, written
 from pykafka_broker.spark.replay.errors import ReplayError

@@ -23,9 +23,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Literal, Self
 
-from pykafka_broker.client.addresses import parse_address
 from pykafka_broker.client.blocking import Connection
-from pykafka_broker.client.connection import Identity, Security
+from pykafka_broker.client.core.addresses import parse_address
+from pykafka_broker.client.core.connection import Identity, Security
 from pykafka_broker.log.disk.names import METADATA_TOPIC
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.messages import describe_quorum as m

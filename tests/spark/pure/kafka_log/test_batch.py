@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pykafka_broker.arrow.stored_batches import OffsetRange
+from pykafka_broker.arrow.core.stored_batches import OffsetRange
 from pykafka_broker.spark.errors import SparkError
 from pykafka_broker.spark.kafka_log.batch import plan_batch
 from pykafka_broker.spark.kafka_log.filters import Comparison, Narrowing

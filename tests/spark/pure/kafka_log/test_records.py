@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pykafka_broker.arrow.fetched import READ_UNCOMMITTED
-from pykafka_broker.arrow.stored_batches import OffsetRange
+from pykafka_broker.arrow.core.fetched import READ_UNCOMMITTED
+from pykafka_broker.arrow.core.stored_batches import OffsetRange
 from pykafka_broker.log.disk.checkpoints import uuid_text
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch

@@ -13,7 +13,15 @@ drops what kind of text a value is, and the bytes of unknown types.
 
 from __future__ import annotations
 
-from pykafka_broker.tls.der import OBJECT_IDENTIFIER, SEQUENCE, SET, expect, object_identifier, only, values
+from pykafka_broker.tls.core.der import (
+    OBJECT_IDENTIFIER,
+    SEQUENCE,
+    SET,
+    expect,
+    object_identifier,
+    only,
+    values,
+)
 
 _KEYWORDS = {
     "2.5.4.3": "CN",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pykafka_broker.client.addresses import Address
-from pykafka_broker.client.conversation import Ask, Conversation
-from pykafka_broker.client.metadata import Brokers
-from pykafka_broker.client.retries import RETRIABLE, Attempt, next_attempt
+from pykafka_broker.client.core.addresses import Address
+from pykafka_broker.client.core.conversation import Ask, Conversation
+from pykafka_broker.client.core.metadata import Brokers
+from pykafka_broker.client.core.retries import RETRIABLE, Attempt, next_attempt
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.find_coordinator import (
     Coordinator,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pykafka_broker.arrow.limits import Limits
-from pykafka_broker.arrow.stored_batches import OffsetRange, Taken, take
+from pykafka_broker.arrow.core.limits import Limits
+from pykafka_broker.arrow.core.stored_batches import OffsetRange, Taken, take
 from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from pykafka_broker.protocol.records.aborted_transactions import AbortedTransactions
 from pykafka_broker.protocol.records.batch import iter_batches

@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute  # which arrays import at their first use otherwise
 
-from pykafka_broker.arrow.columns import HEADER, HEADERS
-from pykafka_broker.arrow.decoding import Decoded, Section
-from pykafka_broker.arrow.varints import Positions
+from pykafka_broker.arrow.core.columns import HEADER, HEADERS
+from pykafka_broker.arrow.core.decoding import Decoded, Section
+from pykafka_broker.arrow.core.varints import Positions
 from pykafka_broker.system.named_tuple import NamedTuple
 
 Rows = npt.NDArray[np.intp]

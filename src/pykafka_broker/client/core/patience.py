@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from pykafka_broker.client.conversation import Conversation, Wait
-from pykafka_broker.client.producer_state import TransactionLost
-from pykafka_broker.client.retries import RETRIABLE, RETRY_PAUSE_MS, Attempt
+from pykafka_broker.client.core.conversation import Conversation, Wait
+from pykafka_broker.client.core.producer_state import TransactionLost
+from pykafka_broker.client.core.retries import RETRIABLE, RETRY_PAUSE_MS, Attempt
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 Result = TypeVar("Result")

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from pykafka_broker.arrow.record_headers import HeaderSpans, read_headers
-from pykafka_broker.arrow.record_starts import Layout, find_starts
-from pykafka_broker.arrow.varints import Octets, Positions, read_numbers
+from pykafka_broker.arrow.core.record_headers import HeaderSpans, read_headers
+from pykafka_broker.arrow.core.record_starts import Layout, find_starts
+from pykafka_broker.arrow.core.varints import Octets, Positions, read_numbers
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.records.batch import (
     MAX_INT64,

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from enum import IntEnum
 from itertools import groupby
 
-from pykafka_broker.client.retries import RETRIABLE
+from pykafka_broker.client.core.retries import RETRIABLE
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages import share_acknowledge, share_fetch
 from pykafka_broker.protocol.messages.share_group_heartbeat import (

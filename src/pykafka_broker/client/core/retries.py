@@ -7,7 +7,7 @@ time-out allows one.
 
 from __future__ import annotations
 
-from pykafka_broker.client.conversation import Conversation, Wait
+from pykafka_broker.client.core.conversation import Conversation, Wait
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.system.named_tuple import NamedTuple
 

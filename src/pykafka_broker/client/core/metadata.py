@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pykafka_broker.client.addresses import Address
-from pykafka_broker.client.conversation import Ask, Conversation
-from pykafka_broker.client.retries import RETRIABLE, Attempt, next_attempt
+from pykafka_broker.client.core.addresses import Address
+from pykafka_broker.client.core.conversation import Ask, Conversation
+from pykafka_broker.client.core.retries import RETRIABLE, Attempt, next_attempt
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.metadata import (
     MetadataRequest,

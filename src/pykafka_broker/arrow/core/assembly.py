@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from pykafka_broker.arrow.decoding import Section, decode
-from pykafka_broker.arrow.limits import Limits
-from pykafka_broker.arrow.record_batches import Source, record_batch, row_bytes
-from pykafka_broker.arrow.stored_batches import StoredBatch, unpack
-from pykafka_broker.arrow.values import DecodedColumn, decode_columns, decoded_schema
+from pykafka_broker.arrow.core.decoding import Section, decode
+from pykafka_broker.arrow.core.limits import Limits
+from pykafka_broker.arrow.core.record_batches import Source, record_batch, row_bytes
+from pykafka_broker.arrow.core.stored_batches import StoredBatch, unpack
+from pykafka_broker.arrow.core.values import DecodedColumn, decode_columns, decoded_schema
 from pykafka_broker.system.named_tuple import NamedTuple
 
 

@@ -20,19 +20,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pykafka_broker.client.connection import API_VERSIONS_VERSION, SOFTWARE_NAME, check
-from pykafka_broker.client.conversation import Ask, Conversation
-from pykafka_broker.client.coordinators import TRANSACTION, find_coordinator
-from pykafka_broker.client.metadata import Brokers, find_topic, leaders_of
-from pykafka_broker.client.offset import CommittedOffset, TopicPartition
-from pykafka_broker.client.patience import patiently
-from pykafka_broker.client.producer_state import (
+from pykafka_broker.client.core.connection import API_VERSIONS_VERSION, SOFTWARE_NAME, check
+from pykafka_broker.client.core.conversation import Ask, Conversation
+from pykafka_broker.client.core.coordinators import TRANSACTION, find_coordinator
+from pykafka_broker.client.core.metadata import Brokers, find_topic, leaders_of
+from pykafka_broker.client.core.offset import CommittedOffset, TopicPartition
+from pykafka_broker.client.core.patience import patiently
+from pykafka_broker.client.core.producer_state import (
     TRANSACTION_VERSION,
     ProducerFenced,
     ProducerState,
     TransactionLost,
 )
-from pykafka_broker.client.retries import Attempt
+from pykafka_broker.client.core.retries import Attempt
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pykafka_broker.arrow.varints import Octets, Positions
+from pykafka_broker.arrow.core.varints import Octets, Positions
 from pykafka_broker.protocol.records.batch import varint
 from pykafka_broker.protocol.records.errors import InvalidRecord
 from pykafka_broker.system.named_tuple import NamedTuple

@@ -24,7 +24,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pykafka_broker.tls.java_classes import with_python_classes
+from pykafka_broker.tls.core.java_classes import with_python_classes
 
 DEFAULT_RULES = "DEFAULT"
 

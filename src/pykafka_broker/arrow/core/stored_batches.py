@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pykafka_broker.arrow.decoding import Section, invalid_batch
+from pykafka_broker.arrow.core.decoding import Section, invalid_batch
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.records.aborted_transactions import AbortedTransactions

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from pykafka_broker.client.conversation import AnotherMechanismError, Ask, Conversation
+from pykafka_broker.client.core.conversation import AnotherMechanismError, Ask, Conversation
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.sasl_authenticate import (
     SaslAuthenticateRequest,

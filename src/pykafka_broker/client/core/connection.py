@@ -19,8 +19,8 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pykafka_broker.client.conversation import Ask, Conversation
-from pykafka_broker.client.frames import (
+from pykafka_broker.client.core.conversation import Ask, Conversation
+from pykafka_broker.client.core.frames import (
     correlation_id_of,
     has_response,
     read_response,
@@ -37,7 +37,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-    from pykafka_broker.client.authentication import Login, TokenLogin, TokenSource
+    from pykafka_broker.client.core.authentication import Login, TokenLogin, TokenSource
 
 SOFTWARE_NAME = "pykafka-broker"
 #: The first version in which a client tells its name; brokers that do not know it answer in version 0.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pykafka_broker.client.connection import check
-from pykafka_broker.client.conversation import Ask, Conversation
-from pykafka_broker.client.coordinators import find_coordinator
-from pykafka_broker.client.metadata import Brokers
-from pykafka_broker.client.offset import CommittedOffset, TopicPartition
-from pykafka_broker.client.patience import patiently
-from pykafka_broker.client.retries import Attempt
+from pykafka_broker.client.core.connection import check
+from pykafka_broker.client.core.conversation import Ask, Conversation
+from pykafka_broker.client.core.coordinators import find_coordinator
+from pykafka_broker.client.core.metadata import Brokers
+from pykafka_broker.client.core.offset import CommittedOffset, TopicPartition
+from pykafka_broker.client.core.patience import patiently
+from pykafka_broker.client.core.retries import Attempt
 from pykafka_broker.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,

@@ -10,7 +10,7 @@ join a transaction with their first batch or offset. Before that, the producer a
 
 from __future__ import annotations
 
-from pykafka_broker.client.offset import TopicPartition
+from pykafka_broker.client.core.offset import TopicPartition
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, increment_sequence
 

@@ -77,7 +77,7 @@ BEHAVIOURS: dict[str, dict[str, tuple[str, ...]]] = {
         "apis/fetch_wakeup": ("a_record_appended_in_the_turn_in_which_a_fetch_arrives_wakes_it",),
     },
     "7 Fetch sessions": {
-        "apis/fetching/sessions": (
+        "apis/fetch_sessions": (
             "a_full_fetch_opens_a_session_and_lists_everything_even_if_there_is_nothing",
             "after_that_only_partitions_with_news_are_listed",
             "an_epoch_that_is_not_the_next_one_is_refused_and_changes_nothing",

@@ -10,7 +10,7 @@ from typing import Any, Optional
 
 import pytest
 
-from pykafka_broker.apis import share_sessions
+from pykafka_broker.apis.sharing import sessions as share_sessions
 from pykafka_broker.apis.sharing.sessions import (
     FINAL_EPOCH,
     FIRST_EPOCH,

@@ -225,7 +225,7 @@ async def test_why_topics_cannot_be_created_is_told_for_two_heartbeats(home: Hom
         "Unable to replicate the partition 2 time(s): The target replication factor of 2 cannot be reached "
         "because only 1 broker(s) are registered or some brokers have all their log directories cordoned."
     )
-    creation = home.broker.node.broker.ports.topic_creation._creation
+    creation = home.broker.node.broker.ports.topic_creation.creation
     await until(lambda: not creation._under_way)
     told = f"{missing}; Creation failed: a ({why}), b ({why}), c ({why}) and 1 more."
     assert await detail() == told
@@ -342,7 +342,7 @@ async def test_one_topic_that_a_member_may_not_create_keeps_all_of_them_from_bei
     text = "Internal topics are missing: a, b; Unauthorized to CREATE on topics b."
     assert statuses(joined) == [(MISSING_INTERNAL, text)]
     assert authorizer.attempts == [(CREATE, TOPIC, "b")]
-    assert not home.broker.node.broker.ports.topic_creation._creation._under_way
+    assert not home.broker.node.broker.ports.topic_creation.creation._under_way
     client, authorizer = await under(home, (CREATE, CLUSTER, ON_CLUSTER))
     await beat(client, "m", 2)
     while "b" not in await user.topics():

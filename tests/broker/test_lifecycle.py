@@ -13,8 +13,6 @@ from pykafka_broker.broker.lifecycle import UNREGISTERED, BrokerIdentity, Broker
 from pykafka_broker.cluster.image import RegisteredEndpoint
 from pykafka_broker.controller.channel import ControllerChannel
 from pykafka_broker.controller.core.events import (
-    AssignReplicasToDirs,
-    DirectoryAssignment,
     Event,
     Heartbeat,
     HeartbeatResult,
@@ -31,21 +29,10 @@ LISTENERS = {"PLAINTEXT": RegisteredEndpoint("localhost", 9092)}
 MOVED = {"PLAINTEXT": RegisteredEndpoint("localhost", 9095)}
 
 
-class Replicas:
-    """The replicas of a broker, as far as they are not where the controller thinks."""
-
-    def __init__(self) -> None:
-        self.lost: list[DirectoryAssignment] = []
-
-    def misplaced(self) -> list[DirectoryAssignment]:
-        return list(self.lost)
-
-
 def new_life(
     node: Node,
     controller: ControllerChannel | None = None,
     *,
-    replicas: Replicas | None = None,
     paths: tuple[str, ...] = ("/data",),
     is_quorum_gone: Callable[[], bool] = lambda: False,
 ) -> BrokerLifecycle:
@@ -70,7 +57,6 @@ def new_life(
         BrokerIdentity(1, node.image.cluster_id),
         controller or node.role,
         dirs,
-        replicas or Replicas(),
         ports,
         LifeSettings(),
     )
@@ -140,7 +126,6 @@ class Scripted:
         self.error: Exception | None = None
         self.statuses: list[Heartbeat] = []
         self.registrations = 0
-        self.assignments: list[tuple[DirectoryAssignment, ...]] = []
 
     async def ask(self, event: Event, timeout_ms: int | None = None) -> Any:
         if isinstance(event, RegisterBroker):
@@ -150,9 +135,7 @@ class Scripted:
             self.statuses.append(event)
             answer = HeartbeatResult(True, event.want_fence, False)
         else:
-            assert isinstance(event, AssignReplicasToDirs)
-            self.assignments.append(event.assignments)
-            answer = (ErrorCode.NONE,) * len(event.assignments)
+            raise AssertionError(event)
         if self.error is not None:
             raise self.error
         return answer
@@ -281,23 +264,6 @@ async def test_a_broker_stops_that_cannot_say_which_directory_has_failed() -> No
     assert failure.code is ErrorCode.KAFKA_STORAGE_ERROR
     assert broker.phase is Phase.SHUTTING_DOWN
     await broker.shut_down()
-
-
-async def test_the_places_of_replicas_are_said_until_they_are_noted() -> None:
-    node = Node()
-    controller, replicas = Scripted(node), Replicas()
-    broker = await running(node, new_life(node, controller, replicas=replicas, paths=("/data", "/more")))
-    lost = DirectoryAssignment(b"t" * 16, 0, b"d" * 16)
-    replicas.lost = [lost]
-    controller.error = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
-
-    broker.report_places()
-    await node.clock.pass_time(300)
-    controller.error = None
-    await node.clock.pass_time(10_000)
-
-    assert controller.assignments == [(lost,)] * 4  # at once, and after 100, 300 and 700 ms
-    await broker.shut_down(is_controlled=False)
 
 
 class TwoBrokers:

@@ -17,8 +17,8 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from pykafka_broker.client import connection as identities
 from pykafka_broker.client.blocking import Connection, connect
+from pykafka_broker.client.core import connection as identities
 from pykafka_broker.client.core.addresses import parse_address
 from pykafka_broker.client.core.authentication import Login
 from pykafka_broker.config.authorizer import STANDARD_AUTHORIZER

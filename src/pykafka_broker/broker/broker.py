@@ -13,11 +13,11 @@ a broker, and says in which order it starts.
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from pykafka_broker.broker.foundation import Foundation, lay
 from pykafka_broker.broker.node import Node, start_node
+from pykafka_broker.broker.undo import Undo
 from pykafka_broker.config import BrokerConfig, ConfigError
 from pykafka_broker.config.unheeded import name_static
 from pykafka_broker.log.disk.files import FileSystem, OsFileSystem
@@ -62,8 +62,7 @@ class Broker:
         self._foundation: Foundation | None = None
         self._node: Node | None = None
         self._thread: BrokerThread | None = None
-        #: The steps that undo the start as far as it has come.
-        self._undo = AsyncExitStack()
+        self._undo = Undo()
         self._stopped: asyncio.Task[None] | None = None
 
     @property
@@ -176,7 +175,7 @@ class Broker:
     async def _stop(self, hands_over: bool) -> None:
         if self._node is not None and not hands_over:
             await self._node.fall_silent()
-        await self._undo.aclose()
+        await self._undo.close()
 
     async def __aenter__(self) -> Broker:
         await self.start()

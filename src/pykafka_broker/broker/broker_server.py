@@ -2,14 +2,13 @@
 
 `start_broker` does, in this order: open the partition logs, let clients queue up, register the broker, make
 the logs that the metadata asks for, unfence the broker, load the coordinators, and accept connections. A
-client that connects finds a broker that answers every request. Beside each step stands how a stop, or a start
-that fails later, undoes it.
+client that connects finds a broker that answers every request. Each section returns its parts complete, and
+enters in `undo` how a stop undoes them (`undo.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
 from functools import partial
 
 from pykafka_broker.apis.api import BROKER_LISTENER
@@ -33,10 +32,11 @@ from pykafka_broker.broker.other_brokers import other_brokers
 from pykafka_broker.broker.periodic_work import PeriodicWork
 from pykafka_broker.broker.producer_ids import ProducerIds
 from pykafka_broker.broker.replica_fetching import replica_fetchers, replication_rate
+from pykafka_broker.broker.replica_places import ReplicaPlaces
 from pykafka_broker.broker.share_groups import ShareGroups
 from pykafka_broker.broker.share_states import PersistedStates
 from pykafka_broker.broker.shared_server import STOP_GRACE_MS, SharedServer
-from pykafka_broker.broker.start_reserve import StartReserve
+from pykafka_broker.broker.undo import StopStep, Undo
 from pykafka_broker.cluster.image import ClusterImage, ResourceType
 from pykafka_broker.config import BrokerConfig, log_config_for
 from pykafka_broker.config.settings import RACK_AWARE_SELECTOR
@@ -45,7 +45,6 @@ from pykafka_broker.coordinator.ports import CoordinatorPorts
 from pykafka_broker.coordinator.topic_creation import TopicCreation
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.files import random_id
-from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.recovery.open_directories import UNKNOWN_TOPIC_ID
 from pykafka_broker.metadata.quorum_description import QuorumDescription
@@ -55,6 +54,7 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.replication.awaited_followers import AwaitedFollowers
 from pykafka_broker.replication.leading_replica import PartitionPorts
 from pykafka_broker.replication.log_dir_moves import LogDirMoves
+from pykafka_broker.replication.replica_fetchers import ReplicaFetchers
 from pykafka_broker.replication.replica_manager import ReplicaManager
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -69,13 +69,34 @@ class BrokerServer(NamedTuple):
     coordinators: Coordinators
     shares: ShareGroups
     lifecycle: BrokerLifecycle
+    places: ReplicaPlaces
     log_dir_moves: LogDirMoves
     purgatory: Purgatory
     periodic_work: PeriodicWork
     ports: NodePorts
 
 
-async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServer:
+class _Replication(NamedTuple):
+    """The replicas of a broker, and what follows other brokers or the controller for them."""
+
+    replicas: ReplicaManager
+    fetchers: ReplicaFetchers
+    awaited: AwaitedFollowers
+    places: ReplicaPlaces
+    log_dir_moves: LogDirMoves
+
+
+class _Coordination(NamedTuple):
+    """The coordinators of a broker, and what they share with its handlers."""
+
+    coordinators: Coordinators
+    shares: ShareGroups
+    creation: TopicCreation
+    producer_ids: ProducerIds
+    cold_reads: ColdReads
+
+
+async def start_broker(shared: SharedServer, undo: Undo) -> BrokerServer:
     """Build all parts and serve; the metadata is published already.
 
     Raises:
@@ -83,12 +104,88 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
         OSError: an address cannot be listened on.
         KafkaError: the disk failed, or the controller refuses this broker.
     """
-    f, logs, metadata, listeners = shared.foundation, shared.logs, shared.metadata, shared.listeners
-    controller, connections = shared.quorum.controller, shared.quorum.connections
-    await logs.open_all(partial(_log_config, f, metadata.image))
+    f, listeners = shared.foundation, shared.served_listeners
+    await shared.logs.open_all(partial(_log_config, f, shared.image))
+    lifecycle = _build_lifecycle(shared)
+    replication = _build_replication(shared, lifecycle, undo)
+    coordination = _build_coordination(shared, replication.replicas, lifecycle, undo)
+    replicas, (coordinators, shares, *_) = replication.replicas, coordination
+    fetching = _fetching(f.config, replication.awaited)
+    await listeners.listen(BROKER_LISTENER)
+    changes = ConfigChanges(
+        fetching, coordinators, shares, replicas, lifecycle, listeners, replication.fetchers
+    )
+    f.configs.subscribe(changes.apply)
+    shut_down = partial(lifecycle.shut_down, is_controlled=f.config["controlled.shutdown.enable"])
+    undo.add(StopStep.LIFECYCLE, shut_down)
+    await lifecycle.register(
+        listeners.registered(),
+        rack=f.config["broker.rack"],
+        previous_broker_epoch=shared.logs.previous_broker_epoch,
+    )
+    shared.closing.broker_epoch = lifecycle.broker_epoch
+    await _take_up_metadata(shared, lifecycle, replication, coordination, undo)
+    await lifecycle.unfence(f.config.cordoned_log_dirs)
+    # The controller's answer may be ahead of the metadata here. A client that finds no broker in its first
+    # answer to Metadata may not ask again for minutes, as librdkafka's, which waits for a controller.
+    await shared.metadata.shows(lambda image: _is_unfenced(image, f.node_id, lifecycle.broker_epoch))
+    await f.threads.run_blocking(shared.reserve.take_back)
+    replication.places.report_places()
+    if f.config.standalone:  # no other broker serves clients meanwhile, so they can wait
+        await coordinators.loaded()
 
-    isr_changes = QueuedIsrChanges(controller, f.node_id, lambda: lifecycle.broker_epoch, f.clock)
-    undo.push_async_callback(isr_changes.close)
+    purgatory = Purgatory(f.clock)
+    ports = shared.ports.broker = _ports(shared, lifecycle, replication, coordination, fetching, purgatory)
+    undo.add(StopStep.CLIENTS, partial(_hang_up, shared.listeners, purgatory, coordinators, shares))
+    shared.listeners.start(BROKER_LISTENER)
+    work = PeriodicWork(f.clock, TICK_MS, partial(_work_on_logs, shared, replicas, lifecycle))
+    undo.add(StopStep.PERIODIC_WORK, work.stop)
+    work.start()
+    if not f.config.standalone:
+        undo.add(StopStep.HAND_OVER, shut_down)
+    return BrokerServer(
+        replicas=replicas,
+        coordinators=coordinators,
+        shares=shares,
+        lifecycle=lifecycle,
+        places=replication.places,
+        log_dir_moves=replication.log_dir_moves,
+        purgatory=purgatory,
+        periodic_work=work,
+        ports=ports,
+    )
+
+
+def _build_lifecycle(shared: SharedServer) -> BrokerLifecycle:
+    """The life of the broker, which begins when it registers."""
+    f, metadata = shared.foundation, shared.metadata
+    lifecycle = BrokerLifecycle(
+        BrokerIdentity(f.node_id, metadata.image.cluster_id),
+        shared.quorum.controller,
+        shared.logs.dirs,
+        LifePorts(
+            f.clock,
+            lambda: metadata.published_offset,
+            f.failure.set,
+            partial(_raise_if_final, shared),
+            lambda: shared.quorum.replica.host.is_majority_gone,
+        ),
+        life_settings(f.config),
+    )
+    shared.failures.subscribe(lifecycle.report_failed)
+    return lifecycle
+
+
+def _build_replication(shared: SharedServer, lifecycle: BrokerLifecycle, undo: Undo) -> _Replication:
+    """The replicas, without their logs yet."""
+    f, logs, metadata = shared.foundation, shared.logs, shared.metadata
+    controller = shared.quorum.controller
+
+    def broker_epoch() -> int:
+        return lifecycle.broker_epoch
+
+    isr_changes = QueuedIsrChanges(controller, f.node_id, broker_epoch, f.clock)
+    undo.add(StopStep.ISR_CHANGES, isr_changes.close)
     replicas = ReplicaManager(
         logs,
         lambda overrides: log_config_for(overrides, f.config),
@@ -103,31 +200,35 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
             lag_time_max_ms=f.config["replica.lag.time.max.ms"],
         ),
     )
-    lifecycle = BrokerLifecycle(
-        BrokerIdentity(f.node_id, metadata.image.cluster_id),
-        controller,
-        logs.dirs,
-        replicas,
-        LifePorts(
-            f.clock,
-            lambda: metadata.published_offset,
-            f.failure.set,
-            partial(_raise_if_final, shared),
-            lambda: shared.quorum.replica.host.is_majority_gone,
-        ),
-        life_settings(f.config),
-    )
-    shared.failures.subscribe(lifecycle.report_failed)
-    report_places = partial(asyncio.get_running_loop().call_soon_threadsafe, lifecycle.report_places)
-    logs.full_disks.subscribe(report_places)
-    undo.callback(logs.full_disks.subscribe, lambda: None)
-    fetchers = replica_fetchers(f, logs, metadata, lambda: lifecycle.broker_epoch, undo)
+    places = ReplicaPlaces(controller, f.node_id, broker_epoch, logs.dirs, replicas.misplaced, f.clock)
+    undo.add(StopStep.REPLICA_PLACES, places.stop)
+    # Logs on their way into a directory that fails stay where they were.
+    shared.failures.subscribe(lambda _: places.report_places())
+    logs.full_disks.subscribe(partial(asyncio.get_running_loop().call_soon_threadsafe, places.report_places))
+    undo.add(StopStep.REPLICA_PLACES, partial(logs.full_disks.subscribe, lambda: None))
+    fetchers = replica_fetchers(f, logs, metadata, broker_epoch, undo)
     awaited = AwaitedFollowers(f.clock)
     for roles in (fetchers, awaited):
         replicas.subscribe(roles)
+    log_dir_moves = LogDirMoves(
+        logs,
+        replicas,
+        places,
+        f.clock,
+        threads=f.config["num.replica.alter.log.dirs.threads"] or len(f.config.log_dirs),
+        bytes_per_second=lambda: f.config["replica.alter.log.dirs.io.max.bytes.per.second"],
+    )
+    return _Replication(replicas, fetchers, awaited, places, log_dir_moves)
+
+
+def _build_coordination(
+    shared: SharedServer, replicas: ReplicaManager, lifecycle: BrokerLifecycle, undo: Undo
+) -> _Coordination:
+    """The coordinators; they load when the metadata says what is led here."""
+    f, metadata = shared.foundation, shared.metadata
     producer_ids = ProducerIds(lifecycle.allocate_producer_ids, f.clock)
     cold_reads = ColdReads(f.threads.read, f.clock)
-    creation = TopicCreation(controller, metadata, f.configs, f.clock)
+    creation = TopicCreation(shared.quorum.controller, metadata, f.configs, f.clock)
     coordinators = Coordinators(
         CoordinatorPorts(
             node_id=f.node_id,
@@ -146,63 +247,65 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
     shares = ShareGroups(f.config, PersistedStates(coordinators.persister), cold_reads, f.clock)
     for followers in (shares.partitions, coordinators):
         replicas.subscribe(followers)
-    fetching = _fetching(f.config, awaited)
-    await shared.served_listeners.listen(BROKER_LISTENER)
-    f.configs.subscribe(
-        ConfigChanges(
-            fetching, coordinators, shares, replicas, lifecycle, shared.served_listeners, fetchers
-        ).apply
-    )
-    shut_down = partial(lifecycle.shut_down, is_controlled=f.config["controlled.shutdown.enable"])
-    undo.push_async_callback(shut_down)
-    await lifecycle.register(
-        shared.served_listeners.registered(),
-        rack=f.config["broker.rack"],
-        previous_broker_epoch=logs.previous_broker_epoch,
-    )
-    shared.closing.broker_epoch = lifecycle.broker_epoch
+    return _Coordination(coordinators, shares, creation, producer_ids, cold_reads)
 
+
+async def _take_up_metadata(
+    shared: SharedServer,
+    lifecycle: BrokerLifecycle,
+    replication: _Replication,
+    coordination: _Coordination,
+    undo: Undo,
+) -> None:
+    """Make the logs that the metadata asks for, take up their roles, and follow the metadata from now on."""
+    f, logs, metadata = shared.foundation, shared.logs, shared.metadata
+    replicas, log_dir_moves = replication.replicas, replication.log_dir_moves
+    coordinators, shares, creation, *_ = coordination
     logs.set_strays_aside(lambda log: _is_placed_here(f.node_id, metadata.image, log))
-    undo.push_async_callback(coordinators.close)
+    undo.add(StopStep.COORDINATORS, coordinators.close)
     if (preparation := replicas.prepare(metadata.image)) is not None:
         await preparation
-    undo.push_async_callback(shares.partitions.close)
-    follower = MetadataFollower(shared.config_follower, replicas, creation, coordinators, shares, lifecycle)
+    undo.add(StopStep.SHARE_PARTITIONS, shares.partitions.close)
+    follower = MetadataFollower(
+        shared.config_follower, replicas, creation, coordinators, shares, lifecycle, replication.places
+    )
     follower.published(ClusterImage(), metadata.image)
     metadata.prepare_with(replicas.prepare)
     metadata.subscribe(follower.published)
-    log_dir_moves = _log_dir_moves(f, logs, replicas, lifecycle)
-    undo.push_async_callback(log_dir_moves.stop)
+    undo.add(StopStep.LOG_DIR_MOVES, log_dir_moves.stop)
     log_dir_moves.resume()
-    await lifecycle.unfence(f.config.cordoned_log_dirs)
-    # The controller's answer may be ahead of the metadata here. A client that finds no broker in its first
-    # answer to Metadata may not ask again for minutes, as librdkafka's, which waits for a controller.
-    await metadata.shows(lambda image: _is_unfenced(image, f.node_id, lifecycle.broker_epoch))
-    await f.threads.run_blocking(shared.reserve.take_back)
-    lifecycle.report_places()
-    if f.config.standalone:  # no other broker serves clients meanwhile, so they can wait
-        await coordinators.loaded()
 
-    purgatory = Purgatory(f.clock)
-    ports = shared.ports.broker = NodePorts(
+
+def _ports(
+    shared: SharedServer,
+    lifecycle: BrokerLifecycle,
+    replication: _Replication,
+    coordination: _Coordination,
+    fetching: Fetching,
+    purgatory: Purgatory,
+) -> NodePorts:
+    """The ports of handlers on listeners of brokers."""
+    f, quorum, connections = shared.foundation, shared.quorum, shared.quorum.connections
+    coordinators, shares = coordination.coordinators, coordination.shares
+    return NodePorts(
         clock=f.clock,
         configs=f.configs,
-        metadata=NodeMetadata(f.node_id, shared.quorum.replica, listeners),
-        controller=shared.quorum.own_controller,
+        metadata=NodeMetadata(f.node_id, quorum.replica, shared.listeners),
+        controller=quorum.own_controller,
         forwarding=NoForwarding()
         if connections is None
         else ForwardingConnection(
-            shared.quorum.role, connections.forwarding, partial(_lost_quorum, shared, lifecycle)
+            quorum.role, connections.forwarding, partial(_lost_quorum, shared, lifecycle)
         ),
         topic_creation=TopicsOnDemand(
-            creation,
+            coordination.creation,
             coordinators.offsets_topic,
             coordinators.transactions_topic,
             coordinators.share_state_topic,
         ),
-        partitions=replicas,
-        logs=logs,
-        log_dir_moves=log_dir_moves,
+        partitions=replication.replicas,
+        logs=shared.logs,
+        log_dir_moves=replication.log_dir_moves,
         groups=coordinators.groups,
         transactions=coordinators.transactions,
         participation=coordinators.participation,
@@ -210,33 +313,13 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
         shares=coordinators.shares,
         share_partitions=shares.partitions,
         share_sessions=shares.sessions,
-        producer_ids=producer_ids,
+        producer_ids=coordination.producer_ids,
         fetching=fetching,
         purgatory=purgatory,
-        cold_reads=cold_reads,
+        cold_reads=coordination.cold_reads,
         threads=f.threads,
         authorizer=shared.authorizer,
         quotas=shared.quotas,
-    )
-    undo.push_async_callback(_hang_up, listeners, purgatory, coordinators, shares)
-    listeners.start(BROKER_LISTENER)
-    periodic_work = PeriodicWork(
-        f.clock, TICK_MS, partial(_work_on_logs, f, replicas, lifecycle, shared.reserve, logs)
-    )
-    undo.push_async_callback(periodic_work.stop)
-    periodic_work.start()
-    if not f.config.standalone:
-        # Others lead by the time that clients lose their connections: their answers have told them already.
-        undo.push_async_callback(shut_down)
-    return BrokerServer(
-        replicas=replicas,
-        coordinators=coordinators,
-        shares=shares,
-        lifecycle=lifecycle,
-        log_dir_moves=log_dir_moves,
-        purgatory=purgatory,
-        periodic_work=periodic_work,
-        ports=ports,
     )
 
 
@@ -273,20 +356,6 @@ def _fetching(config: BrokerConfig, awaited: AwaitedFollowers) -> Fetching:
     )
 
 
-def _log_dir_moves(
-    f: Foundation, logs: LogManager, replicas: ReplicaManager, lifecycle: BrokerLifecycle
-) -> LogDirMoves:
-    config = f.config
-    return LogDirMoves(
-        logs,
-        replicas,
-        lifecycle,
-        f.clock,
-        threads=config["num.replica.alter.log.dirs.threads"] or len(config.log_dirs),
-        bytes_per_second=lambda: f.config["replica.alter.log.dirs.io.max.bytes.per.second"],
-    )
-
-
 def _is_unfenced(image: ClusterImage, node_id: int, broker_epoch: int) -> bool:
     """Whether clients are told of this broker, in the registration with this epoch."""
     broker = image.brokers.get(node_id)
@@ -313,17 +382,12 @@ async def _hang_up(
     await listeners.hang_up(BROKER_LISTENER, STOP_GRACE_MS)
 
 
-async def _work_on_logs(
-    f: Foundation,
-    replicas: ReplicaManager,
-    lifecycle: BrokerLifecycle,
-    reserve: StartReserve,
-    logs: LogManager,
-) -> None:
+async def _work_on_logs(shared: SharedServer, replicas: ReplicaManager, lifecycle: BrokerLifecycle) -> None:
     """One round of periodic work."""
+    f, reserve = shared.foundation, shared.reserve
     replicas.check_lag()
     replicas.check_controller(lifecycle.silent_for_ms)
     await replicas.create_missing()
     if reserve.is_short:
         await f.threads.run_blocking(reserve.take_back)
-    await logs.tick(f.clock.now_ms())
+    await shared.logs.tick(f.clock.now_ms())

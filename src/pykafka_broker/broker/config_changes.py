@@ -12,38 +12,29 @@ from pykafka_broker.config import BrokerConfig
 from pykafka_broker.coordinator.coordinators import Coordinators
 from pykafka_broker.replication.replica_fetchers import ReplicaFetchers
 from pykafka_broker.replication.replica_manager import ReplicaManager
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
-class ConfigChanges:
+class ConfigChanges(NamedTuple):
     """Subscribes to the dynamic configuration. Event loop only."""
 
-    def __init__(
-        self,
-        fetching: Fetching,
-        coordinators: Coordinators,
-        shares: ShareGroups,
-        replicas: ReplicaManager,
-        lifecycle: BrokerLifecycle,
-        listeners: ServedListeners,
-        fetchers: ReplicaFetchers,
-    ) -> None:
-        self._fetching = fetching
-        self._coordinators = coordinators
-        self._shares = shares
-        self._replicas = replicas
-        self._lifecycle = lifecycle
-        self._listeners = listeners
-        self._fetchers = fetchers
+    fetching: Fetching
+    coordinators: Coordinators
+    shares: ShareGroups
+    replicas: ReplicaManager
+    lifecycle: BrokerLifecycle
+    listeners: ServedListeners
+    fetchers: ReplicaFetchers
 
     def apply(self, old: BrokerConfig, new: BrokerConfig) -> None:
         """`new` is in force from now on."""
-        self._fetching.max_bytes = new["fetch.max.bytes"]
-        self._fetching.sessions.max_entries = new["max.incremental.fetch.session.cache.slots"]
-        self._coordinators.reconfigure(new)
-        self._shares.reconfigure(new)
-        self._replicas.reconfigure()
-        self._replicas.throttle(new["leader.replication.throttled.rate"])
-        self._lifecycle.recordon(new.cordoned_log_dirs)
-        self._listeners.reconfigure(old, new)
-        self._fetchers.throttle(new["follower.replication.throttled.rate"])
-        self._fetchers.resize(new["num.replica.fetchers"])
+        self.fetching.max_bytes = new["fetch.max.bytes"]
+        self.fetching.sessions.max_entries = new["max.incremental.fetch.session.cache.slots"]
+        self.coordinators.reconfigure(new)
+        self.shares.reconfigure(new)
+        self.replicas.reconfigure()
+        self.replicas.throttle(new["leader.replication.throttled.rate"])
+        self.lifecycle.recordon(new.cordoned_log_dirs)
+        self.listeners.reconfigure(old, new)
+        self.fetchers.throttle(new["follower.replication.throttled.rate"])
+        self.fetchers.resize(new["num.replica.fetchers"])

@@ -10,12 +10,11 @@ process alone.
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
-
 from pykafka_broker.apis.api import CONTROLLER_LISTENER
 from pykafka_broker.apis.ports.controller import ControllerPorts
 from pykafka_broker.broker.node_ports import PublishedMetadata, ReplicaQuorum
 from pykafka_broker.broker.shared_server import SharedServer
+from pykafka_broker.broker.undo import StopStep, Undo
 from pykafka_broker.controller.registration import ControllerRegistrar
 from pykafka_broker.controller.role import ControllerRole
 
@@ -36,7 +35,7 @@ def serve_controllers(shared: SharedServer, role: ControllerRole) -> None:
     shared.listeners.start(CONTROLLER_LISTENER, may_be_early)
 
 
-def register_controller(shared: SharedServer, undo: AsyncExitStack) -> None:
+def register_controller(shared: SharedServer, undo: Undo) -> None:
     """Accept connections everywhere, and tell the cluster how this node's controller is reached, from now on.
     The ACLs are read.
     """
@@ -50,5 +49,5 @@ def register_controller(shared: SharedServer, undo: AsyncExitStack) -> None:
             f.node_id,
             served.registered(CONTROLLER_LISTENER),
         )
-        undo.push_async_callback(registrar.close)
+        undo.add(StopStep.CONTROLLER_REGISTRATION, registrar.close)
         registrar.start()

@@ -11,8 +11,9 @@ from pykafka_broker.log.disk.directories import LogDir, LogDirs
 class FailedDirectories:
     """Decides what follows when a directory goes out of service. Event loop only."""
 
-    def __init__(self, failure: Failure) -> None:
+    def __init__(self, failure: Failure, dirs: LogDirs) -> None:
         self._failure = failure
+        self._dirs = dirs
         self._subscribers: list[Callable[[LogDir], None]] = []
 
     def subscribe(self, subscriber: Callable[[LogDir], None]) -> None:
@@ -22,10 +23,10 @@ class FailedDirectories:
         """
         self._subscribers.append(subscriber)
 
-    def failed(self, dirs: LogDirs, log_dir: LogDir) -> None:
+    def failed(self, log_dir: LogDir) -> None:
         """`log_dir` has gone out of service."""
         assert log_dir.error is not None
-        if log_dir is dirs.metadata or not dirs.online:
+        if log_dir is self._dirs.metadata or not self._dirs.online:
             self._failure.set(log_dir.error)
             return
         for subscriber in self._subscribers:

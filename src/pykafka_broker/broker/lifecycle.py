@@ -1,16 +1,15 @@
 """The life of this broker, carried out: what `heartbeats.py` decides is sent to the controller (KIP-631).
 
-The broker says which log directories have failed, which are cordoned, and where its replicas are (KIP-858);
-the controller, in this process or elsewhere, decides what follows. A node whose controller is active asks
-itself, without a network: its heartbeats keep going for the day on which another node leads.
+The broker says which log directories have failed and which are cordoned (KIP-858); the controller, in this
+process or elsewhere, decides what follows. A node whose controller is active asks itself, without a network:
+its heartbeats keep going for the day on which another node leads.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping
 
 from pykafka_broker.broker import heartbeats
 from pykafka_broker.broker.heartbeats import Life, LifeSettings, Phase, Request
@@ -19,10 +18,8 @@ from pykafka_broker.cluster.image import ClusterImage, RegisteredEndpoint
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.controller.channel import ControllerChannel
 from pykafka_broker.controller.core import events
-from pykafka_broker.controller.core.events import DirectoryAssignment, ProducerIdBlock
+from pykafka_broker.controller.core.events import ProducerIdBlock
 from pykafka_broker.log.disk.directories import LogDir, LogDirs
-from pykafka_broker.log.partition.partition_log import PartitionLog
-from pykafka_broker.machine.backoff import Backoff
 from pykafka_broker.machine.clock import Clock, Timer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.format import random_uuid
@@ -39,18 +36,6 @@ UNREGISTERED = (
     "its node.id. It leads no partition, its replicas do not count as in sync, and no heartbeat lets it "
     "back: restart it, or stop it if it is to go"
 )
-#: Replicas whose directories are told at a time, as many as by Apache Kafka's brokers.
-MAX_ASSIGNMENTS = 2_250
-#: The pauses between attempts to say where replicas are.
-PLACES_BACKOFF = Backoff(first_ms=100, greatest_ms=10_000)
-
-
-class Replicas(Protocol):
-    """The replicas of this broker."""
-
-    def misplaced(self) -> list[DirectoryAssignment]:
-        """The directories of the logs for which the controller has another directory, or none."""
-        ...
 
 
 class LifePorts(NamedTuple):
@@ -100,14 +85,12 @@ class BrokerLifecycle:
         broker: BrokerIdentity,
         controller: ControllerChannel,
         dirs: LogDirs,
-        replicas: Replicas,
         ports: LifePorts,
         settings: LifeSettings,
     ) -> None:
         self._broker = broker
         self._controller = controller
         self._dirs = dirs
-        self._replicas = replicas
         self._ports = ports
         self._settings = settings
         #: Stands for this start of the broker. Every registration carries it: so the controller can tell one
@@ -122,14 +105,9 @@ class BrokerLifecycle:
         self._last_error: KafkaError | None = None
         #: The error that has ended the start of the broker, or its wait for leave to stop.
         self._final_error: Exception | None = None
-        self._placing: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
-        #: There may be more to say about places than what is being said.
-        self._has_moved = False
         #: The metadata had this registration when it was published last.
         self._is_known = False
-        #: Replicas may be noted as lost, for want of room: by this process, or by the one before.
-        self._may_have_lost = True
         self._lines = RepeatedLines(logger, ports.clock.now_ms)
 
     @property
@@ -212,7 +190,7 @@ class BrokerLifecycle:
             self._go_on(heartbeats.begin_shutdown(life, now_ms) if is_controlled else heartbeats.stop(life))
             self._watching = asyncio.get_running_loop().create_task(self._watch_quorum())
             await self._until(lambda life: False)
-        for task in (self._sending, self._placing, self._watching):
+        for task in (self._sending, self._watching):
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
@@ -371,32 +349,6 @@ class BrokerLifecycle:
         """A log directory has failed: the partitions that this broker leads there need another leader."""
         if self._life is not None:
             self._go_on(heartbeats.directory_failed(self._life, log_dir.directory_id, self._now_ms()))
-            self.report_places()  # logs on their way into this directory have stayed where they were
-
-    def report_places(self) -> None:
-        """Say where replicas are whose directory the controller does not know, or takes for lost."""
-        if self._life is None:
-            return  # a start says it when it has registered
-        was_refusing = self._may_have_lost
-        self._may_have_lost = any(log_dir.refusal is not None for log_dir in self._dirs.of_partitions)
-        if (
-            len(self._dirs.of_partitions) > 1 or self._may_have_lost or was_refusing
-        ) and self._replicas.misplaced():
-            self._has_moved = True
-            if self._placing is None or self._placing.done():
-                self._placing = asyncio.get_running_loop().create_task(self._say_places())
-
-    async def assign(self, log: PartitionLog, log_dir: LogDir) -> ErrorCode:
-        """Say that a log is to be in `log_dir` from now on; the controller's answer."""
-        assignment = DirectoryAssignment(log.topic_id, log.partition, log_dir.directory_id)
-        [outcome] = await self._assign((assignment,))
-        return outcome
-
-    async def _assign(self, assignments: tuple[DirectoryAssignment, ...]) -> tuple[ErrorCode, ...]:
-        outcomes: tuple[ErrorCode, ...] = await self._controller.ask(
-            events.AssignReplicasToDirs(self._broker.broker_id, self.broker_epoch, assignments)
-        )
-        return outcomes
 
     def _are_cordoned(self) -> list[bool]:
         return [log_dir.is_cordoned for log_dir in self._dirs.of_partitions]
@@ -404,20 +356,3 @@ class BrokerLifecycle:
     def _cordon(self, cordoned: Iterable[str]) -> tuple[bytes, ...]:
         self._dirs.cordon(frozenset(cordoned))
         return tuple(d.directory_id for d in self._dirs.online if d.is_cordoned)
-
-    async def _say_places(self) -> None:
-        """Say where the misplaced replicas are, again and again until the controller has noted it."""
-        failures = 0
-        while self._has_moved:
-            self._has_moved = False
-            misplaced: Sequence[DirectoryAssignment] = self._replicas.misplaced()
-            try:
-                for start in range(0, len(misplaced), MAX_ASSIGNMENTS):
-                    await self._assign(tuple(misplaced[start : start + MAX_ASSIGNMENTS]))
-                failures = 0
-            except Exception as error:
-                text = f"The controller could not note where {len(misplaced)} replicas are: {error}"
-                self._lines.log(logging.WARNING, "places", "", text)
-                self._has_moved = True
-                await self._ports.clock.sleep(PLACES_BACKOFF.pause_ms(failures))
-                failures += 1

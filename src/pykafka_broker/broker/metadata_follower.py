@@ -7,6 +7,7 @@ roles; then the coordinators, for whom topics and partition counts have changed,
 from __future__ import annotations
 
 from pykafka_broker.broker.lifecycle import BrokerLifecycle
+from pykafka_broker.broker.replica_places import ReplicaPlaces
 from pykafka_broker.broker.share_groups import ShareGroups
 from pykafka_broker.cluster.image import ClusterImage, ResourceType
 from pykafka_broker.config import DynamicConfig
@@ -14,6 +15,7 @@ from pykafka_broker.config.unheeded import UnheededConfigs
 from pykafka_broker.coordinator.coordinators import Coordinators
 from pykafka_broker.coordinator.topic_creation import TopicCreation
 from pykafka_broker.replication.replica_manager import ReplicaManager
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class ConfigFollower:
@@ -33,33 +35,25 @@ class ConfigFollower:
         self._unheeded.look(image.configs)
 
 
-class MetadataFollower:
+class MetadataFollower(NamedTuple):
     """Subscribes to the metadata of a node. Event loop only."""
 
-    def __init__(
-        self,
-        configs: ConfigFollower,
-        replicas: ReplicaManager,
-        creation: TopicCreation,
-        coordinators: Coordinators,
-        shares: ShareGroups,
-        lifecycle: BrokerLifecycle,
-    ) -> None:
-        self._configs = configs
-        self._replicas = replicas
-        self._creation = creation
-        self._coordinators = coordinators
-        self._shares = shares
-        self._lifecycle = lifecycle
+    configs: ConfigFollower
+    replicas: ReplicaManager
+    creation: TopicCreation
+    coordinators: Coordinators
+    shares: ShareGroups
+    lifecycle: BrokerLifecycle
+    places: ReplicaPlaces
 
     def published(self, old: ClusterImage, new: ClusterImage) -> None:
         """`new` is the newest committed metadata. `old.offset` is negative for the image of the start."""
-        self._configs.apply(new)
-        self._replicas.apply(new)
-        self._creation.on_image(old, new)
-        self._coordinators.on_image(old, new)
-        self._shares.on_image(old, new)
+        self.configs.apply(new)
+        self.replicas.apply(new)
+        self.creation.on_image(old, new)
+        self.coordinators.on_image(old, new)
+        self.shares.on_image(old, new)
         if new.brokers is not old.brokers or new.features is not old.features:
-            self._lifecycle.published(new)
+            self.lifecycle.published(new)
         if new.topics is not old.topics and old.offset >= 0:
-            self._lifecycle.report_places()
+            self.places.report_places()

@@ -11,13 +11,12 @@ Where the next parts go: a metrics page and a web console in `listener_kinds.py`
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
-
 from pykafka_broker.broker.broker_server import BrokerServer, start_broker
 from pykafka_broker.broker.controller_server import register_controller, serve_controllers
 from pykafka_broker.broker.foundation import Foundation
 from pykafka_broker.broker.served_listeners import ServedListeners
 from pykafka_broker.broker.shared_server import SharedServer, build_shared, start_replica
+from pykafka_broker.broker.undo import Undo
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.controller.channel import ClusterAdministration, ControllerChannel
 from pykafka_broker.controller.role import ControllerRole
@@ -72,6 +71,7 @@ class Node:
         self._shared.quorum.replica.fall_silent()
         if self._broker is not None:
             await self._broker.lifecycle.shut_down(is_controlled=False)
+            await self._broker.places.stop()
 
     async def break_off(self) -> None:
         """Break all connections off and fall silent. The stop that follows leaves no mark of a clean one."""
@@ -83,7 +83,7 @@ class Node:
         await self.fall_silent()
 
 
-async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
+async def start_node(foundation: Foundation, undo: Undo) -> Node:
     """Build all parts and serve. The caller closes `undo` at the stop, and also where this raises.
 
     Raises:

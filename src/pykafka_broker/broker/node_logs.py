@@ -20,15 +20,15 @@ from pykafka_broker.log.manager.settings import LogThreads, LogWorkers
 Result = TypeVar("Result")
 
 
-def build_logs(foundation: Foundation, on_dir_failure: Callable[[LogDir], None]) -> LogManager:
-    """A manager that has not touched its directories yet.
+def build_logs(foundation: Foundation, dirs: LogDirs, on_dir_failure: Callable[[LogDir], None]) -> LogManager:
+    """A manager of the logs in `dirs`, which it has not touched yet.
 
     `on_dir_failure` is called when a directory has gone out of service.
     """
-    config, threads = foundation.config, foundation.threads
+    threads = foundation.threads
     return LogManager(
         foundation.files,
-        LogDirs(foundation.files, list(config.log_dirs), config.metadata_log_dir),
+        dirs,
         LogThreads(
             run_blocking=threads.run_blocking,
             run_on_disk=threads.upkeep.run_in,
@@ -36,7 +36,7 @@ def build_logs(foundation: Foundation, on_dir_failure: Callable[[LogDir], None])
             run_long=run_in_own_thread,
         ),
         now_ms=foundation.clock.now_ms,
-        settings=log_settings(config),
+        settings=log_settings(foundation.config),
         workers=LogWorkers(_process(foundation, _cleaning_process), _process(foundation, _scrub_process)),
         on_dir_failure=on_dir_failure,
     )

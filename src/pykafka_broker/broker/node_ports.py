@@ -24,6 +24,7 @@ from pykafka_broker.protocol.messages.envelope import EnvelopeRequest, EnvelopeR
 from pykafka_broker.raft.core.log_view import SnapshotId
 from pykafka_broker.raft.core.messages import Answer, Current, Request
 from pykafka_broker.raft.storage import RaftStorage
+from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from pykafka_broker.controller.leader_connection import LeaderConnection
@@ -142,37 +143,30 @@ class ForwardingConnection:
         return answer
 
 
-class TopicsOnDemand:
+class TopicsOnDemand(NamedTuple):
     """Topics that clients ask for, and those of the coordinators."""
 
-    def __init__(
-        self,
-        creation: TopicCreation,
-        offsets: CoordinatorTopic,
-        transactions: CoordinatorTopic,
-        share_state: CoordinatorTopic,
-    ) -> None:
-        self._offsets = offsets
-        self._transactions = transactions
-        self._share_state = share_state
-        self._creation = creation
+    creation: TopicCreation
+    offsets: CoordinatorTopic
+    transactions: CoordinatorTopic
+    share_state: CoordinatorTopic
 
     def create_missing(self, names: Iterable[str]) -> Awaitable[None]:
         """Create missing topics with the broker's defaults."""
-        return self._creation.create_missing(names)
+        return self.creation.create_missing(names)
 
     def create_for_streams(self, topics: Iterable[InternalTopic], *, errors_for_ms: int) -> Mapping[str, str]:
         """Begin to create missing topics that an application needs."""
-        return self._creation.create_for_streams(topics, errors_for_ms=errors_for_ms)
+        return self.creation.create_for_streams(topics, errors_for_ms=errors_for_ms)
 
     def ensure_offsets_topic(self) -> Awaitable[bool]:
         """Create `__consumer_offsets` if it is missing; True when it is served."""
-        return self._offsets.ensure()
+        return self.offsets.ensure()
 
     def ensure_transactions_topic(self) -> Awaitable[bool]:
         """The same for `__transaction_state`."""
-        return self._transactions.ensure()
+        return self.transactions.ensure()
 
     def ensure_share_state_topic(self) -> Awaitable[bool]:
         """The same for `__share_group_state`."""
-        return self._share_state.ensure()
+        return self.share_state.ensure()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
 from pykafka_broker.broker.foundation import Foundation
 from pykafka_broker.broker.links import security_with_brokers
+from pykafka_broker.broker.undo import StopStep, Undo
 from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.coordinator.ports import OtherBrokers
 from pykafka_broker.machine.clock import Clock
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pykafka_broker.client.core.connection import Security
 
 
-def other_brokers(f: Foundation, metadata: MetadataPublisher, undo: AsyncExitStack) -> OtherBrokers:
+def other_brokers(f: Foundation, metadata: MetadataPublisher, undo: Undo) -> OtherBrokers:
     """Connections that are opened when there is something to ask."""
     return OtherBrokers(
         markers=_connections(f, metadata, undo),
@@ -31,7 +31,7 @@ def other_brokers(f: Foundation, metadata: MetadataPublisher, undo: AsyncExitSta
     )
 
 
-def _connections(f: Foundation, metadata: MetadataPublisher, undo: AsyncExitStack) -> BrokerConnections:
+def _connections(f: Foundation, metadata: MetadataPublisher, undo: Undo) -> BrokerConnections:
     config = f.config
     connections = BrokerConnections(
         metadata,
@@ -45,7 +45,7 @@ def _connections(f: Foundation, metadata: MetadataPublisher, undo: AsyncExitStac
         ),
     )
     metadata.subscribe(connections.on_image)
-    undo.push_async_callback(connections.close)
+    undo.add(StopStep.OTHER_BROKERS, connections.close)
     return connections
 
 

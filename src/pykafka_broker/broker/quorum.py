@@ -80,15 +80,14 @@ def build_quorum(
     foundation: Foundation,
     storage: RaftStorage,
     logs: LogManager,
-    cluster_id: str,
+    publisher: MetadataPublisher,
     own_endpoints: Endpoints,
 ) -> QuorumParts:
     """The parts of this node's replica of the metadata log, not started yet.
 
     `own_endpoints` are those of the listeners of controllers, as others reach them.
     """
-    config = foundation.config
-    publisher = MetadataPublisher(cluster_id)
+    config, cluster_id = foundation.config, publisher.image.cluster_id
     rules = _controller_rules(foundation, cluster_id)
     role = None
     if "controller" in config.process_roles:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
 from typing import Literal, TypeVar
 
 from pykafka_broker.broker.disk_threads import DiskThreads
 from pykafka_broker.broker.foundation import Foundation
 from pykafka_broker.broker.links import security_with_brokers
+from pykafka_broker.broker.undo import StopStep, Undo
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.partition.partition_log import PartitionLog
@@ -28,7 +28,7 @@ def replica_fetchers(
     logs: LogManager,
     metadata: MetadataPublisher,
     broker_epoch: Callable[[], int],
-    undo: AsyncExitStack,
+    undo: Undo,
 ) -> ReplicaFetchers:
     """Fetchers that begin as the metadata names leaders."""
     config = f.config
@@ -49,7 +49,7 @@ def replica_fetchers(
     rate = replication_rate(config, "follower.replication.throttled.rate")
     ports = FetcherPorts(f.clock, _Logs(logs, f.threads.sync), connect, broker_epoch, rate)
     fetchers = ReplicaFetchers(ports, _settings(config), config["num.replica.fetchers"])
-    undo.push_async_callback(fetchers.stop)
+    undo.add(StopStep.FETCHERS, fetchers.stop)
     return fetchers
 
 

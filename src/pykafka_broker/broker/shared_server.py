@@ -4,14 +4,13 @@ listeners, and the replica of the metadata log.
 They are built in the one order that works: reserve the addresses to listen on, lock the log directories and
 format new ones, open the metadata log, let controllers queue up. The replica is built then, and started by
 `start_replica`: by that time handlers on listeners of controllers must have their ports, for voters elect the
-leader over them. Beside each step stands how a stop, or a start that fails later, undoes it.
+leader over them. Each section enters in `undo` how a stop undoes it (`undo.py`).
 """
 
 from __future__ import annotations
 
 import logging
-from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from functools import partial
 
 from pykafka_broker.apis.api import CONTROLLER_LISTENER
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, Authorizer
@@ -36,7 +35,9 @@ from pykafka_broker.broker.settings import (
 )
 from pykafka_broker.broker.start_reserve import StartReserve
 from pykafka_broker.broker.storage import UNREADABLE_METADATA, prepare_directories, unusable_metadata
+from pykafka_broker.broker.undo import StopStep, Undo
 from pykafka_broker.cluster.image import ClusterImage
+from pykafka_broker.log.disk.directories import LogDirs
 from pykafka_broker.log.disk.files import OsFileSystem
 from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.partition.partition_log import PartitionLog
@@ -50,9 +51,6 @@ from pykafka_broker.raft.format import is_formatted
 from pykafka_broker.raft.storage import RaftStorage
 from pykafka_broker.system.event_loop import raise_open_file_limit
 from pykafka_broker.system.named_tuple import NamedTuple
-
-if TYPE_CHECKING:
-    from pykafka_broker.broker.acl_authorizer import StandardAuthorizer
 
 logger = logging.getLogger("kafka.server.SharedServer")
 
@@ -117,24 +115,21 @@ class SharedServer(NamedTuple):
         return self.metadata.image
 
 
-async def build_shared(f: Foundation, undo: AsyncExitStack) -> SharedServer:
+async def build_shared(f: Foundation, undo: Undo) -> SharedServer:
     """Build the shared parts of a node; nothing is served yet.
 
     Raises:
         LogDirError, StorageFormatError: the data directories cannot be used; the text says what to do.
         OSError: an address cannot be listened on.
     """
-    undo.callback(f.threads.shutdown)
-    failures = FailedDirectories(f.failure)
-    logs: LogManager = build_logs(f, lambda log_dir: failures.failed(logs.dirs, log_dir))
-    f.configs.subscribe(lambda _, new: reconfigure_logs(logs, new))
+    undo.add(StopStep.THREADS, f.threads.shutdown)
+    failures, logs = _logs(f)
     listeners = await _unbound_listeners(f, logs, undo)
-    acls, quotas = _acl_authorizer(f), client_quotas(f.config, f.clock)
-    authorizer = ALLOW_ALL if acls is None else acls
-    ports = HandlerPorts()
+    publisher, ports = MetadataPublisher(), HandlerPorts()
+    authorizer, quotas = _authorizer(f, publisher), _client_quotas(f, publisher, listeners, undo)
     kinds = listener_kinds(
         listeners.shared,
-        security_protocols(listeners.shared, lambda: f.config, lambda: quorum.publisher.image),
+        security_protocols(listeners.shared, lambda: f.config, lambda: publisher.image),
         authorizer,
         quotas,
         lambda: ports.broker,
@@ -143,26 +138,19 @@ async def build_shared(f: Foundation, undo: AsyncExitStack) -> SharedServer:
     served_listeners = ServedListeners(listeners, kinds, lambda: f.config, f.threads)
     if not is_formatted(f.files, f.config.metadata_log_dir):
         served_listeners.reserve_addresses()
-    undo.callback(logs.dirs.unlock)
-    cluster_id = _prepare_directories(f, logs)
+    publisher.begin(_prepare_directories(f, logs, undo))
     reserve = StartReserve(f.files, f.config.metadata_log_dir)
     reserve.give_if_needed()
 
     storage = open_metadata(f, logs)
     closing = Closing(f, storage.log, logs)
-    undo.push_async_callback(closing.close)
+    undo.add(StopStep.LOGS, closing.close)
     await served_listeners.listen(CONTROLLER_LISTENER)
-    undo.push_async_callback(listeners.stop, STOP_GRACE_MS)
+    undo.add(StopStep.LISTENERS, partial(listeners.stop, STOP_GRACE_MS))
     own_endpoints = {
         name: (endpoint.host, endpoint.port)
         for name, endpoint in served_listeners.registered(CONTROLLER_LISTENER).items()
     }
-    quorum = build_quorum(f, storage, logs, cluster_id, own_endpoints)
-    if acls is not None:
-        quorum.publisher.subscribe(acls.published)
-    quota_follower = QuotaFollower(quotas, listeners.acceptor.address_rates)
-    quorum.publisher.subscribe(quota_follower.published)
-    undo.callback(quota_follower.stop)
     return SharedServer(
         foundation=f,
         failures=failures,
@@ -173,14 +161,14 @@ async def build_shared(f: Foundation, undo: AsyncExitStack) -> SharedServer:
         ports=ports,
         closing=closing,
         storage=storage,
-        quorum=quorum,
+        quorum=build_quorum(f, storage, logs, publisher, own_endpoints),
         config_follower=ConfigFollower(f.configs),
         authorizer=authorizer,
         quotas=quotas,
     )
 
 
-async def start_replica(shared: SharedServer, undo: AsyncExitStack) -> None:
+async def start_replica(shared: SharedServer, undo: Undo) -> None:
     """Start the replica of the metadata log; the newest metadata is published, and its configuration is in
     force, when this returns. That takes a leader, for which a voter may have to wait for other voters.
 
@@ -188,9 +176,9 @@ async def start_replica(shared: SharedServer, undo: AsyncExitStack) -> None:
         LogDirError: the log cannot be used by this node; the text says what to do.
     """
     replica = shared.quorum.replica
-    undo.push_async_callback(replica.close)
+    undo.add(StopStep.METADATA_REPLICA, replica.close)
     if shared.quorum.connections is not None:
-        undo.push_async_callback(shared.quorum.connections.close)
+        undo.add(StopStep.OTHER_CONTROLLERS, shared.quorum.connections.close)
     try:
         await replica.start()
     except UNREADABLE_METADATA as error:
@@ -198,17 +186,37 @@ async def start_replica(shared: SharedServer, undo: AsyncExitStack) -> None:
     shared.config_follower.apply(shared.image)
 
 
-def _acl_authorizer(f: Foundation) -> StandardAuthorizer | None:
+def _logs(f: Foundation) -> tuple[FailedDirectories, LogManager]:
+    """The logs, not opened yet, and what happens when one of their directories fails."""
+    dirs = LogDirs(f.files, list(f.config.log_dirs), f.config.metadata_log_dir)
+    failures = FailedDirectories(f.failure, dirs)
+    logs = build_logs(f, dirs, failures.failed)
+    f.configs.subscribe(lambda _, new: reconfigure_logs(logs, new))
+    return failures, logs
+
+
+def _authorizer(f: Foundation, publisher: MetadataPublisher) -> Authorizer:
     """The authorizer that reads ACLs, if one is configured; most nodes do not pay for its modules."""
     settings = f.config.authorizer
     if settings is None:
-        return None
+        return ALLOW_ALL
     from pykafka_broker.broker.acl_authorizer import StandardAuthorizer
 
-    return StandardAuthorizer(settings, f.clock.now_ms)
+    acls = StandardAuthorizer(settings, f.clock.now_ms)
+    publisher.subscribe(acls.published)
+    return acls
 
 
-async def _unbound_listeners(f: Foundation, logs: LogManager, undo: AsyncExitStack) -> Listeners:
+def _client_quotas(f: Foundation, publisher: MetadataPublisher, listeners: Listeners, undo: Undo) -> Quotas:
+    """The quotas of clients and of their addresses, as the metadata has them."""
+    quotas = client_quotas(f.config, f.clock)
+    follower = QuotaFollower(quotas, listeners.acceptor.address_rates)
+    publisher.subscribe(follower.published)
+    undo.add(StopStep.QUOTAS, follower.stop)
+    return quotas
+
+
+async def _unbound_listeners(f: Foundation, logs: LogManager, undo: Undo) -> Listeners:
     """Listeners without an address yet, and the care for descriptors, which new clients take."""
     config = f.config
     shared = Shared(f.clock, connection_limits(config), RequestMemory(config["queued.max.request.bytes"]))
@@ -226,14 +234,15 @@ async def _unbound_listeners(f: Foundation, logs: LogManager, undo: AsyncExitSta
         care = DescriptorCare(
             f.descriptors, logs, f.clock, on_short=listeners.acceptor.complain_of_descriptors
         )
-        undo.callback(care.end)
+        undo.add(StopStep.DESCRIPTORS, care.end)
         care.begin(f.files, open_file_limit)
-    undo.callback(listeners.stop_accepting)
+    undo.add(StopStep.ADDRESSES, listeners.stop_accepting)
     return listeners
 
 
-def _prepare_directories(f: Foundation, logs: LogManager) -> str:
+def _prepare_directories(f: Foundation, logs: LogManager, undo: Undo) -> str:
     """Lock the directories and format new ones; the cluster's id. Blocking."""
+    undo.add(StopStep.LOG_DIRS, logs.dirs.unlock)
     cluster_id, formatted = prepare_directories(f.files, logs, f.config, now_ms=f.clock.now_ms())
     if formatted is not None:
         for directory in formatted.directory_ids:

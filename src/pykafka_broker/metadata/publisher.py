@@ -34,10 +34,8 @@ Watcher = Callable[[ClusterImage, int], None]
 class MetadataPublisher:
     """Follows the committed metadata log (the `MetadataListener` of a raft host), and shows its images."""
 
-    def __init__(self, cluster_id: str) -> None:
-        self._cluster_id = cluster_id
-        self._loader = MetadataLoader(ClusterImage(cluster_id))
-        self._image = ClusterImage(cluster_id)
+    def __init__(self, cluster_id: str = "") -> None:
+        self.begin(cluster_id)
         self._published_offset = 0
         #: The offset after the newest record taken in, and that after the newest image to be published.
         self._taken_in = self._committed = 0
@@ -52,6 +50,12 @@ class MetadataPublisher:
         #: Everything below is committed; 0 until the quorum has a leader that knows more.
         self._high_watermark = 0
         self._waiting_for_leader: list[asyncio.Future[None]] = []
+
+    def begin(self, cluster_id: str) -> None:
+        """Begin with an image of this cluster, whose id was not known before; nothing is published yet."""
+        self._cluster_id = cluster_id
+        self._loader = MetadataLoader(ClusterImage(cluster_id))
+        self._image = ClusterImage(cluster_id)
 
     # -- reading ---------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykafka_broker.arrow import columns as arrow
+from pykafka_broker.arrow.core import columns as arrow
 from pykafka_broker.spark import kafka_format
 
 

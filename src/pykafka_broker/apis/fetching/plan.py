@@ -91,15 +91,14 @@ class PlannedFetch:
         self.answers += [(wanted, failed(wanted, error)) for wanted, error in errors.items()]
         self.at_once = True
 
-    def reopen(self, news: Mapping[WantedPartition, PartitionData]) -> None:
+    def reopen(self, news: Mapping[WantedPartition, tuple[Waited, PartitionData]]) -> None:
         """Let these partitions, which were settled, tell their news after all."""
         listed = {wanted for wanted, _ in self.answers}
-        for wanted, data in news.items():
-            waited = self.waits.settled.pop(wanted, None)
-            if waited is not None:
-                self.open.append(waited)
-                if wanted not in listed:
-                    self.answers.append((wanted, data))
+        for wanted, (waited, data) in news.items():
+            self.waits.settled.pop(wanted, None)
+            self.open.append(waited)
+            if wanted not in listed:
+                self.answers.append((wanted, data))
 
     @property
     def logs(self) -> list[PartitionLog]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.fetching.plan import PlannedFetch
     from pykafka_broker.apis.fetching.replica import Follower
     from pykafka_broker.apis.fetching.sessions import WantedPartition
+    from pykafka_broker.apis.fetching.waits import Waited
     from pykafka_broker.protocol.messages.fetch import PartitionData
 
 
@@ -25,8 +26,10 @@ def report_progress(planned: PlannedFetch, follower: Follower) -> None:
     """
     replica_id, broker_epoch = follower
     errors: dict[WantedPartition, ErrorCode] = {}
-    moved: dict[WantedPartition, PartitionData] = {}
+    news: dict[WantedPartition, tuple[Waited, PartitionData]] = {}
+    settled = planned.waits.settled
     for leading, wanted, data in planned.progress:
+        waited = settled.get(wanted)
         try:
             leading.follower_fetched(
                 replica_id, broker_epoch, wanted.fetch_offset, wanted.asked_log_start_offset
@@ -34,9 +37,11 @@ def report_progress(planned: PlannedFetch, follower: Follower) -> None:
         except KafkaError as error:
             errors[wanted] = error.code
         else:
-            if leading.log.state.high_watermark != data.high_watermark:
-                moved[wanted] = data
+            is_moved = leading.log.state.high_watermark != data.high_watermark
+            # What moves wakes those who wait, and among them the session of this very fetch.
+            if waited is not None and (is_moved or wanted not in settled):
+                news[wanted] = waited, data
     if errors:
         planned.refuse(errors)
-    if moved:
-        planned.reopen(moved)
+    if news:
+        planned.reopen(news)

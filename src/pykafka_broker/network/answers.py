@@ -1,0 +1,348 @@
+"""The answers of one connection: encoded, and written in the order of its requests.
+
+All answers of a round go into one buffer, and to the transport in one write. An answer that is not ready has
+a slot, which keeps its place; answers behind it that are ready before it wait in slots of their own. How many
+slots there may be, and how many bytes in them, is limited (`limits.py`): beyond that no further request
+starts.
+
+The records of an answer are never copied: they are a buffer of their own in `writelines` or, if there are
+many, still in their file (`sending.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+from struct import Struct
+from typing import TYPE_CHECKING, Any, cast
+
+from pykafka_broker.apis.api import CLOSE, NO_RESPONSE
+from pykafka_broker.network.faults import Faulty
+from pykafka_broker.network.holds import CLOSING, OUTSTANDING, SENDING, UNREAD, Holds
+from pykafka_broker.network.patience import Patience
+from pykafka_broker.network.purgatory import Disconnected
+from pykafka_broker.network.sending import IN_MEMORY, Sender
+from pykafka_broker.network.shared import Shared
+from pykafka_broker.protocol.buffers import Buffer
+from pykafka_broker.protocol.compile import Cut, assemble, buffers_length
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import Context
+    from pykafka_broker.network.dispatch import Route
+
+request_logger = logging.getLogger("kafka.request.logger")
+
+#: Frame length, correlation id, and for flexible versions an empty tag section.
+_pack_response_header = Struct(">ii").pack
+_pack_flexible_response_header = Struct(">iiB").pack
+FRAME_LENGTH = Struct(">i")
+
+
+class Slot:
+    """The place of an answer that is not ready yet, or whose turn has not come."""
+
+    __slots__ = ("closes", "context", "cuts", "held_bytes", "is_ready", "number", "out", "request", "route")
+
+    #: Of an answer that is waited for: the request, how many have been served with it, and what goes with it.
+    number: int
+    route: Route
+    context: Context[Any]
+    request: Any
+
+    def __init__(self) -> None:
+        self.is_ready = False
+        self.closes = False
+        self.out = bytearray()
+        self.cuts: list[Cut] = []
+        #: Its bytes in memory.
+        self.held_bytes = 0
+
+
+class Answers:
+    """Writes the answers of `connection`."""
+
+    __slots__ = (
+        "_connection",
+        "_cuts",
+        "_holds",
+        "_is_dropped",
+        "_out",
+        "_patience",
+        "_queued_bytes",
+        "_sender",
+        "_shared",
+        "_transport",
+        "_written_bytes",
+        "are_logged",
+        "slots",
+        "unsent_bytes",
+    )
+
+    def __init__(
+        self,
+        connection: Faulty,
+        transport: asyncio.Transport,
+        holds: Holds,
+        patience: Patience,
+        shared: Shared,
+    ) -> None:
+        self._connection = connection
+        self._transport = transport
+        self._holds = holds
+        self._patience = patience
+        self._shared = shared
+        self._sender = Sender(transport, self._sent, self._cannot_send)
+        #: From the first answer that is not ready on, in their order.
+        self.slots: list[Slot] = []
+        #: Their bytes in memory.
+        self._queued_bytes = 0
+        #: Answers the peer has not read, as far as the transport or a sweep has said.
+        self.unsent_bytes = 0
+        #: What has been written since the last `flush`.
+        self._out = bytearray()
+        self._cuts: list[Cut] = []
+        self._written_bytes = 0
+        self._is_dropped = False
+        #: Whether the log has a line about each answer; the connection asks it once in a round.
+        self.are_logged = False
+        transport.set_write_buffer_limits(high=shared.limits.unsent_high_water_bytes)
+
+    @property
+    def is_sending(self) -> bool:
+        """Whether answers wait here while one is read from its file."""
+        return self._sender.busy
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether nothing more can be sent."""
+        return self._is_dropped or self._transport.is_closing()
+
+    def count_unread(self) -> int:
+        """Count the bytes that the peer has not read; returns them and those still to be sent."""
+        unsent_bytes = self._transport.get_write_buffer_size()
+        if unsent_bytes != self.unsent_bytes:
+            self._set_unsent(unsent_bytes)
+        return unsent_bytes + self._sender.left_bytes
+
+    def _set_unsent(self, unsent_bytes: int) -> None:
+        change_bytes = unsent_bytes - self.unsent_bytes
+        self.unsent_bytes = unsent_bytes
+        self._shared.unsent.count(change_bytes)
+
+    def _count_queued(self, change_bytes: int) -> None:
+        self._queued_bytes += change_bytes
+        self._shared.unsent.count(change_bytes)
+
+    @property
+    def _is_full(self) -> bool:
+        """Too much waits behind an answer that is not ready: OUTSTANDING ends when it is."""
+        limits = self._shared.limits
+        return (
+            len(self.slots) >= limits.outstanding_answers
+            or self._queued_bytes > limits.unsent_high_water_bytes
+        )
+
+    # Answers to requests.
+
+    def add(self, route: Route, correlation_id: int, answer: Any) -> int:
+        """Write an answer, or keep it behind those that are not ready; the bytes of its frame."""
+        if self.slots:
+            slot = Slot()
+            self.slots.append(slot)
+            size = self._fill(slot, route, correlation_id, answer)
+            if self._is_full:
+                self._holds.reasons |= OUTSTANDING
+            return size
+        if answer is CLOSE:
+            self.close()
+            return 0
+        size = self._write(route, correlation_id, answer, self._out, self._cuts)
+        self._written_bytes += size
+        if self._written_bytes > self._shared.limits.unsent_high_water_bytes:
+            # The peer may not be reading; the transport will tell.
+            self.flush()
+        return size
+
+    def add_token(self, token: bytes) -> None:
+        """As `add`, for an answer that has no header."""
+        frame = FRAME_LENGTH.pack(len(token)) + token
+        if self.slots:
+            slot = Slot()
+            slot.is_ready = True
+            slot.out += frame
+            self.slots.append(slot)
+        else:
+            self._out += frame
+
+    def wait_for(
+        self, later: Awaitable[Any], number: int, route: Route, context: Context[Any], request: Any, hold: int
+    ) -> None:
+        """Keep the place of an answer that comes later, to the request with this `number` on the connection;
+        until then `hold` holds.
+        """
+        slot = Slot()
+        slot.number, slot.route, slot.context, slot.request = number, route, context, request
+        self.slots.append(slot)
+        task = asyncio.get_running_loop().create_task(self._wait(slot, later, hold))
+        handlers = self._shared.handlers
+        handlers.add(task)
+        task.add_done_callback(handlers.discard)
+        self._holds.reasons |= hold
+        if not hold and self._is_full:
+            self._holds.reasons |= OUTSTANDING
+
+    async def _wait(self, slot: Slot, awaitable: Awaitable[Any], hold: int) -> None:
+        try:
+            answer = await awaitable
+        except Disconnected:
+            return
+        except Exception as error:
+            answer = self._shared.faults.of_handler(slot.route, slot.request, error, self._connection)
+        if self.is_closing:
+            return
+        self._patience.active = True
+        # Its answer may have to wait for its turn; the records of the request need not.
+        slot.request = None
+        self._fill(slot, slot.route, slot.context.correlation_id, answer)
+        self._send_ready()
+        self._holds.let_go(hold if self._is_full else hold | OUTSTANDING)
+
+    def _fill(self, slot: Slot, route: Route, correlation_id: int, answer: Any) -> int:
+        slot.is_ready = True
+        if answer is CLOSE:
+            slot.closes = True
+            return 0
+        if answer is NO_RESPONSE:
+            return 0
+        size = self._write(route, correlation_id, answer, slot.out, slot.cuts)
+        slot.closes = not size
+        slot.held_bytes = len(slot.out) + sum(
+            buffers_length(content)
+            for _, content in slot.cuts
+            if isinstance(content, (*IN_MEMORY, list, tuple))
+        )
+        self._count_queued(slot.held_bytes)
+        return size
+
+    def _write(self, route: Route, correlation_id: int, answer: Any, out: bytearray, cuts: list[Cut]) -> int:
+        """Append an answer's frame to `out` and `cuts`; returns its size, 0 if it cannot be encoded."""
+        start = len(out)
+        cuts_before = len(cuts)
+        if route.flexible_response:
+            out += _pack_flexible_response_header(0, correlation_id, 0)
+        else:
+            out += _pack_response_header(0, correlation_id)
+        try:
+            route.encode(answer, out, cuts)
+        except Exception as error:
+            del out[start:], cuts[cuts_before:]
+            self._shared.faults.of_encoding(route, self._connection, error)
+            self.close()
+            return 0
+        size = len(out) - start - 4
+        if len(cuts) > cuts_before:
+            for _, content in cuts[cuts_before:]:
+                size += buffers_length(content)
+        FRAME_LENGTH.pack_into(out, start, size)
+        if self.are_logged:
+            request_logger.debug(
+                "> %r %s v%d #%d %d bytes", self._connection, route.name, route.version, correlation_id, size
+            )
+        return size
+
+    # Their way to the transport.
+
+    def _send_ready(self) -> None:
+        """Send the answers whose turn has come."""
+        slots = self.slots
+        while slots and slots[0].is_ready:
+            slot = slots.pop(0)
+            self._count_queued(-slot.held_bytes)
+            if slot.out:
+                self._out, self._cuts = slot.out, slot.cuts
+                self.flush()
+            if slot.closes:
+                self.close()
+                return
+        if not slots and self._holds.reasons & CLOSING:
+            self.close()
+
+    def flush(self) -> None:
+        """Hand everything written to the transport."""
+        out, cuts = self._out, self._cuts
+        if not out:
+            return
+        self._out = bytearray()
+        self._written_bytes = 0
+        sender, counters = self._sender, self._shared.counters
+        if not cuts:
+            counters.bytes_sent += len(out)
+            if sender.busy:
+                sender.send([out])
+            else:
+                self._transport.write(out)
+            return
+        self._cuts = []
+        parts = assemble(out, cuts)
+        counters.bytes_sent += sum(map(len, parts))
+        if sender.busy or not all(isinstance(part, IN_MEMORY) for part in parts):
+            self._holds.reasons |= SENDING
+            sender.send(parts)
+        else:
+            self._transport.writelines(cast("list[Buffer]", parts))
+
+    def pause(self) -> None:
+        """More than the high water mark is unsent: the peer does not read, so its requests wait."""
+        self._holds.reasons |= UNREAD
+        self._sender.pause()
+        self._set_unsent(self._transport.get_write_buffer_size())
+
+    def resume(self) -> None:
+        """The peer has read it."""
+        self._set_unsent(0)
+        self._patience.reads_again()
+        self._sender.resume()
+        self._holds.let_go(UNREAD)
+
+    def _sent(self) -> None:
+        """Everything that was read while it was sent has been handed to the transport."""
+        if self._holds.reasons & CLOSING and not self.slots:
+            self.close()
+        self._holds.let_go(SENDING)
+
+    def _cannot_send(self, error: BaseException) -> None:
+        """A disk did not give the bytes that an answer announced: only a closed connection can tell that."""
+        self._shared.faults.of_disk(self._connection, error)
+        self.abort()
+
+    # The end.
+
+    def close(self) -> None:
+        """Close the transport once the answers written so far are sent; none follows them."""
+        self._holds.reasons |= CLOSING
+        if not self._is_dropped:
+            self.flush()
+            if not self._sender.busy:
+                self._transport.close()
+
+    def finish(self) -> None:
+        """As `close`, when the outstanding answers are written."""
+        self._holds.reasons |= CLOSING
+        self._send_ready()
+
+    def abort(self) -> None:
+        """Close now; unsent answers are lost."""
+        self._holds.reasons |= CLOSING
+        if not self._is_dropped:
+            self._transport.abort()
+
+    def drop(self) -> None:
+        """The peer is gone."""
+        self._is_dropped = True
+        self._sender.drop()
+        self.slots.clear()
+        self._set_unsent(0)
+        self._count_queued(-self._queued_bytes)
+        self._out = bytearray()
+        self._cuts = []

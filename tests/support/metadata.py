@@ -14,11 +14,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
+from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.cluster.features import NODE_FEATURES, bootstrap_records
 from pykafka_broker.cluster.image import ClusterImage, RegisteredEndpoint
 from pykafka_broker.cluster.records import decode_record, encode_record
 from pykafka_broker.controller.bootstrap import read_bootstrap_records
-from pykafka_broker.controller.broker_probes import Probe, is_refused
+from pykafka_broker.controller.broker_probes import Probe
 from pykafka_broker.controller.channel import each_result
 from pykafka_broker.controller.core.events import (
     CreateTopicResult,
@@ -92,6 +93,11 @@ class Worker:
         return job()
 
 
+async def nothing_is_known(address: Address) -> bool:
+    """What a probe tells of a broker that may live; in no real time, unlike one over the network."""
+    return False
+
+
 class Node:
     """A node that is a quorum by itself, and leads it once it is started."""
 
@@ -101,7 +107,7 @@ class Node:
         *,
         segment_bytes: int = 1 << 26,
         snapshots: SnapshotSettings | None = None,
-        probe: Probe = is_refused,
+        probe: Probe = nothing_is_known,
     ) -> None:
         self.files = formatted() if files is None else files
         self.clock = VirtualClock()

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from pykafka_broker.system.processes import SHOWN_COMMAND, described, listening_on
+from pykafka_broker.system.processes import SHOWN_COMMAND, command_line, described, is_ending, listening_on
+from tests.support.waiting import until
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -92,3 +93,31 @@ def test_what_is_not_known_is_not_said() -> None:
     assert described(0) == "another process"
     assert described(os.getpid()) == f"this very process ({os.getpid()})"
     assert described(2**22 + 1) == f"process {2**22 + 1}"
+
+
+def test_a_process_that_runs_or_has_ended_is_not_about_to_end() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        assert not is_ending(process.pid)
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert not is_ending(process.pid)  # nobody has asked for its status yet
+    assert not is_ending(process.pid)
+
+
+@linux_only
+def test_a_process_whose_first_thread_has_ended_is_about_to_end_until_the_last_has() -> None:
+    """Its command line is empty, and its sockets are open."""
+    program = (
+        "import ctypes, threading, sys\n"
+        "threading.Thread(target=sys.stdin.read).start()\n"
+        "print(flush=True)\n"
+        "ctypes.CDLL(None).pthread_exit(None)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdout.readline()
+        until(lambda: command_line(process.pid) == "", "its first thread has ended")
+        assert is_ending(process.pid)
+        process.kill()

@@ -20,6 +20,8 @@ SHOWN_COMMAND = 100
 SHOWN_OPTIONS = {"-c": "--config", "-d": "--data-dir"}
 
 _LISTEN = "0A"
+#: In the flags of a process, in `/proc/PID/stat`.
+_PF_EXITING = 4
 
 
 def described(process_id: int) -> str:
@@ -54,6 +56,28 @@ def is_paused(process_id: int) -> bool:
             return file.read().rpartition(")")[2].split()[0] == "T"
     except OSError:
         return _output_of("ps", "-o", "state=", "-p", str(process_id)).strip().startswith("T")
+
+
+def is_ending(process_id: int) -> bool:
+    """Whether a process is about to end: on Linux it has no command line any more, while its threads still
+    have its sockets.
+    """
+    if sys.platform != "linux":
+        return False
+    import select
+
+    try:
+        with open(f"/proc/{process_id}/stat") as file:
+            flags = int(file.read().rpartition(")")[2].split()[6])
+        descriptor = os.pidfd_open(process_id)
+    except OSError:
+        return False
+    try:
+        ended = select.poll()
+        ended.register(descriptor, select.POLLIN)
+        return bool(flags & _PF_EXITING) and not ended.poll(0)
+    finally:
+        os.close(descriptor)
 
 
 def _command_of(process_id: int) -> str:

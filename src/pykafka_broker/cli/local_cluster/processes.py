@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from pykafka_broker.local_cluster.folder import ClusterFolder
 from pykafka_broker.system.named_tuple import NamedTuple
-from pykafka_broker.system.processes import command_line, is_paused
+from pykafka_broker.system.processes import command_line, is_ending, is_paused
 
 #: How much of a log's end is looked at for the reason of a death.
 LOG_TAIL_BYTES = 16_384
@@ -33,9 +33,11 @@ class NodeState(NamedTuple):
 
 
 def pid_of(cluster: ClusterFolder, node_id: int) -> int | None:
-    """The process of a node that runs."""
+    """The process of a node that runs, or has not ended yet: until then it has its ports."""
     pid = _written_pid(cluster, node_id)
-    return pid if pid is not None and str(cluster.properties_file(node_id)) in command_line(pid) else None
+    if pid is None or not (str(cluster.properties_file(node_id)) in command_line(pid) or is_ending(pid)):
+        return None
+    return pid
 
 
 def state_of(cluster: ClusterFolder, node_id: int) -> NodeState:

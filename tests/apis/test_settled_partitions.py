@@ -206,6 +206,18 @@ async def test_a_follower_hears_of_the_high_watermark_that_its_own_fetch_has_mov
     assert (told.partition_index, told.high_watermark, told.records) == (3, 1, b"")
 
 
+async def test_a_fetch_that_has_moved_the_high_watermark_is_woken_by_the_next_record(
+    home: Home, another: User, followed: FollowedTopic
+) -> None:
+    await append(another, 3)
+    await followed.fetch()
+    waiting = await parked(home, followed.fetch(wanting(followed.topic_id, 1, 3, leader_epoch=0)))
+
+    await append(another, 3)
+
+    assert list(read(await waiting)) == [3]
+
+
 async def test_all_partitions_hear_of_their_follower_from_time_to_time(
     home: Home, followed: FollowedTopic, plans: Plans
 ) -> None:

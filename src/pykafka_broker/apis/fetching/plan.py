@@ -3,8 +3,8 @@
 Planning looks up an index, reads no data and changes nothing, so a parked fetch is planned again each time it
 is woken: only the partitions whose logs have told of something since, and those that have something to read
 or to tell. All others are settled, and stay as they are (`Waits`). What a fetch says of its follower is in
-`progress`, to be reported once. The first non-empty partition gives at least one whole
-batch even above both limits (KIP-74).
+`progress`, to be reported once. The first non-empty partition gives at least one whole batch even above both
+limits (KIP-74).
 """
 
 from __future__ import annotations

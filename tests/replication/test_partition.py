@@ -133,6 +133,20 @@ def acknowledged(
     return led(partition).committing.acknowledged(next_offset, acks, timeout_ms)
 
 
+async def test_a_batch_that_has_waited_for_a_file_has_the_time_at_which_it_is_appended() -> None:
+    clock = VirtualClock()
+    partition = held(clock=clock, message_timestamp_type="LogAppendTime")
+    partition.become(registration(1, replicas=(1,)))
+    before_ms = clock.now_ms() - 5_000
+
+    appended = led(partition).append(
+        batch(b"one"), required_acks=ACKS_ALL, produce_version=9, now_ms=before_ms
+    )
+
+    assert isinstance(appended, asyncio.Future)  # the leader epoch is written down before
+    assert appended.result().log_append_time_ms == clock.now_ms()
+
+
 async def turn() -> None:
     """Let the sync begin."""
     await asyncio.sleep(0)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Protocol, TypeVar
 
 from pykafka_broker.cluster.image import BrokerRegistration, PartitionRegistration
@@ -272,9 +271,12 @@ class LeadingReplica:
         """
         result = self._try_append(records, required_acks, produce_version, now_ms, guard)
         if isinstance(result, NamesDue):
-            kept = bytearray(records)
-            again = partial(self._try_append, kept, required_acks, produce_version, now_ms, guard)
-            return self._ports.deferred_files.repeat(result, again)
+            kept, clock = bytearray(records), self._ports.clock
+            return self._ports.deferred_files.repeat(
+                result,
+                # Other batches may have been appended meanwhile, and LogAppendTime does not go back.
+                lambda: self._try_append(kept, required_acks, produce_version, clock.now_ms(), guard),
+            )
         return result
 
     def _try_append(
@@ -312,8 +314,11 @@ class LeadingReplica:
         """Append a transaction's marker, as `append_internal` does; an awaitable as for `append`."""
         end_offset = self._try_append_internal(batch, now_ms, NO_GUARD, transaction_version)
         if isinstance(end_offset, NamesDue):
-            again = partial(self._try_append_internal, batch, now_ms, NO_GUARD, transaction_version)
-            return self._ports.deferred_files.repeat(end_offset, again)
+            clock = self._ports.clock
+            return self._ports.deferred_files.repeat(
+                end_offset,
+                lambda: self._try_append_internal(batch, clock.now_ms(), NO_GUARD, transaction_version),
+            )
         return end_offset
 
     def _try_append_internal(

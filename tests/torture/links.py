@@ -126,6 +126,9 @@ class Links:
             await asyncio.gather(
                 self._carry(reader, node_writer, there), self._carry(node_reader, writer, back)
             )
+            for end in ends:
+                end.close()
+                await end.wait_closed()
         except OSError:  # the node does not run, or one of both ends is gone
             pass
         finally:
@@ -143,7 +146,7 @@ class Links:
             await self._passes(link)
             raise
         await self._passes(link)
-        writer.close()
+        writer.write_eof()  # of this direction alone: the other may have more to say
 
     def _node_at(self, writer: asyncio.StreamWriter) -> int:
         """The node whose process has the other end of a connection of this machine."""

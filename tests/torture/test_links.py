@@ -116,6 +116,7 @@ def test_the_end_of_a_connection_goes_its_way_too(pair: Pair) -> None:
     assert pair.heard() == "one"
     pair.socket.shutdown(socket.SHUT_WR)
     assert pair.heard() == "end"
+    assert pair.socket.recv(100) == b"one"  # the other direction goes on
 
 
 def test_connections_that_are_dropped_are_reset_and_others_are_made(pair: Pair) -> None:

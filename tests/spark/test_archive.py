@@ -215,6 +215,10 @@ def test_a_running_job_stops_when_its_topic_is_created_anew(
     assert "created anew" in refusal
 
 
+#: Rows of a batch of ten that Spark is stopped in: it may be in the table already, and is not reported.
+UNREPORTED = (0, 10)
+
+
 def test_a_job_that_is_told_to_end_commits_its_batch_first(
     spark: SparkSession, kafka: Kafka, tmp_path: Path
 ) -> None:
@@ -224,8 +228,9 @@ def test_a_job_that_is_told_to_end_commits_its_batch_first(
     pace = Pace(is_endless=True, every_s=0.0, batch_records=10, until=lambda: bool(job.batches))
     archived = job.run(topic, pace=pace)
     assert 0 < archived < 400
-    assert len(job.rows()) == archived == sum(batch.records for batch in job.batches)
-    assert job.run(topic) == 400 - archived
+    assert archived == sum(batch.records for batch in job.batches)
+    assert len(job.rows()) - archived in UNREPORTED
+    assert 400 - archived - job.run(topic) in UNREPORTED
     assert job.rows() == in_topic(kafka, topic)
 
 
@@ -261,9 +266,11 @@ def test_the_command_ends_after_its_batch_at_a_signal(
     assert process.returncode == status, err
     assert "Traceback" not in err
     archived = sum(json.loads(line)["records"] for line in (first + out).splitlines())
-    assert len(job.rows()) == archived < 400
+    assert 0 < archived < 400
+    assert len(job.rows()) - archived in UNREPORTED
     assert err.splitlines()[-1].startswith(f"{archived} records ")
-    assert job.run(topic) == 400 - archived
+    assert 400 - archived - job.run(topic) in UNREPORTED
+    assert job.rows() == in_topic(kafka, topic)
 
 
 def test_a_job_refuses_what_would_lose_or_repeat_records(

@@ -421,8 +421,8 @@ PLANTED = (
     Planted(
         "what only a leader has had is not truncated after a power cut, when it follows",
         (Wrong(following, "truncation_offset", _keeps_all),),
-        faults=POWER_CUTS,
-        seeds=30,
-        found_by=24,
+        faults={**POWER_CUTS, "power_ms": 1500, "ahead": 2, "delay_ms": 60},
+        seeds=20,
+        found_by=6,
     ),
 )

@@ -19,8 +19,6 @@ from pykafka_broker.broker.cold_reads import ColdReads
 from pykafka_broker.broker.config_changes import ConfigChanges
 from pykafka_broker.broker.describable_topics import describable_topics
 from pykafka_broker.broker.foundation import Foundation
-from pykafka_broker.broker.isr_changes import QueuedIsrChanges
-from pykafka_broker.broker.lifecycle import BrokerIdentity, BrokerLifecycle, LifePorts, life_settings
 from pykafka_broker.broker.metadata_follower import MetadataFollower
 from pykafka_broker.broker.node_ports import (
     ForwardingConnection,
@@ -30,9 +28,7 @@ from pykafka_broker.broker.node_ports import (
 )
 from pykafka_broker.broker.other_brokers import other_brokers
 from pykafka_broker.broker.periodic_work import PeriodicWork
-from pykafka_broker.broker.producer_ids import ProducerIds
 from pykafka_broker.broker.replica_fetching import replica_fetchers, replication_rate
-from pykafka_broker.broker.replica_places import ReplicaPlaces
 from pykafka_broker.broker.share_groups import ShareGroups
 from pykafka_broker.broker.share_states import PersistedStates
 from pykafka_broker.broker.shared_server import STOP_GRACE_MS, SharedServer
@@ -47,6 +43,10 @@ from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.files import random_id
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.recovery.open_directories import UNKNOWN_TOPIC_ID
+from pykafka_broker.membership.isr_changes import QueuedIsrChanges
+from pykafka_broker.membership.lifecycle import BrokerIdentity, BrokerLifecycle, LifePorts, life_settings
+from pykafka_broker.membership.producer_ids import ProducerIds
+from pykafka_broker.membership.replica_places import ReplicaPlaces
 from pykafka_broker.metadata.quorum_description import QuorumDescription
 from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.network.purgatory import Purgatory

@@ -5,11 +5,11 @@ partitions, the broker's registration, the listeners and the fetchers. The logs 
 from __future__ import annotations
 
 from pykafka_broker.apis.ports.fetching import Fetching
-from pykafka_broker.broker.lifecycle import BrokerLifecycle
 from pykafka_broker.broker.served_listeners import ServedListeners
 from pykafka_broker.broker.share_groups import ShareGroups
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.coordinator.coordinators import Coordinators
+from pykafka_broker.membership.lifecycle import BrokerLifecycle
 from pykafka_broker.replication.replica_fetchers import ReplicaFetchers
 from pykafka_broker.replication.replica_manager import ReplicaManager
 from pykafka_broker.system.named_tuple import NamedTuple

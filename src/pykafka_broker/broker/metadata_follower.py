@@ -6,14 +6,14 @@ roles; then the coordinators, for whom topics and partition counts have changed,
 
 from __future__ import annotations
 
-from pykafka_broker.broker.lifecycle import BrokerLifecycle
-from pykafka_broker.broker.replica_places import ReplicaPlaces
 from pykafka_broker.broker.share_groups import ShareGroups
 from pykafka_broker.cluster.image import ClusterImage, ResourceType
 from pykafka_broker.config import DynamicConfig
 from pykafka_broker.config.unheeded import UnheededConfigs
 from pykafka_broker.coordinator.coordinators import Coordinators
 from pykafka_broker.coordinator.topic_creation import TopicCreation
+from pykafka_broker.membership.lifecycle import BrokerLifecycle
+from pykafka_broker.membership.replica_places import ReplicaPlaces
 from pykafka_broker.replication.replica_manager import ReplicaManager
 from pykafka_broker.system.named_tuple import NamedTuple
 

@@ -10,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pykafka_broker.broker.foundation import Foundation
-from pykafka_broker.broker.lifecycle import life_settings
 from pykafka_broker.broker.links import security_with_controllers
 from pykafka_broker.broker.raft_settings import peer_settings, raft_settings
 from pykafka_broker.broker.storage import (
@@ -29,6 +28,7 @@ from pykafka_broker.controller.nearest_channel import NearestControllerChannel
 from pykafka_broker.controller.role import ControllerRole, NoController
 from pykafka_broker.log.disk.files import random_id
 from pykafka_broker.log.manager.log_manager import LogManager
+from pykafka_broker.membership.lifecycle import life_settings
 from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.metadata.replica import MetadataReplica, ReplicaPorts
 from pykafka_broker.metadata.snapshotter import SnapshotSettings

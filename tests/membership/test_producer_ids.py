@@ -7,8 +7,8 @@ import logging
 
 import pytest
 
-from pykafka_broker.broker.producer_ids import PATIENCE_MS, ProducerIds
 from pykafka_broker.controller.core.events import ProducerIdBlock
+from pykafka_broker.membership.producer_ids import PATIENCE_MS, ProducerIds
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.testing.clock import VirtualClock
 

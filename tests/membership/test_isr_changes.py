@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from pykafka_broker.broker.isr_changes import RETRY_PAUSE_MS, QueuedIsrChanges
 from pykafka_broker.controller.core import events
 from pykafka_broker.controller.core.events import InSyncReplicas, IsrChange, IsrChangeResult, IsrMember
+from pykafka_broker.membership.isr_changes import RETRY_PAUSE_MS, QueuedIsrChanges
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages import create_topics
 from pykafka_broker.replication.core.events import AlterPartition, IsrChangeAnswered

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pykafka_broker.broker.replica_places import ReplicaPlaces
 from pykafka_broker.controller.core.events import DirectoryAssignment
 from pykafka_broker.log.disk.directories import LogDirs
+from pykafka_broker.membership.replica_places import ReplicaPlaces
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.testing.clock import VirtualClock
 from pykafka_broker.testing.memory_files import MemoryFiles

@@ -1,4 +1,4 @@
-"""The life of this broker, carried out: what `heartbeats.py` decides is sent to the controller (KIP-631).
+"""The life of this broker, carried out: what its core decides is sent to the controller (KIP-631).
 
 The broker says which log directories have failed and which are cordoned (KIP-858); the controller, in this
 process or elsewhere, decides what follows. A node whose controller is active asks itself, without a network:
@@ -11,8 +11,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 
-from pykafka_broker.broker import heartbeats
-from pykafka_broker.broker.heartbeats import Life, LifeSettings, Phase, Request
 from pykafka_broker.cluster.features import DIRECTORY_IDS_SINCE, NODE_FEATURES
 from pykafka_broker.cluster.image import ClusterImage, RegisteredEndpoint
 from pykafka_broker.config import BrokerConfig
@@ -21,6 +19,8 @@ from pykafka_broker.controller.core import events
 from pykafka_broker.controller.core.events import ProducerIdBlock
 from pykafka_broker.log.disk.directories import LogDir, LogDirs
 from pykafka_broker.machine.clock import Clock, Timer
+from pykafka_broker.membership.core import heartbeats
+from pykafka_broker.membership.core.heartbeats import Life, LifeSettings, Phase, Request
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.format import random_uuid
 from pykafka_broker.system.named_tuple import NamedTuple

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from pykafka_broker.broker.heartbeats import (
+from pykafka_broker.controller.core.events import Heartbeat, HeartbeatResult
+from pykafka_broker.membership.core.heartbeats import (
     Life,
     LifeSettings,
     Phase,
@@ -26,7 +27,6 @@ from pykafka_broker.broker.heartbeats import (
     unknown,
     untold_directory,
 )
-from pykafka_broker.controller.core.events import Heartbeat, HeartbeatResult
 
 SETTINGS = LifeSettings(
     heartbeat_interval_ms=2_000,

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.broker.heartbeats import LifeSettings, Phase
-from pykafka_broker.broker.lifecycle import UNREGISTERED, BrokerIdentity, BrokerLifecycle, LifePorts
 from pykafka_broker.cluster.image import RegisteredEndpoint
 from pykafka_broker.controller.channel import ControllerChannel
 from pykafka_broker.controller.core.events import (
@@ -21,6 +19,8 @@ from pykafka_broker.controller.core.events import (
     UnregisterBroker,
 )
 from pykafka_broker.log.disk.directories import LogDirs
+from pykafka_broker.membership.core.heartbeats import LifeSettings, Phase
+from pykafka_broker.membership.lifecycle import UNREGISTERED, BrokerIdentity, BrokerLifecycle, LifePorts
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.format import random_uuid
 from tests.support.metadata import Node, heartbeat_of

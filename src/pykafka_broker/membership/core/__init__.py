@@ -1,0 +1,1 @@
+"""What a broker tells the controller about its life, and when, pure."""

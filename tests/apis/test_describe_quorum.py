@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from pykafka_broker.apis.describe_quorum import describe_quorum, without_leader
-from pykafka_broker.metadata.quorum_description import QuorumDescription
 from pykafka_broker.protocol.compile import decode, encode
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.describe_quorum import (
@@ -24,6 +23,7 @@ from pykafka_broker.protocol.messages.describe_quorum import (
 )
 from pykafka_broker.raft.core.describe import QuorumStatus, ReplicaStatus
 from pykafka_broker.raft.core.quorum import ReplicaKey
+from pykafka_broker.raft.quorum_description import QuorumDescription
 from pykafka_broker.testing.home import Home
 from pykafka_broker.testing.user import User
 from tests.apis.asking import ends, every

@@ -7,8 +7,8 @@ import pytest
 from pykafka_broker.broker.raft_settings import peer_settings, raft_settings
 from pykafka_broker.config import BrokerConfig, ConfigError
 from pykafka_broker.config.sources import load_config
-from pykafka_broker.metadata.quorum_peers import PeerSettings
 from pykafka_broker.raft.core.settings import Settings
+from pykafka_broker.raft.quorum_peers import PeerSettings
 from pykafka_broker.raft.wire.common import Quorum
 
 NODE = {

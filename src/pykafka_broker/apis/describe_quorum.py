@@ -30,8 +30,8 @@ from pykafka_broker.protocol.messages.describe_quorum import (
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import AdministrationContext, RequestContext
-    from pykafka_broker.metadata.quorum_description import QuorumDescription
     from pykafka_broker.raft.core.describe import QuorumStatus, ReplicaStatus
+    from pykafka_broker.raft.quorum_description import QuorumDescription
 
 PARTITION = 0
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

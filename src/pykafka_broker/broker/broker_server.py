@@ -47,10 +47,10 @@ from pykafka_broker.membership.isr_changes import QueuedIsrChanges
 from pykafka_broker.membership.lifecycle import BrokerIdentity, BrokerLifecycle, LifePorts, life_settings
 from pykafka_broker.membership.producer_ids import ProducerIds
 from pykafka_broker.membership.replica_places import ReplicaPlaces
-from pykafka_broker.metadata.quorum_description import QuorumDescription
 from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.network.purgatory import Purgatory
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.raft.quorum_description import QuorumDescription
 from pykafka_broker.replication.awaited_followers import AwaitedFollowers
 from pykafka_broker.replication.leading_replica import PartitionPorts
 from pykafka_broker.replication.log_dir_moves import LogDirMoves

@@ -16,13 +16,13 @@ from pykafka_broker.coordinator.coordinator_topic import CoordinatorTopic
 from pykafka_broker.coordinator.groups.core.streams.topology.declared import InternalTopic
 from pykafka_broker.coordinator.topic_creation import TopicCreation
 from pykafka_broker.machine.threads import RunBlocking
-from pykafka_broker.metadata.quorum_description import QuorumDescription
 from pykafka_broker.metadata.replica import MetadataReplica
 from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from pykafka_broker.raft.core.log_view import SnapshotId
 from pykafka_broker.raft.core.messages import Answer, Current, Request
+from pykafka_broker.raft.quorum_description import QuorumDescription
 from pykafka_broker.raft.storage import RaftStorage
 from pykafka_broker.system.named_tuple import NamedTuple
 

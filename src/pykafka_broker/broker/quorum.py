@@ -189,7 +189,7 @@ def _token_rules(config: BrokerConfig) -> TokenRules | None:
 
 
 def _peers(foundation: Foundation, cluster_id: str) -> Peers:
-    from pykafka_broker.metadata.quorum_peers import QuorumPeers  # a node that is alone needs no client
+    from pykafka_broker.raft.quorum_peers import QuorumPeers  # a node that is alone needs no client
 
     return QuorumPeers(peer_settings(lambda: foundation.config, cluster_id), foundation.clock)
 

@@ -18,7 +18,7 @@ from pykafka_broker.raft.core.settings import Settings
 from pykafka_broker.raft.wire.common import Quorum
 
 if TYPE_CHECKING:
-    from pykafka_broker.metadata.quorum_peers import PeerSettings
+    from pykafka_broker.raft.quorum_peers import PeerSettings
 
 
 #: How long a leader may keep a Fetch that finds nothing; less where a follower loses patience before that.
@@ -50,7 +50,7 @@ def _bootstrap(config: BrokerConfig) -> tuple[Address, ...]:
 
 def peer_settings(current: Callable[[], BrokerConfig], cluster_id: str) -> PeerSettings:
     """The settings of the connections to the other replicas; `current` is the configuration in force."""
-    from pykafka_broker.metadata.quorum_peers import PeerSettings  # a node that is alone needs no client
+    from pykafka_broker.raft.quorum_peers import PeerSettings  # a node that is alone needs no client
 
     config = current()
     return PeerSettings(

@@ -40,10 +40,10 @@ from pykafka_broker.machine.shard import Answer, Shard, ShardCore, ShardPorts
 from pykafka_broker.machine.step import CancelTimer, Effect, SetTimer, Start, Step
 from pykafka_broker.metadata.leadership import LeaderLog
 from pykafka_broker.metadata.publisher import MetadataPublisher
-from pykafka_broker.metadata.quorum_description import QuorumDescription
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.core.messages import AddVoter, ChangeAnswer, RemoveVoter
 from pykafka_broker.raft.format import random_uuid
+from pykafka_broker.raft.quorum_description import QuorumDescription
 
 #: The key of the timer that ends sessions.
 SESSIONS = "sessions"

@@ -18,9 +18,9 @@ from collections.abc import Awaitable
 from typing import Any, Protocol, Union
 
 from pykafka_broker.controller.core.events import Event
-from pykafka_broker.metadata.quorum_description import QuorumDescription
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.raft.core.messages import AddVoter, ChangeAnswer, RemoveVoter
+from pykafka_broker.raft.quorum_description import QuorumDescription
 from pykafka_broker.system.named_tuple import NamedTuple
 
 

@@ -26,9 +26,9 @@ from pykafka_broker.machine.shard import Prompt
 from pykafka_broker.metadata.feature_check import check_features
 from pykafka_broker.metadata.leadership import LeaderLog
 from pykafka_broker.metadata.publisher import MetadataPublisher
-from pykafka_broker.metadata.quorum_description import QuorumDescription
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.core.messages import AddVoter, ChangeAnswer, RemoveVoter
+from pykafka_broker.raft.quorum_description import QuorumDescription
 
 
 class ControllerRole:

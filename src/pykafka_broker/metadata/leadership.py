@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Sequence
 from typing import Any, Protocol
 
-from pykafka_broker.metadata.quorum_description import QuorumDescription
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.raft.core.messages import ChangeAnswer, Request
+from pykafka_broker.raft.quorum_description import QuorumDescription
 
 
 class LeaderLog(Protocol):

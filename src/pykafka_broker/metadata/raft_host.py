@@ -25,8 +25,6 @@ from pykafka_broker.cluster.records import MAX_RECORDS_PER_OPERATION, decode_rec
 from pykafka_broker.log.disk.checkpoints import MalformedFile
 from pykafka_broker.metadata.batch import MetadataBatch
 from pykafka_broker.metadata.leadership import Leadership
-from pykafka_broker.metadata.quorum_description import QuorumDescription
-from pykafka_broker.metadata.quorum_lines import QuorumLines
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.core.log_view import Membership, SnapshotId
 from pykafka_broker.raft.core.messages import Answer, ChangeAnswer, Current, Request
@@ -34,6 +32,8 @@ from pykafka_broker.raft.core.quorum import Address, Endpoints, Voter
 from pykafka_broker.raft.core.roles import Leader
 from pykafka_broker.raft.core.settings import DEFAULTS, Settings
 from pykafka_broker.raft.driver import DriverPorts, RaftDriver
+from pykafka_broker.raft.quorum_description import QuorumDescription
+from pykafka_broker.raft.quorum_lines import QuorumLines
 from pykafka_broker.raft.storage import Loaded, RaftStorage, StoredSnapshot
 
 logger = logging.getLogger(__name__)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from pykafka_broker.metadata.quorum_description import QuorumDescription
     from pykafka_broker.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+    from pykafka_broker.raft.quorum_description import QuorumDescription
 
 
 class Forwarding(Protocol):

@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 import pytest
 
 from pykafka_broker.machine.clock import Clock, SystemClock
-from pykafka_broker.metadata.quorum_peers import PeerSettings, QuorumPeers
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.raft.core.messages import AskVersions, Destination, Refused, Versions, Vote, VoteAnswer
 from pykafka_broker.raft.core.quorum import ReplicaKey
 from pykafka_broker.raft.core.state import Send
+from pykafka_broker.raft.quorum_peers import PeerSettings, QuorumPeers
 from pykafka_broker.raft.wire.common import Quorum
 from pykafka_broker.testing.clock import VirtualClock
 from pykafka_broker.testing.home import until

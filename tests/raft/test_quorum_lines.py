@@ -6,10 +6,10 @@ import logging
 
 import pytest
 
-from pykafka_broker.metadata.quorum_lines import QuorumLines
 from pykafka_broker.raft.core.log_view import Membership
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet
 from pykafka_broker.raft.core.roles import Candidate, Follower, Leader, Prospective, Unattached
+from pykafka_broker.raft.quorum_lines import QuorumLines
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from pykafka_broker.controller.channel import LedHere
 from pykafka_broker.controller.leader_connection import (
     RETRY_PAUSE_MS,
-    ConnectionSettings,
+    LeaderConnectionSettings,
     LeaderConnection,
 )
 from pykafka_broker.machine.clock import Clock, SystemClock
@@ -129,7 +129,7 @@ class Leader:
 async def connection_to(
     leader: Leader, clock: Clock | None = None, **settings: Any
 ) -> AsyncIterator[LeaderConnection]:
-    connection = LeaderConnection(leader, clock or SystemClock(), ConnectionSettings(2, "test", **settings))
+    connection = LeaderConnection(leader, clock or SystemClock(), LeaderConnectionSettings(2, "test", **settings))
     try:
         yield connection
     finally:
@@ -257,7 +257,7 @@ async def test_a_controller_that_begins_in_this_process_takes_the_request_back()
     async with controller(lambda: None) as former:
         leader, led_here = Leader(former.address), [False]
         connection = LeaderConnection(
-            leader, SystemClock(), ConnectionSettings(2, "test"), is_led_here=lambda: led_here[0]
+            leader, SystemClock(), LeaderConnectionSettings(2, "test"), is_led_here=lambda: led_here[0]
         )
         asking = asyncio.ensure_future(connection.ask(REQUEST))
         await former.arrived.get()
@@ -270,7 +270,7 @@ async def test_a_controller_that_begins_in_this_process_takes_the_request_back()
 
 async def test_a_stop_answers_those_who_wait() -> None:
     async with controller(lambda: None) as silent:
-        connection = LeaderConnection(Leader(silent.address), SystemClock(), ConnectionSettings(2, "test"))
+        connection = LeaderConnection(Leader(silent.address), SystemClock(), LeaderConnectionSettings(2, "test"))
         asking = asyncio.ensure_future(connection.ask(REQUEST))
         await silent.arrived.get()
         await connection.close()

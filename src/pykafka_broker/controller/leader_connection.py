@@ -56,7 +56,7 @@ class LogLeader(Protocol):
         ...
 
 
-class ConnectionSettings(NamedTuple):
+class LeaderConnectionSettings(NamedTuple):
     """`name` is that of Apache Kafka's channel, for log lines.
 
     `patience_ms` is the time-out of a request with all its attempts, `attempt_timeout_ms` that of one attempt
@@ -78,7 +78,7 @@ class LeaderConnection:
         self,
         leader: LogLeader,
         clock: Clock,
-        settings: ConnectionSettings,
+        settings: LeaderConnectionSettings,
         *,
         is_led_here: Callable[[], bool] = lambda: False,
     ) -> None:

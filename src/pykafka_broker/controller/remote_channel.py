@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.controller.core import events
-from pykafka_broker.controller.leader_connection import ConnectionSettings, LeaderConnection, LogLeader
+from pykafka_broker.controller.leader_connection import LeaderConnection, LeaderConnectionSettings, LogLeader
 from pykafka_broker.controller.wire import (
     allocate_producer_ids,
     alter_partition,
@@ -86,7 +86,7 @@ class LeaderConnections(NamedTuple):
         """Connections to `leader`, made when they are needed."""
 
         def connection(name: str, patience_ms: int) -> LeaderConnection:
-            timeouts = ConnectionSettings(
+            timeouts = LeaderConnectionSettings(
                 node_id,
                 name,
                 patience_ms,

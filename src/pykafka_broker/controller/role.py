@@ -14,9 +14,9 @@ from typing import Any, Union
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.controller.active_controller import ActiveController
 from pykafka_broker.controller.bootstrap import feature_levels
-from pykafka_broker.controller.broker_connections import BrokerConnections, NotedConnection
 from pykafka_broker.controller.broker_probes import Probe, is_refused
 from pykafka_broker.controller.channel import Requester
+from pykafka_broker.controller.connected_brokers import ConnectedBrokers, NotedConnection
 from pykafka_broker.controller.core import events
 from pykafka_broker.controller.core.client_quotas import named_hosts
 from pykafka_broker.controller.core.state import ControllerRules
@@ -51,9 +51,9 @@ class ControllerRole:
         self._scheduler = scheduler
         self._read_bootstrap = read_bootstrap
         self._probe = probe
-        self._connections = BrokerConnections(self._on_connected)
+        self._connections = ConnectedBrokers(self._on_connected)
         #: Those of them on which brokers register and send heartbeats.
-        self._heartbeats = BrokerConnections(self._on_heartbeats)
+        self._heartbeats = ConnectedBrokers(self._on_heartbeats)
         self._bootstrap: tuple[object, ...] = ()
         self._active: ActiveController | None = None
         #: The error of requests while no controller is active.

@@ -12,7 +12,7 @@ deviation that is made on purpose. Both must be so, for the time that the patien
 One dropped connection, a process that is paused (its system still accepts), a machine that says nothing, and
 a firewall that refuses this controller but lets the broker reach it, cost no broker its leaderships: then the
 session decides, as in Kafka. The controller probes the listeners (`controller/broker_probes.py`) and counts
-the connections (`controller/broker_connections.py`); this file decides. It applies to brokers of either kind.
+the connections (`controller/connected_brokers.py`); this file decides. It applies to brokers of either kind.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pykafka_broker.controller.broker_connections import BrokerConnections
+from pykafka_broker.controller.connected_brokers import ConnectedBrokers
 
 
 class Connection:
@@ -21,7 +21,7 @@ class Connection:
 
 def test_the_first_connection_and_the_end_of_the_last_one_are_told() -> None:
     told: list[tuple[int, bool]] = []
-    connections = BrokerConnections(lambda node_id, is_connected: told.append((node_id, is_connected)))
+    connections = ConnectedBrokers(lambda node_id, is_connected: told.append((node_id, is_connected)))
     heartbeats, fetches = Connection(), Connection()
 
     for connection in (heartbeats, fetches, heartbeats):
@@ -39,7 +39,7 @@ def test_the_first_connection_and_the_end_of_the_last_one_are_told() -> None:
 
 def test_nodes_are_counted_apart_on_a_connection_that_two_of_them_use() -> None:
     told: list[tuple[int, bool]] = []
-    connections = BrokerConnections(lambda node_id, is_connected: told.append((node_id, is_connected)))
+    connections = ConnectedBrokers(lambda node_id, is_connected: told.append((node_id, is_connected)))
     shared = Connection()
     connections.note(2, shared)
     connections.note(3, shared)

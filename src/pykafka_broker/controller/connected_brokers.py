@@ -19,7 +19,7 @@ class NotedConnection(Protocol):
         ...
 
 
-class BrokerConnections:
+class ConnectedBrokers:
     """`tell(node_id, is_connected)` is called when the first connection of a node comes, and when its last
     one ends.
     """

@@ -12,7 +12,7 @@
     purgatory.py           parked fetches, and other requests that wait for a log to move
     limits.py, patience.py the limits of one connection, and its deadlines
     unanswered.py          requests that wait for too long: what for, and the line about them
-    account.py, memory.py  memory: the use of one connection, and the bounds of all together
+    memory_account.py, memory.py  memory: the use of one connection, and the bounds of all together
     shared.py              the shared state of all connections; counters.py, faults.py
     sweeping.py            looks at every connection now and then
 

@@ -7,7 +7,7 @@ which every request carries, and the routes the peer may use. The connection kee
 own, so authentication adds no cost per request.
 
 Without SASL the identity stays as it began: `Anonymous` lets the peer use all routes of its listener. With it
-(`sasl.py`) the connection is identified anew at each stage of an exchange.
+(`sasl_stages.py`) the connection is identified anew at each stage of an exchange.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ reserves the place of its answer and lets the next request start.
 **Holds** are the reasons why no further request may start (`holds.py`). Bytes that come meanwhile are kept up
 to `read_ahead_bytes`; then the connection stops reading, and TCP tells the peer.
 
-**Limits** are in `limits.py` and, over all connections, in `memory.py`; `account.py` counts the use
+**Limits** are in `limits.py` and, over all connections, in `memory.py`; `memory_account.py` counts the use
 of this connection. Nothing has a timer of its own: the sweep calls `check()` (`deadlines.py`).
 
 **Errors** are counted and logged in `faults.py`. A fault of the peer closes its connection; an exception
@@ -35,13 +35,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pykafka_broker.apis.api import NO_RESPONSE, Later
 from pykafka_broker.apis.context import Context
-from pykafka_broker.network.account import Account
 from pykafka_broker.network.addresses import plain_address
 from pykafka_broker.network.answers import Answers, request_logger
 from pykafka_broker.network.authentication import Authentication, Identity
 from pykafka_broker.network.connection_factory import Accepted
 from pykafka_broker.network.deadlines import Deadlines
 from pykafka_broker.network.holds import CLOSING, HANDLING, OTHERS_TURN, OTHERS_UNREAD, Holds
+from pykafka_broker.network.memory_account import MemoryAccount
 from pykafka_broker.network.patience import Patience
 from pykafka_broker.network.purgatory import Disconnected
 from pykafka_broker.network.shared import Shared
@@ -140,7 +140,7 @@ class Connection(asyncio.BufferedProtocol):
         self._holds = Holds(shared.clock, self._may_go_on)
         # Made when the transport opens.
         self._transport: asyncio.Transport
-        self._account: Account
+        self._account: MemoryAccount
         self._answers: Answers
         self._deadlines: Deadlines
         #: Requests that may still be served in this turn of the event loop.
@@ -228,7 +228,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport = cast(asyncio.Transport, transport)
         shared, reader, patience, holds = self._shared, self._reader, self._patience, self._holds
-        self._account = account = Account(transport, reader, patience, shared)
+        self._account = account = MemoryAccount(transport, reader, patience, shared)
         self._answers = answers = Answers(self, transport, holds, patience, shared)
         self._deadlines = Deadlines(self, reader, answers, holds, account, patience, shared)
         self.identify(self._authentication.begin(self, self._listener_dispatch, peer_of(transport)))

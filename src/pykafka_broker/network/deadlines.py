@@ -10,10 +10,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from pykafka_broker.network.account import Account
 from pykafka_broker.network.answers import Answers
 from pykafka_broker.network.faults import Faulty
 from pykafka_broker.network.holds import CLOSING, Holds
+from pykafka_broker.network.memory_account import MemoryAccount
 from pykafka_broker.network.patience import Patience
 from pykafka_broker.network.shared import Shared
 from pykafka_broker.network.unanswered import GRACE_MS, begun, not_begun
@@ -33,7 +33,7 @@ class Deadlines(NamedTuple):
     reader: FrameReader
     answers: Answers
     holds: Holds
-    account: Account
+    account: MemoryAccount
     patience: Patience
     shared: Shared
 

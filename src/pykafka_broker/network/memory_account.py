@@ -14,7 +14,7 @@ from pykafka_broker.network.shared import Shared
 from pykafka_broker.protocol.frames import FrameReader
 
 
-class Account:
+class MemoryAccount:
     """The account of one open connection; the request memory knows it as a `Holder`."""
 
     __slots__ = (

@@ -14,9 +14,9 @@ async def test_the_end_of_an_older_epoch_changes_nothing() -> None:
     home = combined_home()
     async with home.running(), await User.connect(controller_address(home.broker)) as user:
         observer = await observer_of(home, user)
-        older = end_quorum_epoch.request(EndQuorumEpoch(0, 2, {}, ()), observer.quorum)
+        older = end_quorum_epoch.request(EndQuorumEpoch(0, 2, {}, ()), observer.scope)
         for version in (0, 1):
-            refused = end_quorum_epoch.read_response(await user.send(older, version), observer.quorum)
+            refused = end_quorum_epoch.read_response(await user.send(older, version), observer.scope)
             assert refused.error is ErrorCode.FENCED_LEADER_EPOCH
         assert (await observer.fetch()).current.leader_id == 1
 
@@ -25,7 +25,7 @@ async def test_the_leader_of_the_epoch_does_not_believe_that_another_one_ends_it
     home = combined_home()
     async with home.running(), await User.connect(controller_address(home.broker)) as user:
         observer = await observer_of(home, user)
-        lie = end_quorum_epoch.request(EndQuorumEpoch(observer.epoch, 2, {}, ()), observer.quorum)
-        refused = end_quorum_epoch.read_response(await user.send(lie, 1), observer.quorum)
+        lie = end_quorum_epoch.request(EndQuorumEpoch(observer.epoch, 2, {}, ()), observer.scope)
+        refused = end_quorum_epoch.read_response(await user.send(lie, 1), observer.scope)
         assert refused.error is ErrorCode.UNKNOWN_SERVER_ERROR
         assert (await observer.fetch()).current.leader_id == 1

@@ -9,7 +9,7 @@ from pykafka_broker.apis.fetch_from_controller import fetch_from_controller
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.raft.core.messages import Current, Fetch, FetchAnswer, Request
 from pykafka_broker.raft.wire import fetch
-from pykafka_broker.raft.wire.common import Quorum
+from pykafka_broker.raft.wire.common import Scope
 from pykafka_broker.testing.user import User
 from tests.support.controllers import combined_home, controller_address
 from tests.support.observers import OBSERVER, observer_of
@@ -73,11 +73,11 @@ async def test_records_that_are_read_when_another_replica_leads_are_not_sent() -
     )
     connection = SimpleNamespace(listener_name="CONTROLLER")
     context = SimpleNamespace(node=node, connection=connection, version=18)
-    asked = fetch.request(Fetch(5, OBSERVER, 3, 4, 0), Quorum("ours"), 1 << 20)
+    asked = fetch.request(Fetch(5, OBSERVER, 3, 4, 0), Scope("ours"), 1 << 20)
 
     response = await fetch_from_controller.handle(asked, context)
 
-    answer = fetch.read_response(response, Quorum("ours"))
+    answer = fetch.read_response(response, Scope("ours"))
     assert (answer.current, answer.batches) == (Current(5, 1, answer.current.endpoints), ())
     assert noted == [(OBSERVER.node_id, connection)]
 
@@ -87,5 +87,5 @@ async def test_a_replica_of_another_cluster_is_refused() -> None:
     async with home.running(), await User.connect(controller_address(home.broker)) as user:
         observer = await observer_of(home, user)
         asked = Fetch(observer.epoch, OBSERVER, 0, 0, 0)
-        refused = await user.send(fetch.request(asked, Quorum("another"), 1), 18)
+        refused = await user.send(fetch.request(asked, Scope("another"), 1), 18)
         assert (refused.error_code, refused.responses) == (ErrorCode.INCONSISTENT_CLUSTER_ID, [])

@@ -22,17 +22,15 @@ async def test_an_observer_of_a_trimmed_log_begins_with_the_snapshot() -> None:
         data, size_bytes = b"", 1
         while len(data) < size_bytes:
             asked = FetchSnapshot(observer.epoch, OBSERVER, snapshot_id, len(data), 100)
-            response = await user.send(fetch_snapshot.request(asked, observer.quorum), 1)
-            part = fetch_snapshot.read_response(response, observer.quorum)
+            response = await user.send(fetch_snapshot.request(asked, observer.scope), 1)
+            part = fetch_snapshot.read_response(response, observer.scope)
             assert (part.error, part.position, len(part.data) <= 100) == (ErrorCode.NONE, len(data), True)
             data, size_bytes = data + part.data, part.size_bytes
         assert len(decode_snapshot(data).values) > 0
 
         beyond = FetchSnapshot(observer.epoch, OBSERVER, snapshot_id, size_bytes, 100)
-        response = await user.send(fetch_snapshot.request(beyond, observer.quorum), 1)
-        assert (
-            fetch_snapshot.read_response(response, observer.quorum).error is ErrorCode.POSITION_OUT_OF_RANGE
-        )
+        response = await user.send(fetch_snapshot.request(beyond, observer.scope), 1)
+        assert fetch_snapshot.read_response(response, observer.scope).error is ErrorCode.POSITION_OUT_OF_RANGE
         unknown = FetchSnapshot(observer.epoch, OBSERVER, snapshot_id._replace(end_offset=1), 0, 100)
-        response = await user.send(fetch_snapshot.request(unknown, observer.quorum), 1)
-        assert fetch_snapshot.read_response(response, observer.quorum).error is ErrorCode.SNAPSHOT_NOT_FOUND
+        response = await user.send(fetch_snapshot.request(unknown, observer.scope), 1)
+        assert fetch_snapshot.read_response(response, observer.scope).error is ErrorCode.SNAPSHOT_NOT_FOUND

@@ -10,7 +10,7 @@ from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.raft.core.messages import UpdateVoter
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter
 from pykafka_broker.raft.wire import voters
-from pykafka_broker.raft.wire.common import Quorum
+from pykafka_broker.raft.wire.common import Scope
 from pykafka_broker.testing.user import User
 from tests.support.controllers import combined_home, controller_address
 from tests.support.observers import OBSERVER, observer_of
@@ -21,24 +21,24 @@ async def test_the_answer_names_the_leader_whatever_is_refused() -> None:
     async with home.running(), await User.connect(controller_address(home.broker)) as user:
         observer = await observer_of(home, user)
         stranger = Voter(OBSERVER, {"CONTROLLER": ("127.0.0.1", 1)})
-        for asked, quorum, error in (
-            (UpdateVoter(observer.epoch, stranger), Quorum("another"), ErrorCode.INCONSISTENT_CLUSTER_ID),
-            (UpdateVoter(0, stranger), observer.quorum, ErrorCode.FENCED_LEADER_EPOCH),
-            (UpdateVoter(9, stranger), observer.quorum, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        for asked, scope, error in (
+            (UpdateVoter(observer.epoch, stranger), Scope("another"), ErrorCode.INCONSISTENT_CLUSTER_ID),
+            (UpdateVoter(0, stranger), observer.scope, ErrorCode.FENCED_LEADER_EPOCH),
+            (UpdateVoter(9, stranger), observer.scope, ErrorCode.UNKNOWN_LEADER_EPOCH),
             (
                 UpdateVoter(observer.epoch, stranger._replace(endpoints={"OTHER": ("127.0.0.1", 1)})),
-                observer.quorum,
+                observer.scope,
                 ErrorCode.INVALID_REQUEST,
             ),
             (
                 UpdateVoter(observer.epoch, stranger._replace(key=ReplicaKey(2))),
-                observer.quorum,
+                observer.scope,
                 ErrorCode.INVALID_REQUEST,
             ),
-            (UpdateVoter(observer.epoch, stranger), observer.quorum, ErrorCode.VOTER_NOT_FOUND),
+            (UpdateVoter(observer.epoch, stranger), observer.scope, ErrorCode.VOTER_NOT_FOUND),
         ):
-            response = await user.send(voters.update_request(asked, quorum), 0)
-            answer = voters.read_update_response(response, observer.quorum)
+            response = await user.send(voters.update_request(asked, scope), 0)
+            answer = voters.read_update_response(response, observer.scope)
             assert (answer.error, answer.current.epoch, answer.current.leader_id) == (
                 error,
                 observer.epoch,
@@ -57,7 +57,7 @@ async def test_a_voter_that_has_moved_is_described_at_its_new_address(
         key = ReplicaKey(1, home.broker.node.logs.dirs.metadata.directory_id)
         moved = Voter(key, {"CONTROLLER": ("elsewhere", 9093)})
         response = await user.send(
-            voters.update_request(UpdateVoter(observer.epoch, moved), observer.quorum), 0
+            voters.update_request(UpdateVoter(observer.epoch, moved), observer.scope), 0
         )
         assert response.error_code == ErrorCode.NONE
         described = home.broker.node.raft.describe_quorum()

@@ -9,7 +9,7 @@ from pykafka_broker.config import BrokerConfig, ConfigError
 from pykafka_broker.config.sources import load_config
 from pykafka_broker.raft.core.settings import Settings
 from pykafka_broker.raft.quorum_peers import PeerSettings
-from pykafka_broker.raft.wire.common import Quorum
+from pykafka_broker.raft.wire.common import Scope
 
 NODE = {
     "process.roles": "broker,controller",
@@ -29,7 +29,7 @@ def configured(**quorum: str) -> BrokerConfig:
 def test_without_keys_of_the_quorum_the_defaults_of_kafka_hold() -> None:
     config = configured(bootstrap_servers="localhost:9093")
     assert raft_settings(config) == Settings(listener="QUORUM", bootstrap=(("localhost", 9093),))
-    assert peer_settings(lambda: config, "cluster") == PeerSettings(1, Quorum("cluster", "QUORUM"))
+    assert peer_settings(lambda: config, "cluster") == PeerSettings(1, Scope("cluster", "QUORUM"))
 
 
 def test_each_key_sets_its_setting() -> None:
@@ -57,7 +57,7 @@ def test_each_key_sets_its_setting() -> None:
         snapshot_part_bytes=6,
     )
     assert peer_settings(lambda: config, "cluster") == PeerSettings(
-        1, Quorum("cluster", "QUORUM"), fetch_max_bytes=7, request_timeout_ms=4
+        1, Scope("cluster", "QUORUM"), fetch_max_bytes=7, request_timeout_ms=4
     )
 
 

@@ -15,50 +15,50 @@ import pytest
 from pykafka_broker.protocol.compile import encode
 from pykafka_broker.raft.core.messages import Current
 from pykafka_broker.raft.wire import begin_quorum_epoch, end_quorum_epoch, fetch, fetch_snapshot, vote, voters
-from pykafka_broker.raft.wire.common import Quorum
+from pykafka_broker.raft.wire.common import Scope
 from tests.support.frames import Frame, frames_of
 
 FRAMES = [
     frame for path in sorted((Path(__file__).parent / "frames").glob("*.txt")) for frame in frames_of(path)
 ]
-QUORUM = Quorum("4L6g3nShT-eMCtK--X86sw")
+SCOPE = Scope("4L6g3nShT-eMCtK--X86sw")
 
 #: What a message becomes that is read into the core and written again.
 Again = Callable[[Any], Any]
 MAX_BYTES = 1 << 20
 REQUESTS: dict[str, Again] = {
-    "add_raft_voter": lambda m: voters.add_request(voters.read_add_request(m, QUORUM.cluster_id), QUORUM),
+    "add_raft_voter": lambda m: voters.add_request(voters.read_add_request(m, SCOPE.cluster_id), SCOPE),
     "begin_quorum_epoch": lambda m: begin_quorum_epoch.request(
-        core(begin_quorum_epoch.read_request, m), QUORUM
+        core(begin_quorum_epoch.read_request, m), SCOPE
     ),
-    "end_quorum_epoch": lambda m: end_quorum_epoch.request(core(end_quorum_epoch.read_request, m), QUORUM),
-    "fetch": lambda m: fetch.request(core(fetch.read_request, m), QUORUM, MAX_BYTES),
-    "fetch_snapshot": lambda m: fetch_snapshot.request(core(fetch_snapshot.read_request, m), QUORUM),
+    "end_quorum_epoch": lambda m: end_quorum_epoch.request(core(end_quorum_epoch.read_request, m), SCOPE),
+    "fetch": lambda m: fetch.request(core(fetch.read_request, m), SCOPE, MAX_BYTES),
+    "fetch_snapshot": lambda m: fetch_snapshot.request(core(fetch_snapshot.read_request, m), SCOPE),
     "remove_raft_voter": lambda m: voters.remove_request(
-        voters.read_remove_request(m, QUORUM.cluster_id), QUORUM
+        voters.read_remove_request(m, SCOPE.cluster_id), SCOPE
     ),
     "update_raft_voter": lambda m: voters.update_request(
-        voters.read_update_request(m, QUORUM, Current(1)), QUORUM
+        voters.read_update_request(m, SCOPE, Current(1)), SCOPE
     ),
-    "vote": lambda m: vote.request(core(vote.read_request, m), QUORUM),
+    "vote": lambda m: vote.request(core(vote.read_request, m), SCOPE),
 }
 ANSWERS: dict[str, Again] = {
     "add_raft_voter": lambda m: voters.add_response(voters.read_change_response(m)),
     "begin_quorum_epoch": lambda m: begin_quorum_epoch.response(
-        core(begin_quorum_epoch.read_response, m), QUORUM
+        core(begin_quorum_epoch.read_response, m), SCOPE
     ),
-    "end_quorum_epoch": lambda m: end_quorum_epoch.response(core(end_quorum_epoch.read_response, m), QUORUM),
+    "end_quorum_epoch": lambda m: end_quorum_epoch.response(core(end_quorum_epoch.read_response, m), SCOPE),
     "fetch": lambda m: fetch.response(
-        core(fetch.read_response, m), QUORUM, m.responses[0].partitions[0].records
+        core(fetch.read_response, m), SCOPE, m.responses[0].partitions[0].records
     ),
     "remove_raft_voter": lambda m: voters.remove_response(voters.read_change_response(m)),
-    "update_raft_voter": lambda m: voters.update_response(core(voters.read_update_response, m), QUORUM),
-    "vote": lambda m: vote.response(core(vote.read_response, m), QUORUM),
+    "update_raft_voter": lambda m: voters.update_response(core(voters.read_update_response, m), SCOPE),
+    "vote": lambda m: vote.response(core(vote.read_response, m), SCOPE),
 }
 
 
-def core(read: Callable[[Any, Quorum], Any], message: Any) -> Any:
-    return read(message, QUORUM)
+def core(read: Callable[[Any, Scope], Any], message: Any) -> Any:
+    return read(message, SCOPE)
 
 
 def numbered(frames: list[Frame]) -> list[Any]:

@@ -13,7 +13,7 @@ from pykafka_broker.raft.core.messages import AskVersions, Destination, Refused,
 from pykafka_broker.raft.core.quorum import ReplicaKey
 from pykafka_broker.raft.core.state import Send
 from pykafka_broker.raft.quorum_peers import PeerSettings, QuorumPeers
-from pykafka_broker.raft.wire.common import Quorum
+from pykafka_broker.raft.wire.common import Scope
 from pykafka_broker.testing.clock import VirtualClock
 from pykafka_broker.testing.home import until
 from tests.support.controllers import combined_home, controller_address
@@ -26,7 +26,7 @@ VOTE = Vote(0, CANDIDATE, None, 0, 0)
 @asynccontextmanager
 async def peers_of(cluster_id: str, clock: Clock | None = None):
     peers = QuorumPeers(
-        PeerSettings(7, Quorum(cluster_id), request_timeout_ms=TIMEOUT_MS), clock or SystemClock()
+        PeerSettings(7, Scope(cluster_id), request_timeout_ms=TIMEOUT_MS), clock or SystemClock()
     )
     try:
         yield peers

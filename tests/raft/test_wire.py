@@ -29,9 +29,9 @@ from pykafka_broker.raft.core.quorum import ReplicaKey, Voter
 from pykafka_broker.raft.fetched import fetched_batches
 from pykafka_broker.raft.snapshots import metadata_batch
 from pykafka_broker.raft.wire import begin_quorum_epoch, end_quorum_epoch, fetch, fetch_snapshot, vote, voters
-from pykafka_broker.raft.wire.common import MalformedAnswer, NotAvailable, Quorum
+from pykafka_broker.raft.wire.common import MalformedAnswer, NotAvailable, Scope
 
-QUORUM = Quorum("cluster-1")
+SCOPE = Scope("cluster-1")
 ONE, TWO = ReplicaKey(1, b"1" * 16), ReplicaKey(2, b"2" * 16)
 ENDPOINTS = {"CONTROLLER": ("localhost", 9093)}
 #: The leader of an epoch, with and without an address.
@@ -65,7 +65,7 @@ PART = FetchSnapshot(7, ONE, SnapshotId(50, 6), 1_000, 1 << 20)
     ],
 )
 def test_a_request_arrives_as_far_as_its_version_can_tell(rpc, asked, version, arrives):
-    assert rpc.read_request(sent(rpc.request(asked, QUORUM), version), QUORUM) == arrives
+    assert rpc.read_request(sent(rpc.request(asked, SCOPE), version), SCOPE) == arrives
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_request_arrives_as_far_as_its_version_can_tell(rpc, asked, version, a
     ],
 )
 def test_a_fetch_arrives_as_far_as_its_version_can_tell(version, arrives):
-    assert fetch.read_request(sent(fetch.request(FETCH, QUORUM, 1 << 20), version), QUORUM) == arrives
+    assert fetch.read_request(sent(fetch.request(FETCH, SCOPE, 1 << 20), version), SCOPE) == arrives
 
 
 @pytest.mark.parametrize(
@@ -91,8 +91,8 @@ def test_a_fetch_arrives_as_far_as_its_version_can_tell(version, arrives):
     ],
 )
 def test_an_answer_tells_where_the_leader_is_from_version_1_on(rpc, answer):
-    assert rpc.read_response(sent(rpc.response(answer, QUORUM), 1), QUORUM) == answer
-    told = rpc.read_response(sent(rpc.response(answer, QUORUM), 0), QUORUM)
+    assert rpc.read_response(sent(rpc.response(answer, SCOPE), 1), SCOPE) == answer
+    told = rpc.read_response(sent(rpc.response(answer, SCOPE), 0), SCOPE)
     assert told == answer._replace(current=answer.current._replace(endpoints={}))
 
 
@@ -110,7 +110,7 @@ RECORDS = metadata_batch([b"one"], base_offset=100, epoch=6, now_ms=0)
     ],
 )
 def test_the_answer_to_a_fetch(answer, records):
-    assert fetch.read_response(sent(fetch.response(answer, QUORUM, records), 18), QUORUM) == answer
+    assert fetch.read_response(sent(fetch.response(answer, SCOPE, records), 18), SCOPE) == answer
 
 
 def test_the_answer_to_a_fetch_of_a_snapshot():
@@ -121,11 +121,11 @@ def test_the_answer_to_a_fetch_of_a_snapshot():
 
 
 def sent_part(answer, data):
-    response = sent(fetch_snapshot.response(answer, QUORUM, data), 1)
-    return fetch_snapshot.read_response(response, QUORUM)
+    response = sent(fetch_snapshot.response(answer, SCOPE, data), 1)
+    return fetch_snapshot.read_response(response, SCOPE)
 
 
-OTHER = Quorum("cluster-2")
+OTHER = Scope("cluster-2")
 
 
 @pytest.mark.parametrize(
@@ -139,28 +139,28 @@ OTHER = Quorum("cluster-2")
     ],
 )
 def test_a_request_from_another_cluster_is_refused_as_a_whole(rpc, request_):
-    refused = rpc.read_request(request_, QUORUM)
+    refused = rpc.read_request(request_, SCOPE)
     assert refused.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
     with pytest.raises(MalformedAnswer, match="INCONSISTENT_CLUSTER_ID"):
-        rpc.read_response(refused, QUORUM)
+        rpc.read_response(refused, SCOPE)
     request_.cluster_id = None
-    assert not hasattr(rpc.read_request(request_, QUORUM), "error_code"), "without an id it is not compared"
+    assert not hasattr(rpc.read_request(request_, SCOPE), "error_code"), "without an id it is not compared"
 
 
 def test_a_node_that_stops_says_so_to_those_who_have_waited():
     stopping = FetchResponse(error_code=int(ErrorCode.BROKER_NOT_AVAILABLE), responses=[])
     with pytest.raises(NotAvailable, match="it is stopping"):
-        fetch.read_response(stopping, QUORUM)
+        fetch.read_response(stopping, SCOPE)
 
 
 @pytest.mark.parametrize("rpc", [vote, begin_quorum_epoch, end_quorum_epoch])
 def test_a_request_about_another_partition_is_invalid(rpc):
     asked = {vote: VOTE, begin_quorum_epoch: BEGIN, end_quorum_epoch: END}[rpc]
-    request = rpc.request(asked, QUORUM)
+    request = rpc.request(asked, SCOPE)
     for spoil in (rename, add_partition, add_topic, remove_topics, other_partition):
         spoiled = sent(request, 1)
         spoil(spoiled)
-        assert rpc.read_request(spoiled, QUORUM).error_code == ErrorCode.INVALID_REQUEST, spoil.__name__
+        assert rpc.read_request(spoiled, SCOPE).error_code == ErrorCode.INVALID_REQUEST, spoil.__name__
 
 
 def rename(request):
@@ -184,49 +184,49 @@ def other_partition(request):
 
 
 def test_a_fetch_of_another_topic_is_invalid():
-    request = fetch.request(FETCH, QUORUM, 1)
+    request = fetch.request(FETCH, SCOPE, 1)
     request.topics[0].topic_id = b"x" * 16
     request.topics[0].topic = "orders"
-    assert fetch.read_request(request, QUORUM).error_code == ErrorCode.INVALID_REQUEST
+    assert fetch.read_request(request, SCOPE).error_code == ErrorCode.INVALID_REQUEST
 
 
 def test_a_snapshot_of_another_topic_is_unknown():
-    request = fetch_snapshot.request(PART, QUORUM)
+    request = fetch_snapshot.request(PART, SCOPE)
     request.topics[0].name = "orders"
-    refused = fetch_snapshot.read_request(request, QUORUM)
+    refused = fetch_snapshot.read_request(request, SCOPE)
     [partition] = refused.topics[0].partitions
     assert (refused.error_code, partition.error_code) == (0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 def test_answers_that_answer_nothing_are_malformed():
-    nothing = vote.response(VoteAnswer(ErrorCode.NONE, LEADER), QUORUM)
+    nothing = vote.response(VoteAnswer(ErrorCode.NONE, LEADER), SCOPE)
     nothing.topics = []
     with pytest.raises(MalformedAnswer, match="0 partitions"):
-        vote.read_response(nothing, QUORUM)
-    response = fetch.response(FetchAnswer(ErrorCode.NONE, LEADER), QUORUM, b"")
+        vote.read_response(nothing, SCOPE)
+    response = fetch.response(FetchAnswer(ErrorCode.NONE, LEADER), SCOPE, b"")
     response.responses[0].partitions[0].current_leader = None
     with pytest.raises(MalformedAnswer, match="no leader epoch"):
-        fetch.read_response(response, QUORUM)
+        fetch.read_response(response, SCOPE)
 
 
 def test_an_error_of_a_newer_release_is_an_unknown_one():
-    response = vote.response(VoteAnswer(ErrorCode.NONE, LEADER), QUORUM)
+    response = vote.response(VoteAnswer(ErrorCode.NONE, LEADER), SCOPE)
     response.topics[0].partitions[0].error_code = 30_000
-    assert vote.read_response(response, QUORUM).error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert vote.read_response(response, SCOPE).error is ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def test_changes_of_the_voters():
     adding = AddVoter(ONE, ENDPOINTS, 2_000, ack_when_committed=False)
-    arrived = voters.read_add_request(sent(voters.add_request(adding, QUORUM), 1), QUORUM.cluster_id)
+    arrived = voters.read_add_request(sent(voters.add_request(adding, SCOPE), 1), SCOPE.cluster_id)
     assert arrived == adding
-    arrived = voters.read_add_request(sent(voters.add_request(adding, QUORUM), 0), QUORUM.cluster_id)
+    arrived = voters.read_add_request(sent(voters.add_request(adding, SCOPE), 0), SCOPE.cluster_id)
     assert arrived == adding._replace(ack_when_committed=True)
     removing = RemoveVoter(TWO)
-    arrived = voters.read_remove_request(sent(voters.remove_request(removing, QUORUM), 0), QUORUM.cluster_id)
+    arrived = voters.read_remove_request(sent(voters.remove_request(removing, SCOPE), 0), SCOPE.cluster_id)
     assert arrived == removing
     updating = UpdateVoter(7, Voter(ONE, ENDPOINTS, (0, 1)))
-    request = sent(voters.update_request(updating, QUORUM), 0)
-    assert voters.read_update_request(request, QUORUM, Current(3)) == updating
+    request = sent(voters.update_request(updating, SCOPE), 0)
+    assert voters.read_update_request(request, SCOPE, Current(3)) == updating
 
     refused = ChangeAnswer(ErrorCode.DUPLICATE_VOTER, "The voter is there already.")
     assert voters.read_change_response(sent(voters.add_response(refused), 1)) == refused
@@ -235,4 +235,4 @@ def test_changes_of_the_voters():
         Acknowledged(ErrorCode.NONE, LEADER),
         Acknowledged(ErrorCode.NOT_LEADER_OR_FOLLOWER, UNKNOWN),
     ):
-        assert voters.read_update_response(sent(voters.update_response(answer, QUORUM), 0), QUORUM) == answer
+        assert voters.read_update_response(sent(voters.update_response(answer, SCOPE), 0), SCOPE) == answer

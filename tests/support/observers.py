@@ -10,7 +10,7 @@ from pykafka_broker.protocol.records.batch import read_records
 from pykafka_broker.raft.core.messages import Fetch, FetchAnswer
 from pykafka_broker.raft.core.quorum import ReplicaKey
 from pykafka_broker.raft.wire import fetch
-from pykafka_broker.raft.wire.common import Quorum
+from pykafka_broker.raft.wire.common import Scope
 from pykafka_broker.testing.home import Home
 from pykafka_broker.testing.user import User
 
@@ -22,13 +22,13 @@ class Observer:
 
     def __init__(self, user: User, cluster_id: str) -> None:
         self.user = user
-        self.quorum = Quorum(cluster_id)
+        self.scope = Scope(cluster_id)
         self.loader = MetadataLoader(ClusterImage())
         self.offset = self.epoch = self.last_epoch = 0
 
     async def ask(self, asked: Fetch, version: int = 18) -> FetchAnswer:
-        response = await self.user.send(fetch.request(asked, self.quorum, 1 << 20), version)
-        return fetch.read_response(response, self.quorum)
+        response = await self.user.send(fetch.request(asked, self.scope, 1 << 20), version)
+        return fetch.read_response(response, self.scope)
 
     async def fetch(self, max_wait_ms: int = 0) -> FetchAnswer:
         """Ask for what comes next, and take it in."""

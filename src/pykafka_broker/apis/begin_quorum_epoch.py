@@ -17,7 +17,7 @@ from pykafka_broker.protocol.messages.begin_quorum_epoch import (
     BeginQuorumEpochResponse,
 )
 from pykafka_broker.raft.wire import begin_quorum_epoch as wire
-from pykafka_broker.raft.wire.common import Quorum
+from pykafka_broker.raft.wire.common import Scope
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import ControllerContext
@@ -37,8 +37,8 @@ async def begin_quorum_epoch(
     request: BeginQuorumEpochRequest, ctx: ControllerContext
 ) -> BeginQuorumEpochResponse:
     """The answer of this replica; what it promises is on disk."""
-    quorum = Quorum(ctx.node.metadata.image.cluster_id, ctx.connection.listener_name)
-    asked = wire.read_request(request, quorum)
+    scope = Scope(ctx.node.metadata.image.cluster_id, ctx.connection.listener_name)
+    asked = wire.read_request(request, scope)
     if isinstance(asked, BeginQuorumEpochResponse):
         return asked
-    return wire.response(await ctx.node.quorum.request(asked), quorum)
+    return wire.response(await ctx.node.quorum.request(asked), scope)

@@ -17,7 +17,7 @@ from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.fetch import FetchRequest, FetchResponse
 from pykafka_broker.raft.wire import fetch as wire
-from pykafka_broker.raft.wire.common import Quorum
+from pykafka_broker.raft.wire.common import Scope
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import ControllerContext
@@ -40,8 +40,8 @@ def _refused(request: FetchRequest, error: KafkaError) -> FetchResponse:
 )
 async def fetch_from_controller(request: FetchRequest, ctx: ControllerContext) -> FetchResponse:
     """The next records of the metadata log, at once or when there are some."""
-    quorum = Quorum(ctx.node.metadata.image.cluster_id, ctx.connection.listener_name)
-    asked = wire.read_request(request, quorum)
+    scope = Scope(ctx.node.metadata.image.cluster_id, ctx.connection.listener_name)
+    asked = wire.read_request(request, scope)
     if isinstance(asked, FetchResponse):
         return asked
     ctx.node.connections.note(asked.replica.node_id, ctx.connection)
@@ -53,7 +53,7 @@ async def fetch_from_controller(request: FetchRequest, ctx: ControllerContext) -
             # Another replica leads by now, and this log may have become another before it was read: it need
             # not go on where that of the asking replica ends.
             records = b""
-    response = wire.response(answer, quorum, records)
+    response = wire.response(answer, scope, records)
     if ctx.version < ENDPOINTS_VERSION:
         response.node_endpoints = []
     return response

@@ -15,7 +15,7 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from pykafka_broker.raft.core.messages import FetchSnapshotAnswer
 from pykafka_broker.raft.wire import fetch_snapshot as wire
-from pykafka_broker.raft.wire.common import Quorum
+from pykafka_broker.raft.wire.common import Scope
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import ControllerContext
@@ -33,8 +33,8 @@ def _refused(request: FetchSnapshotRequest, error: KafkaError) -> FetchSnapshotR
 )
 async def fetch_snapshot(request: FetchSnapshotRequest, ctx: ControllerContext) -> FetchSnapshotResponse:
     """The next part of the file."""
-    quorum = Quorum(ctx.node.metadata.image.cluster_id, ctx.connection.listener_name)
-    asked = wire.read_request(request, quorum)
+    scope = Scope(ctx.node.metadata.image.cluster_id, ctx.connection.listener_name)
+    asked = wire.read_request(request, scope)
     if isinstance(asked, FetchSnapshotResponse):
         return asked
     answer = await ctx.node.quorum.request(asked)
@@ -44,4 +44,4 @@ async def fetch_snapshot(request: FetchSnapshotRequest, ctx: ControllerContext) 
             data = await ctx.node.quorum.read_snapshot(answer.snapshot_id, answer.position, answer.max_bytes)
         except FileNotFoundError:  # removed since the core knew of it
             answer = FetchSnapshotAnswer(ErrorCode.SNAPSHOT_NOT_FOUND, answer.current)
-    return wire.response(answer, quorum, data)
+    return wire.response(answer, scope, data)

@@ -16,7 +16,7 @@ from pykafka_broker.apis.told_changes import VOTERS_UPDATED, tell
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 from pykafka_broker.raft.wire import voters as wire
-from pykafka_broker.raft.wire.common import Quorum
+from pykafka_broker.raft.wire.common import Scope
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import ControllerContext
@@ -36,11 +36,11 @@ async def update_raft_voter(
     request: UpdateRaftVoterRequest, ctx: ControllerContext
 ) -> UpdateRaftVoterResponse:
     """The answer comes as soon as the leader has appended the new entry."""
-    quorum = Quorum(ctx.node.metadata.image.cluster_id, ctx.connection.listener_name)
-    asked = wire.read_update_request(request, quorum, ctx.node.quorum.current)
+    scope = Scope(ctx.node.metadata.image.cluster_id, ctx.connection.listener_name)
+    asked = wire.read_update_request(request, scope, ctx.node.quorum.current)
     if isinstance(asked, UpdateRaftVoterResponse):
         return asked
     answer = await ctx.node.quorum.request(asked)
     if answer.error is ErrorCode.NONE:
         tell(ctx, VOTERS_UPDATED, f"Updated voter {asked.voter.key.node_id} of the metadata quorum")
-    return wire.update_response(answer, quorum)
+    return wire.update_response(answer, scope)

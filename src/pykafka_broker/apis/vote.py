@@ -14,7 +14,7 @@ from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.vote import VoteRequest, VoteResponse
 from pykafka_broker.raft.wire import vote as wire
-from pykafka_broker.raft.wire.common import Quorum
+from pykafka_broker.raft.wire.common import Scope
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import ControllerContext
@@ -32,8 +32,8 @@ def _refused(request: VoteRequest, error: KafkaError) -> VoteResponse:
 )
 async def vote(request: VoteRequest, ctx: ControllerContext) -> VoteResponse:
     """The answer of this replica; what it promises is on disk."""
-    quorum = Quorum(ctx.node.metadata.image.cluster_id, ctx.connection.listener_name)
-    asked = wire.read_request(request, quorum)
+    scope = Scope(ctx.node.metadata.image.cluster_id, ctx.connection.listener_name)
+    asked = wire.read_request(request, scope)
     if isinstance(asked, VoteResponse):
         return asked
-    return wire.response(await ctx.node.quorum.request(asked), quorum)
+    return wire.response(await ctx.node.quorum.request(asked), scope)

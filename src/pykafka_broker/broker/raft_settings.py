@@ -15,7 +15,7 @@ from pykafka_broker.config import BrokerConfig
 from pykafka_broker.config.keys import parse_bootstrap_servers
 from pykafka_broker.raft.core.quorum import Address
 from pykafka_broker.raft.core.settings import Settings
-from pykafka_broker.raft.wire.common import Quorum
+from pykafka_broker.raft.wire.common import Scope
 
 if TYPE_CHECKING:
     from pykafka_broker.raft.quorum_peers import PeerSettings
@@ -55,7 +55,7 @@ def peer_settings(current: Callable[[], BrokerConfig], cluster_id: str) -> PeerS
     config = current()
     return PeerSettings(
         config.node_id,
-        Quorum(cluster_id, config.controller_listener_names[0]),
+        Scope(cluster_id, config.controller_listener_names[0]),
         fetch_max_bytes=config["controller.quorum.fetch.max.bytes"],
         request_timeout_ms=config["controller.quorum.request.timeout.ms"],
         security=security_with_controllers(current),

@@ -43,7 +43,7 @@ from pykafka_broker.raft.wire import (
     vote,
     voters,
 )
-from pykafka_broker.raft.wire.common import MalformedAnswer, NotAvailable, Quorum
+from pykafka_broker.raft.wire.common import MalformedAnswer, NotAvailable, Scope
 from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.ordered_set import OrderedSet
 from pykafka_broker.system.repeated_lines import RepeatedLines
@@ -66,7 +66,7 @@ class PeerSettings(NamedTuple):
     """`fetch_max_bytes` is `controller.quorum.fetch.max.bytes`, `request_timeout_ms` that of the quorum."""
 
     node_id: int
-    quorum: Quorum
+    scope: Scope
     fetch_max_bytes: int = 1 << 20
     request_timeout_ms: int = 2_000
     security: Security | None = None
@@ -151,30 +151,30 @@ class QuorumPeers:
             KafkaError: the other node does not know this request.
             MalformedAnswer: the response answers nothing.
         """
-        quorum = self._settings.quorum
+        scope = self._settings.scope
         match request:
             case Fetch():
-                asked = fetch.request(request, quorum, self._settings.fetch_max_bytes)
-                return fetch.read_response(await self._send(connection, asked), quorum)
+                asked = fetch.request(request, scope, self._settings.fetch_max_bytes)
+                return fetch.read_response(await self._send(connection, asked), scope)
             case Vote():
                 return await self._ask_for_vote(connection, request)
             case BeginQuorumEpoch():
-                begun = await self._send(connection, begin_quorum_epoch.request(request, quorum))
-                return begin_quorum_epoch.read_response(begun, quorum)
+                begun = await self._send(connection, begin_quorum_epoch.request(request, scope))
+                return begin_quorum_epoch.read_response(begun, scope)
             case EndQuorumEpoch():
-                ended = await self._send(connection, end_quorum_epoch.request(request, quorum))
-                return end_quorum_epoch.read_response(ended, quorum)
+                ended = await self._send(connection, end_quorum_epoch.request(request, scope))
+                return end_quorum_epoch.read_response(ended, scope)
             case FetchSnapshot():
-                part = await self._send(connection, fetch_snapshot.request(request, quorum))
-                return fetch_snapshot.read_response(part, quorum)
+                part = await self._send(connection, fetch_snapshot.request(request, scope))
+                return fetch_snapshot.read_response(part, scope)
             case UpdateVoter():
-                updated = await self._send(connection, voters.update_request(request, quorum))
-                return voters.read_update_response(updated, quorum)
+                updated = await self._send(connection, voters.update_request(request, scope))
+                return voters.read_update_response(updated, scope)
             case AddVoter():
-                added = await self._send(connection, voters.add_request(request, quorum))
+                added = await self._send(connection, voters.add_request(request, scope))
                 return voters.read_change_response(added)
             case RemoveVoter():
-                removed = await self._send(connection, voters.remove_request(request, quorum))
+                removed = await self._send(connection, voters.remove_request(request, scope))
                 return voters.read_change_response(removed)
             case AskVersions():
                 return _kraft_versions(await self._send(connection, _VERSIONS))
@@ -183,11 +183,11 @@ class QuorumPeers:
         return await connection.send(request, timeout_ms=self._settings.request_timeout_ms)
 
     async def _ask_for_vote(self, connection: Connection, request: Vote) -> VoteAnswer:
-        asked = vote.request(request, self._settings.quorum)
+        asked = vote.request(request, self._settings.scope)
         if request.pre_vote and connection.newest_version(asked) < PRE_VOTE_VERSION:
             # A voter from before KIP-996 would take the request for a real one.
             return VoteAnswer(ErrorCode.UNSUPPORTED_VERSION, Current(request.epoch))
-        return vote.read_response(await self._send(connection, asked), self._settings.quorum)
+        return vote.read_response(await self._send(connection, asked), self._settings.scope)
 
 
 def _has_ended(connecting: asyncio.Task[Connection]) -> bool:

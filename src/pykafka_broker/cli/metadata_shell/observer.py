@@ -23,12 +23,12 @@ from pykafka_broker.raft.core.messages import Current, Fetch, FetchAnswer, Fetch
 from pykafka_broker.raft.core.quorum import ReplicaKey
 from pykafka_broker.raft.snapshots import decode_snapshot
 from pykafka_broker.raft.wire import fetch, fetch_snapshot
-from pykafka_broker.raft.wire.common import Quorum
+from pykafka_broker.raft.wire.common import Scope
 from pykafka_broker.system.named_tuple import NamedTuple
 
 READER = ReplicaKey(-1, bytes(16))
 #: The cluster is not known beforehand: requests name none.
-QUORUM = Quorum("")
+SCOPE = Scope("")
 MAX_BYTES = 8 << 20
 #: A larger snapshot is refused: it is held in memory.
 MAX_SNAPSHOT_BYTES = 1 << 30
@@ -74,12 +74,12 @@ class Observer:
         if self._download is not None:
             snapshot_id, data, _ = self._download
             part = FetchSnapshot(self._epoch, READER, snapshot_id, len(data), MAX_BYTES)
-            part_request = fetch_snapshot.request(part, QUORUM)
+            part_request = fetch_snapshot.request(part, SCOPE)
             part_request.cluster_id = None
             return part_request
         log = self._replaying
         asked = Fetch(self._epoch, READER, log.next_offset, log.last_epoch, max_wait_ms=0)
-        request = fetch.request(asked, QUORUM, MAX_BYTES)
+        request = fetch.request(asked, SCOPE, MAX_BYTES)
         request.cluster_id = None
         return request
 
@@ -93,8 +93,8 @@ class Observer:
         if response.error_code:
             raise KafkaError(ErrorCode(response.error_code))
         if isinstance(response, FetchSnapshotResponse):
-            return self._take_part(fetch_snapshot.read_response(response, QUORUM))
-        return self._take_batches(fetch.read_response(response, QUORUM))
+            return self._take_part(fetch_snapshot.read_response(response, SCOPE))
+        return self._take_batches(fetch.read_response(response, SCOPE))
 
     def _take_batches(self, answer: FetchAnswer) -> Progress:
         if answer.error is not ErrorCode.NONE:

@@ -10,10 +10,10 @@ from pykafka_broker.protocol.messages import begin_quorum_epoch as m
 from pykafka_broker.raft.core.messages import Acknowledged, BeginQuorumEpoch
 from pykafka_broker.raft.core.quorum import ReplicaKey
 from pykafka_broker.raft.wire import common
-from pykafka_broker.raft.wire.common import Quorum
+from pykafka_broker.raft.wire.common import Scope
 
 
-def request(asked: BeginQuorumEpoch, quorum: Quorum) -> m.BeginQuorumEpochRequest:
+def request(asked: BeginQuorumEpoch, scope: Scope) -> m.BeginQuorumEpochRequest:
     """The request of a leader that makes itself known."""
     voter = asked.voter or ReplicaKey(-1)
     partition = m.BeginQuorumEpochRequestPartitionData(
@@ -23,7 +23,7 @@ def request(asked: BeginQuorumEpoch, quorum: Quorum) -> m.BeginQuorumEpochReques
         leader_epoch=asked.epoch,
     )
     return m.BeginQuorumEpochRequest(
-        cluster_id=quorum.cluster_id,
+        cluster_id=scope.cluster_id,
         voter_id=voter.node_id,
         topics=[m.BeginQuorumEpochRequestTopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
         leader_endpoints=[
@@ -34,13 +34,13 @@ def request(asked: BeginQuorumEpoch, quorum: Quorum) -> m.BeginQuorumEpochReques
 
 
 def read_request(
-    request: m.BeginQuorumEpochRequest, quorum: Quorum
+    request: m.BeginQuorumEpochRequest, scope: Scope
 ) -> Union[BeginQuorumEpoch, m.BeginQuorumEpochResponse]:
     """The request as the core takes it, or the answer that refuses it as a whole."""
     partitions = [partition for topic in request.topics for partition in topic.partitions]
     names = [topic.topic_name for topic in request.topics]
     indexes = [partition.partition_index for partition in partitions]
-    error = common.request_error(request.cluster_id, quorum, names, indexes)
+    error = common.request_error(request.cluster_id, scope, names, indexes)
     if error is not ErrorCode.NONE:
         return m.BeginQuorumEpochResponse(error_code=int(error), topics=[])
     [asked] = partitions
@@ -52,7 +52,7 @@ def read_request(
     )
 
 
-def response(answer: Acknowledged, quorum: Quorum) -> m.BeginQuorumEpochResponse:
+def response(answer: Acknowledged, scope: Scope) -> m.BeginQuorumEpochResponse:
     """The answer of a voter."""
     current = answer.current
     partition = m.BeginQuorumEpochResponsePartitionData(
@@ -63,16 +63,18 @@ def response(answer: Acknowledged, quorum: Quorum) -> m.BeginQuorumEpochResponse
     )
     topic = m.BeginQuorumEpochResponseTopicData(topic_name=METADATA_TOPIC, partitions=[partition])
     return m.BeginQuorumEpochResponse(
-        error_code=0, topics=[topic], node_endpoints=common.leader_endpoints(current, quorum, m.NodeEndpoint)
+        error_code=0,
+        topics=[topic],
+        node_endpoints=common.leader_endpoints(current, scope, m.NodeEndpoint),
     )
 
 
-def read_response(response: m.BeginQuorumEpochResponse, quorum: Quorum) -> Acknowledged:
+def read_response(response: m.BeginQuorumEpochResponse, scope: Scope) -> Acknowledged:
     """The answer as the core takes it.
 
     Raises:
         MalformedAnswer: it answers nothing.
     """
     answer = common.only_partition(response.error_code, response.topics)
-    current = common.current_of(answer.leader_epoch, answer.leader_id, response.node_endpoints, quorum)
+    current = common.current_of(answer.leader_epoch, answer.leader_id, response.node_endpoints, scope)
     return Acknowledged(error_of(answer.error_code), current)

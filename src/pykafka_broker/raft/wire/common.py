@@ -14,8 +14,8 @@ from pykafka_broker.system.named_tuple import NamedTuple
 PARTITION = 0
 
 
-class Quorum(NamedTuple):
-    """The facts that messages tell besides those of the core.
+class Scope(NamedTuple):
+    """The cluster that a message is for, and how its endpoints are told.
 
     `listener` is the name under which endpoints are told and looked up: that of the listener of controllers
     on which a request came, or the first of `controller.listener.names` for requests of this replica.
@@ -42,12 +42,12 @@ class Topic(Protocol[Partition]):
     partitions: list[Partition]
 
 
-def request_error(cluster_id: str | None, quorum: Quorum, names: list[str], indexes: list[int]) -> ErrorCode:
+def request_error(cluster_id: str | None, scope: Scope, names: list[str], indexes: list[int]) -> ErrorCode:
     """What refuses a request as a whole, in Kafka's order: another cluster, or not the one partition.
 
     `names` are those of the topics in the request, `indexes` those of all their partitions.
     """
-    if cluster_id is not None and cluster_id != quorum.cluster_id:
+    if cluster_id is not None and cluster_id != scope.cluster_id:
         return ErrorCode.INCONSISTENT_CLUSTER_ID
     if names != [METADATA_TOPIC] or indexes != [PARTITION]:
         return ErrorCode.INVALID_REQUEST
@@ -98,21 +98,21 @@ class NodeEndpoint(Protocol):
 Endpoint = TypeVar("Endpoint", bound=NodeEndpoint)
 
 
-def leader_endpoints(current: Current, quorum: Quorum, make: Callable[..., Endpoint]) -> list[Endpoint]:
+def leader_endpoints(current: Current, scope: Scope, make: Callable[..., Endpoint]) -> list[Endpoint]:
     """The address of the leader that an answer names, on the listener of the request, if it is known.
 
     `make` is the class of an endpoint in the message.
     """
-    address = None if current.leader_id is None else current.endpoints.get(quorum.listener)
+    address = None if current.leader_id is None else current.endpoints.get(scope.listener)
     return [] if address is None else [make(node_id=current.leader_id, host=address[0], port=address[1])]
 
 
-def current_of(epoch: int, leader_id: int, endpoints: Iterable[NodeEndpoint], quorum: Quorum) -> Current:
+def current_of(epoch: int, leader_id: int, endpoints: Iterable[NodeEndpoint], scope: Scope) -> Current:
     """The epoch and leader that an answer tells, with the leader's address if it has one."""
     known: dict[str, Address] = {}
     for endpoint in endpoints:
         if endpoint.node_id == leader_id:
-            known[quorum.listener] = (endpoint.host, endpoint.port)
+            known[scope.listener] = (endpoint.host, endpoint.port)
     return Current(epoch, optional_id(leader_id), known)
 
 

@@ -10,10 +10,10 @@ from pykafka_broker.protocol.messages import end_quorum_epoch as m
 from pykafka_broker.raft.core.messages import Acknowledged, EndQuorumEpoch
 from pykafka_broker.raft.core.quorum import ReplicaKey
 from pykafka_broker.raft.wire import common
-from pykafka_broker.raft.wire.common import Quorum
+from pykafka_broker.raft.wire.common import Scope
 
 
-def request(asked: EndQuorumEpoch, quorum: Quorum) -> m.EndQuorumEpochRequest:
+def request(asked: EndQuorumEpoch, scope: Scope) -> m.EndQuorumEpochRequest:
     """The request of a leader that has resigned; each version has its own list of successors."""
     partition = m.EndQuorumEpochRequestPartitionData(
         partition_index=common.PARTITION,
@@ -26,7 +26,7 @@ def request(asked: EndQuorumEpoch, quorum: Quorum) -> m.EndQuorumEpochRequest:
         ],
     )
     return m.EndQuorumEpochRequest(
-        cluster_id=quorum.cluster_id,
+        cluster_id=scope.cluster_id,
         topics=[m.EndQuorumEpochRequestTopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
         leader_endpoints=[
             m.LeaderEndpoint(name=name, host=host, port=port)
@@ -36,13 +36,13 @@ def request(asked: EndQuorumEpoch, quorum: Quorum) -> m.EndQuorumEpochRequest:
 
 
 def read_request(
-    request: m.EndQuorumEpochRequest, quorum: Quorum
+    request: m.EndQuorumEpochRequest, scope: Scope
 ) -> Union[EndQuorumEpoch, m.EndQuorumEpochResponse]:
     """The request as the core takes it, or the answer that refuses it as a whole."""
     partitions = [partition for topic in request.topics for partition in topic.partitions]
     names = [topic.topic_name for topic in request.topics]
     indexes = [partition.partition_index for partition in partitions]
-    error = common.request_error(request.cluster_id, quorum, names, indexes)
+    error = common.request_error(request.cluster_id, scope, names, indexes)
     if error is not ErrorCode.NONE:
         return m.EndQuorumEpochResponse(error_code=int(error), topics=[])
     [asked] = partitions
@@ -58,7 +58,7 @@ def read_request(
     )
 
 
-def response(answer: Acknowledged, quorum: Quorum) -> m.EndQuorumEpochResponse:
+def response(answer: Acknowledged, scope: Scope) -> m.EndQuorumEpochResponse:
     """The answer of a voter."""
     current = answer.current
     partition = m.EndQuorumEpochResponsePartitionData(
@@ -69,16 +69,18 @@ def response(answer: Acknowledged, quorum: Quorum) -> m.EndQuorumEpochResponse:
     )
     topic = m.EndQuorumEpochResponseTopicData(topic_name=METADATA_TOPIC, partitions=[partition])
     return m.EndQuorumEpochResponse(
-        error_code=0, topics=[topic], node_endpoints=common.leader_endpoints(current, quorum, m.NodeEndpoint)
+        error_code=0,
+        topics=[topic],
+        node_endpoints=common.leader_endpoints(current, scope, m.NodeEndpoint),
     )
 
 
-def read_response(response: m.EndQuorumEpochResponse, quorum: Quorum) -> Acknowledged:
+def read_response(response: m.EndQuorumEpochResponse, scope: Scope) -> Acknowledged:
     """The answer as the core takes it.
 
     Raises:
         MalformedAnswer: it answers nothing.
     """
     answer = common.only_partition(response.error_code, response.topics)
-    current = common.current_of(answer.leader_epoch, answer.leader_id, response.node_endpoints, quorum)
+    current = common.current_of(answer.leader_epoch, answer.leader_id, response.node_endpoints, scope)
     return Acknowledged(error_of(answer.error_code), current)

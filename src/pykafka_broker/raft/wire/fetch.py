@@ -18,10 +18,10 @@ from pykafka_broker.raft.core.quorum import ReplicaKey
 from pykafka_broker.raft.fetched import fetched_batches
 from pykafka_broker.raft.topic import METADATA_TOPIC_ID
 from pykafka_broker.raft.wire import common
-from pykafka_broker.raft.wire.common import MalformedAnswer, Quorum
+from pykafka_broker.raft.wire.common import MalformedAnswer, Scope
 
 
-def request(asked: Fetch, quorum: Quorum, max_bytes: int) -> m.FetchRequest:
+def request(asked: Fetch, scope: Scope, max_bytes: int) -> m.FetchRequest:
     """The request of a replica for records."""
     partition = m.FetchPartition(
         partition=common.PARTITION,
@@ -33,7 +33,7 @@ def request(asked: Fetch, quorum: Quorum, max_bytes: int) -> m.FetchRequest:
         high_watermark=asked.high_watermark,
     )
     return m.FetchRequest(
-        cluster_id=quorum.cluster_id,
+        cluster_id=scope.cluster_id,
         replica_id=asked.replica.node_id,
         replica_state=m.ReplicaState(replica_id=asked.replica.node_id),
         max_wait_ms=asked.max_wait_ms,
@@ -43,14 +43,14 @@ def request(asked: Fetch, quorum: Quorum, max_bytes: int) -> m.FetchRequest:
     )
 
 
-def read_request(request: m.FetchRequest, quorum: Quorum) -> Union[Fetch, m.FetchResponse]:
+def read_request(request: m.FetchRequest, scope: Scope) -> Union[Fetch, m.FetchResponse]:
     """The request as the core takes it, or the answer that refuses it as a whole."""
     partitions = [partition for topic in request.topics for partition in topic.partitions]
     names = [
         METADATA_TOPIC if topic.topic_id == METADATA_TOPIC_ID else topic.topic for topic in request.topics
     ]
     indexes = [partition.partition for partition in partitions]
-    error = common.request_error(request.cluster_id, quorum, names, indexes)
+    error = common.request_error(request.cluster_id, scope, names, indexes)
     if error is not ErrorCode.NONE:
         return m.FetchResponse(error_code=int(error), responses=[])
     [asked] = partitions
@@ -66,7 +66,7 @@ def read_request(request: m.FetchRequest, quorum: Quorum) -> Union[Fetch, m.Fetc
     )
 
 
-def response(answer: FetchAnswer, quorum: Quorum, records: Buffer) -> m.FetchResponse:
+def response(answer: FetchAnswer, scope: Scope, records: Buffer) -> m.FetchResponse:
     """The answer of the leader; `records` are the batches from `answer.read_from` on."""
     current = answer.current
     partition = m.PartitionData(
@@ -86,11 +86,11 @@ def response(answer: FetchAnswer, quorum: Quorum, records: Buffer) -> m.FetchRes
         partition.snapshot_id = m.SnapshotId(end_offset=end_offset, epoch=epoch)
     topic = m.FetchableTopicResponse(topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[partition])
     return m.FetchResponse(
-        responses=[topic], node_endpoints=common.leader_endpoints(current, quorum, m.NodeEndpoint)
+        responses=[topic], node_endpoints=common.leader_endpoints(current, scope, m.NodeEndpoint)
     )
 
 
-def read_response(response: m.FetchResponse, quorum: Quorum) -> FetchAnswer:
+def read_response(response: m.FetchResponse, scope: Scope) -> FetchAnswer:
     """The answer as the core takes it, with its whole batches.
 
     Raises:
@@ -100,7 +100,7 @@ def read_response(response: m.FetchResponse, quorum: Quorum) -> FetchAnswer:
     leader = answer.current_leader
     if leader is None:
         raise MalformedAnswer("no leader epoch in the answer to a Fetch")
-    current = common.current_of(leader.leader_epoch, leader.leader_id, response.node_endpoints, quorum)
+    current = common.current_of(leader.leader_epoch, leader.leader_id, response.node_endpoints, scope)
     diverging, snapshot = answer.diverging_epoch, answer.snapshot_id
     return FetchAnswer(
         error_of(answer.error_code),

@@ -11,13 +11,13 @@ from pykafka_broker.raft.core.log_view import SnapshotId
 from pykafka_broker.raft.core.messages import FetchSnapshot, FetchSnapshotAnswer
 from pykafka_broker.raft.core.quorum import ReplicaKey
 from pykafka_broker.raft.wire import common
-from pykafka_broker.raft.wire.common import MalformedAnswer, Quorum
+from pykafka_broker.raft.wire.common import MalformedAnswer, Scope
 
 #: The id in an answer that has no snapshot to tell of.
 NO_SNAPSHOT = SnapshotId(-1, -1)
 
 
-def request(asked: FetchSnapshot, quorum: Quorum) -> m.FetchSnapshotRequest:
+def request(asked: FetchSnapshot, scope: Scope) -> m.FetchSnapshotRequest:
     """The request of a follower for a part of a snapshot."""
     partition = m.FetchSnapshotRequestPartitionSnapshot(
         partition=common.PARTITION,
@@ -27,7 +27,7 @@ def request(asked: FetchSnapshot, quorum: Quorum) -> m.FetchSnapshotRequest:
         replica_directory_id=asked.replica.directory_id,
     )
     return m.FetchSnapshotRequest(
-        cluster_id=quorum.cluster_id,
+        cluster_id=scope.cluster_id,
         replica_id=asked.replica.node_id,
         max_bytes=asked.max_bytes,
         topics=[m.FetchSnapshotRequestTopicSnapshot(name=METADATA_TOPIC, partitions=[partition])],
@@ -35,13 +35,13 @@ def request(asked: FetchSnapshot, quorum: Quorum) -> m.FetchSnapshotRequest:
 
 
 def read_request(
-    request: m.FetchSnapshotRequest, quorum: Quorum
+    request: m.FetchSnapshotRequest, scope: Scope
 ) -> Union[FetchSnapshot, m.FetchSnapshotResponse]:
     """The request as the core takes it, or the answer that refuses it.
 
     Unlike the other requests an unknown topic is refused for its partition, and is no invalid request.
     """
-    if request.cluster_id is not None and request.cluster_id != quorum.cluster_id:
+    if request.cluster_id is not None and request.cluster_id != scope.cluster_id:
         return m.FetchSnapshotResponse(error_code=int(ErrorCode.INCONSISTENT_CLUSTER_ID), topics=[])
     names = [topic.name for topic in request.topics]
     partitions = [partition for topic in request.topics for partition in topic.partitions]
@@ -82,7 +82,7 @@ def _partition(
     )
 
 
-def response(answer: FetchSnapshotAnswer, quorum: Quorum, data: bytes) -> m.FetchSnapshotResponse:
+def response(answer: FetchSnapshotAnswer, scope: Scope, data: bytes) -> m.FetchSnapshotResponse:
     """The answer of the leader; `data` are the bytes of the snapshot that it names."""
     current = answer.current
     partition = _partition(common.PARTITION, answer.error, answer.snapshot_id or NO_SNAPSHOT)
@@ -93,11 +93,13 @@ def response(answer: FetchSnapshotAnswer, quorum: Quorum, data: bytes) -> m.Fetc
     )
     topic = m.FetchSnapshotResponseTopicSnapshot(name=METADATA_TOPIC, partitions=[partition])
     return m.FetchSnapshotResponse(
-        error_code=0, topics=[topic], node_endpoints=common.leader_endpoints(current, quorum, m.NodeEndpoint)
+        error_code=0,
+        topics=[topic],
+        node_endpoints=common.leader_endpoints(current, scope, m.NodeEndpoint),
     )
 
 
-def read_response(response: m.FetchSnapshotResponse, quorum: Quorum) -> FetchSnapshotAnswer:
+def read_response(response: m.FetchSnapshotResponse, scope: Scope) -> FetchSnapshotAnswer:
     """The answer as the core takes it.
 
     Raises:
@@ -109,7 +111,7 @@ def read_response(response: m.FetchSnapshotResponse, quorum: Quorum) -> FetchSna
         raise MalformedAnswer("no leader epoch in the answer to a FetchSnapshot")
     return FetchSnapshotAnswer(
         error_of(answer.error_code),
-        common.current_of(leader.leader_epoch, leader.leader_id, response.node_endpoints, quorum),
+        common.current_of(leader.leader_epoch, leader.leader_id, response.node_endpoints, scope),
         SnapshotId(answer.snapshot_id.end_offset, answer.snapshot_id.epoch),
         answer.size,
         answer.position,

@@ -10,10 +10,10 @@ from pykafka_broker.protocol.messages import vote as m
 from pykafka_broker.raft.core.messages import Vote, VoteAnswer
 from pykafka_broker.raft.core.quorum import ReplicaKey
 from pykafka_broker.raft.wire import common
-from pykafka_broker.raft.wire.common import Quorum
+from pykafka_broker.raft.wire.common import Scope
 
 
-def request(asked: Vote, quorum: Quorum) -> m.VoteRequest:
+def request(asked: Vote, scope: Scope) -> m.VoteRequest:
     """The request of a replica that asks for a vote."""
     voter = asked.voter or ReplicaKey(-1)
     partition = m.VoteRequestPartitionData(
@@ -27,15 +27,15 @@ def request(asked: Vote, quorum: Quorum) -> m.VoteRequest:
         pre_vote=asked.pre_vote,
     )
     topic = m.VoteRequestTopicData(topic_name=METADATA_TOPIC, partitions=[partition])
-    return m.VoteRequest(cluster_id=quorum.cluster_id, voter_id=voter.node_id, topics=[topic])
+    return m.VoteRequest(cluster_id=scope.cluster_id, voter_id=voter.node_id, topics=[topic])
 
 
-def read_request(request: m.VoteRequest, quorum: Quorum) -> Union[Vote, m.VoteResponse]:
+def read_request(request: m.VoteRequest, scope: Scope) -> Union[Vote, m.VoteResponse]:
     """The request as the core takes it, or the answer that refuses it as a whole."""
     partitions = [partition for topic in request.topics for partition in topic.partitions]
     names = [topic.topic_name for topic in request.topics]
     indexes = [partition.partition_index for partition in partitions]
-    error = common.request_error(request.cluster_id, quorum, names, indexes)
+    error = common.request_error(request.cluster_id, scope, names, indexes)
     if error is not ErrorCode.NONE:
         return m.VoteResponse(error_code=int(error), topics=[])
     [asked] = partitions
@@ -49,7 +49,7 @@ def read_request(request: m.VoteRequest, quorum: Quorum) -> Union[Vote, m.VoteRe
     )
 
 
-def response(answer: VoteAnswer, quorum: Quorum) -> m.VoteResponse:
+def response(answer: VoteAnswer, scope: Scope) -> m.VoteResponse:
     """The answer of a voter."""
     current = answer.current
     partition = m.VoteResponsePartitionData(
@@ -61,16 +61,18 @@ def response(answer: VoteAnswer, quorum: Quorum) -> m.VoteResponse:
     )
     topic = m.VoteResponseTopicData(topic_name=METADATA_TOPIC, partitions=[partition])
     return m.VoteResponse(
-        error_code=0, topics=[topic], node_endpoints=common.leader_endpoints(current, quorum, m.NodeEndpoint)
+        error_code=0,
+        topics=[topic],
+        node_endpoints=common.leader_endpoints(current, scope, m.NodeEndpoint),
     )
 
 
-def read_response(response: m.VoteResponse, quorum: Quorum) -> VoteAnswer:
+def read_response(response: m.VoteResponse, scope: Scope) -> VoteAnswer:
     """The answer as the core takes it.
 
     Raises:
         MalformedAnswer: it answers nothing.
     """
     answer = common.only_partition(response.error_code, response.topics)
-    current = common.current_of(answer.leader_epoch, answer.leader_id, response.node_endpoints, quorum)
+    current = common.current_of(answer.leader_epoch, answer.leader_id, response.node_endpoints, scope)
     return VoteAnswer(error_of(answer.error_code), current, answer.vote_granted)

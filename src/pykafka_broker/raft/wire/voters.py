@@ -18,15 +18,15 @@ from pykafka_broker.raft.core.messages import (
 )
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter
 from pykafka_broker.raft.wire import common
-from pykafka_broker.raft.wire.common import MalformedAnswer, Quorum
+from pykafka_broker.raft.wire.common import MalformedAnswer, Scope
 
 # -- AddRaftVoter ------------------------------------------------------------------------------------------
 
 
-def add_request(asked: AddVoter, quorum: Quorum) -> add.AddRaftVoterRequest:
+def add_request(asked: AddVoter, scope: Scope) -> add.AddRaftVoterRequest:
     """The request to make a copy of the log a voter."""
     return add.AddRaftVoterRequest(
-        cluster_id=quorum.cluster_id,
+        cluster_id=scope.cluster_id,
         timeout_ms=asked.timeout_ms,
         voter_id=asked.key.node_id,
         voter_directory_id=asked.key.directory_id,
@@ -73,10 +73,10 @@ def read_change_response(
 # -- RemoveRaftVoter ---------------------------------------------------------------------------------------
 
 
-def remove_request(asked: RemoveVoter, quorum: Quorum) -> remove.RemoveRaftVoterRequest:
+def remove_request(asked: RemoveVoter, scope: Scope) -> remove.RemoveRaftVoterRequest:
     """The request to take a voter out of the quorum."""
     return remove.RemoveRaftVoterRequest(
-        cluster_id=quorum.cluster_id,
+        cluster_id=scope.cluster_id,
         voter_id=asked.key.node_id,
         voter_directory_id=asked.key.directory_id,
     )
@@ -102,11 +102,11 @@ def remove_response(answer: ChangeAnswer) -> remove.RemoveRaftVoterResponse:
 # -- UpdateRaftVoter ---------------------------------------------------------------------------------------
 
 
-def update_request(asked: UpdateVoter, quorum: Quorum) -> update.UpdateRaftVoterRequest:
+def update_request(asked: UpdateVoter, scope: Scope) -> update.UpdateRaftVoterRequest:
     """The request of a voter that is not what its entry says."""
     key, endpoints, (least, greatest) = asked.voter
     return update.UpdateRaftVoterRequest(
-        cluster_id=quorum.cluster_id,
+        cluster_id=scope.cluster_id,
         current_leader_epoch=asked.epoch,
         voter_id=key.node_id,
         voter_directory_id=key.directory_id,
@@ -120,11 +120,11 @@ def update_request(asked: UpdateVoter, quorum: Quorum) -> update.UpdateRaftVoter
 
 
 def read_update_request(
-    request: update.UpdateRaftVoterRequest, quorum: Quorum, current: Current
+    request: update.UpdateRaftVoterRequest, scope: Scope, current: Current
 ) -> Union[UpdateVoter, update.UpdateRaftVoterResponse]:
     """The request as the core takes it, or the answer, with `current`, that refuses it as a whole."""
-    if request.cluster_id not in (None, quorum.cluster_id):
-        return update_response(Acknowledged(ErrorCode.INCONSISTENT_CLUSTER_ID, current), quorum)
+    if request.cluster_id not in (None, scope.cluster_id):
+        return update_response(Acknowledged(ErrorCode.INCONSISTENT_CLUSTER_ID, current), scope)
     levels = request.kraft_version_feature
     voter = Voter(
         ReplicaKey(request.voter_id, request.voter_directory_id),
@@ -134,18 +134,18 @@ def read_update_request(
     return UpdateVoter(request.current_leader_epoch, voter)
 
 
-def update_response(answer: Acknowledged, quorum: Quorum) -> update.UpdateRaftVoterResponse:
+def update_response(answer: Acknowledged, scope: Scope) -> update.UpdateRaftVoterResponse:
     """The answer of the leader."""
     current = answer.current
     leader = update.CurrentLeader(
         leader_id=common.told_leader(current), leader_epoch=current.epoch, host="", port=0
     )
-    if current.leader_id is not None and quorum.listener in current.endpoints:
-        leader.host, leader.port = current.endpoints[quorum.listener]
+    if current.leader_id is not None and scope.listener in current.endpoints:
+        leader.host, leader.port = current.endpoints[scope.listener]
     return update.UpdateRaftVoterResponse(error_code=int(answer.error), current_leader=leader)
 
 
-def read_update_response(response: update.UpdateRaftVoterResponse, quorum: Quorum) -> Acknowledged:
+def read_update_response(response: update.UpdateRaftVoterResponse, scope: Scope) -> Acknowledged:
     """The answer as the core takes it.
 
     Raises:
@@ -154,6 +154,6 @@ def read_update_response(response: update.UpdateRaftVoterResponse, quorum: Quoru
     leader = response.current_leader
     if leader is None:
         raise MalformedAnswer(f"UpdateRaftVoter was refused: {error_of(response.error_code).name}")
-    endpoints = {quorum.listener: (leader.host, leader.port)} if leader.host else {}
+    endpoints = {scope.listener: (leader.host, leader.port)} if leader.host else {}
     current = Current(leader.leader_epoch, common.optional_id(leader.leader_id), endpoints)
     return Acknowledged(error_of(response.error_code), current)

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from pykafka_broker.cli.group_state import TopicPartition
 from pykafka_broker.cli.reassign import plan_file
 from pykafka_broker.cli.reassign.planning import PlanError, copied, plan, throttled_replicas
+from pykafka_broker.protocol.topic_partition import TopicPartition
 
 Replicas = dict[TopicPartition, tuple[int, ...]]
 

@@ -23,7 +23,7 @@ from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.coordinator.transactions import refusals
 from pykafka_broker.coordinator.transactions.core import events, timers
 from pykafka_broker.coordinator.transactions.core.events import ProducerIdResult
-from pykafka_broker.coordinator.transactions.core.state import TopicPartition, TransactionConfig
+from pykafka_broker.coordinator.transactions.core.state import TransactionConfig
 from pykafka_broker.coordinator.transactions.marker_routes import MarkerRoutes
 from pykafka_broker.coordinator.transactions.remote_markers import RemoteMarkers
 from pykafka_broker.coordinator.transactions.service import TransactionService
@@ -38,6 +38,7 @@ from pykafka_broker.machine.step import CancelTimer
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch, iter_batches, read_records
+from pykafka_broker.protocol.topic_partition import TopicPartition
 from pykafka_broker.testing.clock import VirtualClock, settle
 from pykafka_broker.testing.memory_files import MemoryFiles
 

@@ -12,7 +12,6 @@ import pytest
 
 from pykafka_broker.cluster.image import NO_LEADER, ClusterImage, PartitionRegistration, TopicImage
 from pykafka_broker.coordinator.markers import Marker
-from pykafka_broker.coordinator.transactions.core.state import TopicPartition
 from pykafka_broker.coordinator.transactions.first_write import FirstWrite, Participation
 from pykafka_broker.coordinator.transactions.marker_routes import MarkerRoutes
 from pykafka_broker.coordinator.transactions.remote_markers import RemoteMarkers
@@ -20,6 +19,7 @@ from pykafka_broker.coordinator.transactions.remote_participation import RemoteP
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.messages import add_partitions_to_txn as adding
 from pykafka_broker.protocol.messages import write_txn_markers as marking
+from pykafka_broker.protocol.topic_partition import TopicPartition
 from pykafka_broker.testing.clock import settle
 from tests.support.other_brokers import Others
 

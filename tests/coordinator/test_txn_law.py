@@ -14,11 +14,11 @@ from pykafka_broker.coordinator.transactions.core import events
 from pykafka_broker.coordinator.transactions.core.records import replay
 from pykafka_broker.coordinator.transactions.core.state import (
     VALID_PREVIOUS_STATES,
-    TopicPartition,
     TransactionConfig,
     TransactionState,
 )
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.topic_partition import TopicPartition
 from tests.support.transactions import FIRST_PRODUCER_ID, TransactionWorld
 
 IDS = st.sampled_from(["payments", "refunds"])

@@ -13,13 +13,13 @@ from pykafka_broker.coordinator.transactions.core.records import (
     tombstone,
 )
 from pykafka_broker.coordinator.transactions.core.state import (
-    TopicPartition,
     TransactionMetadata,
     Transactions,
     TransactionState,
 )
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch
+from pykafka_broker.protocol.topic_partition import TopicPartition
 
 KEY = "0000 0008 7061796d656e7473"
 T0 = TopicPartition("t", 0)

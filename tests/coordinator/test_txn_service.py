@@ -15,7 +15,7 @@ from pykafka_broker.coordinator.transactions import refusals
 from pykafka_broker.coordinator.transactions.core import events
 from pykafka_broker.coordinator.transactions.core.events import DescribedTransaction, ProducerIdResult
 from pykafka_broker.coordinator.transactions.core.records import decode_record
-from pykafka_broker.coordinator.transactions.core.state import TopicPartition, TransactionConfig
+from pykafka_broker.coordinator.transactions.core.state import TransactionConfig
 from pykafka_broker.coordinator.transactions.first_write import FirstWrite, Participation
 from pykafka_broker.coordinator.transactions.marker_work import RETRY_MS
 from pykafka_broker.coordinator.transactions.participation import TransactionParticipation
@@ -24,6 +24,7 @@ from pykafka_broker.coordinator.transactions.service import TransactionService
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch, read_records
+from pykafka_broker.protocol.topic_partition import TopicPartition
 from pykafka_broker.testing.clock import VirtualClock, settle
 from tests.support.transactions import DEFAULT_CONFIG
 

@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pykafka_broker.spark.checkpoint.files import TopicPartition, offsets_line
+from pykafka_broker.protocol.topic_partition import PartitionKey
+from pykafka_broker.spark.checkpoint.files import offsets_line
 
 PLANNED_MS = 1_700_000_000_000
 QUERY_ID = "7a1d4c5e-0000-4000-8000-000000000001"
@@ -14,7 +15,7 @@ QUERY_ID = "7a1d4c5e-0000-4000-8000-000000000001"
 
 def make_checkpoint(
     folder: Path,
-    batches: Sequence[Mapping[TopicPartition, int]],
+    batches: Sequence[Mapping[PartitionKey, int]],
     *,
     done: int | None = None,
     planned_ms: int = PLANNED_MS,

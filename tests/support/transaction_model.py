@@ -17,13 +17,13 @@ from random import Random
 
 from pykafka_broker.coordinator.transactions.core import events
 from pykafka_broker.coordinator.transactions.core.events import WriteMarkers
-from pykafka_broker.coordinator.transactions.core.state import TopicPartition
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.producers import AppendOrigin
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import iter_batches, read_records
 from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
+from pykafka_broker.protocol.topic_partition import TopicPartition
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import NOW, batch, new_log, reopened
 from tests.support.transactions import TransactionWorld

@@ -19,7 +19,6 @@ from pykafka_broker.coordinator.transactions.core.events import (
 )
 from pykafka_broker.coordinator.transactions.core.records import Record, decode_record, encode_record, replay
 from pykafka_broker.coordinator.transactions.core.state import (
-    TopicPartition,
     TransactionConfig,
     TransactionMetadata,
     Transactions,
@@ -27,6 +26,7 @@ from pykafka_broker.coordinator.transactions.core.state import (
 from pykafka_broker.coordinator.transactions.core.transitions import transition
 from pykafka_broker.machine.step import CancelTimer, Reply, SetTimer, Start
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.topic_partition import TopicPartition
 
 START_MS = 1_000_000
 MINUTE_MS = 60_000

@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Mapping
 from pathlib import Path
 
-from pykafka_broker.log.disk.checkpoints import PartitionKey, decode_offsets
+from pykafka_broker.log.disk.checkpoints import decode_offsets
 from pykafka_broker.log.disk.names import METADATA_TOPIC, partition_folder
 from pykafka_broker.protocol.records.batch import BatchHeader, iter_batches, read_records
 from pykafka_broker.protocol.records.control import decode_marker
+from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.testing.apache.nodes import Nodes
 from pykafka_broker.testing.processes import BrokerError
 

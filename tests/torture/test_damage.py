@@ -18,13 +18,7 @@ from typing import NamedTuple
 
 import pytest
 
-from pykafka_broker.log.disk.checkpoints import (
-    EpochEntry,
-    MalformedFile,
-    PartitionKey,
-    decode_epochs,
-    decode_offsets,
-)
+from pykafka_broker.log.disk.checkpoints import EpochEntry, MalformedFile, decode_epochs, decode_offsets
 from pykafka_broker.log.disk.directories import LogDirError
 from pykafka_broker.log.partition import producer_snapshots as producer_files
 from pykafka_broker.log.partition import producers
@@ -39,6 +33,7 @@ from pykafka_broker.log.segment.index_pair import IndexPair
 from pykafka_broker.log.segment.segment import Segment
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.records.batch import Record, iter_batches, read_records
+from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.raft.format import StorageFormatError
 from pykafka_broker.testing.clock import NOW
 from pykafka_broker.testing.home import Home

@@ -17,12 +17,12 @@ from pykafka_broker.apis.transactional import OLD_CLIENT, known_error
 from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC
 from pykafka_broker.coordinator.transactions import refusals
 from pykafka_broker.coordinator.transactions.core import events
-from pykafka_broker.coordinator.transactions.core.state import TopicPartition
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.add_offsets_to_txn import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
 )
+from pykafka_broker.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext

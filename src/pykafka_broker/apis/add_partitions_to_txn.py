@@ -20,7 +20,6 @@ from pykafka_broker.apis.transactional import NEW_CLIENT, OLD_CLIENT, known_erro
 from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS
 from pykafka_broker.coordinator.transactions import refusals
 from pykafka_broker.coordinator.transactions.core import events
-from pykafka_broker.coordinator.transactions.core.state import TopicPartition
 from pykafka_broker.machine.shard import Prompt
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.add_partitions_to_txn import (
@@ -31,6 +30,7 @@ from pykafka_broker.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
+from pykafka_broker.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext

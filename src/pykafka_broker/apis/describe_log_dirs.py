@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.log.disk.checkpoints import PartitionKey
 from pykafka_broker.log.disk.directories import LogDir
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -26,6 +25,7 @@ from pykafka_broker.protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from pykafka_broker.protocol.topic_partition import PartitionKey
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext

@@ -24,8 +24,8 @@ from pykafka_broker.protocol.messages.describe_transactions import (
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
-    from pykafka_broker.coordinator.transactions.core.state import TopicPartition
     from pykafka_broker.protocol.errors import KafkaError
+    from pykafka_broker.protocol.topic_partition import TopicPartition
 
 
 def failed(request: DescribeTransactionsRequest, error: KafkaError) -> DescribeTransactionsResponse:

@@ -21,7 +21,6 @@ from pykafka_broker.apis.authorization import denied_topics
 from pykafka_broker.apis.fetching.followed import DEBUGGING_REPLICA_ID, followed
 from pykafka_broker.apis.needs import on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.log.disk.checkpoints import PartitionKey
 from pykafka_broker.log.disk.files import directory_name
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.list_offsets import (
@@ -32,6 +31,7 @@ from pykafka_broker.protocol.messages.list_offsets import (
     ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
+from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.replication.core.access import (
     CONSUMER_REPLICA_ID,
     READ_COMMITTED,

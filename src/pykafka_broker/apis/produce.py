@@ -37,7 +37,6 @@ from pykafka_broker.apis.producing.verification import (
     finish_verification,
     start_verification,
 )
-from pykafka_broker.coordinator.transactions.core.state import TopicPartition
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.produce import (
     PartitionProduceData,
@@ -46,6 +45,7 @@ from pykafka_broker.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from pykafka_broker.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext

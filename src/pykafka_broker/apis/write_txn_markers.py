@@ -16,7 +16,6 @@ from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.ports.quotas import Quota
 from pykafka_broker.apis.told_changes import REQUESTS, tell
 from pykafka_broker.coordinator.markers import Marker
-from pykafka_broker.coordinator.transactions.core.state import TopicPartition
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -26,6 +25,7 @@ from pykafka_broker.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from pykafka_broker.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext

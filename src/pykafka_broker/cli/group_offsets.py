@@ -11,12 +11,12 @@ from pykafka_broker.cli.offsets import parse_duration_ms, parse_number, parse_ti
 from pykafka_broker.cli.suggestions import known_topic
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.metadata import leaders_of
-from pykafka_broker.client.core.offset import TopicPartition
 from pykafka_broker.client.offsets import EARLIEST, LATEST, list_offsets
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.topic_partition import PartitionKey
 
 
-def chosen_partitions(client: Client, topics: Iterable[str]) -> list[TopicPartition]:
+def chosen_partitions(client: Client, topics: Iterable[str]) -> list[PartitionKey]:
     """The partitions that `topic` and `topic:0,1` entries name.
 
     Raises:
@@ -41,11 +41,11 @@ def chosen_partitions(client: Client, topics: Iterable[str]) -> list[TopicPartit
 
 def new_offsets(
     client: Client,
-    partitions: Sequence[TopicPartition],
-    committed: Mapping[TopicPartition, int],
+    partitions: Sequence[PartitionKey],
+    committed: Mapping[PartitionKey, int],
     how: str,
     value: Any,
-) -> dict[TopicPartition, int]:
+) -> dict[PartitionKey, int]:
     """The new offset of each partition."""
     first = list_offsets(client, dict.fromkeys(partitions, EARLIEST))
     end = list_offsets(client, dict.fromkeys(partitions, LATEST))
@@ -55,12 +55,12 @@ def new_offsets(
 
 def _wanted(
     client: Client,
-    partitions: Sequence[TopicPartition],
-    committed: Mapping[TopicPartition, int],
-    end: Mapping[TopicPartition, int],
+    partitions: Sequence[PartitionKey],
+    committed: Mapping[PartitionKey, int],
+    end: Mapping[PartitionKey, int],
     how: str,
     value: Any,
-) -> Mapping[TopicPartition, int]:
+) -> Mapping[PartitionKey, int]:
     """Where each partition is to be, wherever its records are; one that is left out goes to its start."""
     if how in ("to_datetime", "by_duration"):
         import time

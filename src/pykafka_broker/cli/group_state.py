@@ -18,19 +18,13 @@ from pykafka_broker.protocol.compile import decode
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.fields import api_key_of
 from pykafka_broker.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
+from pykafka_broker.protocol.topic_partition import TopicPartition
 from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The type of share groups, in lower case.
 SHARE = "share"
 #: The styles of states on a terminal: work goes on, is interrupted, does not go on.
 STATE_STYLES = {"Stable": "green", "Empty": "dim", "Dead": "red"}
-
-
-class TopicPartition(NamedTuple):
-    """A partition that a member is assigned."""
-
-    topic: str
-    partition: int
 
 
 class Member(NamedTuple):

@@ -11,7 +11,7 @@ from pykafka_broker.cli.cells import Column, Table
 from pykafka_broker.cli.columns import padded
 from pykafka_broker.cli.names import group_names, topic_names
 from pykafka_broker.cli.output import Output
-from pykafka_broker.client.core.offset import TopicPartition
+from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -85,7 +85,7 @@ def chosen_target(topics: tuple[str, ...], all_topics: bool, target: Mapping[str
     return asked[0], target[asked[0]]
 
 
-def show_new_offsets(output: Output, name: str, new: Mapping[TopicPartition, int], execute: bool) -> None:
+def show_new_offsets(output: Output, name: str, new: Mapping[PartitionKey, int], execute: bool) -> None:
     """Show the new offsets of a group, in lines as Apache Kafka's tools have them."""
     moves = [NewOffset(name, *partition, offset, execute) for partition, offset in sorted(new.items())]
     columns = (Column("TOPIC"), Column("PARTITION", is_number=True), Column("NEW OFFSET", is_number=True))

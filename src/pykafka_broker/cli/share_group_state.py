@@ -7,10 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pykafka_broker.cli.group_state import Coordinator, TopicPartition, address_of
+from pykafka_broker.cli.group_state import Coordinator, address_of
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.connection import check
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.topic_partition import TopicPartition
 from pykafka_broker.system.named_tuple import NamedTuple
 
 

@@ -12,8 +12,8 @@ from typing import Any
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.connection import check
 from pykafka_broker.client.core.metadata import topic_error
-from pykafka_broker.client.core.offset import TopicPartition
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.topic_partition import PartitionKey
 
 #: Times that stand for places.
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
@@ -36,15 +36,15 @@ HAS_MEMBERS = frozenset(
 
 
 def list_offsets(
-    client: Client, times: Mapping[TopicPartition, int], *, missing_ok: bool = False, isolation_level: int = 0
-) -> dict[TopicPartition, int]:
+    client: Client, times: Mapping[PartitionKey, int], *, missing_ok: bool = False, isolation_level: int = 0
+) -> dict[PartitionKey, int]:
     """The first offset at or after each time, -1 where there is none.
 
     Raises:
         KafkaError: a partition does not exist (unless `missing_ok`), or cannot be read now.
     """
 
-    def once() -> dict[TopicPartition, int]:
+    def once() -> dict[PartitionKey, int]:
         found, failed = _list_offsets(client, times, isolation_level)
         for partition, code in failed.items():
             if not (missing_ok and code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
@@ -55,16 +55,16 @@ def list_offsets(
 
 
 def _list_offsets(
-    client: Client, times: Mapping[TopicPartition, int], isolation_level: int
-) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+    client: Client, times: Mapping[PartitionKey, int], isolation_level: int
+) -> tuple[dict[PartitionKey, int], dict[PartitionKey, int]]:
     from pykafka_broker.protocol.messages.list_offsets import (
         ListOffsetsPartition,
         ListOffsetsRequest,
         ListOffsetsTopic,
     )
 
-    found: dict[TopicPartition, int] = {}
-    failed: dict[TopicPartition, int] = {}
+    found: dict[PartitionKey, int] = {}
+    failed: dict[PartitionKey, int] = {}
     by_leader: dict[int, dict[str, list[Any]]] = {}
     for described in client.metadata(sorted({topic for topic, _ in times})).topics:
         topic = described.name or ""
@@ -100,7 +100,7 @@ def _list_offsets(
 # ------------
 
 
-def committed_offsets(client: Client, coordinator: int, group: str) -> dict[TopicPartition, int]:
+def committed_offsets(client: Client, coordinator: int, group: str) -> dict[PartitionKey, int]:
     """Every committed offset of a group."""
     from pykafka_broker.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
@@ -124,7 +124,7 @@ def commit_offsets(
     client: Client,
     coordinator: int,
     group: str,
-    offsets: Mapping[TopicPartition, int],
+    offsets: Mapping[PartitionKey, int],
     metadata: str = "",
 ) -> None:
     """Commit offsets from outside of the group, with a text that stands beside each.
@@ -160,7 +160,7 @@ def commit_offsets(
 
 
 def commit_until_done(
-    client: Client, group: str, offsets: Mapping[TopicPartition, int], metadata: str = ""
+    client: Client, group: str, offsets: Mapping[PartitionKey, int], metadata: str = ""
 ) -> None:
     """Commit offsets from outside of the group, again and again while its coordinator moves or loads.
 

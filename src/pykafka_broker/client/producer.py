@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from pykafka_broker.client.blocking import Client, now_ms
-from pykafka_broker.client.core.offset import CommittedOffset, TopicPartition
+from pykafka_broker.client.core.offset import CommittedOffset
 from pykafka_broker.client.core.producer_state import ProducerState
 from pykafka_broker.client.core.producing import (
     commit_offsets,
@@ -27,6 +27,7 @@ from pykafka_broker.client.core.producing import (
 )
 from pykafka_broker.client.core.retries import Attempt, first_attempt
 from pykafka_broker.client.core.stable_offsets import fetch_stable_offsets
+from pykafka_broker.protocol.topic_partition import PartitionKey
 
 TRANSACTION_TIMEOUT_MS = 60_000
 #: The longest time for which each call tries.
@@ -60,17 +61,17 @@ class Producer:
         """Get an id and an epoch; a transactional producer fences those before it."""
         self._client.run(initialise(self._client.brokers, self.state, self._attempt()))
 
-    def write(self, partition: TopicPartition, batch: bytes) -> int:
+    def write(self, partition: PartitionKey, batch: bytes) -> int:
         """Write a batch of `build_batch` to a partition; return its base offset, or -1 (see `produce`)."""
         return self._client.run(produce(self._client.brokers, self.state, partition, batch, self._attempt()))
 
-    def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+    def commit_offsets(self, group: str, offsets: Mapping[PartitionKey, CommittedOffset]) -> None:
         """Let offsets of a group become committed with the open transaction."""
         self._client.run(commit_offsets(self._client.brokers, self.state, group, offsets, self._attempt()))
 
     def committed_offsets(
-        self, group: str, partitions: Iterable[TopicPartition]
-    ) -> dict[TopicPartition, CommittedOffset]:
+        self, group: str, partitions: Iterable[PartitionKey]
+    ) -> dict[PartitionKey, CommittedOffset]:
         """The committed offsets of a group, once no transaction is open on it."""
         return self._client.run(
             fetch_stable_offsets(self._client.brokers, group, partitions, self._attempt())

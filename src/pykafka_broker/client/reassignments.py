@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.connection import check
-from pykafka_broker.client.core.offset import TopicPartition
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
 )
+from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
 
 #: How long the controller may take where a command goes on without its answer.
@@ -36,8 +36,8 @@ class Ongoing(NamedTuple):
 
 
 def reassignments(
-    client: Client, timeout_ms: int, partitions: Iterable[TopicPartition] | None = None
-) -> dict[TopicPartition, Ongoing]:
+    client: Client, timeout_ms: int, partitions: Iterable[PartitionKey] | None = None
+) -> dict[PartitionKey, Ongoing]:
     """The reassignments under way: of these partitions, or all.
 
     Raises:
@@ -63,7 +63,7 @@ def reassignments(
     }
 
 
-def reassignments_as_told(client: Client) -> dict[TopicPartition, Ongoing]:
+def reassignments_as_told(client: Client) -> dict[PartitionKey, Ongoing]:
     """All reassignments; none where a cluster does not know of them, a user may not ask, or no controller
     answers.
     """

@@ -23,6 +23,7 @@ from pykafka_broker.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
+from pykafka_broker.protocol.topic_partition import PartitionKey
 
 logger = logging.getLogger("kafka.server.util.NetworkPartitionMetadataClient")
 
@@ -32,8 +33,7 @@ PAUSES = Backoff(first_ms=2_000, greatest_ms=30_000)
 LATEST, CONSUMER = -1, -1
 NO_OFFSET = -1
 
-Place = tuple[str, int]
-Ends = dict[Place, tuple[ErrorCode, int]]
+Ends = dict[PartitionKey, tuple[ErrorCode, int]]
 
 
 class EndOffsets:
@@ -53,10 +53,12 @@ class EndOffsets:
         self._elsewhere = elsewhere
         self._scheduler = scheduler
 
-    async def latest(self, partitions: Iterable[Place]) -> Mapping[Place, tuple[ErrorCode, int]]:
+    async def latest(
+        self, partitions: Iterable[PartitionKey]
+    ) -> Mapping[PartitionKey, tuple[ErrorCode, int]]:
         """The error, or the high watermark, of each partition, as (topic, partition)."""
         image = self._metadata.image
-        by_leader: dict[int, list[Place]] = {}
+        by_leader: dict[int, list[PartitionKey]] = {}
         for place in partitions:
             registration = image.partition(*place)
             leader = NO_LEADER if registration is None else registration.leader
@@ -79,7 +81,7 @@ class EndOffsets:
             return ErrorCode.OFFSET_NOT_AVAILABLE, NO_OFFSET
         return ErrorCode.NONE, led.log.state.high_watermark
 
-    async def _ends_at(self, leader: int, places: Sequence[Place]) -> Ends:
+    async def _ends_at(self, leader: int, places: Sequence[PartitionKey]) -> Ends:
         failures = 0
         while True:
             try:
@@ -104,7 +106,7 @@ def _code_of(error: OSError | ProtocolError) -> ErrorCode:
     return ErrorCode.REQUEST_TIMED_OUT if is_late else ErrorCode.NETWORK_EXCEPTION
 
 
-def _all_with(error: ErrorCode, places: Iterable[Place]) -> Ends:
+def _all_with(error: ErrorCode, places: Iterable[PartitionKey]) -> Ends:
     return dict.fromkeys(places, (error, NO_OFFSET))
 
 
@@ -116,7 +118,7 @@ def _told(response: ListOffsetsResponse) -> Ends:
     }
 
 
-def _request(places: Iterable[Place]) -> ListOffsetsRequest:
+def _request(places: Iterable[PartitionKey]) -> ListOffsetsRequest:
     topics: dict[str, ListOffsetsTopic] = {}
     for topic, partition in places:
         asked = topics.setdefault(topic, ListOffsetsTopic(name=topic, partitions=[]))

@@ -14,6 +14,7 @@ from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.offsets import EARLIEST, LATEST, list_offsets
 from pykafka_broker.doctor.findings import Finding, argument, ok, problem, warning
 from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.wording import counted, listed
 
@@ -21,8 +22,6 @@ NO_LEADER = -1
 READ_COMMITTED = 1
 #: Offsets are asked of so many partitions at most; a look at all of a large cluster takes too long.
 MOST_PARTITIONS = 2000
-
-TopicPartition = tuple[str, int]
 
 
 class Partition(NamedTuple):
@@ -115,7 +114,7 @@ def creates_topics(client: Client) -> bool:
     return any(values.get(key) == "true" for values in answers)
 
 
-def offsets(client: Client, topics: Collection[Topic]) -> dict[TopicPartition, Offsets]:
+def offsets(client: Client, topics: Collection[Topic]) -> dict[PartitionKey, Offsets]:
     """The start and end offsets of the partitions of these topics that have a leader."""
     partitions = [
         (topic.name, partition.partition)
@@ -134,12 +133,12 @@ def offsets(client: Client, topics: Collection[Topic]) -> dict[TopicPartition, O
 
 
 def open_transactions(
-    client: Client, topics: Mapping[str, Topic], partitions: Collection[TopicPartition]
-) -> dict[TopicPartition, OpenTransaction]:
+    client: Client, topics: Mapping[str, Topic], partitions: Collection[PartitionKey]
+) -> dict[PartitionKey, OpenTransaction]:
     """The oldest open transaction of each of these partitions."""
     from pykafka_broker.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 
-    found: dict[TopicPartition, Any] = {}
+    found: dict[PartitionKey, Any] = {}
     for name, index in sorted(partitions):
         leader_id = topics[name].partitions[index].leader_id
         request = DescribeProducersRequest(topics=[TopicRequest(name=name, partition_indexes=[index])])
@@ -347,7 +346,7 @@ def _about_replicas(topic: Topic, registered: Collection[int] | None) -> Finding
     )
 
 
-def judge_records(topic: Topic, found: Mapping[TopicPartition, Offsets], retention_ms: str) -> Finding:
+def judge_records(topic: Topic, found: Mapping[PartitionKey, Offsets], retention_ms: str) -> Finding:
     """Report the number of records of a topic that was asked for; if all are gone, how they were removed."""
     mine = [o for (name, _), o in found.items() if name == topic.name]
     records = sum(o.end - o.log_start for o in mine)
@@ -371,7 +370,7 @@ def judge_records(topic: Topic, found: Mapping[TopicPartition, Offsets], retenti
 
 
 def judge_stability(
-    found: Mapping[TopicPartition, Offsets], transactions: Mapping[TopicPartition, OpenTransaction]
+    found: Mapping[PartitionKey, Offsets], transactions: Mapping[PartitionKey, OpenTransaction]
 ) -> list[Finding]:
     """Partitions in which an open transaction holds up those who read committed records only."""
     findings = []

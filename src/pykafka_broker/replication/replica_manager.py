@@ -22,12 +22,12 @@ from pykafka_broker.cluster.image import (
 from pykafka_broker.controller.core.events import DirectoryAssignment
 from pykafka_broker.controller.core.partitions import DIRECTORY_LOST
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.disk.checkpoints import PartitionKey
 from pykafka_broker.log.manager.log_creation import LogNotMadeYet
 from pykafka_broker.log.manager.log_folders import WantedLog
 from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.replication.leading_replica import LeadingReplica, PartitionPorts
 from pykafka_broker.replication.partition import Partition
 from pykafka_broker.system.wording import counted, listed

@@ -8,15 +8,16 @@ import pytest
 
 from pykafka_broker.cli.doctor.groups import Look, judge, judge_missing, may_be_stuck
 from pykafka_broker.cli.group_state import Coordinator, Group, Member
-from pykafka_broker.cli.group_state import TopicPartition as Assigned
 from pykafka_broker.doctor.findings import Finding, Level, argument, ok
-from pykafka_broker.doctor.topics import Offsets, TopicPartition
+from pykafka_broker.doctor.topics import Offsets
+from pykafka_broker.protocol.topic_partition import PartitionKey
+from pykafka_broker.protocol.topic_partition import TopicPartition as Assigned
 
 FIRST, SECOND = ("orders", 0), ("orders", 1)
 OFFSETS = {FIRST: Offsets(0, 100, 100), SECOND: Offsets(0, 100, 100)}
 
 
-def member(name: str, *partitions: TopicPartition) -> Member:
+def member(name: str, *partitions: PartitionKey) -> Member:
     assignment = tuple(Assigned(*partition) for partition in partitions)
     return Member(f"{name}-id", f"/{name}-host", name, assignment)
 
@@ -24,11 +25,11 @@ def member(name: str, *partitions: TopicPartition) -> Member:
 READER = member("reader", FIRST)
 
 
-def look(*members: Member, state: str = "Stable", committed: dict[TopicPartition, int] | None = None) -> Look:
+def look(*members: Member, state: str = "Stable", committed: dict[PartitionKey, int] | None = None) -> Look:
     return Look(Group("billing", state, "range", Coordinator(1, "h", 9092), members), committed or {})
 
 
-def judged(before: Look, after: Look, offsets: dict[TopicPartition, Offsets] = OFFSETS) -> Finding:
+def judged(before: Look, after: Look, offsets: dict[PartitionKey, Offsets] = OFFSETS) -> Finding:
     (finding,) = judge(before, after, offsets, 6.0)
     return finding
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from pykafka_broker.cli.doctor.share_groups import judge, may_be_stuck
 from pykafka_broker.cli.group_state import Coordinator
-from pykafka_broker.cli.group_state import TopicPartition as Assigned
 from pykafka_broker.cli.share_group_state import ShareGroup, ShareMember, StartOffset
 from pykafka_broker.doctor.findings import Finding, Level, ok
-from pykafka_broker.doctor.topics import Offsets, TopicPartition
+from pykafka_broker.doctor.topics import Offsets
+from pykafka_broker.protocol.topic_partition import PartitionKey
+from pykafka_broker.protocol.topic_partition import TopicPartition as Assigned
 
 FIRST, SECOND = ("jobs", 0), ("jobs", 1)
 OFFSETS = {FIRST: Offsets(0, 100, 100), SECOND: Offsets(0, 100, 100)}
 
 
-def member(name: str, *partitions: TopicPartition) -> ShareMember:
+def member(name: str, *partitions: PartitionKey) -> ShareMember:
     assignment = tuple(Assigned(*partition) for partition in partitions)
     return ShareMember(f"{name}-id", f"/{name}-host", name, None, 1, assignment)
 

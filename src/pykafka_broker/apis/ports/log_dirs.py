@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from pykafka_broker.log.disk.checkpoints import PartitionKey
     from pykafka_broker.log.disk.directories import LogDir, LogDirs
     from pykafka_broker.log.partition.partition_log import PartitionLog
     from pykafka_broker.protocol.errors import ErrorCode
+    from pykafka_broker.protocol.topic_partition import PartitionKey
 
 
 class HostedLogs(Protocol):

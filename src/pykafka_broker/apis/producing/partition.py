@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.producing.verification import NOTHING_TO_VERIFY, Refusal, Verification
 from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS
-from pykafka_broker.coordinator.transactions.core.state import TopicPartition
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.log.partition.validation import NotOneBatch, RecordErrors, check_one_batch
 from pykafka_broker.log.partition.writer import AppendResult
@@ -23,6 +22,7 @@ from pykafka_broker.protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
 )
+from pykafka_broker.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext

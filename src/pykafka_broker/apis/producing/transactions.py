@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.producing.answer import name_of
-from pykafka_broker.coordinator.transactions.core.state import TopicPartition
 from pykafka_broker.log.partition.validation import check_framing, check_one_batch
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.produce import ProduceRequest, TopicProduceData
 from pykafka_broker.protocol.records.batch import HEADER_BYTES, MAGIC, TRANSACTIONAL_BIT, read_header
+from pykafka_broker.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext

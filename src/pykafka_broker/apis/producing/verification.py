@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from pykafka_broker.coordinator.transactions.core.state import TopicPartition
 from pykafka_broker.coordinator.transactions.first_write import FirstWrite, Participation
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import read_header
+from pykafka_broker.protocol.topic_partition import TopicPartition
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from pykafka_broker.doctor.findings import Finding, Level, skipped
 from pykafka_broker.doctor.reach import Address, Answer, Kind, shown
 from pykafka_broker.doctor.refusals import Refusal, guarded
 from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.processes import described, listening_on
 
@@ -198,7 +199,7 @@ def _offsets_of(
     existing: Mapping[str, topics.Topic],
     looks: Iterable[groups.Look],
     shared: Iterable[ShareGroup],
-) -> dict[topics.TopicPartition, topics.Offsets]:
+) -> dict[PartitionKey, topics.Offsets]:
     places = chain(*map(groups.places, looks), *map(share_groups.places, shared))
     names = {topic for topic, _ in places}
     return topics.offsets(client, [existing[name] for name in sorted(names) if name in existing])

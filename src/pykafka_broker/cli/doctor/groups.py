@@ -14,7 +14,8 @@ from pykafka_broker.cli.group_state import Group, describe_group, list_groups
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.offsets import committed_offsets
 from pykafka_broker.doctor.findings import Finding, argument, ok, problem, warning
-from pykafka_broker.doctor.topics import Offsets, TopicPartition
+from pykafka_broker.doctor.topics import Offsets
+from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.wording import counted
 
@@ -36,7 +37,7 @@ class Look(NamedTuple):
     """A group at one moment."""
 
     group: Group
-    committed: Mapping[TopicPartition, int]
+    committed: Mapping[PartitionKey, int]
     is_of_streams: bool = False
 
 
@@ -57,13 +58,13 @@ def look(client: Client, name: str, group_type: str) -> Look:
     return Look(group, committed, group_type == STREAMS)
 
 
-def places(seen: Look) -> set[TopicPartition]:
+def places(seen: Look) -> set[PartitionKey]:
     """The partitions in which a group has an offset or a member."""
     assigned = {(p.topic, p.partition) for member in seen.group.members for p in member.assignment}
     return {*seen.committed, *assigned}
 
 
-def may_be_stuck(seen: Look, offsets: Mapping[TopicPartition, Offsets]) -> bool:
+def may_be_stuck(seen: Look, offsets: Mapping[PartitionKey, Offsets]) -> bool:
     """Whether a second look is needed to tell: a rebalance, or records that wait for members."""
     if not seen.group.members:
         return False
@@ -90,7 +91,7 @@ def judge_missing(name: str, existing: Sequence[str]) -> Finding:
 
 
 def judge(
-    before: Look, after: Look, offsets: Mapping[TopicPartition, Offsets], seconds: float
+    before: Look, after: Look, offsets: Mapping[PartitionKey, Offsets], seconds: float
 ) -> list[Finding]:
     """Find the reasons why a group does not get on, from two looks at it so many seconds apart.
 
@@ -126,7 +127,7 @@ def judge(
     return [ok("groups", name, f"Group {name!r} is {after.group.state}: {members}, {behind} behind.")]
 
 
-def _without_members(name: str, lags: Mapping[TopicPartition, int]) -> Finding:
+def _without_members(name: str, lags: Mapping[PartitionKey, int]) -> Finding:
     return warning(
         "groups",
         name,
@@ -165,7 +166,7 @@ def _rebalancing(group: Group, seconds: float) -> Finding:
 
 
 def _about_places(
-    name: str, committed: Mapping[TopicPartition, int], offsets: Mapping[TopicPartition, Offsets]
+    name: str, committed: Mapping[PartitionKey, int], offsets: Mapping[PartitionKey, Offsets]
 ) -> list[Finding]:
     """Committed offsets at which there are no records any more, or not yet."""
     findings = []
@@ -215,8 +216,8 @@ def _about_places(
 def _about_progress(
     before: Look,
     after: Look,
-    lags: Mapping[TopicPartition, int],
-    offsets: Mapping[TopicPartition, Offsets],
+    lags: Mapping[PartitionKey, int],
+    offsets: Mapping[PartitionKey, Offsets],
     seconds: float,
 ) -> list[Finding]:
     """Partitions with records whose committed offset stays where it is."""
@@ -270,7 +271,7 @@ def _about_progress(
 
 
 def _without_offsets(
-    before: Look, after: Look, offsets: Mapping[TopicPartition, Offsets], seconds: float
+    before: Look, after: Look, offsets: Mapping[PartitionKey, Offsets], seconds: float
 ) -> list[Finding]:
     """Partitions with records that a member has, and in which it has never committed an offset."""
     owners = {(p.topic, p.partition): member for member in after.group.members for p in member.assignment}

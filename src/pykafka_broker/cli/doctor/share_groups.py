@@ -17,7 +17,8 @@ from pykafka_broker.cli.share_group_state import (
 )
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.doctor.findings import Finding, argument, ok, problem, warning
-from pykafka_broker.doctor.topics import Offsets, TopicPartition
+from pykafka_broker.doctor.topics import Offsets
+from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.system.wording import counted
 
 
@@ -30,18 +31,18 @@ def look(client: Client, name: str) -> ShareGroup:
     return describe_share_group(client, name)._replace(offsets=start_offsets(client, name))
 
 
-def places(seen: ShareGroup) -> set[TopicPartition]:
+def places(seen: ShareGroup) -> set[PartitionKey]:
     """The partitions in which the group has started, or has a member."""
     return {*_started(seen), *_owners(seen)}
 
 
-def may_be_stuck(seen: ShareGroup, offsets: Mapping[TopicPartition, Offsets]) -> bool:
+def may_be_stuck(seen: ShareGroup, offsets: Mapping[PartitionKey, Offsets]) -> bool:
     """Whether a second look is needed to tell: records wait for members."""
     return bool(seen.members) and bool(_waiting(seen, offsets) or _silent(seen, offsets))
 
 
 def judge(
-    before: ShareGroup, after: ShareGroup, offsets: Mapping[TopicPartition, Offsets], seconds: float
+    before: ShareGroup, after: ShareGroup, offsets: Mapping[PartitionKey, Offsets], seconds: float
 ) -> list[Finding]:
     """Find the reasons why a group does not get on, from two looks at it so many seconds apart.
 
@@ -80,7 +81,7 @@ def judge(
 # --- what is seen -----------------------------------------------------------------------------------
 
 
-def _started(seen: ShareGroup) -> dict[TopicPartition, int]:
+def _started(seen: ShareGroup) -> dict[PartitionKey, int]:
     """Where the group starts reading, as far as that is decided."""
     return {
         (each.topic, each.partition): each.start_offset
@@ -89,16 +90,16 @@ def _started(seen: ShareGroup) -> dict[TopicPartition, int]:
     }
 
 
-def _owners(seen: ShareGroup) -> dict[TopicPartition, list[ShareMember]]:
+def _owners(seen: ShareGroup) -> dict[PartitionKey, list[ShareMember]]:
     """The members that read each partition."""
-    owners: dict[TopicPartition, list[ShareMember]] = {}
+    owners: dict[PartitionKey, list[ShareMember]] = {}
     for member in seen.members:
         for place in member.assignment:
             owners.setdefault((place.topic, place.partition), []).append(member)
     return owners
 
 
-def _waiting(seen: ShareGroup, offsets: Mapping[TopicPartition, Offsets]) -> dict[TopicPartition, int]:
+def _waiting(seen: ShareGroup, offsets: Mapping[PartitionKey, Offsets]) -> dict[PartitionKey, int]:
     """How many records wait in the partitions in which some do."""
     lags = {(each.topic, each.partition): each.lag for each in seen.offsets or ()}
     waiting = {}
@@ -112,7 +113,7 @@ def _waiting(seen: ShareGroup, offsets: Mapping[TopicPartition, Offsets]) -> dic
     return waiting
 
 
-def _silent(seen: ShareGroup, offsets: Mapping[TopicPartition, Offsets]) -> list[TopicPartition]:
+def _silent(seen: ShareGroup, offsets: Mapping[PartitionKey, Offsets]) -> list[PartitionKey]:
     """Partitions with records that members have, and of which nothing was ever acknowledged."""
     started = _started(seen)
     return [
@@ -125,7 +126,7 @@ def _silent(seen: ShareGroup, offsets: Mapping[TopicPartition, Offsets]) -> list
 # --- what it means ----------------------------------------------------------------------------------
 
 
-def _without_members(group: ShareGroup, waiting: Mapping[TopicPartition, int]) -> Finding:
+def _without_members(group: ShareGroup, waiting: Mapping[PartitionKey, int]) -> Finding:
     return warning(
         "groups",
         group.group,
@@ -138,7 +139,7 @@ def _without_members(group: ShareGroup, waiting: Mapping[TopicPartition, int]) -
 
 
 def _not_moving(
-    group: ShareGroup, stuck: Sequence[TopicPartition], waiting: Mapping[TopicPartition, int], seconds: float
+    group: ShareGroup, stuck: Sequence[PartitionKey], waiting: Mapping[PartitionKey, int], seconds: float
 ) -> Finding:
     owners = _owners(group)
     who = clients(member for place in stuck for member in owners[place])
@@ -154,7 +155,7 @@ def _not_moving(
     )
 
 
-def _never_acknowledged(group: ShareGroup, silent: Sequence[TopicPartition], seconds: float) -> Finding:
+def _never_acknowledged(group: ShareGroup, silent: Sequence[PartitionKey], seconds: float) -> Finding:
     owners = _owners(group)
     who = clients(member for place in silent for member in owners[place])
     return warning(

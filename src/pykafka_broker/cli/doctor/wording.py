@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from pykafka_broker.doctor.topics import TopicPartition
+from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.system.wording import listed, printable
 
 
@@ -24,6 +24,6 @@ def clients(members: Iterable[Member]) -> str:
     return listed(sorted({f"{printable(m.client_id)} at {printable(m.host)}" for m in members}))
 
 
-def shown(partitions: Sequence[TopicPartition]) -> str:
+def shown(partitions: Sequence[PartitionKey]) -> str:
     """The partitions, the first of them if there are many."""
     return listed([f"{topic}-{index}" for topic, index in partitions])

@@ -12,16 +12,16 @@ from contextlib import suppress
 from typing import Any
 
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.core.offset import TopicPartition
 from pykafka_broker.client.offsets import LATEST
 from pykafka_broker.doctor.reach import all_at_once
 from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.protocol.topic_partition import PartitionKey
 
 #: A replica id that stands for a tool.
 ANY_REPLICA = -2
 
 #: The end of a log by its broker and its partition.
-Ends = Mapping[tuple[int, TopicPartition], int]
+Ends = Mapping[tuple[int, PartitionKey], int]
 
 
 def log_ends(
@@ -31,7 +31,7 @@ def log_ends(
     brokers answer. Missing are replicas that are not online.
     """
 
-    def ask(broker_id: int) -> tuple[bool, dict[TopicPartition, int]]:
+    def ask(broker_id: int) -> tuple[bool, dict[PartitionKey, int]]:
         """Whether it answers, and the ends."""
         held = {
             topic.name: indexes
@@ -58,7 +58,7 @@ def log_ends(
     return ends, {broker_id for broker_id, (is_there, _) in told.items() if is_there}
 
 
-def _ends_on(client: Client, broker_id: int, held: Mapping[str, list[int]]) -> dict[TopicPartition, int]:
+def _ends_on(client: Client, broker_id: int, held: Mapping[str, list[int]]) -> dict[PartitionKey, int]:
     from pykafka_broker.protocol.messages.list_offsets import (
         ListOffsetsPartition,
         ListOffsetsRequest,

@@ -33,13 +33,13 @@ from pykafka_broker.cli.options import Seconds
 from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.connection import check
-from pykafka_broker.client.core.offset import TopicPartition
 from pykafka_broker.client.quorum import QUORUM_WITHIN_S, LostQuorum, QuorumStatus, quorum_status
 from pykafka_broker.client.reassignments import Ongoing, reassignments_as_told, replication_factor
 from pykafka_broker.doctor.quorum import Source, silent_voters, told_of_loss
 from pykafka_broker.doctor.topics import strongest_acks, taken_now
 from pykafka_broker.local_cluster.folder import ClusterFolder
 from pykafka_broker.protocol.errors import KafkaError, ProtocolError
+from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The type of a topic among the resources that have configurations.
@@ -263,9 +263,7 @@ def _status(client: Client, cluster: Cluster) -> tuple[ClusterStatus, LostQuorum
     return whole, lost
 
 
-def topic_status(
-    topic: Any, least: int, ends: Ends, ongoing: Mapping[TopicPartition, Ongoing]
-) -> TopicStatus:
+def topic_status(topic: Any, least: int, ends: Ends, ongoing: Mapping[PartitionKey, Ongoing]) -> TopicStatus:
     """Count the partitions of a topic whose `min.insync.replicas` is `least`."""
     partitions = topic.partitions
     factors = [
@@ -289,7 +287,7 @@ def _as_told_before(status: TopicStatus) -> TopicStatus:
 
 
 def partition_statuses(
-    topic: Any, least: int, ends: Ends, ongoing: Mapping[TopicPartition, Ongoing], answering: Collection[int]
+    topic: Any, least: int, ends: Ends, ongoing: Mapping[PartitionKey, Ongoing], answering: Collection[int]
 ) -> Iterator[PartitionStatus]:
     """The partitions of a topic in order; brokers that are `answering` can lead them."""
     for one in sorted(topic.partitions, key=lambda one: int(one.partition_index)):

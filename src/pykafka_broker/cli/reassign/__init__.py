@@ -15,13 +15,13 @@ import click
 
 from pykafka_broker.cli import Group
 from pykafka_broker.cli.cluster import Cluster, cluster_options, cluster_or_controller_options, loss_of
-from pykafka_broker.cli.group_state import TopicPartition
 from pykafka_broker.cli.names import topic_names
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.reassign import moves, plan_file
 from pykafka_broker.cli.reassign.planning import PlanError, brokers_of, copied, named, plan
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.connection import check
+from pykafka_broker.protocol.topic_partition import TopicPartition
 from pykafka_broker.system.named_tuple import NamedTuple
 
 #: How often `--wait` looks.

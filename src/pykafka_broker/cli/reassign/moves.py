@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pykafka_broker.cli.configs import BROKER as BROKER_RESOURCE
 from pykafka_broker.cli.configs import DELETE, SET
 from pykafka_broker.cli.configs import TOPIC as TOPIC_RESOURCE
-from pykafka_broker.cli.group_state import TopicPartition
 from pykafka_broker.cli.reassign.planning import Assignment, brokers_of, throttled_replicas
 from pykafka_broker.cli.topics import describe_topics
 from pykafka_broker.client.blocking import Client
@@ -25,6 +24,7 @@ from pykafka_broker.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from pykafka_broker.protocol.topic_partition import TopicPartition
 
 #: The keys of a throttle: of brokers, and of topics.
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")

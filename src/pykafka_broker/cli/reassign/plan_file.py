@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pykafka_broker.cli.group_state import TopicPartition
 from pykafka_broker.cli.reassign.planning import Assignment
+from pykafka_broker.protocol.topic_partition import TopicPartition
 
 VERSION = 1
 ANY_DIRECTORY = "any"

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pykafka_broker.cli.group_state import TopicPartition
+from pykafka_broker.protocol.topic_partition import TopicPartition
 
 #: The replicas of partitions, preferred leaders first.
 Assignment = Mapping[TopicPartition, Sequence[int]]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pykafka_broker.system.named_tuple import NamedTuple
 
-TopicPartition = tuple[str, int]
-
 
 class CommittedOffset(NamedTuple):
     """The offset at which a group goes on in a partition, and the text committed with it."""

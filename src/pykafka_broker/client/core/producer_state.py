@@ -10,9 +10,9 @@ join a transaction with their first batch or offset. Before that, the producer a
 
 from __future__ import annotations
 
-from pykafka_broker.client.core.offset import TopicPartition
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, increment_sequence
+from pykafka_broker.protocol.topic_partition import PartitionKey
 
 #: The feature whose level says how transactions go.
 TRANSACTION_VERSION = "transaction.version"
@@ -64,9 +64,9 @@ class ProducerState:
         self.producer_id = NO_PRODUCER_ID
         self.epoch = NO_PRODUCER_EPOCH
         #: The sequence number of the next record; 0 where none was sent in this epoch.
-        self.sequences: dict[TopicPartition, int] = {}
+        self.sequences: dict[PartitionKey, int] = {}
         #: The partitions, and the groups, that may be part of the open transaction.
-        self.partitions: set[TopicPartition] = set()
+        self.partitions: set[PartitionKey] = set()
         self.groups: set[str] = set()
         #: The node id of the transaction coordinator; None: to be looked up.
         self.coordinator: int | None = None
@@ -90,7 +90,7 @@ class ProducerState:
         self.producer_id, self.epoch = producer_id, epoch
         self.sequences.clear()
 
-    def sent(self, partition: TopicPartition, records: int) -> None:
+    def sent(self, partition: PartitionKey, records: int) -> None:
         """So many records are stored."""
         self.sequences[partition] = increment_sequence(self.sequences.get(partition, 0), records)
 

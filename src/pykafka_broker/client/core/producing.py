@@ -24,7 +24,7 @@ from pykafka_broker.client.core.connection import API_VERSIONS_VERSION, SOFTWARE
 from pykafka_broker.client.core.conversation import Ask, Conversation
 from pykafka_broker.client.core.coordinators import TRANSACTION, find_coordinator
 from pykafka_broker.client.core.metadata import Brokers, find_topic, leaders_of
-from pykafka_broker.client.core.offset import CommittedOffset, TopicPartition
+from pykafka_broker.client.core.offset import CommittedOffset
 from pykafka_broker.client.core.patience import patiently
 from pykafka_broker.client.core.producer_state import (
     TRANSACTION_VERSION,
@@ -58,6 +58,7 @@ from pykafka_broker.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponse,
 )
 from pykafka_broker.protocol.records.batch import read_header, with_producer
+from pykafka_broker.protocol.topic_partition import PartitionKey
 
 #: The newest versions without two-phase commit, and those that announce what joins a transaction.
 _INIT_PRODUCER_ID = 5
@@ -147,7 +148,7 @@ def _look_at_features(state: ProducerState, node_id: int) -> Conversation[None]:
 
 
 def produce(
-    brokers: Brokers, state: ProducerState, partition: TopicPartition, batch: bytes, attempt: Attempt
+    brokers: Brokers, state: ProducerState, partition: PartitionKey, batch: bytes, attempt: Attempt
 ) -> Conversation[int]:
     """Write a batch, stamped as this producer's, to a partition; return its base offset, -1 where the broker
     does not remember it of a batch that was sent again.
@@ -209,7 +210,7 @@ def _stored(state: ProducerState, topic: str, answer: PartitionProduceResponse) 
 
 
 def _leader(
-    brokers: Brokers, state: ProducerState, partition: TopicPartition, attempt: Attempt
+    brokers: Brokers, state: ProducerState, partition: PartitionKey, attempt: Attempt
 ) -> Conversation[int]:
     name, index = partition
     if name not in state.leaders:
@@ -229,7 +230,7 @@ def _leader(
 
 
 def _join(
-    brokers: Brokers, state: ProducerState, partition: TopicPartition, attempt: Attempt
+    brokers: Brokers, state: ProducerState, partition: PartitionKey, attempt: Attempt
 ) -> Conversation[None]:
     """Let the open transaction have a partition."""
     if partition in state.partitions:
@@ -260,7 +261,7 @@ def commit_offsets(
     brokers: Brokers,
     state: ProducerState,
     group: str,
-    offsets: Mapping[TopicPartition, CommittedOffset],
+    offsets: Mapping[PartitionKey, CommittedOffset],
     attempt: Attempt,
 ) -> Conversation[None]:
     """Let offsets of a group, which has no members, become committed with the open transaction.

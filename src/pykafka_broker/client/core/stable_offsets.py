@@ -8,7 +8,7 @@ from pykafka_broker.client.core.connection import check
 from pykafka_broker.client.core.conversation import Ask, Conversation
 from pykafka_broker.client.core.coordinators import find_coordinator
 from pykafka_broker.client.core.metadata import Brokers
-from pykafka_broker.client.core.offset import CommittedOffset, TopicPartition
+from pykafka_broker.client.core.offset import CommittedOffset
 from pykafka_broker.client.core.patience import patiently
 from pykafka_broker.client.core.retries import Attempt
 from pykafka_broker.protocol.messages.offset_fetch import (
@@ -18,14 +18,15 @@ from pykafka_broker.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
+from pykafka_broker.protocol.topic_partition import PartitionKey
 
 #: The last version with names of topics, not ids.
 _AT_MOST = 9
 
 
 def fetch_stable_offsets(
-    brokers: Brokers, group: str, partitions: Iterable[TopicPartition], attempt: Attempt
-) -> Conversation[dict[TopicPartition, CommittedOffset]]:
+    brokers: Brokers, group: str, partitions: Iterable[PartitionKey], attempt: Attempt
+) -> Conversation[dict[PartitionKey, CommittedOffset]]:
     """The committed offsets of these partitions; those without one are left out.
 
     Raises:
@@ -43,7 +44,7 @@ def fetch_stable_offsets(
         require_stable=True,
     )
 
-    def once(attempt: Attempt) -> Conversation[dict[TopicPartition, CommittedOffset]]:
+    def once(attempt: Attempt) -> Conversation[dict[PartitionKey, CommittedOffset]]:
         node_id = yield from find_coordinator(brokers, group, attempt)
         response: OffsetFetchResponse = (yield Ask(request, node_id, at_most=_AT_MOST)).response
         answer = response.groups[0] if response.groups else response

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import enum
 
-from pykafka_broker.coordinator.transactions.core.state import TopicPartition
+from pykafka_broker.protocol.topic_partition import TopicPartition
 from pykafka_broker.system.named_tuple import NamedTuple
 
 

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping
 from pykafka_broker.cluster.image import NO_LEADER
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.coordinator.ports import Metadata
-from pykafka_broker.coordinator.transactions.core.state import TopicPartition
 from pykafka_broker.coordinator.transactions.remote_markers import RemoteMarkers
 from pykafka_broker.coordinator.transactions.transaction_markers import TransactionMarkers
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.topic_partition import TopicPartition
 
 
 class MarkerRoutes:

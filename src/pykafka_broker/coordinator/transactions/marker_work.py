@@ -13,9 +13,9 @@ from typing import Protocol
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.coordinator.partition_work import pause
 from pykafka_broker.coordinator.transactions.core.events import MarkersWritten, WriteMarkers
-from pykafka_broker.coordinator.transactions.core.state import TopicPartition
 from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.topic_partition import TopicPartition
 
 logger = logging.getLogger("kafka.coordinator.transaction.TransactionCoordinator")
 

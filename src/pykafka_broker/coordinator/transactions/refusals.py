@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from pykafka_broker.coordinator.transactions.core.events import DescribedTransaction, ProducerIdResult
-from pykafka_broker.coordinator.transactions.core.state import TopicPartition
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.topic_partition import TopicPartition
 
 
 def producer_id(error: KafkaError) -> ProducerIdResult:

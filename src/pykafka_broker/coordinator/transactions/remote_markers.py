@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pykafka_broker.coordinator.broker_queues import BrokerQueues, Brokers
 from pykafka_broker.coordinator.markers import Marker
-from pykafka_broker.coordinator.transactions.core.state import TopicPartition
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError, error_of
 from pykafka_broker.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -20,6 +19,7 @@ from pykafka_broker.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from pykafka_broker.protocol.topic_partition import TopicPartition
 from pykafka_broker.system.named_tuple import NamedTuple
 
 logger = logging.getLogger("kafka.coordinator.transaction.TransactionMarkerChannelManager")

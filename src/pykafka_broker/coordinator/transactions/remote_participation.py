@@ -10,7 +10,6 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pykafka_broker.coordinator.broker_queues import BrokerQueues, Brokers
-from pykafka_broker.coordinator.transactions.core.state import TopicPartition
 from pykafka_broker.coordinator.transactions.first_write import FirstWrite, Participation
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError, error_of
 from pykafka_broker.protocol.messages.add_partitions_to_txn import (
@@ -20,6 +19,7 @@ from pykafka_broker.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
+from pykafka_broker.protocol.topic_partition import TopicPartition
 from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.repeated_lines import RepeatedLines
 

@@ -14,9 +14,9 @@ from typing import Protocol
 from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.coordinator.ports import LedPartitions
-from pykafka_broker.coordinator.transactions.core.state import TopicPartition
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
+from pykafka_broker.protocol.topic_partition import TopicPartition
 from pykafka_broker.replication.core.access import ACKS_ALL
 from pykafka_broker.replication.leading_replica import LeadingReplica
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable
 
+from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
 
 _RESERVED_IDS = 100
@@ -24,9 +25,6 @@ _RESERVED_IDS = 100
 
 class MalformedFile(Exception):
     """The content of the file is not valid for a file of this name."""
-
-
-PartitionKey = tuple[str, int]
 
 
 class EpochEntry(NamedTuple):

@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterable
 from pykafka_broker.log.disk.checkpoints import (
     MalformedFile,
     MetaProperties,
-    PartitionKey,
     decode_meta_properties,
     encode_meta_properties,
 )
 from pykafka_broker.log.disk.environment import Environment
 from pykafka_broker.log.disk.files import FileLockedError, FileSystem, Lock, absolute, directory_name, join
 from pykafka_broker.log.disk.names import LOCK_FILE, META_PROPERTIES, METADATA_TOPIC, parse_partition_folder
+from pykafka_broker.protocol.topic_partition import PartitionKey
 
 logger = logging.getLogger(__name__)
 

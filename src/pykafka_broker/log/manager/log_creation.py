@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pykafka_broker.log.disk.checkpoints import PartitionKey, encode_partition_metadata
+from pykafka_broker.log.disk.checkpoints import encode_partition_metadata
 from pykafka_broker.log.disk.directories import LogDir
 from pykafka_broker.log.disk.files import FileSystem, directory_name, join
 from pykafka_broker.log.disk.names import PARTITION_METADATA
@@ -26,6 +26,7 @@ from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.recovery.open_directories import UNKNOWN_TOPIC_ID
 from pykafka_broker.machine.threads import RunOnDisk
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.topic_partition import PartitionKey
 
 logger = logging.getLogger(__name__)
 

@@ -29,7 +29,7 @@ from typing import Any
 from pykafka_broker.log.check.scrubber import Scrubber, ThreadScrubber
 from pykafka_broker.log.cleaner.cleaner import CleaningWorker, LogCleaner, ThreadWorker
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.disk.checkpoints import PartitionKey, encode_clean_shutdown
+from pykafka_broker.log.disk.checkpoints import encode_clean_shutdown
 from pykafka_broker.log.disk.directories import LogDir, LogDirs
 from pykafka_broker.log.disk.file_work import REMOVALS, FileWork
 from pykafka_broker.log.disk.files import FileSystem, join
@@ -54,6 +54,7 @@ from pykafka_broker.log.manager.settings import (
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.recovery.open_directories import open_directory
 from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.protocol.topic_partition import PartitionKey
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,6 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
-from pykafka_broker.log.disk.checkpoints import PartitionKey
 from pykafka_broker.log.disk.directories import LogDir, LogDirError, LogDirs
 from pykafka_broker.log.disk.files import FileSystem, directory_name, join, random_id
 from pykafka_broker.log.disk.names import future_folder
@@ -19,6 +18,7 @@ from pykafka_broker.log.manager.registry import LogRegistry
 from pykafka_broker.log.manager.settings import LogThreads
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.topic_partition import PartitionKey
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from pykafka_broker.log.config import LONG_MAX
-from pykafka_broker.log.disk.checkpoints import PartitionKey, decode_offsets
+from pykafka_broker.log.disk.checkpoints import decode_offsets
 from pykafka_broker.log.disk.directories import LogDir, LogDirs
 from pykafka_broker.log.disk.file_work import FileWork
 from pykafka_broker.log.disk.files import FileSystem, directory_name
@@ -21,6 +21,7 @@ from pykafka_broker.log.manager.registry import LogRegistry
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.recovery.offset_checkpoints import changed_offsets, write_offsets
 from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.protocol.topic_partition import PartitionKey
 
 logger = logging.getLogger(__name__)
 

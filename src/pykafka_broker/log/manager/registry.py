@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pykafka_broker.log.disk.checkpoints import PartitionKey
 from pykafka_broker.log.disk.directories import LogDir
 from pykafka_broker.log.disk.files import directory_name
 from pykafka_broker.log.manager.future_log import LogMove
 from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.protocol.topic_partition import PartitionKey
 
 
 class LogRegistry:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Optional
 
-from pykafka_broker.log.disk.checkpoints import MalformedFile, PartitionKey, decode_offsets, encode_offsets
+from pykafka_broker.log.disk.checkpoints import MalformedFile, decode_offsets, encode_offsets
 from pykafka_broker.log.disk.directories import LogDir
 from pykafka_broker.log.disk.files import FileSystem, directory_name, join
 from pykafka_broker.log.disk.names import (
@@ -16,6 +16,7 @@ from pykafka_broker.log.disk.names import (
     RECOVERY_POINT_CHECKPOINT,
 )
 from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
 
 logger = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.disk.checkpoints import PartitionKey, decode_clean_shutdown
+from pykafka_broker.log.disk.checkpoints import decode_clean_shutdown
 from pykafka_broker.log.disk.directories import LogDir
 from pykafka_broker.log.disk.files import FileSystem, join
 from pykafka_broker.log.disk.names import (
@@ -28,6 +28,7 @@ from pykafka_broker.log.partition.state import LogIdentity
 from pykafka_broker.log.recovery.load_partition import open_log, read_topic_id
 from pykafka_broker.log.recovery.offset_checkpoints import CHECKPOINTS, CheckpointedOffsets, read_offsets
 from pykafka_broker.machine.threads import RunBlocking
+from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
 
 logger = logging.getLogger(__name__)

@@ -16,9 +16,10 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 
+from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.spark.archive.settings import Start
 from pykafka_broker.spark.checkpoint.comparison import SOUND, Question, Standing, State, compare
-from pykafka_broker.spark.checkpoint.files import Offsets, TopicPartition
+from pykafka_broker.spark.checkpoint.files import Offsets
 from pykafka_broker.spark.checkpoint.topics import Topic
 from pykafka_broker.spark.errors import SparkError
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -64,7 +65,7 @@ class Archive(NamedTuple):
     is_of_one_checkpoint: bool = False
 
 
-def places(topics: Mapping[str, Topic]) -> dict[TopicPartition, Place]:
+def places(topics: Mapping[str, Topic]) -> dict[PartitionKey, Place]:
     """The partitions of topics as they are now."""
     return {
         (name, number): Place(name, topic.topic_id, number)
@@ -200,7 +201,7 @@ def starting_offsets(start: Start, topics: Mapping[str, Topic], archive: Archive
 
 
 def refuse_changed(
-    topic_ids: Mapping[str, str], now: Mapping[str, str], verified: Mapping[TopicPartition, int]
+    topic_ids: Mapping[str, str], now: Mapping[str, str], verified: Mapping[PartitionKey, int]
 ) -> None:
     """Stop a running job whose topics are not those that it began with.
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from enum import StrEnum
 
-from pykafka_broker.spark.checkpoint.files import Offsets, TopicPartition
+from pykafka_broker.protocol.topic_partition import PartitionKey
+from pykafka_broker.spark.checkpoint.files import Offsets
 from pykafka_broker.spark.checkpoint.topics import Topic
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -69,7 +70,7 @@ class Question(NamedTuple):
     #: Topic -> the id that it had, as far as it was remembered.
     topic_ids: Mapping[str, str]
     #: The first offset of partitions since the newest batch was planned, if there is one.
-    first_since: Mapping[TopicPartition, int]
+    first_since: Mapping[PartitionKey, int]
     #: Topics that are known to be created anew, whatever their ids.
     recreated: Collection[str] = ()
     whither: Whither = Whither.EARLIEST
@@ -88,7 +89,7 @@ def compare(
     ]
 
 
-def _partitions(offsets: Offsets, topics: Mapping[str, Topic]) -> set[TopicPartition]:
+def _partitions(offsets: Offsets, topics: Mapping[str, Topic]) -> set[PartitionKey]:
     """The partitions that the topics of a source have now."""
     return {
         (name, number)
@@ -100,7 +101,7 @@ def _partitions(offsets: Offsets, topics: Mapping[str, Topic]) -> set[TopicParti
 
 def _state(
     source: int,
-    partition: TopicPartition,
+    partition: PartitionKey,
     position: int | None,
     topic: Topic | None,
     question: Question,

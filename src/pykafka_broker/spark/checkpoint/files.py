@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.spark.errors import SparkError
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -24,9 +25,7 @@ VERSION = "v1"
 #: The file with the ids of topics, in the folder of the checkpoint.
 TOPIC_IDS = "kafka-topic-ids.json"
 
-#: A topic and the number of a partition.
-TopicPartition = tuple[str, int]
-Offsets = dict[TopicPartition, int]
+Offsets = dict[PartitionKey, int]
 
 
 class Batch(NamedTuple):
@@ -104,7 +103,7 @@ def kafka_offsets(line: str) -> Offsets | None:
     return found
 
 
-def offsets_line(offsets: Mapping[TopicPartition, int]) -> str:
+def offsets_line(offsets: Mapping[PartitionKey, int]) -> str:
     """The line of a source of Kafka, as Spark writes it."""
     by_topic: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in sorted(offsets.items()):

@@ -9,7 +9,7 @@ from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.metadata import error_of, leaders_of, topic_error
 from pykafka_broker.client.offsets import EARLIEST, LATEST, list_offsets
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.spark.checkpoint.files import TopicPartition
+from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
 
 
@@ -62,8 +62,8 @@ def printed_id(topic_id: bytes) -> str:
 
 
 def first_since(
-    client: Client, partitions: Collection[TopicPartition], since_ms: int
-) -> dict[TopicPartition, int]:
+    client: Client, partitions: Collection[PartitionKey], since_ms: int
+) -> dict[PartitionKey, int]:
     """The first offset at or after a time, of partitions that have one."""
     found = list_offsets(client, dict.fromkeys(partitions, since_ms), missing_ok=True)
     return {partition: offset for partition, offset in found.items() if offset >= 0}

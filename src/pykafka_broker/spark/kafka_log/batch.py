@@ -6,11 +6,11 @@ from pykafka_broker.arrow.core.stored_batches import OffsetRange
 from pykafka_broker.arrow.folder import look_up
 from pykafka_broker.arrow.partition_folder import PartitionFolder
 from pykafka_broker.log.disk.files import FileSystem
+from pykafka_broker.protocol.topic_partition import TopicPartition
 from pykafka_broker.spark.errors import SparkError
 from pykafka_broker.spark.kafka_log.filters import Narrowing
 from pykafka_broker.spark.kafka_log.folders import find_folders, insist_on_chosen
 from pykafka_broker.spark.kafka_log.losses import report_loss
-from pykafka_broker.spark.kafka_log.offsets import TopicPartition
 from pykafka_broker.spark.kafka_log.options import EARLIEST, EVERYTHING_UP_TO, LATEST, LogOptions, Places
 from pykafka_broker.spark.kafka_log.planning import (
     Split,

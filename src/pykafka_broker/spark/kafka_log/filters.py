@@ -15,8 +15,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from pykafka_broker.arrow.core.stored_batches import NO_END, OffsetRange
+from pykafka_broker.protocol.topic_partition import TopicPartition
 from pykafka_broker.spark.kafka_format import OFFSET, PARTITION, TIMESTAMP, TOPIC
-from pykafka_broker.spark.kafka_log.offsets import TopicPartition
 from pykafka_broker.system.named_tuple import NamedTuple
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pykafka_broker.arrow.partition_folder import PartitionFolder, folder_at, folders_in
 from pykafka_broker.log.disk.files import FileSystem, absolute
 from pykafka_broker.log.disk.names import METADATA_TOPIC
+from pykafka_broker.protocol.topic_partition import TopicPartition
 from pykafka_broker.spark.errors import SparkError
-from pykafka_broker.spark.kafka_log.offsets import TopicPartition
 from pykafka_broker.spark.kafka_log.options import LogOptions, Topics
 
 Folders = dict[TopicPartition, PartitionFolder]

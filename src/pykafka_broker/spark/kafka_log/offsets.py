@@ -12,22 +12,13 @@ from collections.abc import Mapping
 from math import ceil
 from typing import Union
 
+from pykafka_broker.protocol.topic_partition import TopicPartition
 from pykafka_broker.system.named_tuple import NamedTuple
 
 _ID = "id"
 
 #: The dictionary that Spark makes JSON of.
 Json = dict[str, dict[str, Union[int, str]]]
-
-
-class TopicPartition(NamedTuple):
-    """A partition of a topic."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
 
 
 class Positions(NamedTuple):

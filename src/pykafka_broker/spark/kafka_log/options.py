@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal, TypeVar
 
+from pykafka_broker.protocol.topic_partition import TopicPartition
 from pykafka_broker.spark.errors import SparkError
 from pykafka_broker.spark.kafka_format import KAFKA_TYPES, TOPIC_ID
-from pykafka_broker.spark.kafka_log.offsets import TopicPartition
 from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The numbers that stand for the beginning and the end of a partition among offsets.

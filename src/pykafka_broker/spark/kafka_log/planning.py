@@ -9,9 +9,9 @@ from pykafka_broker.arrow.core.fetched import READ_COMMITTED, READ_UNCOMMITTED
 from pykafka_broker.arrow.core.stored_batches import OffsetRange
 from pykafka_broker.arrow.folder import GrowingEnd, look_up
 from pykafka_broker.arrow.partition_folder import PartitionFolder
+from pykafka_broker.protocol.topic_partition import TopicPartition
 from pykafka_broker.spark.errors import SparkError
 from pykafka_broker.spark.kafka_log.folders import Folders
-from pykafka_broker.spark.kafka_log.offsets import TopicPartition
 from pykafka_broker.spark.kafka_log.options import EARLIEST, LATEST, LogOptions, Places
 from pykafka_broker.system.named_tuple import NamedTuple
 

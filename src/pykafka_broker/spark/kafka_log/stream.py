@@ -17,10 +17,11 @@ from pykafka_broker.arrow.core.stored_batches import OffsetRange
 from pykafka_broker.arrow.folder import GrowingEnd
 from pykafka_broker.arrow.partition_folder import PartitionFolder
 from pykafka_broker.log.disk.files import FileSystem
+from pykafka_broker.protocol.topic_partition import TopicPartition
 from pykafka_broker.spark.errors import SparkError
 from pykafka_broker.spark.kafka_log.folders import Folders, find_folders, insist_on_chosen
 from pykafka_broker.spark.kafka_log.losses import report_loss
-from pykafka_broker.spark.kafka_log.offsets import Positions, TopicPartition, capped
+from pykafka_broker.spark.kafka_log.offsets import Positions, capped
 from pykafka_broker.spark.kafka_log.options import EVERYTHING_UP_TO, LATEST, LogOptions
 from pykafka_broker.spark.kafka_log.planning import (
     Split,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.core.offset import TopicPartition
 from pykafka_broker.client.offsets import EARLIEST, LATEST, commit_until_done, list_offsets
+from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.spark.replay.claims import difference, written
 from pykafka_broker.spark.replay.errors import ReplayError
 from pykafka_broker.spark.replay.fitness import RECORDS
@@ -19,7 +19,7 @@ from pykafka_broker.spark.replay.writing import Assignment, Job
 
 def take_over(
     client: Client, job: Job, *, starts_over: bool, accepts_records: bool
-) -> dict[TopicPartition, int]:
+) -> dict[PartitionKey, int]:
     """Fence earlier runs; return for each partition the offset in the source of the next record.
 
     Args:
@@ -57,7 +57,7 @@ def take_over(
     return positions | _claimed(client, job.name, unclaimed)
 
 
-def _check_empty(client: Client, name: str, targets: Sequence[TopicPartition]) -> None:
+def _check_empty(client: Client, name: str, targets: Sequence[PartitionKey]) -> None:
     first = list_offsets(client, dict.fromkeys(targets, EARLIEST))
     ends = list_offsets(client, dict.fromkeys(targets, LATEST))
     full = [target for target in targets if ends[target] > first[target]]
@@ -69,7 +69,7 @@ def _check_empty(client: Client, name: str, targets: Sequence[TopicPartition]) -
         )
 
 
-def _claimed(client: Client, name: str, unclaimed: Iterable[Assignment]) -> dict[TopicPartition, int]:
+def _claimed(client: Client, name: str, unclaimed: Iterable[Assignment]) -> dict[PartitionKey, int]:
     positions = {}
     for assignment in unclaimed:
         commit_until_done(client, name, {assignment.target: 0}, written(assignment.claim))

@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING
 from pykafka_broker import __version__
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.connection import Identity
-from pykafka_broker.client.core.offset import CommittedOffset, TopicPartition
+from pykafka_broker.client.core.offset import CommittedOffset
 from pykafka_broker.client.core.producer_state import ProducerFenced, TransactionLost
 from pykafka_broker.client.producer import Producer
 from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.spark.replay.claims import Claim, difference, written
 from pykafka_broker.spark.replay.errors import ReplayError
 from pykafka_broker.spark.replay.pace import Pace
@@ -50,7 +51,7 @@ RESULT_DDL = (
 class Assignment(NamedTuple):
     """A partition to write, and its source."""
 
-    target: TopicPartition
+    target: PartitionKey
     claim: Claim
     #: The largest batch that the topic takes.
     batch_bytes: int
@@ -71,7 +72,7 @@ class Job(NamedTuple):
         """Without the security, which has secrets."""
         return f"Job({', '.join(map(repr, self[:-1]))})"
 
-    def producer(self, client: Client, target: TopicPartition) -> Producer:
+    def producer(self, client: Client, target: PartitionKey) -> Producer:
         """The producer that alone may write a partition in this replay."""
         return Producer(
             client,

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import pytest
 
 from pykafka_broker.arrow.core.stored_batches import OffsetRange
+from pykafka_broker.protocol.topic_partition import TopicPartition
 from pykafka_broker.spark.errors import SparkError
 from pykafka_broker.spark.kafka_log.batch import plan_batch
 from pykafka_broker.spark.kafka_log.filters import Comparison, Narrowing
-from pykafka_broker.spark.kafka_log.offsets import TopicPartition
 from pykafka_broker.spark.kafka_log.planning import Split
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import NOW, end_transaction

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pykafka_broker.arrow.core.stored_batches import NO_END, OffsetRange
+from pykafka_broker.protocol.topic_partition import TopicPartition
 from pykafka_broker.spark.kafka_log.filters import Narrowing, narrow
-from pykafka_broker.spark.kafka_log.offsets import TopicPartition
 
 
 @dataclass(frozen=True)

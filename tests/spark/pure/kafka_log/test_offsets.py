@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from pykafka_broker.spark.kafka_log.offsets import Positions, TopicPartition, capped, from_json, to_json
+from pykafka_broker.protocol.topic_partition import TopicPartition
+from pykafka_broker.spark.kafka_log.offsets import Positions, capped, from_json, to_json
 
 ORDERS = [TopicPartition("orders", number) for number in range(12)]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pykafka_broker.protocol.topic_partition import TopicPartition
 from pykafka_broker.spark.errors import SparkError
-from pykafka_broker.spark.kafka_log.offsets import TopicPartition
 from pykafka_broker.spark.kafka_log.options import (
     EARLIEST,
     EVERYTHING_UP_TO,

@@ -10,8 +10,8 @@ from pykafka_broker.arrow.core.stored_batches import OffsetRange
 from pykafka_broker.log.disk.checkpoints import uuid_text
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch
+from pykafka_broker.protocol.topic_partition import TopicPartition
 from pykafka_broker.spark.errors import SparkError
-from pykafka_broker.spark.kafka_log.offsets import TopicPartition
 from pykafka_broker.spark.kafka_log.options import COLUMN_TYPES
 from pykafka_broker.spark.kafka_log.planning import Split
 from pykafka_broker.spark.kafka_log.records import Reading, record_batches

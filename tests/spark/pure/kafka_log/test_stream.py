@@ -8,8 +8,9 @@ import pytest
 
 from pykafka_broker.arrow.core.stored_batches import OffsetRange
 from pykafka_broker.log.disk.checkpoints import uuid_text
+from pykafka_broker.protocol.topic_partition import TopicPartition
 from pykafka_broker.spark.errors import SparkError
-from pykafka_broker.spark.kafka_log.offsets import Positions, TopicPartition
+from pykafka_broker.spark.kafka_log.offsets import Positions
 from pykafka_broker.spark.kafka_log.planning import Split
 from pykafka_broker.spark.kafka_log.stream import LogStream
 from pykafka_broker.testing.memory_files import MemoryFiles

@@ -24,12 +24,12 @@ from pykafka_broker.coordinator.groups.core.events import (
 )
 from pykafka_broker.coordinator.groups.core.kinds import kind_of
 from pykafka_broker.coordinator.groups.core.offset_record import OffsetRecord
-from pykafka_broker.coordinator.groups.core.pending import Place
 from pykafka_broker.coordinator.groups.core.record import AnyRecord
 from pykafka_broker.coordinator.groups.core.state import DeletedTopic, Group, Groups
 from pykafka_broker.coordinator.groups.core.turn import refuse
 from pykafka_broker.machine.step import AT_ONCE_MS, Reply, SetTimer, Step
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.topic_partition import PartitionKey
 
 #: The number of offsets forgotten in one slice; then others have their turn.
 OFFSETS_PER_SLICE = 1_000
@@ -56,7 +56,7 @@ def on_delete_offsets(groups: Groups, event: DeleteOffsets) -> Step[Groups]:
     if error is not ErrorCode.NONE:
         return refuse(groups, event.token, DeleteOffsetsResult(error))
     records: list[AnyRecord] = []
-    forgotten: list[Place] = []
+    forgotten: list[PartitionKey] = []
     answers = []
     for topic in event.topics:
         subscribed = kind.is_subscribed_to(group, topic.topic)
@@ -125,7 +125,7 @@ def _groups_with_offsets(groups: Groups, topic: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _offsets_of(groups: Groups, group_id: str, deleted: DeletedTopic) -> Iterator[Place]:
+def _offsets_of(groups: Groups, group_id: str, deleted: DeletedTopic) -> Iterator[PartitionKey]:
     """The places of a group's offsets of a deleted topic."""
     for place, committed in (groups.offsets.get(group_id) or {}).items():
         if place[0] == deleted.topic and _is_of(deleted, committed):
@@ -150,7 +150,7 @@ def _is_of(deleted: DeletedTopic, committed: CommittedOffset) -> bool:
 # ---- common to all ----
 
 
-def places_of(groups: Groups, group_id: str, count: int) -> list[Place]:
+def places_of(groups: Groups, group_id: str, count: int) -> list[PartitionKey]:
     """The first `count` places at which a group has an offset, or may get one by a marker."""
     found = dict.fromkeys(islice(groups.offsets.get(group_id) or (), count))
     for place in groups.pending.by_group.get(group_id) or ():
@@ -160,7 +160,7 @@ def places_of(groups: Groups, group_id: str, count: int) -> list[Place]:
     return list(found)
 
 
-def forget(groups: Groups, group_id: str, places: Sequence[Place], records: list[AnyRecord]) -> Groups:
+def forget(groups: Groups, group_id: str, places: Sequence[PartitionKey], records: list[AnyRecord]) -> Groups:
     """Drop the offsets of these partitions."""
     if not places:
         return groups
@@ -211,7 +211,7 @@ def expire(
 
 def _expired_offsets(
     groups: Groups, group_id: str, group: Group, now_ms: int, config: GroupCoordinatorConfig
-) -> Iterator[Place]:
+) -> Iterator[PartitionKey]:
     pending = groups.pending.by_group.get(group_id) or ()
     for place, committed in (groups.offsets.get(group_id) or {}).items():
         if place not in pending and _is_expired(group, place[0], committed, now_ms, config):

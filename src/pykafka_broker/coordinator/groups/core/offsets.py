@@ -30,11 +30,11 @@ from pykafka_broker.coordinator.groups.core.events import (
 from pykafka_broker.coordinator.groups.core.kinds import kind_of
 from pykafka_broker.coordinator.groups.core.offset_metadata import is_too_long, storable
 from pykafka_broker.coordinator.groups.core.offset_record import OffsetRecord
-from pykafka_broker.coordinator.groups.core.pending import Place
 from pykafka_broker.coordinator.groups.core.state import Groups
 from pykafka_broker.coordinator.groups.core.turn import refuse
 from pykafka_broker.machine.step import Reply, Step
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.topic_partition import PartitionKey
 
 #: OffsetCommit versions from which on a missing group is named as such.
 FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 9
@@ -61,7 +61,7 @@ def on_commit(groups: Groups, event: CommitOffsets, config: GroupCoordinatorConf
         return refuse(groups, event.token, result)
 
     records: list[OffsetRecord] = []
-    changes: dict[Place, CommittedOffset] = {}
+    changes: dict[PartitionKey, CommittedOffset] = {}
     answers = []
     for topic, partitions, topic_id in event.topics:
         errors = []

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from pykafka_broker.coordinator.groups.core.committed_offset import CommittedOffset
 from pykafka_broker.machine.versioned_map import VersionedMap
+from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
-
-#: Topic and partition.
-Place = tuple[str, int]
 
 
 class PendingOffset(NamedTuple):
@@ -24,7 +22,7 @@ class PendingOffset(NamedTuple):
     is_superseded: bool = False
 
 
-Places = VersionedMap[Place, tuple[PendingOffset, ...]]
+Places = VersionedMap[PartitionKey, tuple[PendingOffset, ...]]
 
 
 class PendingOffsets(NamedTuple):
@@ -43,12 +41,12 @@ class PendingOffsets(NamedTuple):
         places = self.by_group.get(group_id)
         return () if places is None else places.get((topic, partition), ())
 
-    def places_of(self, group_id: str) -> tuple[Place, ...]:
+    def places_of(self, group_id: str) -> tuple[PartitionKey, ...]:
         """The partitions for which a group has something pending."""
         return tuple(self.by_group.get(group_id) or ())
 
     def with_offset(
-        self, producer_id: int, group_id: str, place: Place, committed: CommittedOffset
+        self, producer_id: int, group_id: str, place: PartitionKey, committed: CommittedOffset
     ) -> PendingOffsets:
         """The state after a producer's commit; it takes the place of the producer's earlier one."""
         others = tuple(each for each in self.at(group_id, *place) if each.producer_id != producer_id)
@@ -57,14 +55,14 @@ class PendingOffsets(NamedTuple):
         where = where.with_item((group_id, *place), True)
         return changed._replace(by_producer=changed.by_producer.with_item(producer_id, where))
 
-    def superseded(self, group_id: str, place: Place) -> PendingOffsets:
+    def superseded(self, group_id: str, place: PartitionKey) -> PendingOffsets:
         """Mark all offsets pending for a partition as superseded: a later commit stands."""
         pending = self.at(group_id, *place)
         if not pending:
             return self
         return self._with_place(group_id, place, tuple(each._replace(is_superseded=True) for each in pending))
 
-    def without_place(self, group_id: str, place: Place) -> PendingOffsets:
+    def without_place(self, group_id: str, place: PartitionKey) -> PendingOffsets:
         """The state after the offset of a partition has been deleted: nothing comes back by a marker."""
         state = self
         for each in self.at(group_id, *place):
@@ -73,10 +71,10 @@ class PendingOffsets(NamedTuple):
 
     def ended(
         self, producer_id: int, *, commit: bool
-    ) -> tuple[PendingOffsets, list[tuple[str, Place, CommittedOffset]]]:
+    ) -> tuple[PendingOffsets, list[tuple[str, PartitionKey, CommittedOffset]]]:
         """The state after a producer's marker, and the offsets that count from now on."""
         state = self
-        counting: list[tuple[str, Place, CommittedOffset]] = []
+        counting: list[tuple[str, PartitionKey, CommittedOffset]] = []
         for group_id, topic, partition in sorted(self.by_producer.get(producer_id, ())):
             place = topic, partition
             pending = state.at(group_id, topic, partition)
@@ -88,14 +86,16 @@ class PendingOffsets(NamedTuple):
             state = state._with_place(group_id, place, earlier + later)
         return state._replace(by_producer=state.by_producer.without(producer_id)), counting
 
-    def _with_place(self, group_id: str, place: Place, pending: tuple[PendingOffset, ...]) -> PendingOffsets:
+    def _with_place(
+        self, group_id: str, place: PartitionKey, pending: tuple[PendingOffset, ...]
+    ) -> PendingOffsets:
         places = self.by_group.get(group_id) or VersionedMap()
         places = places.with_item(place, pending) if pending else places.without(place)
         if places:
             return self._replace(by_group=self.by_group.with_item(group_id, places))
         return self._replace(by_group=self.by_group.without(group_id))
 
-    def _without_producer_at(self, producer_id: int, group_id: str, place: Place) -> PendingOffsets:
+    def _without_producer_at(self, producer_id: int, group_id: str, place: PartitionKey) -> PendingOffsets:
         where = self.by_producer[producer_id].without((group_id, *place))
         if where:
             return self._replace(by_producer=self.by_producer.with_item(producer_id, where))

@@ -15,7 +15,7 @@ from pykafka_broker.coordinator.groups.core.committed_offset import CommittedOff
 from pykafka_broker.coordinator.groups.core.consumer import records as consumer_records
 from pykafka_broker.coordinator.groups.core.consumer.state import ConsumerGroup
 from pykafka_broker.coordinator.groups.core.offset_record import OffsetRecord
-from pykafka_broker.coordinator.groups.core.pending import PendingOffsets, Place
+from pykafka_broker.coordinator.groups.core.pending import PendingOffsets
 from pykafka_broker.coordinator.groups.core.record import Record
 from pykafka_broker.coordinator.groups.core.share import records as share_records
 from pykafka_broker.coordinator.groups.core.share.state import ShareGroup
@@ -25,6 +25,7 @@ from pykafka_broker.coordinator.groups.core.streams.state import StreamsGroup
 from pykafka_broker.coordinator.groups.core.transactional_records import TransactionalRecord, TransactionEnd
 from pykafka_broker.machine.versioned_map import VersionedMap
 from pykafka_broker.protocol.messages.records.group import GroupMetadataKey, GroupMetadataValue
+from pykafka_broker.protocol.topic_partition import PartitionKey
 
 #: The records of each kind but the classic one: the class of the group, the keys, and how they change it.
 _OF_KINDS: tuple[tuple[type, Any, Callable[[Any, Record], Any]], ...] = (
@@ -43,7 +44,7 @@ class Replay:
 
     def __init__(self) -> None:
         self._groups: dict[str, Group] = {}
-        self._offsets: dict[str, dict[Place, CommittedOffset]] = {}
+        self._offsets: dict[str, dict[PartitionKey, CommittedOffset]] = {}
         self._offset_counts: dict[str, dict[str, int]] = {}
         self._pending = PendingOffsets.empty()
 
@@ -63,7 +64,7 @@ class Replay:
         for group_id, place, committed in counting:
             self._set_offset(group_id, place, committed)
 
-    def _set_offset(self, group_id: str, place: Place, committed: CommittedOffset) -> None:
+    def _set_offset(self, group_id: str, place: PartitionKey, committed: CommittedOffset) -> None:
         offsets = self._offsets.setdefault(group_id, {})
         if place not in offsets:
             groups = self._offset_counts.setdefault(place[0], {})
@@ -106,7 +107,7 @@ class Replay:
         else:
             self.supersede(record)
 
-    def _forget_offset(self, group_id: str, place: Place) -> None:
+    def _forget_offset(self, group_id: str, place: PartitionKey) -> None:
         offsets = self._offsets.get(group_id, {})
         if offsets.pop(place, None) is None:
             return

@@ -13,15 +13,16 @@ from typing import Any, Union
 from pykafka_broker.coordinator.groups.core.classic.state import ClassicGroup
 from pykafka_broker.coordinator.groups.core.committed_offset import CommittedOffset
 from pykafka_broker.coordinator.groups.core.consumer.state import ConsumerGroup
-from pykafka_broker.coordinator.groups.core.pending import PendingOffsets, Place
+from pykafka_broker.coordinator.groups.core.pending import PendingOffsets
 from pykafka_broker.coordinator.groups.core.share.state import ShareGroup
 from pykafka_broker.coordinator.groups.core.streams.state import StreamsGroup
 from pykafka_broker.coordinator.groups.core.topics import NO_TOPICS, TopicDirectory
 from pykafka_broker.machine.versioned_map import VersionedMap
+from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
 
 #: A group's offsets; `pending.py` has the place's meaning.
-GroupOffsets = VersionedMap[Place, CommittedOffset]
+GroupOffsets = VersionedMap[PartitionKey, CommittedOffset]
 
 #: The kinds of groups.
 Group = Union[ClassicGroup, ConsumerGroup, ShareGroup, StreamsGroup]
@@ -128,7 +129,7 @@ class Groups(NamedTuple):
             consumer_group_ids=ids.without(group_id) if group_id in ids else ids,
         )
 
-    def with_offsets(self, group_id: str, committed: Mapping[Place, CommittedOffset]) -> Groups:
+    def with_offsets(self, group_id: str, committed: Mapping[PartitionKey, CommittedOffset]) -> Groups:
         """The state after commits in one group: offsets of open transactions there come too late to count."""
         state = self.with_committed(group_id, committed)
         if group_id not in self.pending.by_group:
@@ -138,11 +139,11 @@ class Groups(NamedTuple):
             pending = pending.superseded(group_id, place)
         return state._replace(pending=pending)
 
-    def with_committed(self, group_id: str, committed: Mapping[Place, CommittedOffset]) -> Groups:
+    def with_committed(self, group_id: str, committed: Mapping[PartitionKey, CommittedOffset]) -> Groups:
         """The state with other committed offsets in one group, whatever is pending."""
         offsets = self.offsets
         before = offsets.get(group_id)
-        added: Iterable[Place] = ()
+        added: Iterable[PartitionKey] = ()
         if before is None:
             after = VersionedMap.owning(dict(committed))
             added = committed
@@ -165,7 +166,7 @@ class Groups(NamedTuple):
             self.deleted_topics,
         )
 
-    def without_offsets(self, group_id: str, places: Iterable[Place]) -> Groups:
+    def without_offsets(self, group_id: str, places: Iterable[PartitionKey]) -> Groups:
         """The state after deletions in one group; offsets of open transactions there go too."""
         pending = self.pending
         for place in places if group_id in pending.by_group else ():
@@ -179,7 +180,9 @@ class Groups(NamedTuple):
         return self._replace(offsets=offsets, offset_counts=counts, pending=pending)
 
 
-def _counted(counts: OffsetCounts, group_id: str, places: Iterable[Place], change: int) -> OffsetCounts:
+def _counted(
+    counts: OffsetCounts, group_id: str, places: Iterable[PartitionKey], change: int
+) -> OffsetCounts:
     """The counts after a group has got, or lost, an offset at each of `places`."""
     changes: dict[str, int] = {}
     for topic, _ in places:

@@ -18,13 +18,13 @@ from pykafka_broker.coordinator.groups.core.events import (
 from pykafka_broker.coordinator.groups.core.kinds import kind_of
 from pykafka_broker.coordinator.groups.core.offset_metadata import is_too_long, storable
 from pykafka_broker.coordinator.groups.core.offset_record import OffsetRecord
-from pykafka_broker.coordinator.groups.core.pending import Place
 from pykafka_broker.coordinator.groups.core.state import Group, Groups
 from pykafka_broker.coordinator.groups.core.topics import TopicDirectory
 from pykafka_broker.coordinator.groups.core.transactional_records import TransactionalRecord, TransactionEnd
 from pykafka_broker.coordinator.groups.core.turn import refuse
 from pykafka_broker.machine.step import Reply, Step
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.topic_partition import PartitionKey
 
 
 def on_commit(
@@ -90,7 +90,7 @@ def end_transaction(groups: Groups, producer_id: int, *, commit: bool) -> Groups
     """The state after a producer's marker."""
     pending, counting = groups.pending.ended(producer_id, commit=commit)
     state = groups._replace(pending=pending)
-    changes: dict[str, dict[Place, CommittedOffset]] = {}
+    changes: dict[str, dict[PartitionKey, CommittedOffset]] = {}
     for group_id, place, committed in counting:
         changes.setdefault(group_id, {})[place] = committed
     for group_id, offsets in changes.items():

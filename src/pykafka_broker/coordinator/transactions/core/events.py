@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Union
 
-from pykafka_broker.coordinator.transactions.core.state import (
-    NO_TIMESTAMP,
-    TopicPartition,
-)
+from pykafka_broker.coordinator.transactions.core.state import NO_TIMESTAMP
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from pykafka_broker.protocol.topic_partition import TopicPartition
 from pykafka_broker.system.named_tuple import NamedTuple
 
 

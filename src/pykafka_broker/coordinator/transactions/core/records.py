@@ -15,7 +15,6 @@ from typing import Union
 
 from pykafka_broker.coordinator.transactions.core.state import (
     FLEXIBLE_RECORDS,
-    TopicPartition,
     TransactionMetadata,
     Transactions,
     TransactionState,
@@ -28,6 +27,7 @@ from pykafka_broker.protocol.messages.records.txn import (
     TransactionLogKey,
     TransactionLogValue,
 )
+from pykafka_broker.protocol.topic_partition import TopicPartition
 from pykafka_broker.system.named_tuple import NamedTuple
 
 TRANSACTION_LOG_TYPE = 0

@@ -19,6 +19,7 @@ import enum
 from pykafka_broker.machine.illegal_state import IllegalState
 from pykafka_broker.machine.versioned_map import VersionedMap
 from pykafka_broker.protocol.records.batch import MAX_PRODUCER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from pykafka_broker.protocol.topic_partition import TopicPartition
 from pykafka_broker.system.named_tuple import NamedTuple
 
 NO_TIMESTAMP = -1
@@ -71,13 +72,6 @@ VALID_PREVIOUS_STATES: dict[TransactionState, frozenset[TransactionState]] = {
     TransactionState.COMPLETE_COMMIT: frozenset({TransactionState.PREPARE_COMMIT}),
     TransactionState.COMPLETE_ABORT: frozenset({TransactionState.PREPARE_ABORT}),
 }
-
-
-class TopicPartition(NamedTuple):
-    """A partition by its topic's name."""
-
-    topic: str
-    partition: int
 
 
 class TransactionMetadata(NamedTuple):

@@ -1,0 +1,18 @@
+"""A partition by its topic's name."""
+
+from __future__ import annotations
+
+from pykafka_broker.system.named_tuple import NamedTuple
+
+#: The key under which a partition is looked up; a `TopicPartition` is one.
+PartitionKey = tuple[str, int]
+
+
+class TopicPartition(NamedTuple):
+    """The topic and the index of a partition; its text is `topic-0`, as in Kafka's log lines."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"

@@ -278,7 +278,7 @@ OPEN_FILES = {
     "config/properties_file.py": "reads the file that the command line names, before there is a node",
     "config/image_secrets.py": "reads passwords where the variables of the image say they are",
     "config/providers.py": "reads secrets where the properties file says they are, before there is a node",
-    "broker/key_sets.py": "reads the keys of an identity provider where the properties file says they are",
+    "broker/security/key_sets.py": "reads the keys of an identity provider where the properties file says",
     "client/bearer_tokens.py": "reads a bearer token where the properties file says it is",
     "cli/__init__.py": "puts the null device in place of an output whose reader is gone",
     "cli/certs.py": "writes keys and certificates where the command line says",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pykafka_broker.broker.broker import Broker
-    from pykafka_broker.broker.security import Security
+    from pykafka_broker.broker.security.declared import Security
     from pykafka_broker.config import BrokerConfig
     from pykafka_broker.config.sources import load_config
     from pykafka_broker.local_cluster.cluster import BlockingCluster, Cluster
@@ -56,7 +56,7 @@ def __getattr__(name: str) -> Any:
 
         return Cluster
     if name == "Security":
-        from pykafka_broker.broker.security import Security
+        from pykafka_broker.broker.security.declared import Security
 
         return Security
     if name == "load_config":

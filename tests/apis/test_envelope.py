@@ -11,7 +11,7 @@ from pykafka_broker.apis.admission import admitted
 from pykafka_broker.apis.create_acls import create_acls
 from pykafka_broker.apis.envelope import envelope
 from pykafka_broker.apis.ports.quotas import UNLIMITED
-from pykafka_broker.broker.acl_authorizer import StandardAuthorizer
+from pykafka_broker.broker.security.acl_authorizer import StandardAuthorizer
 from pykafka_broker.client.core.frames import read_response, request_header
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.config.authorizer import AuthorizerSettings

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import pytest
 
 from pykafka_broker.apis.ports.authorizer import AclOperation, AclResourceType
-from pykafka_broker.broker.acl_authorizer import StandardAuthorizer
-from pykafka_broker.broker.audit_log import MAX_LINES
+from pykafka_broker.broker.security.acl_authorizer import StandardAuthorizer
+from pykafka_broker.broker.security.audit_log import MAX_LINES
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.config.authorizer import AuthorizerSettings
 from pykafka_broker.protocol.acls import AclPermission, PatternType

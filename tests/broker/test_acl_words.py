@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pykafka_broker.authorization.index import Acl
-from pykafka_broker.broker.acl_words import SUPPORTED, acl_in_words
+from pykafka_broker.broker.security.acl_words import SUPPORTED, acl_in_words
 from pykafka_broker.protocol.acls import AclOperation as Op
 from pykafka_broker.protocol.acls import AclPermission, AclResourceType, PatternType
 

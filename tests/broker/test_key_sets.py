@@ -7,7 +7,12 @@ from collections.abc import Callable
 import pytest
 from joserfc import jwk
 
-from pykafka_broker.broker.key_sets import MISSING_KEY_MS, MOST_KEY_ID_LENGTH, MOST_MISSING_KEYS, FetchedKeys
+from pykafka_broker.broker.security.key_sets import (
+    MISSING_KEY_MS,
+    MOST_KEY_ID_LENGTH,
+    MOST_MISSING_KEYS,
+    FetchedKeys,
+)
 from pykafka_broker.config.oauth_listeners import KeySetSettings
 from pykafka_broker.testing.clock import VirtualClock
 from tests.support.oauth import key_set

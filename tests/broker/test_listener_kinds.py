@@ -12,7 +12,7 @@ from pykafka_broker.apis.ports.authorizer import (
 )
 from pykafka_broker.apis.ports.quotas import UNLIMITED
 from pykafka_broker.broker.listener_kinds import listener_kinds
-from pykafka_broker.broker.security_protocols import ListenerSecurity, security_protocols
+from pykafka_broker.broker.security.protocols import ListenerSecurity, security_protocols
 from pykafka_broker.network.authentication import Anonymous
 from pykafka_broker.network.endpoint import ListenerEndpoint
 from pykafka_broker.network.kafka_connections import KafkaConnections

@@ -14,8 +14,8 @@ from kafka import KafkaConsumer, KafkaProducer
 from kafka.errors import TopicAuthorizationFailedError
 
 from pykafka_broker import Broker, Security, load_config
-from pykafka_broker.broker.acl_words import acl_in_words
-from pykafka_broker.broker.client_settings import ClientSettings
+from pykafka_broker.broker.security.acl_words import acl_in_words
+from pykafka_broker.broker.security.client_settings import ClientSettings
 from pykafka_broker.cluster.image import acl_of
 from pykafka_broker.config import BrokerConfig, ConfigError
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from pykafka_broker.broker.links import security_with_brokers, security_with_controllers
+from pykafka_broker.broker.security.links import security_with_brokers, security_with_controllers
 from pykafka_broker.config import ConfigError, DynamicConfig
 from pykafka_broker.config.authorizer import STANDARD_AUTHORIZER
 from pykafka_broker.protocol.errors import ErrorCode

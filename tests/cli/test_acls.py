@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from pykafka_broker.broker.acl_words import SUPPORTED
+from pykafka_broker.broker.security.acl_words import SUPPORTED
 from pykafka_broker.cli import acls as command
 from pykafka_broker.protocol.acls import AclOperation, AclResourceType, PatternType
 from tests.cli.conftest import Run

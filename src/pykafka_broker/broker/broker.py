@@ -26,8 +26,8 @@ from pykafka_broker.protocol.errors import KafkaError
 
 if TYPE_CHECKING:
     from pykafka_broker.broker.broker_thread import BrokerThread
-    from pykafka_broker.broker.client_settings import ClientSettings
-    from pykafka_broker.broker.security import Security
+    from pykafka_broker.broker.security.client_settings import ClientSettings
+    from pykafka_broker.broker.security.declared import Security
 
 NOT_STARTED = (
     "this broker has not been started: `async with broker`, `with broker` and `await broker.start()` start it"
@@ -97,7 +97,7 @@ class Broker:
             RuntimeError: the broker has not been started.
         """
         # It imports all of SASL; a broker without SASL starts sooner.
-        from pykafka_broker.broker.security import Security
+        from pykafka_broker.broker.security.declared import Security
 
         return (self._security or Security()).client_settings(self.bootstrap_servers, user)
 

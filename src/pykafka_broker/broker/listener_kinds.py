@@ -2,7 +2,7 @@
 
 The place for a further kind: a metrics page and a web console are rows with connection factories of their own
 (`network/connection_factory.py`). The transport and the authentication come from the listener's security
-protocol (`security_protocols.py`). `serves` of an endpoint names its row; `settings.endpoints` reads the
+protocol (`security/protocols.py`). `serves` of an endpoint names its row; `settings.endpoints` reads the
 endpoints from the configuration.
 """
 
@@ -17,7 +17,7 @@ from pykafka_broker.apis.ports.authorizer import Authorizer
 from pykafka_broker.apis.ports.controller import ControllerPorts
 from pykafka_broker.apis.ports.node import NodePorts
 from pykafka_broker.apis.ports.quotas import Quotas
-from pykafka_broker.broker.security_protocols import SecurityProtocol, security_of
+from pykafka_broker.broker.security.protocols import SecurityProtocol, security_of
 from pykafka_broker.network.dispatch import Dispatch
 from pykafka_broker.network.endpoint import ListenerEndpoint
 from pykafka_broker.network.kafka_connections import KafkaConnections

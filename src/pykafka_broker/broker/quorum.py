@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pykafka_broker.broker.foundation import Foundation
-from pykafka_broker.broker.links import security_with_controllers
 from pykafka_broker.broker.raft_settings import peer_settings, raft_settings
+from pykafka_broker.broker.security.links import security_with_controllers
 from pykafka_broker.broker.storage import (
     UNREADABLE_METADATA,
     local_voter,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pykafka_broker.broker.links import security_with_controllers
+from pykafka_broker.broker.security.links import security_with_controllers
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.config.keys import parse_bootstrap_servers
 from pykafka_broker.raft.core.quorum import Address

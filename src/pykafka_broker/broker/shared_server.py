@@ -25,7 +25,7 @@ from pykafka_broker.broker.metadata_follower import ConfigFollower
 from pykafka_broker.broker.node_logs import build_logs, reconfigure_logs
 from pykafka_broker.broker.quorum import QuorumParts, build_quorum, open_metadata
 from pykafka_broker.broker.quota_following import QuotaFollower
-from pykafka_broker.broker.security_protocols import security_protocols
+from pykafka_broker.broker.security.protocols import security_protocols
 from pykafka_broker.broker.served_listeners import ServedListeners
 from pykafka_broker.broker.settings import (
     client_quotas,
@@ -200,7 +200,7 @@ def _authorizer(f: Foundation, publisher: MetadataPublisher) -> Authorizer:
     settings = f.config.authorizer
     if settings is None:
         return ALLOW_ALL
-    from pykafka_broker.broker.acl_authorizer import StandardAuthorizer
+    from pykafka_broker.broker.security.acl_authorizer import StandardAuthorizer
 
     acls = StandardAuthorizer(settings, f.clock.now_ms)
     publisher.subscribe(acls.published)

@@ -24,8 +24,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pykafka_broker.broker.broker_thread import BrokerThread
-from pykafka_broker.broker.client_settings import ClientSettings
-from pykafka_broker.broker.security import Security
+from pykafka_broker.broker.security.client_settings import ClientSettings
+from pykafka_broker.broker.security.declared import Security
 from pykafka_broker.config.keys import ConfigError
 from pykafka_broker.config.sources import Overrides, parse_overrides
 from pykafka_broker.local_cluster.folder import ClusterFolder

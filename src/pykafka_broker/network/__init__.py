@@ -18,8 +18,8 @@
 
 Where additions belong:
 
-* TLS: a row in broker/security_protocols.py, with a transport here that has the listener's SSL context. A
-  client's certificate reaches the authentication, which begins when the handshake is over.
+* TLS: a row in broker/security/protocols.py, with a transport here that has the listener's SSL
+  context. A client's certificate reaches the authentication, which begins when the handshake is over.
 * SASL: a row there, with an authentication here; authentication.py says in which order it works.
 * Metrics over HTTP, a web console: a `ConnectionFactory` (connection_factory.py), which `Listeners.add` gets
   as a `ListenerService`, together with a transport. For each client that is let in it makes an asyncio

@@ -1,7 +1,7 @@
 """The authorizer: decides which principal may carry out which operation on which resource, in the numbers of
 Kafka's ACLs.
 
-`AllowAll` serves where none is configured, the one that reads ACLs is `broker/acl_authorizer.py`;
+`AllowAll` serves where none is configured, the one that reads ACLs is `broker/security/acl_authorizer.py`;
 `apis/needs.py` says how an API declares its needs.
 """
 

@@ -71,7 +71,7 @@ def _tls(current: Callable[[], BrokerConfig], listener: str) -> Callable[[], SSL
     protocol = current().protocol_of(listener)
     if not protocol.endswith("SSL"):
         return None
-    from pykafka_broker.broker.tls_offer import ListenerContext
+    from pykafka_broker.broker.security.tls_offer import ListenerContext
     from pykafka_broker.tls.contexts import client_context
 
     return ListenerContext(current, listener, protocol, client_context)

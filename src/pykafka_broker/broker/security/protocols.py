@@ -39,7 +39,7 @@ def security_protocols(
 
     def sasl_plaintext(endpoint: ListenerEndpoint) -> ListenerSecurity:
         # Most nodes have no such listener, and do not pay for its mechanisms.
-        from pykafka_broker.broker.sasl_offer import sasl_of_listener
+        from pykafka_broker.broker.security.sasl_offer import sasl_of_listener
 
         return ListenerSecurity(Plaintext(), sasl_of_listener(config(), endpoint.name, shared, image))
 
@@ -55,7 +55,7 @@ def security_protocols(
         )
 
     def tls(endpoint: ListenerEndpoint) -> Transport:
-        from pykafka_broker.broker.tls_offer import ListenerContext
+        from pykafka_broker.broker.security.tls_offer import ListenerContext
         from pykafka_broker.tls.contexts import server_context
         from pykafka_broker.tls.trial import node_context
 

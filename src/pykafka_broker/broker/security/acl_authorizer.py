@@ -17,7 +17,7 @@ from pykafka_broker.apis.ports.authorizer import (
     Requester,
 )
 from pykafka_broker.authorization.index import AclIndex, Ruling, Verdict
-from pykafka_broker.broker.audit_log import AuditLog, Question, rule_of
+from pykafka_broker.broker.security.audit_log import AuditLog, Question, rule_of
 from pykafka_broker.cluster.image import NO_ACLS, ClusterImage, acl_of
 from pykafka_broker.config.authorizer import AuthorizerSettings
 

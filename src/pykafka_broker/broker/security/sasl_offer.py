@@ -85,7 +85,7 @@ def _validating(settings: OAuthSettings, clock: Clock) -> Validate:
     if isinstance(settings, UnsecuredRules):
         return lambda token: unsecured_token(token, settings, clock.now_ms())
     # Only signed tokens need threads and a client of HTTP.
-    from pykafka_broker.broker.key_sets import FetchedKeys, keys_of_file
+    from pykafka_broker.broker.security.key_sets import FetchedKeys, keys_of_file
 
     rules = settings.rules
     if settings.keys.file is not None:

@@ -6,20 +6,23 @@ checks what it can before it asks the controller; a listener of controllers asks
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import asks_controller, handles
-from pykafka_broker.apis.authorization import refusal_of_configs
-from pykafka_broker.apis.broker_part_of_configs import altered_here, refused_here
-from pykafka_broker.apis.forwarding import decided, pass_on
-from pykafka_broker.apis.needs import on_groups, on_topics, partly_on_cluster
-from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.apis.broker_part_of_configs import (
+    NEEDS,
+    Resource,
+    altered_here,
+    answered,
+    decided_elsewhere,
+    denied,
+    refusing,
+)
+from pykafka_broker.apis.forwarding import decided
 from pykafka_broker.cluster.image import ResourceType
 from pykafka_broker.controller.core.events import AlterConfigs, AlterConfigsResult, NewConfigs
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResourceResponse,
@@ -27,21 +30,11 @@ from pykafka_broker.protocol.messages.alter_configs import (
 )
 
 if TYPE_CHECKING:
-    from pykafka_broker.apis.context import AdministrationContext, ControllerContext, RequestContext
+    from pykafka_broker.apis.context import ControllerContext, RequestContext
 
 
-NEEDS = [
-    partly_on_cluster(AclOperation.ALTER_CONFIGS).asked_by_handler(),
-    on_topics(AclOperation.ALTER_CONFIGS).asked_by_handler(),
-    on_groups(AclOperation.ALTER_CONFIGS).asked_by_handler(),
-]
-
-
-def _refused(request: AlterConfigsRequest, error: KafkaError) -> AlterConfigsResponse:
-    return _answer(
-        AlterConfigsResult(resource.resource_type, resource.resource_name, error.code, error.message)
-        for resource in request.resources
-    )
+_answer = partial(answered, AlterConfigsResponse, AlterConfigsResourceResponse)
+_refused = refusing(_answer)
 
 
 @asks_controller
@@ -57,51 +50,26 @@ async def alter_configs(request: AlterConfigsRequest, ctx: RequestContext) -> An
         for resource in request.resources
     ]
     return await decided(
-        ctx, lambda: _alter_here(request, resources, ctx), lambda: _pass_on(request, resources, ctx)
+        ctx,
+        lambda: _alter_here(request, resources, ctx),
+        lambda: decided_elsewhere(request, resources, ctx, _answer),
     )
 
 
 async def _alter_here(
     request: AlterConfigsRequest, resources: list[NewConfigs], ctx: RequestContext
 ) -> AlterConfigsResponse:
-    denied = _denied(request, ctx)
-    allowed = [each for each in resources if (each.resource_type, each.name) not in denied]
+    refused = denied(_resources(request), ctx)
+    allowed = [each for each in resources if (each.resource_type, each.name) not in refused]
     event_of = partial(AlterConfigs, validate_only=request.validate_only)
     results = await altered_here(allowed, event_of, ctx)
-    return _answer([*results, *denied.values()])
+    return _answer([*results, *refused.values()])
 
 
-def _denied(
-    request: AlterConfigsRequest, ctx: AdministrationContext
-) -> dict[tuple[int, str], AlterConfigsResult]:
-    """The answers for resources whose configs the client may not alter. Of those that are given twice nothing
-    is altered anyway.
-    """
-    given = Counter((each.resource_type, each.resource_name) for each in request.resources)
-    # The loggers of a broker are no resource that this API knows.
-    once = [key for key, times in given.items() if times == 1 and key[0] != ResourceType.BROKER_LOGGER]
-    refusals = {key: refusal_of_configs(ctx, AclOperation.ALTER_CONFIGS, *key) for key in once}
-    return {key: AlterConfigsResult(*key, error, error.message) for key, error in refusals.items() if error}
-
-
-async def _pass_on(request: AlterConfigsRequest, resources: list[NewConfigs], ctx: RequestContext) -> Any:
-    """The controller of another node decides on what this broker does not refuse."""
-    results = refused_here(resources, ctx)
-    left = [each for each in request.resources if (each.resource_type, each.resource_name) not in results]
-    if not left:
-        return _answer(results[each.resource_type, each.name] for each in resources)
-    rest = AlterConfigsRequest(resources=left, validate_only=request.validate_only)
-    answer = await pass_on(rest, ctx, _refused)
-    if not isinstance(answer, AlterConfigsResponse):
-        return answer
-    answered = {(each.resource_type, each.resource_name): each for each in answer.responses}
-    own = _answer(results.values()).responses
-    answered.update({(each.resource_type, each.resource_name): each for each in own})
-    unanswered = _refused(request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)).responses
-    return AlterConfigsResponse(
-        throttle_time_ms=answer.throttle_time_ms,
-        responses=[answered.get((each.resource_type, each.resource_name), each) for each in unanswered],
-    )
+def _resources(request: AlterConfigsRequest) -> list[Resource]:
+    """Those that this API knows; the loggers of a broker are none."""
+    resources = [(each.resource_type, each.resource_name) for each in request.resources]
+    return [resource for resource in resources if resource[0] != ResourceType.BROKER_LOGGER]
 
 
 @asks_controller
@@ -110,7 +78,7 @@ async def alter_configs_on_controller(
     request: AlterConfigsRequest, ctx: ControllerContext
 ) -> AlterConfigsResponse:
     """Each resource succeeds or fails on its own. Of a key that is given twice the last value counts."""
-    denied = _denied(request, ctx)
+    refused = denied(_resources(request), ctx)
     loggers = [each for each in request.resources if each.resource_type == ResourceType.BROKER_LOGGER]
     resources = tuple(
         NewConfigs(
@@ -120,27 +88,11 @@ async def alter_configs_on_controller(
         )
         for resource in request.resources
         if resource.resource_type != ResourceType.BROKER_LOGGER
-        and (resource.resource_type, resource.resource_name) not in denied
+        and (resource.resource_type, resource.resource_name) not in refused
     )
     results: tuple[AlterConfigsResult, ...] = await ctx.node.controller.ask(
         AlterConfigs(resources, request.validate_only), requester=ctx.requester
     )
     error, text = ErrorCode.INVALID_REQUEST, "Unexpected resource type BROKER_LOGGER."
-    refused = (AlterConfigsResult(each.resource_type, each.resource_name, error, text) for each in loggers)
-    of_loggers = {(each.resource_type, each.resource_name) for each in loggers}
-    kept = (result for key, result in denied.items() if key not in of_loggers)
-    return _answer([*refused, *kept, *results])
-
-
-def _answer(results: Iterable[AlterConfigsResult]) -> AlterConfigsResponse:
-    return AlterConfigsResponse(
-        responses=[
-            AlterConfigsResourceResponse(
-                error_code=int(result.error),
-                error_message=result.message,
-                resource_type=result.resource_type,
-                resource_name=result.name,
-            )
-            for result in results
-        ]
-    )
+    unknown = (AlterConfigsResult(each.resource_type, each.resource_name, error, text) for each in loggers)
+    return _answer([*unknown, *refused.values(), *results])

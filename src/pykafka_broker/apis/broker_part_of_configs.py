@@ -1,4 +1,4 @@
-"""The part of a broker in a change of configs whose rest the active controller of another node decides.
+"""The common part of AlterConfigs and IncrementalAlterConfigs: what a broker refuses, and answers.
 
 Kafka's ConfigAdminManager: what is malformed, of another broker, or not for this broker's configuration, is
 refused here; the controller gets what is left.
@@ -7,9 +7,13 @@ refused here; the controller gets what is left.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from pykafka_broker.apis.authorization import refusal_of_configs
+from pykafka_broker.apis.forwarding import pass_on
+from pykafka_broker.apis.needs import on_groups, on_topics, partly_on_cluster
+from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.cluster.image import ResourceType
 from pykafka_broker.config.rules import TableRules, validate_broker_configs
 from pykafka_broker.controller.channel import each_result
@@ -24,10 +28,87 @@ from pykafka_broker.controller.core.events import (
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.apis.context import AdministrationContext, RequestContext
 
+Response = TypeVar("Response")
 #: Type and name.
 Resource = tuple[int, str]
+
+NEEDS = [
+    partly_on_cluster(AclOperation.ALTER_CONFIGS).asked_by_handler(),
+    on_topics(AclOperation.ALTER_CONFIGS).asked_by_handler(),
+    on_groups(AclOperation.ALTER_CONFIGS).asked_by_handler(),
+]
+
+
+def denied(resources: Iterable[Resource], ctx: AdministrationContext) -> dict[Resource, AlterConfigsResult]:
+    """The results of resources whose configs the client may not alter. Of those that are given twice nothing
+    is altered anyway.
+    """
+    once = [resource for resource, times in Counter(resources).items() if times == 1]
+    refusals = {resource: refusal_of_configs(ctx, AclOperation.ALTER_CONFIGS, *resource) for resource in once}
+    return {key: AlterConfigsResult(*key, error, error.message) for key, error in refusals.items() if error}
+
+
+def answered(
+    response: Callable[..., Response], resource: type[Any], results: Iterable[AlterConfigsResult]
+) -> Response:
+    """The response of an API, whose class for one resource is `resource`."""
+    return response(
+        responses=[
+            resource(
+                error_code=int(result.error),
+                error_message=result.message,
+                resource_type=result.resource_type,
+                resource_name=result.name,
+            )
+            for result in results
+        ]
+    )
+
+
+def refusing(
+    answer: Callable[[Iterable[AlterConfigsResult]], Response],
+) -> Callable[[Any, KafkaError], Response]:
+    """What answers a request whose resources are all refused with an error."""
+
+    def refused(request: Any, error: KafkaError) -> Response:
+        asked = [(each.resource_type, each.resource_name) for each in request.resources]
+        return answer(AlterConfigsResult(*resource, error.code, error.message) for resource in asked)
+
+    return refused
+
+
+async def decided_elsewhere(
+    request: Any,
+    changes: Sequence[ConfigChange | NewConfigs],
+    ctx: RequestContext,
+    answer: Callable[[Iterable[AlterConfigsResult]], Any],
+) -> Any:
+    """The response on `changes`, those of the request that the controller of another node decides on where
+    they are not refused here; or that no response can be had.
+    """
+    resources = [(change.resource_type, change.name) for change in changes]
+    own = refused_here(changes, ctx)
+
+    left = set(resources) - own.keys()
+    if not left:
+        return answer(own[resource] for resource in resources)
+    rest = [each for each in request.resources if (each.resource_type, each.resource_name) in left]
+    response = await pass_on(
+        type(request)(resources=rest, validate_only=request.validate_only), ctx, refusing(answer)
+    )
+    known = answer(own.values())
+    if not isinstance(response, type(known)):
+        return response
+    answers = [*response.responses, *known.responses]
+    found = {(each.resource_type, each.resource_name): each for each in answers}
+    unknown = ErrorCode.UNKNOWN_SERVER_ERROR
+    missing = answer(AlterConfigsResult(*resource, unknown, unknown.message) for resource in resources)
+    response.responses = [
+        found.get((each.resource_type, each.resource_name), each) for each in missing.responses
+    ]
+    return response
 
 
 def refused_here(

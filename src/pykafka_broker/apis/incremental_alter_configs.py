@@ -8,7 +8,6 @@ a listener of controllers asks at once.
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,9 +15,15 @@ from typing import TYPE_CHECKING, Any
 from pykafka_broker.apis.api import asks_controller, handles
 from pykafka_broker.apis.authorization import refusal_of_configs
 from pykafka_broker.apis.broker_loggers import alter_loggers
-from pykafka_broker.apis.broker_part_of_configs import altered_here, refused_here
-from pykafka_broker.apis.forwarding import decided, pass_on
-from pykafka_broker.apis.needs import on_groups, on_topics, partly_on_cluster
+from pykafka_broker.apis.broker_part_of_configs import (
+    NEEDS,
+    altered_here,
+    answered,
+    decided_elsewhere,
+    denied,
+    refusing,
+)
+from pykafka_broker.apis.forwarding import decided
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.told_changes import LOGGERS, tell
 from pykafka_broker.cluster.image import ResourceType
@@ -35,18 +40,8 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import AdministrationContext, ControllerContext, RequestContext
 
 
-NEEDS = [
-    partly_on_cluster(AclOperation.ALTER_CONFIGS).asked_by_handler(),
-    on_topics(AclOperation.ALTER_CONFIGS).asked_by_handler(),
-    on_groups(AclOperation.ALTER_CONFIGS).asked_by_handler(),
-]
-
-
-def _refused(request: IncrementalAlterConfigsRequest, error: KafkaError) -> IncrementalAlterConfigsResponse:
-    return _answer(
-        AlterConfigsResult(resource.resource_type, resource.resource_name, error.code, error.message)
-        for resource in request.resources
-    )
+_answer = partial(answered, IncrementalAlterConfigsResponse, AlterConfigsResourceResponse)
+_refused = refusing(_answer)
 
 
 @asks_controller
@@ -69,63 +64,35 @@ async def incremental_alter_configs(request: IncrementalAlterConfigsRequest, ctx
 async def _alter_here(
     request: IncrementalAlterConfigsRequest, changes: list[ConfigChange], ctx: RequestContext
 ) -> IncrementalAlterConfigsResponse:
-    loggers = [change for change in changes if change.resource_type == ResourceType.BROKER_LOGGER]
-    kept = [change for change in changes if change.resource_type != ResourceType.BROKER_LOGGER]
-    denied = _denied(kept, ctx)
+    loggers, kept = _apart(changes)
+    refused = denied(((change.resource_type, change.name) for change in kept), ctx)
     results = [_alter_loggers(change, loggers, request.validate_only, ctx) for change in loggers]
-    allowed = [change for change in kept if (change.resource_type, change.name) not in denied]
+    allowed = [change for change in kept if (change.resource_type, change.name) not in refused]
     if allowed:
         event_of = partial(IncrementalAlterConfigs, validate_only=request.validate_only)
         results += await altered_here(allowed, event_of, ctx)
-    return _answer([*results, *denied.values()])
-
-
-def _denied(
-    changes: Iterable[ConfigChange], ctx: AdministrationContext
-) -> dict[tuple[int, str], AlterConfigsResult]:
-    """The answers for resources whose configs the client may not alter. Of those that are given twice nothing
-    is altered anyway.
-    """
-    given = Counter((change.resource_type, change.name) for change in changes)
-    once = [key for key, times in given.items() if times == 1]
-    refusals = {key: refusal_of_configs(ctx, AclOperation.ALTER_CONFIGS, *key) for key in once}
-    return {key: AlterConfigsResult(*key, error, error.message) for key, error in refusals.items() if error}
+    return _answer([*results, *refused.values()])
 
 
 async def _pass_on(
     request: IncrementalAlterConfigsRequest, changes: list[ConfigChange], ctx: RequestContext
 ) -> Any:
     """The controller of another node decides on what is no logger and what this broker does not refuse."""
-    loggers = [change for change in changes if change.resource_type == ResourceType.BROKER_LOGGER]
-    kept = [change for change in changes if change.resource_type != ResourceType.BROKER_LOGGER]
-    own = [_alter_loggers(change, loggers, request.validate_only, ctx) for change in loggers]
-    results = refused_here(kept, ctx)
-    left = [
-        each
-        for each in request.resources
-        if each.resource_type != ResourceType.BROKER_LOGGER
-        and (each.resource_type, each.resource_name) not in results
-    ]
-    if not left:
-        return _answer([*own, *(results[each.resource_type, each.name] for each in kept)])
-    rest = IncrementalAlterConfigsRequest(resources=left, validate_only=request.validate_only)
-    answer = await pass_on(rest, ctx, _refused)
-    if not isinstance(answer, IncrementalAlterConfigsResponse):
-        return answer
-    answered = {(each.resource_type, each.resource_name): each for each in answer.responses}
-    refused = _answer(results.values()).responses
-    answered.update({(each.resource_type, each.resource_name): each for each in refused})
-    unknown = ErrorCode.UNKNOWN_SERVER_ERROR
-    unanswered = _answer(
-        AlterConfigsResult(each.resource_type, each.name, unknown, unknown.message) for each in kept
-    ).responses
-    return IncrementalAlterConfigsResponse(
-        throttle_time_ms=answer.throttle_time_ms,
-        responses=[
-            *_answer(own).responses,
-            *(answered.get((each.resource_type, each.resource_name), each) for each in unanswered),
-        ],
-    )
+    loggers, kept = _apart(changes)
+    own = _answer(_alter_loggers(change, loggers, request.validate_only, ctx) for change in loggers)
+    response = await decided_elsewhere(request, kept, ctx, _answer)
+    if isinstance(response, IncrementalAlterConfigsResponse):
+        response.responses = [*own.responses, *response.responses]
+    return response
+
+
+def _apart(changes: Iterable[ConfigChange]) -> tuple[list[ConfigChange], list[ConfigChange]]:
+    """Changes of loggers, and those that are kept in the metadata."""
+    loggers: list[ConfigChange] = []
+    kept: list[ConfigChange] = []
+    for change in changes:
+        (loggers if change.resource_type == ResourceType.BROKER_LOGGER else kept).append(change)
+    return loggers, kept
 
 
 @asks_controller
@@ -147,29 +114,14 @@ async def incremental_alter_configs_on_controller(
         )
         for resource in request.resources
     ]
-    loggers = [change for change in changes if change.resource_type == ResourceType.BROKER_LOGGER]
-    kept = tuple(change for change in changes if change.resource_type != ResourceType.BROKER_LOGGER)
+    loggers, kept = _apart(changes)
     of_loggers = [_alter_loggers(change, loggers, request.validate_only, ctx) for change in loggers]
-    denied = _denied(kept, ctx)
-    kept = tuple(change for change in kept if (change.resource_type, change.name) not in denied)
+    refused = denied(((change.resource_type, change.name) for change in kept), ctx)
+    allowed = tuple(change for change in kept if (change.resource_type, change.name) not in refused)
     results: tuple[AlterConfigsResult, ...] = await ctx.node.controller.ask(
-        IncrementalAlterConfigs(kept, request.validate_only), requester=ctx.requester
+        IncrementalAlterConfigs(allowed, request.validate_only), requester=ctx.requester
     )
-    return _answer([*results, *denied.values(), *of_loggers])
-
-
-def _answer(results: Iterable[AlterConfigsResult]) -> IncrementalAlterConfigsResponse:
-    return IncrementalAlterConfigsResponse(
-        responses=[
-            AlterConfigsResourceResponse(
-                error_code=int(result.error),
-                error_message=result.message,
-                resource_type=result.resource_type,
-                resource_name=result.name,
-            )
-            for result in results
-        ]
-    )
+    return _answer([*results, *refused.values(), *of_loggers])
 
 
 def _alter_loggers(

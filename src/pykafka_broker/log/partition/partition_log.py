@@ -66,13 +66,11 @@ class PartitionLog:
         density = self.density = Density(state, environment, folder, dense_from=opened.dense_from)
         compaction = self.compaction = Compaction(state, environment, folder, flusher, density)
         self.reader = LogReader(state, environment, StoredChecks(state, density))
-        self.writer = LogWriter(state, environment, folder, flusher, epoch_file, roller, density)
+        self.writer = LogWriter(state, environment, flusher, roller, density)
         trimmer = self.trimmer = LogTrimmer(
             state, environment, folder, flusher, epoch_file, roller, density, compaction
         )
-        self.replica_writer = ReplicaWriter(
-            state, environment, folder, flusher, epoch_file, roller, density, trimmer
-        )
+        self.replica_writer = ReplicaWriter(state, environment, flusher, epoch_file, roller, density, trimmer)
 
     def __repr__(self) -> str:
         return repr(self.state)

@@ -15,11 +15,10 @@ from collections.abc import Sequence
 from typing import Optional
 
 from pykafka_broker.log.disk.environment import Environment
-from pykafka_broker.log.partition.append_errors import append_failed, storage_error
+from pykafka_broker.log.partition.append_errors import append_failed
 from pykafka_broker.log.partition.density import Density
 from pykafka_broker.log.partition.epoch_file import EpochFile
 from pykafka_broker.log.partition.flushing import Flusher
-from pykafka_broker.log.partition.folder import LogFolder
 from pykafka_broker.log.partition.producers import transaction_marker
 from pykafka_broker.log.partition.rolling import NamesDue, Roller, is_due
 from pykafka_broker.log.partition.state import LogState
@@ -72,7 +71,6 @@ class ReplicaWriter:
         "_environment",
         "_epoch_file",
         "_flusher",
-        "_folder",
         "_roller",
         "_state",
         "_trimmer",
@@ -82,7 +80,6 @@ class ReplicaWriter:
         self,
         state: LogState,
         environment: Environment,
-        folder: LogFolder,
         flusher: Flusher,
         epoch_file: EpochFile,
         roller: Roller,
@@ -91,7 +88,6 @@ class ReplicaWriter:
     ) -> None:
         self._state = state
         self._environment = environment
-        self._folder = folder
         self._flusher = flusher
         self._epoch_file = epoch_file
         self._roller = roller
@@ -113,10 +109,8 @@ class ReplicaWriter:
                 KAFKA_STORAGE_ERROR: what was written before stays, and is whole.
         """
         state = self._state
-        if state.offline is not None:
-            raise storage_error(state.name, state.offline)
-        if defers_names and self._roller.makes_names:
-            return Copied(0, NamesDue(self._roller, None))
+        if (due := self._roller.check_open(defers_names)) is not None:
+            return Copied(0, due)
         view = memoryview(records)
         batches = self._checked(view, leader_epoch)
         if not batches:
@@ -227,13 +221,13 @@ class ReplicaWriter:
         state = self._state
         header = batches[first].header
         try:
-            due = self._go_to_segment(header, now_ms, defers_names)
+            due, epoch, offset = None, header.partition_leader_epoch, header.base_offset
+            if is_due(state, header.size_in_bytes, header.last_offset, header.max_timestamp, now_ms):
+                due = self._roller.make_room(header.size_in_bytes, offset, defers_names)
+            if due is None and epoch != state.latest_epoch:
+                due = self._roller.start_epoch(epoch, offset, defers_names)
             if due is not None:
                 return due
-            if header.partition_leader_epoch != state.latest_epoch:
-                if defers_names and not self._epoch_file.is_saved:
-                    return NamesDue(self._roller, None)
-                self._epoch_file.start(header.partition_leader_epoch, header.base_offset)
             run = batches[first : first + self._run_length(batches, first, now_ms)]
             segment = state.active
             segment.append_batches(records[run[0].position : run[-1].end], [batch.header for batch in run])
@@ -245,24 +239,6 @@ class ReplicaWriter:
         if segment.size >= segment.write_behind_at:
             self._flusher.write_behind(segment)
         return len(run)
-
-    def _go_to_segment(self, header: BatchHeader, now_ms: int, defers_names: bool) -> NamesDue | None:
-        """Roll where the leader has rolled before this batch, or say which file that needs."""
-        state, size = self._state, header.size_in_bytes
-        if not is_due(state, size, header.last_offset, header.max_timestamp, now_ms):
-            return None
-        if size > state.config.segment_bytes:
-            raise KafkaError(
-                ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"Message batch size is {size} bytes in append to partition {state.name}, "
-                f"which exceeds the maximum configured segment size of {state.config.segment_bytes}.",
-            )
-        if state.active.size:
-            if defers_names:
-                # A new segment begins at the log end, which in a copy may lie before the batch.
-                return NamesDue(self._roller, state.log_end_offset)
-            self._roller.roll_to(header.base_offset)
-        return None
 
     def _run_length(self, batches: Sequence[_Batch], first: int, now_ms: int) -> int:
         """How many batches from `first` on go to the active segment, under one epoch."""
@@ -290,9 +266,5 @@ class ReplicaWriter:
                 continue
             aborted = producers.note(header, marker)
             if aborted is not None:
-                self._folder.note_names()  # the file may be new
-                try:
-                    state.active.aborted.append(aborted)
-                except OSError as error:  # it is in memory, and in the log, from which the file is rebuilt
-                    self._environment.write_failed(error)
+                self._roller.note_aborted(aborted)
         producers.end_offset = state.log_end_offset = run[-1].header.last_offset + 1

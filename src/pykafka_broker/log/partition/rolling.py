@@ -16,10 +16,11 @@ from pykafka_broker.log.partition.epoch_file import EpochFile
 from pykafka_broker.log.partition.flushing import Flusher
 from pykafka_broker.log.partition.folder import LogFolder
 from pykafka_broker.log.partition.state import LogState
+from pykafka_broker.log.segment.aborted_txns import AbortedTxn
 from pykafka_broker.log.segment.index import MAX_RELATIVE_OFFSET
 from pykafka_broker.log.segment.segment import Segment
 from pykafka_broker.machine.illegal_state import IllegalState
-from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.crc import crc32c
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -74,6 +75,54 @@ class Roller:
         #: A thread is making files of the log: appends that can wait for them have to.
         self.makes_names = False
         state.active.jitter_ms = self.jitter_ms(state.active)
+
+    def check_open(self, defers_names: bool) -> NamesDue | None:
+        """What an append has to wait for before it begins, if it can wait.
+
+        Raises:
+            KafkaError: KAFKA_STORAGE_ERROR, the log is offline.
+        """
+        if self.state.offline is not None:
+            raise storage_error(self.state.name, self.state.offline)
+        return NamesDue(self, None) if defers_names and self.makes_names else None
+
+    def make_room(self, size: int, base_offset: int, defers_names: bool) -> NamesDue | None:
+        """Go on in a new segment for a batch of `size` bytes, unless the active one is empty; or return the
+        file that has to be made before, with `defers_names`. A copy may end before `base_offset`.
+
+        Raises:
+            KafkaError: RECORD_LIST_TOO_LARGE, no segment may get so large.
+            OSError: the disk refuses, or the partition was deleted.
+        """
+        state = self.state
+        if size > state.config.segment_bytes:
+            raise KafkaError(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"Message batch size is {size} bytes in append to partition {state.name}, "
+                f"which exceeds the maximum configured segment size of {state.config.segment_bytes}.",
+            )
+        if state.active.size:
+            if defers_names:
+                return NamesDue(self, state.log_end_offset)
+            self.roll_to(base_offset)
+        return None
+
+    def start_epoch(self, leader_epoch: int, base_offset: int, defers_names: bool) -> NamesDue | None:
+        """Note that a leader epoch begins; or return the file that has to be made before, with
+        `defers_names`. Raises OSError where the disk refuses.
+        """
+        if defers_names and not self._epoch_file.is_saved:
+            return NamesDue(self, None)
+        self._epoch_file.start(leader_epoch, base_offset)
+        return None
+
+    def note_aborted(self, aborted: AbortedTxn) -> None:
+        """Note an aborted transaction, whose marker is in the active segment."""
+        self._folder.note_names()  # the file may be new
+        try:
+            self.state.active.aborted.append(aborted)
+        except OSError as error:  # it is in memory, and in the log, from which the file is rebuilt
+            self._environment.write_failed(error)
 
     def roll(self) -> None:
         """Close the active segment and start the next one at the log end offset; nothing happens if it is

@@ -14,11 +14,9 @@ from struct import Struct
 
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.environment import Environment
-from pykafka_broker.log.partition.append_errors import append_failed, storage_error
+from pykafka_broker.log.partition.append_errors import append_failed
 from pykafka_broker.log.partition.density import Density
-from pykafka_broker.log.partition.epoch_file import EpochFile
 from pykafka_broker.log.partition.flushing import Flusher
-from pykafka_broker.log.partition.folder import LogFolder
 from pykafka_broker.log.partition.producers import AppendOrigin, transaction_marker
 from pykafka_broker.log.partition.rolling import NamesDue, Roller, is_due
 from pykafka_broker.log.partition.state import LogState
@@ -66,23 +64,19 @@ class AppendResult(NamedTuple):
 class LogWriter:
     """Appends to one log."""
 
-    __slots__ = ("_density", "_environment", "_epoch_file", "_flusher", "_folder", "_roller", "_state")
+    __slots__ = ("_density", "_environment", "_flusher", "_roller", "_state")
 
     def __init__(
         self,
         state: LogState,
         environment: Environment,
-        folder: LogFolder,
         flusher: Flusher,
-        epoch_file: EpochFile,
         roller: Roller,
         density: Density,
     ) -> None:
         self._state = state
         self._environment = environment
-        self._folder = folder
         self._flusher = flusher
-        self._epoch_file = epoch_file
         self._roller = roller
         self._density = density
 
@@ -134,10 +128,8 @@ class LogWriter:
         KAFKA_STORAGE_ERROR, and the next append finds the log as it was.
         """
         state = self._state
-        if state.offline is not None:
-            raise storage_error(state.name, state.offline)
-        if defers_names and self._roller.makes_names:
-            return NamesDue(self._roller, None)
+        if (due := self._roller.check_open(defers_names)) is not None:
+            return due
         config = state.config
         buffer, header, first_offset, last_offset, max_timestamp, offset_of_max, log_append_time_ms = (
             prepare_client_batch(
@@ -211,10 +203,8 @@ class LogWriter:
         log's state. `transaction_version` is that of the transaction a marker ends.
         """
         state = self._state
-        if state.offline is not None:
-            raise storage_error(state.name, state.offline)
-        if defers_names and self._roller.makes_names:
-            return NamesDue(self._roller, None)
+        if (due := self._roller.check_open(defers_names)) is not None:
+            return due
         if origin is AppendOrigin.COORDINATOR:
             batch, header = _stamped(records, state.log_end_offset, leader_epoch, state.config, now_ms)
             first_offset = header.base_offset
@@ -279,11 +269,7 @@ class LogWriter:
         aborted = producers.note(header, marker) if header.producer_id >= 0 else None
         producers.end_offset = state.log_end_offset = last_offset + 1
         if aborted is not None:
-            self._folder.note_names()  # the file may be new
-            try:
-                state.active.aborted.append(aborted)
-            except OSError as error:  # it is in memory, and in the log, from which the file is rebuilt
-                self._environment.write_failed(error)
+            self._roller.note_aborted(aborted)
         return None
 
     def _write(
@@ -299,24 +285,16 @@ class LogWriter:
     ) -> NamesDue | None:
         """Write one batch, or nothing where a file is missing that is not to be made here."""
         state, size = self._state, len(batch)
-        segment, config = state.active, state.config
+        segment = state.active
         try:
             if is_due(state, size, last_offset, max_timestamp, now_ms):
-                if size > config.segment_bytes:
-                    raise KafkaError(
-                        ErrorCode.RECORD_LIST_TOO_LARGE,
-                        f"Message batch size is {size} bytes in append to partition {state.name}, "
-                        f"which exceeds the maximum configured segment size of {config.segment_bytes}.",
-                    )
-                if segment.size:
-                    if defers_names:
-                        return NamesDue(self._roller, state.log_end_offset)
-                    self._roller.roll_to(first_offset)
-                    segment = state.active
+                if (due := self._roller.make_room(size, first_offset, defers_names)) is not None:
+                    return due
+                segment = state.active
             if leader_epoch != state.latest_epoch:
-                if defers_names and not self._epoch_file.is_saved:
-                    return NamesDue(self._roller, None)
-                self._epoch_file.start(leader_epoch, first_offset)
+                due = self._roller.start_epoch(leader_epoch, first_offset, defers_names)
+                if due is not None:
+                    return due
             segment.append(batch, last_offset, max_timestamp, offset_of_max_timestamp)
             if segment.first_append_ms < 0:
                 segment.first_append_ms = now_ms

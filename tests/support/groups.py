@@ -1,8 +1,4 @@
-"""A group coordinator core with nothing around it: virtual time, recorded answers, an in-memory log.
-
-`GroupWorld` does what the shard's shell does, without futures and at once: it numbers the tokens, keeps the
-timers, collects answers and records. Records pass through their bytes, as they would in a log.
-"""
+"""A group coordinator's core in a world of its own (`core_world.py`)."""
 
 from __future__ import annotations
 
@@ -30,10 +26,10 @@ from pykafka_broker.coordinator.groups.core.state import Groups
 from pykafka_broker.coordinator.groups.core.topics import TopicInfo, Topics
 from pykafka_broker.coordinator.groups.core.transactional_records import TransactionalRecord, TransactionEnd
 from pykafka_broker.coordinator.groups.core.transitions import transition
-from pykafka_broker.machine.step import CancelTimer, Effect, Reply, SetTimer, Start
+from pykafka_broker.machine.step import Step
+from tests.support.core_world import START_MS as START_MS
+from tests.support.core_world import CoreWorld
 from tests.support.members import NO_MEMBER, Member
-
-START_MS = 1_000_000
 
 
 def subscription(*topics: str) -> bytes:
@@ -60,68 +56,28 @@ UNCHANGED = MemberMetadata()
 DEFAULT_CONFIG = GroupCoordinatorConfig()
 
 
-class GroupWorld:
-    """The groups of one shard, the time, and the requests that wait."""
+class GroupWorld(CoreWorld[Groups, GroupCoordinatorConfig, Entry]):
+    """The groups of one shard."""
 
     def __init__(self, config: GroupCoordinatorConfig = DEFAULT_CONFIG, state: Groups | None = None) -> None:
-        self.config = config
-        self.state = state or Groups.empty()
-        self.now_ms = START_MS
-        self.timers: dict[Hashable, int] = {}
-        self.answers: dict[int, Any] = {}
-        self.log: list[Entry] = []
-        self.last_effects: tuple[Effect, ...] = ()
-        self.last_records: tuple[Entry, ...] = ()
-        self._tokens = 0
-        #: Work that the shell was asked to do and has not done.
-        self.work: list[Any] = []
+        super().__init__(config, state or Groups.empty())
         self._metadata_version = 0
 
     # ---- driving ----
 
-    def submit(self, event: Event) -> None:
-        step = transition(self.state, event, self.config)
-        self.state = step.state
-        self.last_effects = step.effects
-        self.last_records = tuple(through_bytes(record) for record in step.records)
-        self.log.extend(self.last_records)
-        for effect in step.effects:
-            match effect:
-                case Reply(token, result):
-                    assert token not in self.answers, f"answered twice: {result}"
-                    self.answers[token] = result
-                case SetTimer(key, at_ms):
-                    self.timers[key] = at_ms
-                case CancelTimer(key):
-                    self.timers.pop(key, None)
-                case Start(work):
-                    self.work.append(work)
+    def step(self, event: Event) -> Step[Groups]:
+        return transition(self.state, event, self.config)
 
-    def token(self) -> int:
-        self._tokens += 1
-        return self._tokens
+    def read_back(self, record: object) -> Entry:
+        return through_bytes(record)
 
-    def advance(self, duration_ms: int) -> None:
-        """Let time pass; timers fire in order, each at its own moment."""
-        until_ms = self.now_ms + duration_ms
-        while self.timers:
-            key, at_ms = min(self.timers.items(), key=lambda timer: (timer[1], str(timer[0])))
-            if at_ms > until_ms:
-                break
-            self.fire(key)
-        self.now_ms = until_ms
-
-    def fire(self, key: Hashable) -> None:
-        """Let one timer fire, at its moment."""
-        self.now_ms = max(self.now_ms, self.timers.pop(key))
-        self.submit(events.TimerFired(key, self.now_ms))
+    def timer_fired(self, key: Hashable) -> Event:
+        return events.TimerFired(key, self.now_ms)
 
     def reload(self) -> Self:
         """Another broker takes over: only the log is left."""
         other = type(self)(self.config, replay(self.log))
-        other.now_ms = self.now_ms
-        other.log = list(self.log)
-        other._tokens = self._tokens
+        other.follow(self)
         other._metadata_version = self._metadata_version
         other.submit(events.TopicsChanged(self.state.topics, frozenset(), False))
         other.submit(events.Loaded(other.now_ms))

@@ -1,7 +1,6 @@
-"""A transaction coordinator core with nothing around it: virtual time, recorded answers, an in-memory log.
+"""A transaction coordinator's core in a world of its own (`core_world.py`).
 
-`TransactionWorld` does what the shard's shell does, at once and without futures. Markers are not written by
-themselves: `markers` holds what was started, and `finish` reports it done. Records pass through their bytes.
+Markers are not written by themselves: `markers` holds what was started, and `finish` reports it done.
 """
 
 from __future__ import annotations
@@ -24,11 +23,12 @@ from pykafka_broker.coordinator.transactions.core.state import (
     Transactions,
 )
 from pykafka_broker.coordinator.transactions.core.transitions import transition
-from pykafka_broker.machine.step import CancelTimer, Reply, SetTimer, Start
+from pykafka_broker.machine.step import Step
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.topic_partition import TopicPartition
+from tests.support.core_world import START_MS as START_MS
+from tests.support.core_world import CoreWorld
 
-START_MS = 1_000_000
 MINUTE_MS = 60_000
 FIRST_PRODUCER_ID = 1_000
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -38,46 +38,28 @@ ID = "payments"
 DEFAULT_CONFIG = TransactionConfig()
 
 
-class TransactionWorld:
-    """The transactions of one shard, the time, the requests that wait, and the markers on their way."""
+class TransactionWorld(CoreWorld[Transactions, TransactionConfig, Record]):
+    """The transactions of one shard, and the markers on their way."""
 
     def __init__(self, config: TransactionConfig = DEFAULT_CONFIG, state: Transactions | None = None) -> None:
-        self.config = config
-        self.state = state or Transactions.empty()
-        self.now_ms = START_MS
-        self.timers: dict[Hashable, int] = {}
-        self.answers: dict[int, Any] = {}
-        self.log: list[Record] = []
-        self.last_records: tuple[Record, ...] = ()
+        super().__init__(config, state or Transactions.empty())
         self.markers: list[WriteMarkers] = []
         self.searches: list[FindProducerId] = []
         self.next_producer_id = FIRST_PRODUCER_ID
-        self._tokens = 0
 
     # ---- driving ----
 
-    def submit(self, event: Event) -> None:
-        step = transition(self.state, event, self.config)
-        self.state = step.state
-        self.last_records = tuple(through_bytes(record) for record in step.records)
-        self.log.extend(self.last_records)
-        for effect in step.effects:
-            match effect:
-                case Reply(token, result):
-                    assert token not in self.answers, f"answered twice: {result}"
-                    self.answers[token] = result
-                case SetTimer(key, at_ms):
-                    self.timers[key] = at_ms
-                case CancelTimer(key):
-                    self.timers.pop(key, None)
-                case Start(WriteMarkers() as markers):
-                    self.markers.append(markers)
-                case Start(FindProducerId() as search):
-                    self.searches.append(search)
+    def step(self, event: Event) -> Step[Transactions]:
+        return transition(self.state, event, self.config)
 
-    def token(self) -> int:
-        self._tokens += 1
-        return self._tokens
+    def read_back(self, record: object) -> Record:
+        return through_bytes(record)
+
+    def timer_fired(self, key: Hashable) -> Event:
+        return events.TimerFired(key, self.now_ms)
+
+    def start(self, work: Any) -> None:
+        (self.markers if isinstance(work, WriteMarkers) else self.searches).append(work)
 
     def ask(self, kind: Any, *details: Any, **more: Any) -> Any:
         """Submit a request and return its answer; a fresh producer id is found when one is needed."""
@@ -92,27 +74,11 @@ class TransactionWorld:
         self.next_producer_id += 1
         return self.next_producer_id - 1
 
-    def advance(self, duration_ms: int) -> None:
-        """Let time pass; timers fire in order, each at its own moment."""
-        until_ms = self.now_ms + duration_ms
-        while self.timers:
-            key, at_ms = min(self.timers.items(), key=lambda timer: (timer[1], str(timer[0])))
-            if at_ms > until_ms:
-                break
-            self.fire(key)
-        self.now_ms = until_ms
-
-    def fire(self, key: Hashable) -> None:
-        """Let one timer fire, at its moment."""
-        self.now_ms = max(self.now_ms, self.timers.pop(key))
-        self.submit(events.TimerFired(key, self.now_ms))
-
     def reload(self) -> TransactionWorld:
         """Another broker takes over: only the log is left."""
         other = TransactionWorld(self.config, replay(self.log))
-        other.now_ms, other.log = self.now_ms, list(self.log)
+        other.follow(self)
         other.next_producer_id = self.next_producer_id
-        other._tokens = self._tokens
         other.submit(events.Loaded(other.now_ms))
         return other
 

@@ -1,11 +1,10 @@
 """Changes of ISRs that the leaders on this node ask the controller for (Kafka's AlterPartitionManager).
 
-One request is on its way at a time, with all changes that have been asked for until then; a partition has one
-change in it. A request that failed as a whole (no controller, a time-out, the epoch of a broker that has
-registered again) is made anew after a pause, with the broker epoch of that time and what has been asked for
-meanwhile. The answer for each partition goes to its leader, which decides what follows
-(`replication/core/transitions.py`). After an answer with errors there is the same pause, so that leaders that
-try again do not do so without end.
+One request is in flight at a time. It carries every change asked for so far, at most one per partition. A
+request that failed as a whole (no controller, a time-out, a stale broker epoch) is sent again after a
+pause, with the current broker epoch and all changes asked for since. The answer for each partition goes
+to its leader, which decides what follows (`replication/core/transitions.py`). After an answer with errors
+the same pause follows, so that leaders that try again do not do so in a busy loop.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from pykafka_broker.system.repeated_lines import RepeatedLines
 
 logger = logging.getLogger("kafka.server.DefaultAlterPartitionManager")
 
-#: The pause before changes are asked for again, as long as that of Apache Kafka.
+#: The pause before changes are asked for again, as in Apache Kafka.
 RETRY_PAUSE_MS = 50
 
 
@@ -61,9 +60,9 @@ class QueuedIsrChanges:
         change: AlterPartition,
         answered: Callable[[IsrChangeAnswered], None],
     ) -> None:
-        """Ask for `change`; OPERATION_NOT_ATTEMPTED at once while another one of the partition is asked for.
+        """Ask for `change`; OPERATION_NOT_ATTEMPTED at once while another change of it waits for an answer.
 
-        That is one of an earlier leadership: its answer still has to come.
+        That other change is from an earlier leadership.
         """
         if (topic_id, partition) in self._asked:
             answered(IsrChangeAnswered(change, ErrorCode.OPERATION_NOT_ATTEMPTED))
@@ -97,12 +96,12 @@ class QueuedIsrChanges:
             text = f"The controller could not be asked for the in-sync replicas of {len(asked)} partitions: "
             self._lines.log(logging.WARNING, "request", error.code.name, f"{text}{error}")
             return False
-        except Exception as error:  # they stay asked for, and would be for good
+        except Exception as error:  # the changes stay queued and are sent again
             self._lines.log(logging.ERROR, "failure", type(error).__name__, "AlterPartition failed", error)
             return False
         is_well = True
         for one, result in zip(asked, results, strict=True):
-            if result is None:  # left out of the answer: it goes with the next request
+            if result is None:  # left out of the answer: asked for again with the next request
                 is_well = False
                 continue
             del self._asked[one.topic_id, one.partition]
@@ -113,7 +112,7 @@ class QueuedIsrChanges:
         return is_well
 
     def _wanted(self, asked: _Asked) -> IsrChange:
-        """The change as the controller is asked for it: a leader knows every broker epoch but its own."""
+        """The change with this node's broker epoch filled in, which a leader does not know."""
         change, own_epoch = asked.change, self._broker_epoch()
         isr = tuple(
             IsrMember(broker_id, own_epoch if broker_id == self._node_id else broker_epoch)

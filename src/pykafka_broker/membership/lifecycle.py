@@ -1,8 +1,8 @@
-"""The life of this broker, carried out: what its core decides is sent to the controller (KIP-631).
+"""The lifecycle of this broker (KIP-631): sends the controller what `core/heartbeats.py` decides.
 
-The broker says which log directories have failed and which are cordoned (KIP-858); the controller, in this
-process or elsewhere, decides what follows. A node whose controller is active asks itself, without a network:
-its heartbeats keep going for the day on which another node leads.
+The broker says which log directories have failed and which are cordoned (KIP-858); the controller, in
+this process or elsewhere, decides what follows. A node whose own controller is active calls it without a
+network, and sends heartbeats all the same, in case another node becomes the active controller.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from pykafka_broker.system.repeated_lines import RepeatedLines
 
 logger = logging.getLogger("kafka.server.BrokerLifecycleManager")
 
-#: How often a broker that waits for leave to stop looks whether any controller could give it.
+#: How often a broker that waits for permission to stop checks whether enough controllers are left to give it.
 QUORUM_CHECK_MS = 100
-#: The only line of a broker about this: what follows from it would be said again and again.
+#: Logged once; the failed heartbeats that follow are logged at DEBUG only.
 UNREGISTERED = (
     "This broker runs, and is registered no more: it was unregistered, or another one has registered with "
     "its node.id. It leads no partition, its replicas do not count as in sync, and no heartbeat lets it "
@@ -41,10 +41,9 @@ UNREGISTERED = (
 class LifePorts(NamedTuple):
     """The functions of its node that the lifecycle calls.
 
-    Everything below `published_offset()` has been published. `fail` is told of an error after which the
-    broker cannot go on. `raise_if_final` is given the error of a request, and raises the one that keeps this
-    node from going on, if there is one: no answer to another attempt would help. `is_quorum_gone()` tells
-    whether so many controllers have ended that the others elect no leader.
+    Everything below `published_offset()` has been published. `fail` is called with an error after which
+    the broker cannot go on. `raise_if_final` is called with the error of a request, and raises if a retry
+    cannot help. `is_quorum_gone()` tells whether too few controllers are left to elect a leader.
     """
 
     clock: Clock
@@ -65,7 +64,7 @@ def life_settings(config: BrokerConfig) -> LifeSettings:
 
 
 class BrokerIdentity(NamedTuple):
-    """Whose life it is."""
+    """The broker and its cluster."""
 
     broker_id: int
     cluster_id: str
@@ -93,17 +92,17 @@ class BrokerLifecycle:
         self._dirs = dirs
         self._ports = ports
         self._settings = settings
-        #: Stands for this start of the broker. Every registration carries it: so the controller can tell one
-        #: that is asked for again from another broker with the same id.
+        #: Identifies this start of the broker. Every registration carries it, so that the controller can
+        #: tell a repeated registration from another broker with the same id.
         self.incarnation_id = random_uuid()
         self._life: Life | None = None
         self._registration: _Registration | None = None
         self._sending: asyncio.Task[None] | None = None
         self._timer: Timer | None = None
-        #: Those who wait for a moment of the broker's life.
+        #: The waiting calls of `_until`: the condition and the future of each.
         self._waiting: list[tuple[Callable[[Life], bool], asyncio.Future[None]]] = []
         self._last_error: KafkaError | None = None
-        #: The error that has ended the start of the broker, or its wait for leave to stop.
+        #: The error that has ended the start of the broker, or its wait for permission to stop.
         self._final_error: Exception | None = None
         self._watching: asyncio.Task[None] | None = None
         #: The metadata had this registration when it was published last.
@@ -122,8 +121,8 @@ class BrokerLifecycle:
 
     @property
     def silent_for_ms(self) -> int | None:
-        """The session time-out, once no controller has answered for longer than that: another broker may lead
-        the partitions of this one. None before, and of a broker that does not run.
+        """The session time-out if no controller has answered for that long, so that another broker may
+        lead this broker's partitions. None before that, and while the broker does not run.
         """
         life = self._life
         if life is None or life.phase is not Phase.RUNNING or self._now_ms() < life.gone_ms:
@@ -132,7 +131,7 @@ class BrokerLifecycle:
 
     @property
     def silence_ms(self) -> int:
-        """The time since a controller has answered a broker that runs."""
+        """The time since a controller last answered, for a running broker."""
         return heartbeats.silence_ms(self._known_life, self._now_ms())
 
     async def register(
@@ -163,7 +162,7 @@ class BrokerLifecycle:
             )
 
     async def unfence(self, cordoned: Iterable[str]) -> None:
-        """The broker is ready to lead; return when the controller lets it.
+        """Tell the controller that the broker is ready to lead; return when it is unfenced.
 
         New replicas may be placed in all its directories but `cordoned`.
 
@@ -181,9 +180,9 @@ class BrokerLifecycle:
             raise self._final_error
 
     async def shut_down(self, *, is_controlled: bool = True) -> None:
-        """Hand over the partitions that this broker leads, and be fenced; it may stop serving after that.
+        """Have the controller move leadership away and fence this broker; return when it may stop serving.
 
-        Without `is_controlled` the broker just falls silent. A second call finds nothing left to do.
+        Without `is_controlled` the broker just stops sending. A call after the shutdown does nothing.
         """
         if self._life is not None and self.phase is not Phase.SHUTTING_DOWN:
             life, now_ms = self._life, self._now_ms()
@@ -196,7 +195,7 @@ class BrokerLifecycle:
                 await asyncio.gather(task, return_exceptions=True)
 
     async def _watch_quorum(self) -> None:
-        """Stop without leave once no controller can give it."""
+        """Stop without permission once too few controllers are left to give it."""
         while not self._ports.is_quorum_gone():
             await self._ports.clock.sleep(QUORUM_CHECK_MS)
         if self.phase is not Phase.SHUTTING_DOWN:
@@ -204,9 +203,9 @@ class BrokerLifecycle:
             self._go_on(heartbeats.stop(self._known_life))
 
     def published(self, image: ClusterImage) -> None:
-        """The node has published this metadata: a registration from before directories had ids is amended.
+        """Check newly published metadata: a registration without directory ids is sent again with them.
 
-        A broker that is registered no more says so, once: it goes on asking, as Apache Kafka's does.
+        A broker that is no longer registered logs it once and keeps sending heartbeats, as in Apache Kafka.
         """
         known = next((b for b in image.brokers.values() if b.incarnation_id == self.incarnation_id), None)
         was_known, self._is_known = self._is_known, known is not None
@@ -230,7 +229,7 @@ class BrokerLifecycle:
         return self._ports.clock.monotonic_ms()
 
     def _go_on(self, life: Life) -> None:
-        """`life` is the state from now on: do what is due, and tell those who wait for it."""
+        """Make `life` the current state: send the request that is due, wake waiting calls, set the timer."""
         before, self._life = self._life, life
         now_ms = self._now_ms()
         if before is not None and before.phase is not life.phase:
@@ -274,7 +273,7 @@ class BrokerLifecycle:
             else:
                 self._lines.log(logging.WARNING, request.name, "", f"Unable to {what}: {error}")
             self._go_on(self._after_failure(self._known_life, error))
-        except Exception as error:  # the next one comes all the same: a silent broker is fenced
+        except Exception as error:  # keep sending: a silent broker is fenced
             self._lines.log(logging.ERROR, request.name, "failed", f"Unable to send {request.name}", error)
             self._go_on(heartbeats.failed(self._known_life, self._now_ms()))
 
@@ -312,7 +311,7 @@ class BrokerLifecycle:
         self._go_on(heartbeats.answered(self._known_life, heartbeat, result, self._now_ms()))
 
     async def _until(self, is_reached: Callable[[Life], bool]) -> None:
-        """Return when the broker has come so far, or stops."""
+        """Return when `is_reached` is true, or when the broker stops."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((is_reached, waiter))
         self._tell_waiting(self._known_life)
@@ -339,7 +338,7 @@ class BrokerLifecycle:
     # -- log directories -------------------------------------------------------------------------------
 
     def recordon(self, cordoned: Iterable[str]) -> None:
-        """Place new replicas in all directories but the `cordoned`; report it if that is a change."""
+        """Place new replicas in all directories but the `cordoned`; report a change to the controller."""
         before = self._are_cordoned()
         directories = self._cordon(cordoned)
         if self._life is not None and before != self._are_cordoned():

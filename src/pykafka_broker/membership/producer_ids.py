@@ -13,8 +13,8 @@ from pykafka_broker.system.repeated_lines import RepeatedLines
 
 logger = logging.getLogger("org.apache.kafka.coordinator.transaction.RPCProducerIdManager")
 
-#: How long a producer waits for a block, and with it what the client sends behind its InitProducerId. Apache
-#: Kafka lets none wait, and its clients ask again.
+#: How long an InitProducerId request waits for a block; the client's later requests wait behind it.
+#: Apache Kafka does not wait: its clients retry.
 PATIENCE_MS = 500
 
 
@@ -28,7 +28,7 @@ class ProducerIds:
         self._allocate_block = allocate_block
         self._clock = clock
         self._left: Iterator[int] = iter(())
-        #: The request for the next block, which goes on when no producer waits any more.
+        #: The request for the next block, which goes on even if no producer waits any more.
         self._asking: asyncio.Task[bool] | None = None
         self._lines = RepeatedLines(logger, clock.now_ms)
 
@@ -37,7 +37,7 @@ class ProducerIds:
 
         Raises:
             KafkaError: COORDINATOR_LOAD_IN_PROGRESS, the controller has not allocated a block yet. Clients
-                ask again; older ones would take REQUEST_TIMED_OUT for the end.
+                retry it; older ones take REQUEST_TIMED_OUT as fatal.
         """
         give_up_ms = self._clock.monotonic_ms() + PATIENCE_MS
         while True:
@@ -54,7 +54,7 @@ class ProducerIds:
                 )
 
     async def _ask(self) -> bool:
-        """Ask for the next block; whether there is one."""
+        """Ask for the next block; True if the controller has allocated one."""
         try:
             first, count = await self._allocate_block()
         except KafkaError as error:

@@ -1,4 +1,4 @@
-"""Says in which log directories the replicas of this broker are (Kafka's AssignmentsManager, KIP-858)."""
+"""Reports the log directories of this broker's replicas (Kafka's AssignmentsManager, KIP-858)."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from pykafka_broker.system.repeated_lines import RepeatedLines
 
 logger = logging.getLogger("kafka.server.BrokerLifecycleManager")
 
-#: Replicas whose directories are told at a time, as many as by Apache Kafka's brokers.
+#: The most replicas in one request, as in Apache Kafka.
 MAX_ASSIGNMENTS = 2_250
-#: The pauses between attempts to say where replicas are.
+#: The pauses between attempts to report directories.
 PLACES_BACKOFF = Backoff(first_ms=100, greatest_ms=10_000)
 
 
 class ReplicaPlaces:
-    """Tells the controller, which decides what follows. Event loop only.
+    """Reports to the controller, which decides what follows. Event loop only.
 
-    `misplaced()` returns the logs for which the controller has another directory than theirs, or none.
+    `misplaced()` returns the logs whose directory the controller does not know, or has wrong.
     """
 
     def __init__(
@@ -46,16 +46,16 @@ class ReplicaPlaces:
         self._misplaced = misplaced
         self._clock = clock
         self._placing: asyncio.Task[None] | None = None
-        #: There may be more to say than what is being said.
+        #: Directories may have changed since `misplaced()` was last read.
         self._has_moved = False
-        #: Replicas may be noted as lost, for want of room: by this process, or by the one before.
+        #: The controller may have replicas as lost because a disk is full, also from an earlier process.
         self._may_have_lost = True
         self._lines = RepeatedLines(logger, clock.now_ms)
 
     def report_places(self) -> None:
-        """Say where replicas are whose directory the controller does not know, or takes for lost."""
+        """Report replicas whose directory the controller does not know or has as lost."""
         if self._broker_epoch() < 0:
-            return  # a start says it when it has registered
+            return  # reported after the registration
         was_refusing = self._may_have_lost
         self._may_have_lost = any(log_dir.refusal is not None for log_dir in self._dirs.of_partitions)
         if (len(self._dirs.of_partitions) > 1 or self._may_have_lost or was_refusing) and self._misplaced():
@@ -64,7 +64,7 @@ class ReplicaPlaces:
                 self._placing = asyncio.get_running_loop().create_task(self._say_places())
 
     async def assign(self, log: PartitionLog, log_dir: LogDir) -> ErrorCode:
-        """Say that a log is to be in `log_dir` from now on; the controller's answer."""
+        """Report that a log belongs in `log_dir` from now on; returns the controller's answer."""
         assignment = DirectoryAssignment(log.topic_id, log.partition, log_dir.directory_id)
         [outcome] = await self._assign((assignment,))
         return outcome
@@ -76,7 +76,7 @@ class ReplicaPlaces:
         return outcomes
 
     async def _say_places(self) -> None:
-        """Say where the misplaced replicas are, again and again until the controller has noted it."""
+        """Report the misplaced replicas, with retries until the controller has noted all of them."""
         failures = 0
         while self._has_moved:
             self._has_moved = False
@@ -93,7 +93,7 @@ class ReplicaPlaces:
                 failures += 1
 
     async def stop(self) -> None:
-        """Say no more."""
+        """Stop reporting."""
         if self._placing is not None:
             self._placing.cancel()
             await asyncio.gather(self._placing, return_exceptions=True)

@@ -1,21 +1,20 @@
 """The life of a broker as it tells the controller about it: what to send next, and when. Pure.
 
-    STARTING                      registers, again and again; then heartbeats, fenced, until it has caught up
+    STARTING                      registers, with retries; then heartbeats, fenced, until it has caught up
                                   with the metadata up to its registration
-    RECOVERY                      fenced still: the broker gets ready, and then asks to be unfenced
-    RUNNING                       a heartbeat in every interval
-    PENDING_CONTROLLED_SHUTDOWN   asks to stop until the controller has given its leaderships to others
+    RECOVERY                      still fenced: the broker gets ready, then asks to be unfenced
+    RUNNING                       sends a heartbeat in every interval
+    PENDING_CONTROLLED_SHUTDOWN   asks to stop until the controller has moved its leaderships to other brokers
     SHUTTING_DOWN                 sends nothing any more
 
-States, order and pauses are those of Apache Kafka's BrokerLifecycleManager. One request is on its way at a
-time; a failed one is followed by a pause that doubles with each failure. A broker that the controller fences
-while it runs, because it was silent, is unfenced by its next heartbeat. One that was unregistered while it
-runs (STALE_BROKER_EPOCH) goes on asking without success until it is started again, as in Apache Kafka.
+States, order and pauses are those of Apache Kafka's BrokerLifecycleManager. One request is in flight at a
+time; after a failed one a pause follows, which doubles with each failure. A running broker that the
+controller fences for its silence is unfenced by its next heartbeat. A running broker that was
+unregistered (STALE_BROKER_EPOCH) keeps asking without success until it is restarted, as in Apache Kafka.
 
-What differs is the end. A broker that stops asks for the second time at once, then with growing pauses. It
-stops without leave not only after five minutes, but also when it was unregistered, when no controller has
-answered for as long as a session, for it counts as gone by then, or when too few controllers are left to
-elect one that could give it leave.
+Only the shutdown differs. A broker asks to stop for the second time at once, then with growing pauses. It
+stops without permission after five minutes, when it was unregistered, when no controller has answered within
+the session time-out, or when too few controllers are left to elect a leader.
 
 Times are those of a monotonic clock.
 """
@@ -29,11 +28,11 @@ from pykafka_broker.controller.core.events import Heartbeat, HeartbeatResult
 from pykafka_broker.machine.backoff import Backoff
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: The longest time that a broker waits for leave to stop.
+#: The longest time that a broker waits for permission to stop.
 SHUTDOWN_PATIENCE_MS = 5 * 60_000
-#: The pause before a starting broker tells again how far it has come.
+#: The pause between the heartbeats of a starting broker, which report how far it has caught up.
 CATCH_UP_PAUSE_MS = 10
-#: The first pause of a broker that waits for leave to stop.
+#: The first pause between the heartbeats that ask to stop.
 SHUTDOWN_PAUSE = Backoff(first_ms=50)
 
 
@@ -59,12 +58,12 @@ class LifeSettings(NamedTuple):
 
     @property
     def patience_ms(self) -> int:
-        """The time-out of a heartbeat with all its attempts, as with Apache Kafka."""
+        """The time-out of a heartbeat including retries, as in Apache Kafka."""
         return self.session_timeout_ms // 2
 
 
 class FailedDirectory(NamedTuple):
-    """A log directory that has failed: the controller has to know of it at `deadline_ms` at the latest."""
+    """A log directory that has failed: the controller has to know of it by `deadline_ms`."""
 
     deadline_ms: int
     is_told: bool = False
@@ -87,25 +86,25 @@ class Life(NamedTuple):
     phase: Phase = Phase.STARTING
     #: Given at the registration; -1 before.
     broker_epoch: int = -1
-    #: The registration is as it should be: heartbeats follow.
+    #: The registration is up to date: heartbeats follow.
     is_registered: bool = False
-    #: The registration on its way is out of date already.
+    #: The registration in flight is already out of date.
     is_amended: bool = False
-    #: It asks to be unfenced.
+    #: Heartbeats ask to be unfenced.
     is_ready: bool = False
-    #: The requests that have failed since the last that did not.
+    #: The requests that have failed in a row.
     failures: int = 0
-    #: There is something new to tell: the next request follows the one on its way at once.
+    #: There is news to send: the next request follows the one in flight at once.
     is_hurried: bool = False
     #: The directories that have failed.
     failed: Mapping[bytes, FailedDirectory] = {}
     #: None until the broker is about to be ready.
     cordoned: tuple[bytes, ...] | None = None
-    #: The answers to a broker that asks to stop.
+    #: How many answers have not yet let the broker stop.
     refusals: int = 0
-    #: When it stops without leave.
+    #: When it stops without permission.
     shutdown_deadline_ms: int | None = None
-    #: When it counts as gone unless a controller answers.
+    #: When its session ends unless a controller answers.
     gone_ms: int = 0
 
 
@@ -144,7 +143,7 @@ def heartbeat(life: Life, broker_id: int, metadata_offset: int) -> Heartbeat:
 
 
 def next_wake_ms(life: Life) -> int | None:
-    """When to look again what is due, or over."""
+    """When the next request is due, or the next deadline ends."""
     if life.phase is Phase.SHUTTING_DOWN:
         return None
     moments = [directory.deadline_ms for directory in life.failed.values() if not directory.is_told]
@@ -158,12 +157,12 @@ def next_wake_ms(life: Life) -> int | None:
 
 
 def silence_ms(life: Life, now_ms: int) -> int:
-    """The time since a controller has answered a heartbeat, of a broker that runs."""
+    """The time since a controller last answered a heartbeat, for a running broker."""
     return now_ms - (life.gone_ms - life.settings.session_timeout_ms)
 
 
 def untold_directory(life: Life, now_ms: int) -> bytes | None:
-    """A failed directory that the controller does not know of, although its time is over."""
+    """A failed directory that the controller still does not know of at its deadline."""
     for directory_id, directory in life.failed.items():
         if not directory.is_told and now_ms >= directory.deadline_ms:
             return directory_id
@@ -175,7 +174,7 @@ def untold_directory(life: Life, now_ms: int) -> bytes | None:
 
 
 def time_passed(life: Life, now_ms: int) -> Life:
-    """A broker whose time to register, or to wait for leave to stop, is over stops."""
+    """Stop the broker if its time to register, or to wait for permission to stop, is over."""
     if life.broker_epoch < 0 and now_ms >= life.registration_deadline_ms:
         return _stopped(life)
     deadline_ms = life.shutdown_deadline_ms
@@ -193,14 +192,14 @@ def registered(life: Life, broker_epoch: int, now_ms: int) -> Life:
 
 
 def failed(life: Life, now_ms: int) -> Life:
-    """No controller has done what the request asks for."""
+    """The request has failed: the next one follows after a pause."""
     backoff = Backoff(greatest_ms=life.settings.session_timeout_ms)
     pause_ms = backoff.pause_ms(life.failures)
     return life._replace(failures=life.failures + 1, is_hurried=False, next_ms=now_ms + pause_ms)
 
 
 def unknown(life: Life, now_ms: int) -> Life:
-    """The controller does not know this broker: one that is to stop has nothing to hand over."""
+    """The controller does not know this broker: if it asks to stop, it stops, with nothing to hand over."""
     return _stopped(life) if life.phase is Phase.PENDING_CONTROLLED_SHUTDOWN else failed(life, now_ms)
 
 
@@ -231,7 +230,7 @@ def answered(life: Life, told: Heartbeat, result: HeartbeatResult, now_ms: int) 
 
 
 def ready(life: Life, now_ms: int) -> Life:
-    """It can lead partitions."""
+    """The broker can lead partitions: ask to be unfenced."""
     return _hurried(life._replace(is_ready=True), now_ms)
 
 
@@ -255,7 +254,7 @@ def register_again(life: Life, now_ms: int) -> Life:
 
 
 def begin_shutdown(life: Life, now_ms: int) -> Life:
-    """It is to stop: one that runs asks for leave, any other stops at once."""
+    """Begin to stop: a running broker asks for permission, any other stops at once."""
     if life.phase is Phase.PENDING_CONTROLLED_SHUTDOWN:
         return life
     if life.phase is not Phase.RUNNING:
@@ -279,7 +278,7 @@ def _after(life: Life, pause_ms: int, now_ms: int) -> Life:
 
 
 def _hurried(life: Life, now_ms: int) -> Life:
-    """There is something to tell at once; where a request is on its way, right after it."""
+    """Send the next request at once, or right after the one in flight."""
     if life.next_ms is None:
         return life._replace(is_hurried=True)
     return life._replace(next_ms=min(life.next_ms, now_ms))

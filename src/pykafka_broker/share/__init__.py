@@ -2,7 +2,7 @@
 
 core/                  the decisions (pure)
 share_partition.py     one share partition on its leader: the shell around the core
-share_partitions.py    those of all groups, made by the first fetch
-writes.py              their writes to the share coordinator, in order
+share_partitions.py    the share partitions of all groups, each made by its first fetch
+writes.py              the writes to the share coordinator, in order
 settings.py            what a share group has configured
 """

@@ -1,4 +1,4 @@
-"""What the leader of a share partition goes by: the group's own configuration, or else the broker's."""
+"""The settings of a share partition: the group's own configuration, or else the broker's."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LIMITS: dict[str, Limit] = {"read_uncommitted": "high_watermark", "read_committ
 
 
 class OffsetReset(NamedTuple):
-    """`share.auto.offset.reset`: where a group begins in a partition of which there is no state yet."""
+    """`share.auto.offset.reset`: where a group begins in a partition without share state."""
 
     #: `earliest`, `latest` or `by_duration`.
     strategy: str = LATEST
@@ -36,13 +36,13 @@ class ShareGroupSettings(NamedTuple):
 
     #: What the core of its share partitions acts on.
     partitions: ShareConfig = ShareConfig()
-    #: By `share.isolation.level`, up to where its members read.
+    #: Up to where members read, by `share.isolation.level`.
     limit: Limit = "high_watermark"
     offset_reset: OffsetReset = OffsetReset()
 
 
 class ShareSettings(NamedTuple):
-    """Those of all share groups."""
+    """The settings of all share groups."""
 
     default: ShareGroupSettings = ShareGroupSettings()
     by_group: Mapping[str, ShareGroupSettings] = {}
@@ -53,7 +53,7 @@ class ShareSettings(NamedTuple):
 
 
 def share_settings(config: BrokerConfig, image: ClusterImage) -> ShareSettings:
-    """The settings by the broker's configuration and the groups' in the cluster's metadata."""
+    """The settings from the broker's configuration and the group configurations in the metadata."""
     return ShareSettings(
         share_group_settings(config, {}),
         {
@@ -101,7 +101,9 @@ def share_group_settings(config: BrokerConfig, overrides: Mapping[str, str]) -> 
 
 
 def offset_reset(text: str) -> OffsetReset:
-    """`earliest`, `latest`, or `by_duration:` and an ISO 8601 duration, which Java cuts to milliseconds."""
+    """Parse `earliest`, `latest`, or `by_duration:` and an ISO 8601 duration, cut to milliseconds as in
+    Java.
+    """
     strategy, _, duration = text.partition(":")
     if not duration:
         return OffsetReset(strategy)
@@ -127,7 +129,7 @@ def _bounded(
     low: NumberKey,
     high: NumberKey,
 ) -> int:
-    """A group's own number, or the broker's. One that was set when bounds were wider counts as the bound."""
+    """A group's own number, moved into the broker's bounds; without one, the broker's default."""
     text = overrides.get(key)
     if text is None:
         return config[default]

@@ -1,12 +1,12 @@
-"""One share partition, led here: the shell around its core (`share/`).
+"""One share partition, led here: the shell around its core (`share/core/`).
 
-It reads the state of the share partition when the first member comes, finds where the group begins if there
-is none, sends each write of state to the share coordinator, sets the timer of locks, and wakes the fetches
-that wait. Reading the log is for those who fetch.
+It reads the state when the first member comes, looks for the group's start offset if there is no state,
+sends each write of state to the share coordinator, sets the timer of locks, and wakes waiting fetches.
+Fetches read the log themselves.
 
 A share partition that could not be loaded, or that the share coordinator has fenced, is dropped: the next
-fetch begins anew with what the coordinator has. The writes of a dropped one go on, and their members are
-answered; its successor reads the state after them.
+fetch makes a new one from the coordinator's state. The pending writes of a dropped one go on, and their
+members are answered; the new one reads the state after these writes.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ logger = logging.getLogger("kafka.server.share.SharePartition")
 
 Read = TypeVar("Read")
 
-#: An answer that is there, or comes when a write is done.
+#: An answer that is known at once, or comes when a write is done.
 Answer = Union[Prompt[Result], "asyncio.Future[Result]"]
 
-#: The share coordinator does not take this leader's writes any more (Kafka's fencedSharePartitionHandler).
+#: The share coordinator takes no more writes from this leader (Kafka's fencedSharePartitionHandler).
 FENCED = frozenset(
     {
         ErrorCode.FENCED_LEADER_EPOCH,
@@ -78,13 +78,11 @@ class ShareStates(Protocol):
     """The way to the share coordinators (Kafka's Persister)."""
 
     async def read(self, key: SharePartitionKey, leader_epoch: int) -> StateRead:
-        """What the coordinator has of a share partition, or the error; -1 as the start offset says that
-        there is none yet.
-        """
+        """The coordinator's state of a share partition, or the error; start offset -1: no state yet."""
         ...
 
     async def write(self, key: SharePartitionKey, leader_epoch: int, write: StateWrite) -> Result:
-        """Have the coordinator store what has changed; its error, or NONE."""
+        """Have the coordinator store a change; returns its error, or NONE."""
         ...
 
 
@@ -107,8 +105,8 @@ class ShareNode(NamedTuple):
 class LedSharePartition:
     """A share partition on the leader of its partition. Event loop only.
 
-    `settings` gives those of the group as they now are. `predecessor` has the writes of the one before, if
-    some are still on their way. `dropped` is called when this one is of no use any more.
+    `settings()` returns the group's current settings. `predecessor` runs until the writes of the share
+    partition before this one are answered. `dropped` is called when this one has failed or was fenced.
     """
 
     def __init__(
@@ -123,7 +121,7 @@ class LedSharePartition:
     ) -> None:
         self.key = key
         self.partition = partition
-        #: Called when fetches that wait may find records here, or room for them; as that of a log.
+        #: Called when waiting fetches may find records here, or room for them, like `on_advance` of a log.
         self.on_advance: list[Callable[..., Any]] = []
         self._leader_epoch = partition.leader_epoch
         self._node = node
@@ -152,12 +150,12 @@ class LedSharePartition:
 
     @property
     def settings(self) -> ShareGroupSettings:
-        """Those of its group."""
+        """The settings of its group."""
         return self._settings()
 
     @property
     def is_fenced(self) -> bool:
-        """It was dropped: whoever waits for it has to look for its successor."""
+        """It was fenced or has failed: waiting fetches have to find the new one."""
         return self._shard.state.phase in (Phase.FENCED, Phase.FAILED)
 
     @property
@@ -166,8 +164,8 @@ class LedSharePartition:
         return self._shard.state
 
     def initialize(self, told: Callable[[Result], object]) -> None:
-        """See that the state is loaded. `told` is called with NONE, with LEADER_NOT_AVAILABLE while others
-        wait for that, or with why it could not be: at once, or when that is known.
+        """Load the state if it is not loaded. `told` is called, at once or later, with NONE or the error:
+        LEADER_NOT_AVAILABLE while another caller waits for the load.
         """
         if self._shard.state.phase is Phase.ACTIVE:
             told(OK)
@@ -179,11 +177,11 @@ class LedSharePartition:
             told(answer.result())
 
     def earliest_begin(self) -> Optional[int]:
-        """A fetch that began now would read from here on, or from further behind; None if it may not."""
+        """The lowest offset from which a fetch could read if it began now; None if none may begin."""
         return earliest_begin(self._shard.state, self._settings().partitions)
 
     def begin_fetch(self, fetch_id: int) -> Optional[int]:
-        """Where this fetch is to read from, and nobody else until it ends; None if it may not now."""
+        """Take the fetch lock: the offset to read from, or None if this fetch may not begin now."""
         if self.is_fenced:
             return None
         answer = self._shard.ask(lambda token: events.BeginFetch(token, fetch_id))
@@ -191,15 +189,13 @@ class LedSharePartition:
         return offset
 
     def end_fetch(self, fetch_id: int, *, has_read: bool) -> None:
-        """The fetch reads here no longer. If it has read, others look that could not."""
+        """Give the fetch lock back. If the fetch has read, wake the fetches that could not begin."""
         self._shard.tell(events.EndFetch(fetch_id))
         if has_read:
             self.wake()
 
     def offsets_wanted(self, max_records: int) -> int:
-        """Records from this offset on are not acquired by a fetch of so many records, whatever it reads; but
-        the rest of a record batch may be.
-        """
+        """A fetch of `max_records` acquires no record batch that begins at or after this offset."""
         state, most = self._shard.state, self._settings().partitions.partition_max_record_locks
         return state.end_offset + 1 + max(0, min(max_records, most))
 
@@ -214,7 +210,7 @@ class LedSharePartition:
         mode: AcquireMode,
         aborted: tuple[AbortedTransaction, ...],
     ) -> Acquired:
-        """What a member gets of the record batches that were read."""
+        """Acquire records for a member from the record batches that were read."""
         now_ms = self._node.scheduler.now_ms()
         answer = self._shard.ask(
             lambda token: events.Acquire(
@@ -225,35 +221,35 @@ class LedSharePartition:
         return acquired
 
     def acknowledge(self, member_id: str, batches: tuple[AcknowledgementBatch, ...]) -> Answer:
-        """Take what a member says of its records; answered when that is written."""
+        """Acknowledge a member's records; answered when that is written."""
         now_ms = self._node.scheduler.now_ms()
         return self._shard.ask(lambda token: events.Acknowledge(token, now_ms, member_id, batches))
 
     def release(self, member_id: str) -> None:
-        """A member's session is over: give back what it has acquired, and do not wait until it is written."""
+        """End a member's session: give back its records, without waiting until that is written."""
         now_ms = self._node.scheduler.now_ms()
         answer = self._shard.ask(lambda token: events.ReleaseMember(token, now_ms, member_id))
         if isinstance(answer, asyncio.Future):
             answer.add_done_callback(lambda done: done.exception())
 
     def log_start_moved(self) -> None:
-        """A fetch has found that the log begins behind the offset at which it wanted to read."""
+        """A fetch has found that the log begins after its fetch offset."""
         self._shard.tell(events.LogStartMoved(self.partition.log.state.log_start_offset))
 
     # ---- its end ----
 
     def fence(self) -> None:
-        """Acquire nothing any more. Who waits for the state to be loaded is told; writes go on."""
+        """Acquire nothing any more. Callers that wait for the load are answered; writes go on."""
         self._shard.tell(events.Fence())
         self.wake()
 
     @property
     def writing(self) -> asyncio.Task[None] | None:
-        """Ends when all writes have their answers; None if they have."""
+        """The task that sends the pending writes; None if all writes are answered."""
         return self._writes.sending
 
     def close(self) -> list[asyncio.Task[None]]:
-        """The node stops: answer all who wait. The tasks that end soon."""
+        """The node stops: answer all waiting calls. Returns the cancelled tasks."""
         self._tell(events.Fence())
         self._shard.close(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
         tasks = [task for task in (self._opening, self._writes.sending) if task is not None]
@@ -330,8 +326,8 @@ class LedSharePartition:
         """Where `share.auto.offset.reset` says that the group begins.
 
         Raises:
-            KafkaError: another broker leads the partition, or OFFSET_NOT_AVAILABLE: its end cannot be told
-                yet, or it has no record of that time.
+            KafkaError: NOT_LEADER_OR_FOLLOWER; OFFSET_NOT_AVAILABLE if the end is not known yet, or if no
+                committed record is that young.
         """
         partition, reset = self.partition, self._settings().offset_reset
         if partition.has_resigned:
@@ -367,7 +363,7 @@ class LedSharePartition:
             logger.debug("%s is closed: %s", self, error)
 
     def wake(self) -> None:
-        """Let the fetches look that wait here, in the next turn of the event loop."""
+        """Wake the fetches that wait here, in the next turn of the event loop."""
         if self.on_advance and not self._is_wake_due:
             self._is_wake_due = True
             asyncio.get_running_loop().call_soon(self._wake)
@@ -379,7 +375,7 @@ class LedSharePartition:
 
 
 def _result_of(done: asyncio.Future[Result]) -> Result:
-    """The answer, which is an error where the node stops."""
+    """The answer, or the error if the node stops."""
     error = done.exception()
     return Result(error.code, error.message) if isinstance(error, KafkaError) else done.result()
 

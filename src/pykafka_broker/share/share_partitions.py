@@ -1,7 +1,7 @@
 """The share partitions led here: one for each group and partition that a member fetches from.
 
-The first fetch makes one. It goes with the leadership of this node, with the topic, with the last session of
-its group on this node, and where the share coordinator has fenced it.
+The first fetch makes one. It is dropped when this node resigns as leader (or the topic is deleted), when
+the group's last session on this node ends, or when the share coordinator has fenced it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class SharePartitions:
     """All share partitions of this node. Event loop only."""
 
     def __init__(self, node: ShareNode, settings: ShareSettings) -> None:
-        #: May be replaced at any time; holds for the next event.
+        #: May be replaced at any time; applies from the next event on.
         self.settings = settings
         self._node = node
         self._open: dict[SharePartitionKey, LedSharePartition] = {}
-        #: By topic and partition, and by group: what is open, for what happens to all of them.
+        #: The entries of `_open` by topic id and partition, and by group.
         self._of_partition: dict[tuple[bytes, int], dict[SharePartitionKey, LedSharePartition]] = {}
         self._of_group: dict[str, dict[SharePartitionKey, LedSharePartition]] = {}
         #: Dropped ones whose writes are still on their way.
@@ -45,7 +45,7 @@ class SharePartitions:
         return self.settings.of(group_id)
 
     def new_fetch_id(self) -> int:
-        """The id of a fetch, which no other fetch has."""
+        """A fetch id that no other fetch has."""
         return next(self._fetch_ids)
 
     def find(self, group_id: str, topic_id: bytes, partition: int) -> LedSharePartition | None:
@@ -53,7 +53,7 @@ class SharePartitions:
         return self._open.get(SharePartitionKey(group_id, topic_id, partition))
 
     def open(self, group_id: str, partition: LeadingReplica) -> LedSharePartition:
-        """The share partition of a group in a partition that this node leads; the first who asks makes it.
+        """The share partition of a group in a partition that this node leads; the first call makes it.
 
         Raises:
             KafkaError: NOT_LEADER_OR_FOLLOWER, the node stops.
@@ -109,7 +109,7 @@ class SharePartitions:
             del self._writing[share_partition.key]
 
     async def close(self) -> None:
-        """The node stops: answer all who wait; nothing is on its way when this returns."""
+        """The node stops: answer all waiting calls; no write is in flight when this returns."""
         self._is_closed = True
         tasks = [task for each in (*self._open.values(), *self._writing.values()) for task in each.close()]
         self._open.clear()

@@ -1,7 +1,7 @@
 """The writes of one share partition to its share coordinator: in order, one request at a time.
 
-Those that wait for an answer to the request before go together in the next: members that acknowledge at the
-same time share a request, however slow the coordinator is.
+Writes that come while a request is in flight go together in the next one, so that members that
+acknowledge at the same time share a request.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pykafka_broker.share.core.records import Persisted, StateWrite, replay
 
 
 def together(writes: Sequence[StateWrite]) -> StateWrite:
-    """One write that says what several said, of which the later ones count."""
+    """Merge several writes into one; later states win."""
     last = writes[-1]
     if len(writes) == 1:
         return last
@@ -25,7 +25,7 @@ def together(writes: Sequence[StateWrite]) -> StateWrite:
 
 
 class ShareWrites:
-    """Sends writes, and tells what became of each. Event loop only.
+    """Sends writes, and reports the outcome of each. Event loop only.
 
     `send` returns the outcome and raises nothing.
     """
@@ -44,11 +44,11 @@ class ShareWrites:
 
     @property
     def sending(self) -> asyncio.Task[None] | None:
-        """Ends when every write has its answer; None if all have."""
+        """The task that sends the pending writes; None if every write is answered."""
         return self._sending
 
     def add(self, write: StateWrite) -> None:
-        """Send a write after those before. It is not sent before this returns."""
+        """Queue a write after the earlier ones. It is never sent before this returns."""
         self._waiting.append(write)
         if self._sending is None:
             self._sending = asyncio.get_running_loop().create_task(self._run())

@@ -1,6 +1,6 @@
 """A share partition: the records of a partition that a share group has, and what becomes of each (KIP-932).
 
-A pure core, on the leader of the partition; the share coordinator keeps what is durable of it.
+A pure core, on the leader of the partition; the share coordinator keeps the durable part.
 
     state.py         SharePartition: in-flight batches between its start offset (SPSO) and end offset (SPEO)
     in_flight.py     the state of consecutive records, and every change of it
@@ -12,17 +12,17 @@ A pure core, on the leader of the partition; the share coordinator keeps what is
     loading.py       the state is read from the share coordinator, or begins at an offset of the log
     fetching.py      where the next fetch begins, whether there is room for it, and who may fetch
     acquire.py       fetched records become a member's: which, how many
-    redelivery.py    records that were delivered before, and how those that fail again are singled out
+    redelivery.py    records that were delivered before, in smaller pieces if they fail again
     new_batches.py   records that were never delivered
     aborted.py       records of aborted transactions, which are archived instead
     acknowledge.py   accept, release, reject, gap and renew, by batch or by offset
     release.py       a member's session ends, or its locks time out
     writing.py       a write of state was successful, or failed and is taken back
-    start_offset.py  how the start offset moves: behind records that are done with, or with the log
-    records.py       what is written to the share coordinator, and the fold of it
+    start_offset.py  moves the start offset: behind records that are done, or with the log
+    records.py       what is written to the share coordinator, and its replay
 
-A step has at most one record, a `StateWrite`. The share coordinator keeps it, so the shell sends it and comes
-back with `WriteDone`; several may be on their way. What waits for a write is in transition: it can be neither
-acquired nor acknowledged, and a write that fails takes it back. A step costs by the batches that it touches,
-and by records only where their states differ.
+A step has at most one record, a `StateWrite`. The shell sends it to the share coordinator and comes back with
+`WriteDone`; several writes may be in flight. Records that wait for a write are in transition: they can be
+neither acquired nor acknowledged, and a failed write takes the change back. The cost of a step grows with the
+batches that it touches, and with records only where their states differ.
 """

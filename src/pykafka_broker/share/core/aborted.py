@@ -1,6 +1,6 @@
 """Records of aborted transactions, for groups that read committed: archived instead of delivered.
 
-Markers are delivered like all else; a client answers them with a gap.
+Markers are delivered like other records; a client acknowledges them as gaps.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def without_aborted(
     batches: Iterable[FetchedBatch],
     aborted: tuple[AbortedTransaction, ...],
 ) -> Acquired:
-    """Archive what of the acquired belongs to aborted transactions; the rest goes to the member."""
+    """Archive the acquired records of aborted transactions; the member gets the rest."""
     for batch in batches_of_aborted(batches, aborted):
         archive(turn, batch.base_offset, batch.last_offset, Delivery.ACQUIRED)
         acquired = [part for records in acquired for part in _outside(records, batch)]

@@ -1,11 +1,10 @@
-"""Accept, release, reject, gap and renew: what a member says of the records that it has acquired.
+"""Accept, release, reject, gap and renew: how a member acknowledges the records that it has acquired.
 
-A request is carried out as a whole or not at all; what it renewed before an error stays renewed, as in Kafka.
-Accepted, released and rejected records are in transition until that is written; a renewed lock is never
-written.
-Records below the start offset have left the log, and whatever is said of them is taken without a word.
+A request is carried out as a whole or not at all; locks that it renewed before an error stay renewed, as
+in Kafka. Accepted, released and rejected records are in transition until that is written; a renewed lock
+is never written. Acknowledgements of records below the start offset are ignored without an error.
 
-The checks of the form of a request (order and overlaps of its batches) are the handler's.
+The handler checks the order and the overlaps of a request's batches.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ class _Refused(Exception):
 
 
 def on_acknowledge(state: SharePartition, event: Acknowledge, config: ShareConfig) -> Step[SharePartition]:
-    """Take what a member says of its records."""
+    """Acknowledge a member's records."""
     turn = Turn(state, config, event.now_ms)
     written: list[StateBatch] = []
     refused: Optional[Result] = None
@@ -93,7 +92,7 @@ def _acknowledge(turn: Turn, member_id: str, said: AcknowledgementBatch, written
     """Take one batch of a request.
 
     Raises:
-        _Refused: of a type, of the offsets or of their state.
+        _Refused: a type, an offset or a record's state is wrong.
     """
     types = said.types
     size = said.last_offset - said.first_offset + 1
@@ -119,7 +118,7 @@ def _acknowledge(turn: Turn, member_id: str, said: AcknowledgementBatch, written
 
 
 def _places(turn: Turn, said: AcknowledgementBatch) -> range:
-    """Where the batches are that a request speaks of.
+    """The places of the batches with the acknowledged offsets.
 
     Raises:
         _Refused: some of its offsets are not in flight.
@@ -169,7 +168,7 @@ def _by_type(piece: Piece, said: AcknowledgementBatch) -> list[tuple[Piece, int]
 
 
 def _take(turn: Turn, place: int, part: Piece, type_: int, written: list[StateBatch]) -> None:
-    """Carry out one type for records of one state."""
+    """Apply one acknowledge type to records of one state."""
     first, last, state = part
     if type_ == AcknowledgeType.RENEW:
         if not turn.config.renew_acknowledge_enable:

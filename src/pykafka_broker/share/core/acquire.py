@@ -1,9 +1,9 @@
 """Fetched records become a member's: which of them, and how many.
 
-Kafka's rules: what is available again comes first, then what lies behind the end offset; the limit of a
-request is soft in batch-optimized mode, so that whole batches are acquired. Offsets from the start to the end
-offset are limited by `share.partition.max.record.locks`; at the limit only what is in flight can be acquired
-again.
+Kafka's rules: records that are available again come first, then records after the end offset. In
+batch-optimized mode the limit of a request is soft, so that whole batches are acquired.
+`share.partition.max.record.locks` limits the offsets from the start to the end offset; at the limit only
+records in flight can be acquired.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pykafka_broker.share.core.turn import Turn
 
 
 def on_acquire(state: SharePartition, event: Acquire, config: ShareConfig) -> Step[SharePartition]:
-    """Acquire for a member what was read."""
+    """Acquire records for a member from the batches that were read."""
     turn = Turn(state, config, event.now_ms)
     acquired: list[AcquiredRecords] = []
     archived = False
@@ -53,8 +53,8 @@ def _limits(state: SharePartition, event: Acquire, config: ShareConfig) -> tuple
 
 
 def _archive_compacted(turn: Turn, event: Acquire) -> bool:
-    """Records between where the read began and the first batch that was found are gone, by compaction;
-    whether some of them were available.
+    """Archive the records that compaction removed between the fetch offset and the first batch read; True
+    if some of them were available.
     """
     base_offset = event.batches[0].base_offset
     if event.fetch_offset >= base_offset:
@@ -66,7 +66,7 @@ def _archive_compacted(turn: Turn, event: Acquire) -> bool:
 
 
 def _acquire(turn: Turn, event: Acquire, last_offset: int, max_records: int) -> list[AcquiredRecords]:
-    """Acquire up to an offset; what is in flight already keeps its batches."""
+    """Acquire up to `last_offset`; records already in flight keep their batches."""
     read_from = event.batches[0].base_offset
     begin = read_from
     place = turn.floor(begin)

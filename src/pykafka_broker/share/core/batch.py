@@ -1,8 +1,8 @@
-"""An in-flight batch: offsets that were acquired together first, in one piece as long as that is possible.
+"""An in-flight batch: offsets that were first acquired together.
 
-Kafka gives a batch a state for every offset as soon as some of its records are treated differently, and never
-goes back. Here such a batch has runs, each of consecutive records of one state; that it is treated by offset
-is kept, for errors and deliveries depend on it.
+Kafka gives a batch a state per offset once some of its records are treated differently, and never goes
+back. Here such a batch has runs of consecutive records with one state. `by_offset` stays set, because
+errors and deliveries depend on it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class Run(NamedTuple):
-    """Records of one state, from the end of the run before them on."""
+    """Records of one state, from the end of the previous run to `last_offset`."""
 
     last_offset: int
     state: InFlightState
@@ -33,7 +33,7 @@ class Piece(NamedTuple):
 
 
 class InFlightBatch(NamedTuple):
-    """Records between two offsets, of which some may not exist: their client says so, with a gap."""
+    """Records between two offsets; clients acknowledge offsets without a record as gaps."""
 
     first_offset: int
     last_offset: int
@@ -76,7 +76,7 @@ def changed(
     last_offset: int,
     change: Callable[[Piece], InFlightState],
 ) -> InFlightBatch:
-    """The batch with the states between two offsets changed; runs that have become alike are one again."""
+    """The batch with the states between two offsets changed; neighbouring runs of equal state are joined."""
     runs: list[Run] = []
 
     def add(last: int, state: InFlightState) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: Below this no delivery count makes records be delivered in smaller pieces.
+#: Records with a lower delivery count are never delivered in smaller pieces.
 _LEAST_THROTTLED_DELIVERY_COUNT = 2
 
 
@@ -13,7 +13,7 @@ class ShareConfig(NamedTuple):
 
     #: `share.partition.max.record.locks`: offsets from the start to the end offset of one partition.
     partition_max_record_locks: int = 2000
-    #: `share.delivery.count.limit`: a record that comes back after so many deliveries is archived.
+    #: `share.delivery.count.limit`: a record that is given back after this many deliveries is archived.
     delivery_count_limit: int = 5
     #: `share.record.lock.duration.ms`
     record_lock_duration_ms: int = 30_000
@@ -22,14 +22,14 @@ class ShareConfig(NamedTuple):
 
     @property
     def throttled_delivery_count(self) -> int:
-        """From so many deliveries on, records are delivered in smaller and smaller pieces: half of the limit,
-        rounded up.
+        """From this delivery count on, records are delivered in ever smaller pieces: half of the limit,
+        rounded up, but at least 2.
         """
         return max(_LEAST_THROTTLED_DELIVERY_COUNT, (self.delivery_count_limit + 1) // 2)
 
     @property
     def last_delivery_count(self) -> int | None:
-        """The delivery count of records whose next delivery is their last, which each gets alone; None if the
-        limit is too small for that.
+        """The delivery count before the last delivery, in which each record goes alone; None if the limit
+        is below 3.
         """
         return self.delivery_count_limit - 1 if self.delivery_count_limit > 2 else None

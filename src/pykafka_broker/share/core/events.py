@@ -1,6 +1,6 @@
 """What can happen to a share partition, the answers, and the work that is started.
 
-Each event carries the token that its answer goes to, and the time where it matters.
+Each event carries the token of its answer, and the time if it matters.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Initialize(NamedTuple):
 
 
 class StateRead(NamedTuple):
-    """The share coordinator has answered; -1 as the start offset says that there is none yet."""
+    """The share coordinator has answered; start offset -1: no state yet."""
 
     error: ErrorCode
     message: Optional[str] = None
@@ -120,7 +120,7 @@ class Acquire(NamedTuple):
     fetch_offset: int
     batches: tuple[FetchedBatch, ...]
     max_records: int
-    #: How many records a batch of acquired ones should have.
+    #: The number of records that an acquired batch should have.
     batch_size: int
     mode: AcquireMode = AcquireMode.BATCH_OPTIMIZED
     #: Only of groups that read committed.

@@ -1,6 +1,6 @@
 """Where the next fetch begins, whether there is room for what it finds, and who may fetch.
 
-One fetch at a time reads for a share partition: it takes the fetch lock, reads, acquires, and gives it back.
+One fetch at a time reads for a share partition: it takes the fetch lock, reads, acquires and unlocks.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def behind_end(state: SharePartition) -> int:
 
 
 def earliest_begin(state: SharePartition, config: ShareConfig) -> int | None:
-    """A fetch that began now would read from here on, or from further behind; None if it may not begin."""
+    """The lowest offset from which a fetch could read if it began now; None if none may begin."""
     if state.phase is not Phase.ACTIVE or state.fetch_id is not None:
         return None
     if state.look_for_available:
@@ -59,5 +59,5 @@ def on_begin_fetch(state: SharePartition, event: BeginFetch, config: ShareConfig
 
 
 def on_end_fetch(state: SharePartition, event: EndFetch) -> Step[SharePartition]:
-    """Only who has the fetch lock gives it back."""
+    """Give the fetch lock back, if this fetch has it."""
     return Step(state._replace(fetch_id=None) if state.fetch_id == event.fetch_id else state)

@@ -4,9 +4,9 @@
         ▲                    ├─▶ Archived
         └────────────────────┘
 
-A change that is written to the share coordinator before it counts is a transition: the new state is there at
-once, and `rollback` says what it was. Records that left the log, or whose transaction was aborted, are
-archived for good, in transition or not.
+A change that has to be written to the share coordinator is a transition: the new state is set at once,
+and `rollback` keeps the old one until the write is done. Records that left the log, or whose transaction
+was aborted, are archived finally, in transition or not.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Optional
 from pykafka_broker.system.named_tuple import NamedTuple
 
 NO_MEMBER = ""
-#: The lock of records that nobody has acquired.
+#: The lock of records that no member has acquired.
 NO_LOCK = -1
 
 
@@ -48,23 +48,23 @@ class InFlightState(NamedTuple):
     delivery: Delivery
     #: How often they have been delivered.
     delivery_count: int
-    #: Who has acquired them; empty if nobody has.
+    #: The member that has acquired them; empty if none has.
     member_id: str = NO_MEMBER
     #: When the member's lock times out; kept during a transition.
     lock_until_ms: int = NO_LOCK
     #: None unless a write is on its way.
     rollback: Optional[Rollback] = None
-    #: Archived for good: a write that fails changes nothing.
+    #: Archived finally: a failed write changes nothing.
     is_gone: bool = False
 
     @property
     def is_done(self) -> bool:
-        """They need no delivery any more, or will not once their write is successful."""
+        """The records need no more delivery, or will need none once their write succeeds."""
         return self.delivery in TERMINAL
 
     @property
     def is_done_for_good(self) -> bool:
-        """They need no delivery any more, and no write can change that."""
+        """The records need no more delivery, and no write can change that."""
         return self.rollback is None and self.delivery in TERMINAL
 
     @property
@@ -83,7 +83,7 @@ def renewed(state: InFlightState, lock_until_ms: int) -> InFlightState:
 
 
 def given_back(state: InFlightState, delivery_count_limit: int, *, is_in_log: bool) -> Delivery:
-    """What records become that a member gives back or loses: available, or archived at their limit."""
+    """The new state of lost records: archived at the delivery limit or out of the log, else available."""
     if is_in_log and state.delivery_count < delivery_count_limit:
         return Delivery.AVAILABLE
     return Delivery.ARCHIVED
@@ -98,7 +98,7 @@ def in_transition(
 
 
 def timed_out(state: InFlightState, delivery: Delivery) -> InFlightState:
-    """The lock has timed out; that counts whether or not it can be written."""
+    """The lock has timed out; this stands even if the write fails."""
     return InFlightState(delivery, state.delivery_count)
 
 
@@ -118,5 +118,5 @@ def rolled_back(state: InFlightState, now_ms: int, *, is_in_log: bool) -> InFlig
 
 
 def archived(state: InFlightState) -> InFlightState:
-    """Archived for good, without a write."""
+    """Archived finally, without a write."""
     return InFlightState(Delivery.ARCHIVED, state.delivery_count, rollback=state.rollback, is_gone=True)

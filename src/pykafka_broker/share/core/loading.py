@@ -1,7 +1,7 @@
-"""The state is read from the share coordinator, when the first request comes to the leader.
+"""Reads the state from the share coordinator when the first request comes to the leader.
 
-Kafka's answers: who waits for the reading gets its outcome, others meanwhile LEADER_NOT_AVAILABLE. A share
-partition that could not be loaded stays failed; the shell drops it, and the next request begins anew.
+As in Kafka, the first request gets the outcome, and others get LEADER_NOT_AVAILABLE meanwhile. A share
+partition that could not be loaded stays failed; the shell drops it, and the next request makes a new one.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _NOT_FOR_CLIENTS = frozenset({ErrorCode.SASL_AUTHENTICATION_FAILED, ErrorCode.UN
 
 
 def on_initialize(state: SharePartition, event: Initialize) -> Step[SharePartition]:
-    """The first to ask has the state read."""
+    """The first request starts the read of the state."""
     if state.phase is Phase.EMPTY:
         opening = state._replace(phase=Phase.INITIALIZING, opener=event.token)
         return Step(opening, effects=(Start(ReadState()),))
@@ -54,7 +54,7 @@ def on_initialize(state: SharePartition, event: Initialize) -> Step[SharePartiti
 
 
 def on_state_read(state: SharePartition, event: StateRead, config: ShareConfig) -> Step[SharePartition]:
-    """Rebuild what is in flight; a group that never read the partition first asks where it begins."""
+    """Rebuild the in-flight batches; a group without state looks for its start offset first."""
     if state.phase is not Phase.INITIALIZING:
         return Step(state)
     if event.error is not ErrorCode.NONE:
@@ -87,7 +87,7 @@ def on_state_read(state: SharePartition, event: StateRead, config: ShareConfig) 
 
 
 def on_start_offset_found(state: SharePartition, event: StartOffsetFound) -> Step[SharePartition]:
-    """Begin where `share.auto.offset.reset` says; it is written with the first states."""
+    """Begin where `share.auto.offset.reset` says; the offset is written with the first states."""
     if state.phase is not Phase.INITIALIZING:
         return Step(state)
     if event.error is not ErrorCode.NONE:
@@ -107,7 +107,7 @@ def on_fence(state: SharePartition) -> Step[SharePartition]:
 
 
 def told(error: ErrorCode, message: Optional[str]) -> Result:
-    """What a client is told of an error of the share coordinator."""
+    """The error that a client gets for an error of the share coordinator."""
     if error in _RETRIED_LATER:
         return Result(ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
     if error in _FENCED:

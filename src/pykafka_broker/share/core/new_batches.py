@@ -1,8 +1,8 @@
 """Records that were never delivered become in-flight batches.
 
-In batch-optimized mode whole record batches are acquired, and put together until they have `batch_size`
-offsets. In record-limit mode (KIP-1206) no more than asked for are acquired; the rest of the last record
-batch is in flight too, available, with no delivery counted.
+In batch-optimized mode whole record batches are acquired, in pieces of about `batch_size` offsets. In
+record-limit mode (KIP-1206) at most `max_records` are acquired; the rest of the last record batch is in
+flight too, but available and with no delivery counted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def acquire_new(
 ) -> list[AcquiredRecords]:
     """Acquire from one offset on, at least one record batch."""
     if not turn.batches:
-        # What was in flight is done with; a record batch that begins before was delivered in part.
+        # All records in flight are done; a record batch that begins earlier was delivered in part.
         first_offset = max(first_offset, turn.end_offset)
     if first_offset > last_offset:
         return []
@@ -28,7 +28,7 @@ def acquire_new(
     if max_records < last_offset - first_offset + 1:
         end = _end_of_batch(event.batches, first_offset + max_records - 1)
         if turn.active_gap_window is not None:
-            # Loaded states need not end where record batches do, and the next one may begin within.
+            # A loaded state may end within a record batch, and the next state may begin there.
             end = min(end, last_offset)
     state = acquired(_NEVER_DELIVERED, event.member_id, turn.lock_until())
     if event.mode is AcquireMode.RECORD_LIMIT:
@@ -47,7 +47,7 @@ def acquire_new(
 def _limited(
     turn: Turn, state: InFlightState, first_offset: int, end: int, max_records: int
 ) -> AcquiredRecords:
-    """Acquire no more than asked for of one in-flight batch."""
+    """Make one in-flight batch, and acquire at most `max_records` of it."""
     last = min(end, first_offset + max_records - 1)
     if last == end:
         turn.insert(whole(first_offset, end, state))
@@ -59,7 +59,7 @@ def _limited(
 
 
 def _in_pieces(event: Acquire, first_offset: int, end: int) -> list[AcquiredRecords]:
-    """Record batches put together, cut before the first that begins `batch_size` offsets or more later."""
+    """Cut the offsets before each record batch that begins `batch_size` or more after the last cut."""
     cuts = [first_offset]
     if end - first_offset + 1 > event.batch_size:
         for batch in event.batches:

@@ -1,8 +1,8 @@
-"""What is written to the share coordinator (WriteShareGroupState), and the fold of it.
+"""What is written to the share coordinator (WriteShareGroupState), and its replay.
 
 Kafka's broker writes one state batch for each offset of a batch that is kept by offset; here consecutive
-offsets of one state are one. The share coordinator joins them anyway. Records that were archived because they
-left the log, or because their transaction was aborted, are never written: the start offset passes them.
+offsets of one state share one, as the share coordinator joins them anyway. Records archived because they left
+the log, or because their transaction was aborted, are never written: the start offset passes them.
 """
 
 from __future__ import annotations
@@ -36,14 +36,12 @@ class Persisted(NamedTuple):
     """What the share coordinator knows of a share partition, and answers to ReadShareGroupState."""
 
     start_offset: int
-    #: In the order of their offsets, without overlaps; those alike are one.
+    #: In offset order, without overlaps; neighbours of one state are joined.
     batches: tuple[StateBatch, ...] = ()
 
 
 def replay(persisted: Persisted, write: StateWrite) -> Persisted:
-    """The state with one write added that was successful: later states win, and nothing is kept below the
-    start offset.
-    """
+    """Add a successful write: later states win, and states below the start offset are dropped."""
     start_offset = max(persisted.start_offset, write.start_offset)
     known = list(persisted.batches)
     for batch in write.batches:

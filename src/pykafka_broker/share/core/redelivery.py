@@ -1,9 +1,8 @@
 """Records that were delivered before and are available again.
 
-A record that makes its consumer fail takes the others of its delivery with it, and all of them would reach
-their limit together. So batches that have been delivered too often are not delivered with others, and in
-smaller pieces each time: half as many from half of the delivery count limit on, then a quarter, ...; and
-at the last delivery each record goes alone.
+A record that makes its consumer fail counts a delivery for all records delivered with it, so that all would
+reach the limit together. So a batch that has had half of its deliveries is delivered apart from others and in
+smaller pieces: half of the batch, then a quarter, and so on. In the last delivery each record goes alone.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from pykafka_broker.share.core.turn import Turn
 
 
 def is_throttled(batch: InFlightBatch, first_offset: int, last_offset: int, config: ShareConfig) -> bool:
-    """Whether some record between two offsets has been delivered too often to be delivered with others."""
+    """Whether an available record between two offsets must not be delivered with others any more."""
     return any(
         piece.state.can_be_acquired and piece.state.delivery_count >= config.throttled_delivery_count
         for piece in batch.pieces(first_offset, last_offset)
@@ -67,7 +66,7 @@ def acquire_part(
 
 
 def _add(records: list[AcquiredRecords], more: AcquiredRecords) -> None:
-    """Add acquired records; those that go on with the same delivery count are one."""
+    """Add acquired records; consecutive ones of the same delivery count are joined."""
     last = records[-1] if records else None
     if last and last.last_offset + 1 == more.first_offset and last.delivery_count == more.delivery_count:
         records[-1] = last._replace(last_offset=more.last_offset)

@@ -1,8 +1,8 @@
 """A member loses its records: its share session ends, or its locks time out.
 
-Both give the records back, or archive those at the delivery count limit and those that have left the log. The
-end of a session is a transition, for the member may come back; a lock that has timed out is lost, written or
-not.
+Both give the records back, or archive those at the delivery count limit and those that have left the log.
+The end of a session is a transition: if its write fails, the member has its records again. A timed-out
+lock is lost even if its write fails.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pykafka_broker.share.core.turn import Turn, state_batch
 def on_release_member(
     state: SharePartition, event: ReleaseMember, config: ShareConfig
 ) -> Step[SharePartition]:
-    """Everything that the member has acquired is given back; the deliveries stay counted."""
+    """Give back all records that the member has acquired; the deliveries stay counted."""
     turn = Turn(state, config, event.now_ms)
     limit = config.delivery_count_limit
     written: list[StateBatch] = []
@@ -55,8 +55,8 @@ def on_release_member(
 
 
 def on_timer(state: SharePartition, event: TimerFired, config: ShareConfig) -> Step[SharePartition]:
-    """Take the locks that have timed out, and set the timer for the next. Once another leads, or this leader
-    begins anew, the locks of this one are over, and nothing is written of them.
+    """Take the locks that have timed out, and set the timer for the next. A share partition that is
+    fenced or has failed ignores its locks.
     """
     if state.phase is not Phase.ACTIVE:
         return Step(state._replace(timer_at_ms=None))
@@ -95,7 +95,7 @@ def on_timer(state: SharePartition, event: TimerFired, config: ShareConfig) -> S
 
 
 def _change_around_start(turn: Turn, place: int, lost: Callable[[Piece], InFlightState]) -> None:
-    """Change a whole batch; what has left the log apart from what has not."""
+    """Change a whole batch; records below and above the start offset are changed separately."""
     batch = turn.batches[place]
     start = turn.start_offset
     if turn.is_cut_by_start(batch):

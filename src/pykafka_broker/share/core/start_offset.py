@@ -1,8 +1,8 @@
-"""How the start offset moves: behind records that are done with, or with the start of the log.
+"""Moves the start offset: behind records that are done, or with the start of the log.
 
-It is written lazily, with the next write of states. Behind records it moves when a write is done, and when
-records of aborted transactions or compacted ones are archived; Kafka waits for the next write in these cases
-too, and stands still if nothing is left to be written.
+The start offset is written lazily, with the next write of states. It moves behind records when a write is
+done, and when records of aborted transactions or compacted ones are archived. In the latter two cases
+Kafka moves it with the next write, and not at all if there is none.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from pykafka_broker.share.core.turn import Turn
 
 
 def move_behind_done(turn: Turn) -> bool:
-    """Move the start offset behind the records that are done with for good, and forget whole batches of them;
-    whether it has moved.
+    """Move the start offset behind the first records that are finally done, and drop whole batches of
+    them; True if it has moved.
 
-    A write on its way holds it back, and so does an offset that was not read since the state was loaded.
-    Offsets between two batches are passed: there are no records.
+    It does not pass records in transition, nor offsets that were not read since the state was loaded. It
+    passes other offsets between two batches: they have no records.
     """
     last_done, passed, unread = _last_done(turn)
     if last_done is None:
@@ -46,8 +46,8 @@ def move_behind_done(turn: Turn) -> bool:
 
 
 def _last_done(turn: Turn) -> tuple[int | None, int, int | None]:
-    """The last offset up to which everything is done with, how many such records are not passed yet, and the
-    first offset behind them that may not have been read.
+    """The last offset up to which all records are finally done, their number from the start offset on,
+    and the first later offset that may be unread.
     """
     last_done: int | None = None
     passed = 0
@@ -67,10 +67,9 @@ def _last_done(turn: Turn) -> tuple[int | None, int, int | None]:
 
 
 def archive(turn: Turn, first_offset: int, last_offset: int, delivery: Delivery) -> bool:
-    """Archive the records of one state between two offsets, for good and without a write; whether
-    there are any.
+    """Archive the records in state `delivery` between two offsets, without a write; True if there are any.
 
-    A batch that only partly lies there is kept by offset from now on.
+    A batch that lies only partly between them is kept by offset from now on.
     """
     any_archived = False
     for place in turn.places(first_offset, last_offset):
@@ -94,8 +93,8 @@ def archive(turn: Turn, first_offset: int, last_offset: int, delivery: Delivery)
 def on_log_start_moved(
     state: SharePartition, event: LogStartMoved, config: ShareConfig
 ) -> Step[SharePartition]:
-    """Available records that have left the log are archived. Acquired ones stay with their member, who cannot
-    acknowledge them any more: they are archived when the lock times out or the session ends.
+    """Available records that have left the log are archived. Acquired ones stay with their member, whose
+    acknowledgements have no effect: they are archived when the lock times out or the session ends.
     """
     turn = Turn(state, config)
     begin = event.log_start_offset

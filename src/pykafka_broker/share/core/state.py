@@ -1,7 +1,7 @@
 """The state of a share partition: its in-flight batches, between the start offset and the end offset.
 
-All of it is immutable. Durable is what successful writes have told the share coordinator; who has acquired
-what, and until when, ends with the leadership of this broker.
+All of it is immutable. What successful writes have told the share coordinator is durable; acquisitions
+and their locks end with the leadership of this broker.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class Phase(enum.Enum):
 
 
 class GapWindow(NamedTuple):
-    """Offsets that a loaded state does not mention, and that may hold records which nobody has acknowledged.
+    """Offsets that a loaded state does not mention and that may hold unacknowledged records.
 
-    Whatever lay between two batches that were written is only known by reading the log; later gaps are known
-    to be empty, for the log was read there.
+    Only reading the log shows what lies between two batches of a loaded state. Later gaps are empty: the
+    log was read there.
     """
 
     #: The first offset that may be in such a gap.
@@ -44,7 +44,7 @@ class PendingWrite(NamedTuple):
     """A write that is on its way."""
 
     write: StateWrite
-    #: Who waits for it; None if locks have timed out.
+    #: The request that waits for it; None for locks that have timed out.
     token: Optional[int]
 
 
@@ -52,7 +52,7 @@ class SharePartition(NamedTuple):
     """One partition of one share group, on the leader of the partition."""
 
     phase: Phase = Phase.EMPTY
-    #: The share-partition start offset (SPSO): the first that is not done with.
+    #: The share-partition start offset (SPSO): the first that is not done.
     start_offset: int = 0
     #: The share-partition end offset (SPEO): the last that was fetched, or the start offset.
     end_offset: int = 0
@@ -64,13 +64,13 @@ class SharePartition(NamedTuple):
     look_for_available: bool = False
     #: Records at or above the start offset that need no delivery any more, or will not once written.
     delivery_complete_count: int = 0
-    #: Who fetches now.
+    #: The fetch that has the fetch lock.
     fetch_id: Optional[int] = None
     writes: tuple[PendingWrite, ...] = ()
     next_write_id: int = 0
-    #: The timer of locks that runs; at or before the first lock's end.
+    #: When the running timer of locks fires: at or before the first lock's end.
     timer_at_ms: Optional[int] = None
-    #: Who waits for the state to be read.
+    #: The request that waits for the load.
     opener: Optional[int] = None
 
     @property
@@ -80,7 +80,5 @@ class SharePartition(NamedTuple):
 
     @property
     def in_flight_records(self) -> int:
-        """Offsets from the start to the end offset, done with or not: what `share.partition.max.record.locks`
-        limits.
-        """
+        """Offsets from start to end, done or not; `share.partition.max.record.locks` limits them."""
         return self.end_offset - self.start_offset + 1 if self.batches else 0

@@ -1,4 +1,4 @@
-"""One event's consequences for a share partition, while they are worked out."""
+"""The changes of one event to a share partition, while it is handled."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _first_offset = attrgetter("first_offset")
 
 
 class LockTimer(NamedTuple):
-    """The key of the one timer of a share partition: at the end of its first lock, or before."""
+    """The key of a share partition's only timer, which fires at or before the end of its first lock."""
 
 
 LOCK_TIMER = LockTimer()
 
 
 class Turn:
-    """Holds the batches in a list, and counts what is done with every change."""
+    """Holds the batches in a list; every change updates `delivery_complete_count`."""
 
     def __init__(self, state: SharePartition, config: ShareConfig, now_ms: int = 0) -> None:
         self.state = state
@@ -68,7 +68,7 @@ class Turn:
     # ---- changes ----
 
     def insert(self, batch: InFlightBatch) -> None:
-        """Put a batch of records that nobody had before into its place.
+        """Insert a batch of records that were never in flight.
 
         Raises:
             IllegalState: some of its offsets are in flight already.
@@ -90,7 +90,7 @@ class Turn:
     def change(
         self, place: int, first_offset: int, last_offset: int, to: Callable[[Piece], InFlightState]
     ) -> None:
-        """Change the states between two offsets of a batch, and count what is done with by that."""
+        """Change the states between two offsets of a batch, and update `delivery_complete_count`."""
 
         def counted(piece: Piece) -> InFlightState:
             after = to(piece)
@@ -109,7 +109,7 @@ class Turn:
     # ---- what follows ----
 
     def write(self, token: Optional[int], batches: list[StateBatch]) -> None:
-        """Have states written; whoever `token` stands for is answered when that is done."""
+        """Write states; the request of `token` is answered when that is done."""
         write = StateWrite(
             self.next_write_id,
             self.state.state_epoch,
@@ -128,7 +128,7 @@ class Turn:
         return end_ms
 
     def watch(self, end_ms: int) -> None:
-        """A lock ends at that time; the timer is set anew where it would come too late."""
+        """A lock ends at `end_ms`: set the timer if it would fire later."""
         if self.timer_at_ms is None or end_ms < self.timer_at_ms:
             self.timer_at_ms = end_ms
             self.effects.append(SetTimer(LOCK_TIMER, end_ms))
@@ -139,7 +139,7 @@ class Turn:
             self.effects.append(Reply(token, result))
 
     def wake(self) -> None:
-        """Let fetches look that wait for this share partition."""
+        """Wake the fetches that wait for this share partition."""
         self.effects.append(Start(WakeFetches()))
 
     def step(self) -> Step[SharePartition]:

@@ -1,4 +1,4 @@
-"""A write of states was successful, or has failed and is taken back."""
+"""A write of states succeeds, or fails and is taken back."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from pykafka_broker.share.core.turn import Turn
 
 
 def on_write_done(state: SharePartition, event: WriteDone, config: ShareConfig) -> Step[SharePartition]:
-    """End the transitions that waited for the write, and answer who waits.
+    """End the transitions that waited for the write, and answer the waiting request.
 
-    A failed write of locks that timed out changes nothing: they are lost all the same.
+    A failed write of timed-out locks changes nothing: the locks are lost all the same.
     """
     turn = Turn(state, config, event.now_ms)
     done = next((pending for pending in state.writes if pending.write.write_id == event.write_id), None)
@@ -53,8 +53,8 @@ def _commit(turn: Turn, write_id: int, batches: Iterable[StateBatch]) -> None:
 
 
 def roll_back(turn: Turn, write_id: int, batches: Iterable[StateBatch]) -> None:
-    """Take the transitions back that waited for a write: the member has its records again, unless its lock
-    has timed out or they have left the log meanwhile.
+    """Take back the transitions of a failed write: the member has its records again, unless its lock has
+    timed out or they have left the log.
     """
 
     def after(piece: Piece) -> InFlightState:

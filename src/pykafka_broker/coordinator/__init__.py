@@ -7,13 +7,13 @@ pure core over a partition's log.
     transactions/       the transaction service, over one shard per partition of `__transaction_state`
     share/              the share service, over one shard per partition of `__share_group_state`
     shards              finds the shard of an id, and makes shards from logs
-    end_offsets         finds out where partitions end, for the lag of share groups
-    broker_queues       gathers what other brokers are asked into requests
+    end_offsets         finds the high watermarks of partitions, for the lag of share groups
+    broker_queues       joins questions to other brokers into requests
 
 Each of the three has its decisions in `core/`, and around them the same parts. An API handler builds the
 event of its request; `service.answer(id, event_with, refused=...)` routes it to the shard of the id.
 `service.shards` loads and unloads partitions and holds the work that shards have started. `refusals` has the
-answers where no shard takes the event, and `settings` takes the values a service acts on from the broker's
+answers where no shard takes the event, and `settings` reads a service's values from the broker's
 configuration and the cluster's metadata.
 
 The share coordinator keeps the state of share partitions (KIP-932). Share groups themselves, and streams

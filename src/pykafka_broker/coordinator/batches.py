@@ -1,4 +1,4 @@
-"""Writing a coordinator's log: records become batches, and a port takes the batches.
+"""Writes of a coordinator's log: groups records into batches, and the port that appends them.
 
 A batch may have as many bytes as `max.message.bytes` of the coordinator's topic allows. A larger one is
 refused with MESSAGE_TOO_LARGE, which clients of the coordinator see as UNKNOWN_SERVER_ERROR, as in Kafka.
@@ -25,8 +25,8 @@ class CoordinatorLog(Protocol):
     def append(self, partition: int, batch: bytes, *, guard: int = 0, transaction_version: int = 0) -> int:
         """Append one record batch, whose offsets and leader epoch the log sets; return the end offset.
 
-        A transaction's batch brings the `guard` under which its coordinator has confirmed it, a marker the
-        `transaction_version` of the transaction that it ends.
+        A transactional batch comes with the `guard` of its confirmation by the transaction coordinator, a
+        marker with the `transaction_version` of its transaction.
 
         Raises:
             KafkaError: the log refuses the batch, is not led here, or failed.
@@ -45,7 +45,7 @@ class CoordinatorLog(Protocol):
 
 
 def batches_of(entries: list[Entry], max_bytes: int) -> list[list[Entry]]:
-    """One batch, unless these are only deletions, and too many of them for one of `max_bytes`."""
+    """One batch; only tombstones are split into several, of at most `max_bytes` each."""
     if len(entries) == 1 or any(value is not None for _, _, value, _ in entries):
         return [entries]
     batches: list[list[Entry]] = [[]]

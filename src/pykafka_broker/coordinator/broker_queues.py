@@ -1,7 +1,7 @@
 """Questions to other brokers, gathered into requests: one request at a time to each broker.
 
-Questions that come while a request is on its way are put into the next one, so that a broker with much to do
-gets few requests with many questions.
+Questions that come while a request is in flight go into the next one, so that a busy broker gets few requests
+with many questions.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class BrokerQueues(Generic[Question, Answer]):
         self._exchange = exchange
         self._key = key
         self._waiting: dict[int, deque[_Asked[Question, Answer]]] = {}
-        #: By broker, the task that asks it for as long as there are questions.
+        #: By broker, the task that runs until no question is left.
         self._asking: dict[int, asyncio.Task[None]] = {}
 
     def ask(self, broker_id: int, question: Question) -> asyncio.Future[Answer]:

@@ -1,7 +1,7 @@
 """A topic in which a coordinator keeps its state: created on demand, read into its shards, written by them.
 
-A coordinator's service knows no metadata. This is the piece between: the shards load a partition that this
-node starts to lead and unload one that goes, and learn which offsets are committed.
+A coordinator's service knows no metadata. `CoordinatorTopic` makes its shards load partitions that this node
+starts to lead, unloads those that it resigns, and passes on high watermarks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pykafka_broker.replication.partition import Partition
 
 
 class Settings(Protocol):
-    """Keeps the settings of a coordinator as the broker's configuration and the metadata have them."""
+    """Updates a coordinator's settings from the broker's configuration and the metadata."""
 
     def load_buffer_bytes(self) -> int:
         """The bytes of a log to read at a time."""

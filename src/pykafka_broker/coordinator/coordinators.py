@@ -100,7 +100,7 @@ class Coordinators:
         )
 
         request_timeout_ms = config["request.timeout.ms"]
-        #: For coordinators on other nodes, which try again where a partition is still being loaded.
+        #: For markers of coordinators on other nodes, which retry while a partition is being loaded.
         self.markers = TransactionMarkers(self.groups, node.partitions, timers.now_ms, request_timeout_ms)
         own_markers = TransactionMarkers(
             _LoadedOffsets(self.groups), node.partitions, timers.now_ms, request_timeout_ms
@@ -188,7 +188,7 @@ class _LoadedOffsets:
 def _transaction_coordinator(
     transactions: TransactionService, node: CoordinatorPorts, transactional_id: str
 ) -> int | None:
-    """The broker that coordinates an id; None for this node, and while there is no topic of ids."""
+    """The broker that coordinates an id; None if it is this node, or if `__transaction_state` is missing."""
     try:
         partition = transactions.partition_for(transactional_id)
     except KafkaError:
@@ -217,6 +217,6 @@ def _partition_count(node: CoordinatorPorts, topic_id: bytes) -> int:
 
 
 def _new_uuid() -> str:
-    """A random UUID in the usual spelling, as it stands in member ids; `uuid` costs a start-up 1.5 ms."""
+    """A random UUID in the usual spelling, for member ids; importing `uuid` takes 1.5 ms at start-up."""
     digits = random_uuid().hex()
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))

@@ -1,10 +1,10 @@
-"""Why topics could not be created, remembered for a while: it is told to those who wait for them."""
+"""Remembers for a while why topics could not be created, to tell the clients that wait for them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-#: So many topics are remembered; of more, those go first whose time is over first.
+#: The most topics remembered; those that expire first are dropped first.
 CAPACITY = 1_000
 
 
@@ -23,6 +23,6 @@ class CreationErrors:
             del self._errors[min(self._errors, key=lambda key: self._errors[key][0])]
 
     def of(self, names: Iterable[str], now_ms: int) -> dict[str, str]:
-        """Those of `names` that have an error, in their order, with its text."""
+        """The error texts of those of `names` that have one, in the order of `names`."""
         found = ((name, self._errors.get(name)) for name in names)
         return {name: each[1] for name, each in found if each is not None and each[0] > now_ms}

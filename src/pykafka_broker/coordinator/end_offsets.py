@@ -1,7 +1,8 @@
-"""Where partitions end, for consumers: their leaders tell, this node and others.
+"""The high watermarks of partitions, from their leaders: this node and others.
 
-Other leaders are asked with ListOffsets. As in Apache Kafka's `NetworkPartitionMetadataClient`, one that does
-not answer is asked five times more, after pauses that grow from 2 seconds on; nothing else is tried again.
+Other leaders are asked with ListOffsets. As in Apache Kafka's `NetworkPartitionMetadataClient`, a leader that
+does not answer is asked five more times, after pauses that grow from 2 seconds on; other errors are not
+retried.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ logger = logging.getLogger("kafka.server.util.NetworkPartitionMetadataClient")
 
 RETRIES = 5
 PAUSES = Backoff(first_ms=2_000, greatest_ms=30_000)
-#: The timestamp that asks for the end, and the replica that is none.
+#: The timestamp that asks for the end offset, and the replica id of a consumer.
 LATEST, CONSUMER = -1, -1
 NO_OFFSET = -1
 
@@ -56,7 +57,7 @@ class EndOffsets:
     async def latest(
         self, partitions: Iterable[PartitionKey]
     ) -> Mapping[PartitionKey, tuple[ErrorCode, int]]:
-        """The error, or the high watermark, of each partition, as (topic, partition)."""
+        """The error and the high watermark of each (topic, partition); -1 with an error."""
         image = self._metadata.image
         by_leader: dict[int, list[PartitionKey]] = {}
         for place in partitions:

@@ -1,4 +1,4 @@
-"""Transaction markers, which a transaction coordinator has written into every partition of a transaction."""
+"""Transaction markers: a transaction coordinator has one written into each partition of a transaction."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ class Marker(NamedTuple):
     commit: bool
     #: The leader epoch of the coordinator's partition: it fences coordinators that have been replaced.
     coordinator_epoch: int
-    #: The version of the transaction: by it the partition's leader checks the epoch more strictly (KIP-1228).
+    #: The transaction version: from 2 on, the partition's leader checks the epoch more strictly (KIP-1228).
     transaction_version: int = 0

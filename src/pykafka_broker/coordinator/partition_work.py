@@ -1,6 +1,6 @@
-"""Work that shards have started, each in a task of its own, for as long as their partition is served here.
+"""Work that shards have started, in a task each, which ends when their partition is unloaded.
 
-The node that loads a partition next begins its work anew.
+The next node that loads the partition starts the work again.
 """
 
 from __future__ import annotations

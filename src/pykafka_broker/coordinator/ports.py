@@ -90,8 +90,8 @@ class ProducerIds(Protocol):
 
 
 class OtherBrokers(NamedTuple):
-    """The other brokers of the cluster, over connections for each purpose: markers and states of share
-    partitions wait for replicas, and nothing else is to wait behind them.
+    """The other brokers of the cluster, over a connection per purpose: markers and share states wait for
+    replicas, and other requests must not wait behind them.
     """
 
     markers: Brokers

@@ -7,8 +7,8 @@ hash, so that every broker agrees. A shard exists while this broker leads its pa
 
 Before the topic exists no broker is the coordinator of anything: NOT_COORDINATOR.
 
-Requests find their shard here. None raises for an error of the client, or for a shard that is not here: each
-brings its answer for that case, `refused`.
+Requests find their shard here. `answer` raises neither for an error of the client nor for a missing shard:
+the request brings its answer for that case, `refused`.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class _Loading(Generic[State, Event]):
         self.has_high_watermark = high_watermark is not None
         self.high_watermark = high_watermark or 0
         self.afterwards: list[Callable[[Shard[State, Event]], None]] = []
-        #: Done when the partition is served, or no longer to be served.
+        #: Done when the partition is served, or was unloaded.
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def on_high_watermark(self, offset: int) -> None:
@@ -111,8 +111,8 @@ class Shards(Generic[State, Event]):
     ) -> Prompt[Answer] | Awaitable[Answer]:
         """Let the shard of an id answer the event that `event_with(token)` builds.
 
-        `refused(error)` is the answer where there is no such shard, or its log takes nothing in; the error
-        has the code a client is to see.
+        `refused(error)` builds the answer if there is no such shard, or if its log refuses the records;
+        `error` has the code for the client.
         """
         try:
             answer = self.shard_of(self.partition_for(key)).ask(event_with)
@@ -164,10 +164,10 @@ class Shards(Generic[State, Event]):
         leader_epoch: int,
         high_watermark: int | None = None,
     ) -> Coroutine[Any, Any, bool]:
-        """Serve a partition from now on, after reading its log; requests are told so at once.
+        """Read the log of a partition, then serve it; requests get COORDINATOR_LOAD_IN_PROGRESS meanwhile.
 
-        The awaited result is False if the partition was unloaded, or loaded once more, meanwhile: nothing of
-        this load is served then, and a log that fails is not looked at any more.
+        The awaited result is False if the partition was unloaded or loaded again meanwhile: this load then
+        serves nothing, and errors of its log are ignored.
 
         `batches` yields buffers of whole record batches, from the log's start to its end. `high_watermark` is
         needed where the log's end may not be committed yet; answers then wait until it is.
@@ -224,7 +224,7 @@ class Shards(Generic[State, Event]):
             await asyncio.shield(loading.over)
 
     def unload(self, partition: int) -> None:
-        """Stop serving a partition: all callers that wait are told to look for the coordinator again."""
+        """Stop serving a partition: all waiting calls get NOT_COORDINATOR."""
         found = self._partitions.pop(partition, None)
         if isinstance(found, Shard):
             found.close(KafkaError(ErrorCode.NOT_COORDINATOR))
@@ -251,7 +251,7 @@ class Shards(Generic[State, Event]):
             shard.on_high_watermark(offset)
 
     def for_each(self, action: Callable[[Shard[State, Event]], None]) -> None:
-        """Do something with every shard: now, or, where the log is still being read, when that is done."""
+        """Call `action` with every shard: now, or at the end of its load."""
         for shard in tuple(self._partitions.values()):
             if isinstance(shard, Shard):
                 action(shard)
@@ -305,7 +305,7 @@ _ANSWERED = {
 
 
 def as_answered(error: KafkaError) -> KafkaError:
-    """The error that a client is told when the log says `error`: clients of a coordinator know no log."""
+    """The error that a coordinator's client gets for `error` of the log."""
     return KafkaError(_ANSWERED.get(error.code, error.code), error.message)
 
 

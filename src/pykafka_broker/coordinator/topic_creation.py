@@ -2,11 +2,11 @@
 Streams applications need.
 
 Several clients that ask for the same missing topic at once cause one creation and all wait for it. A topic
-that was just deleted is not created by the first request that names it: its client may be waiting until the
+that was just deleted is not created by the first request that names it: the client may be polling until the
 topic is gone (`cluster/deleted_topics.py`).
 
-In a cluster the internal topics get the replication factor that is configured, or are not created while too
-few brokers live, as with Apache Kafka. A broker that is the only one by its configuration takes what it has.
+In a cluster the internal topics get the configured replication factor; while too few brokers are alive, they
+are not created, as in Apache Kafka. A standalone broker lowers the factor to the live brokers.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from pykafka_broker.system.repeated_lines import RepeatedLines
 
 logger = logging.getLogger("kafka.server.AutoTopicCreationManager")
 
-#: Of one topic or several; it returns the names of those that exist then.
+#: The creation of one topic or several; its result is the names of those that exist.
 _Creation = asyncio.Task[frozenset[str]]
-#: The longest wait of a client for an internal topic. It asks again; a controller may be long in coming.
+#: The longest wait of a client for an internal topic; then the client retries.
 INTERNAL_TOPIC_PATIENCE_MS = 2_000
 
 
 class TopicCreation:
-    """Creates missing topics once, however many ask."""
+    """Creates each missing topic once, however many clients ask for it."""
 
     def __init__(self, controller: Controller, metadata: Metadata, configs: Configs, clock: Clock) -> None:
         self._controller = controller
@@ -74,7 +74,7 @@ class TopicCreation:
     async def create_internal(self, name: str) -> bool:
         """Create an internal topic if it is missing; return whether it exists now.
 
-        The creation goes on where it takes longer than a client should wait.
+        A creation that takes longer than `INTERNAL_TOPIC_PATIENCE_MS` goes on after this returns.
         """
         if name in self._metadata.image.topics:
             return True
@@ -90,8 +90,8 @@ class TopicCreation:
         return creating.done() and name in creating.result()
 
     def create_for_streams(self, topics: Iterable[InternalTopic], *, errors_for_ms: int) -> Mapping[str, str]:
-        """Begin to create missing topics that an application needs, and return without waiting: the errors of
-        those that could not be created lately, by name.
+        """Begin to create missing topics of an application, and return at once the errors of those that could
+        not be created recently, by name.
 
         A topic that could not be created is not tried again for `errors_for_ms`.
         """
@@ -111,7 +111,7 @@ class TopicCreation:
         return self._start([self._new_topic(name)]) if under_way is None else under_way
 
     def _start(self, new: Sequence[NewTopic], errors_for_ms: int = 0) -> _Creation:
-        """Begin to create topics together, so that no metadata has some of them only."""
+        """Begin to create topics in one request."""
         task = asyncio.get_running_loop().create_task(self._run(new, errors_for_ms))
         for topic in new:
             self._under_way[topic.name] = task

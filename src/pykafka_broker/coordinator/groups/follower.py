@@ -12,7 +12,7 @@ from pykafka_broker.coordinator.groups.settings import coordinator_config
 
 
 class GroupFollower:
-    """Keeps a group service's settings as configured, and its view of the cluster's topics as they are."""
+    """Updates a group service's settings and its view of the cluster's topics."""
 
     def __init__(self, service: GroupService, config: BrokerConfig) -> None:
         self._service = service

@@ -1,8 +1,7 @@
 """The answers where no shard takes an event: this node is not the coordinator, the partition is still being
 read, or the log has refused the records.
 
-The error has the code that clients of a coordinator know (`shards.as_answered`). Heartbeat and OffsetFetch
-answer some of them otherwise.
+The error has the code for clients (`shards.as_answered`); Heartbeat and OffsetFetch change some codes.
 """
 
 from __future__ import annotations
@@ -140,7 +139,7 @@ def delete_share_offsets(error: KafkaError) -> DeletedShareOffsets:
 
 
 def streams_group_heartbeat(event: StreamsGroupHeartbeat, error: KafkaError) -> StreamsGroupHeartbeatResult:
-    """The answer to StreamsGroupHeartbeat: what is wrong with the request itself, whichever broker it is."""
+    """The answer to StreamsGroupHeartbeat: first an error of the request itself, on any broker."""
     try:
         check_heartbeat(event)
     except KafkaError as wrong:

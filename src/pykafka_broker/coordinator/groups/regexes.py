@@ -20,7 +20,7 @@ DescribableTopics = Callable[[str, str, Collection[str]], Collection[str]]
 async def resolve(
     work: ResolveRegexes, topics: TopicDirectory, run_blocking: RunBlocking, describable: DescribableTopics
 ) -> tuple[tuple[str, frozenset[str]], ...] | None:
-    """The topics that match each expression, as (expression, topics); None if that could not be found out."""
+    """The topics that match each expression, as (expression, topics); None if the search failed."""
     names = list(topics.names())
     try:
         resolved: tuple[tuple[str, frozenset[str]], ...] = await run_blocking(

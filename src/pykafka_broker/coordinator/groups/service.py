@@ -1,5 +1,5 @@
-"""The group coordinator as handlers see it: each event goes to the shard of its group, which is that of one
-partition of `__consumer_offsets`.
+"""The group coordinator as handlers see it: each event goes to the shard of its group's partition of
+`__consumer_offsets`.
 
 A handler builds the event of its request with the token that `answer` gives it, the time from `now_ms` and,
 for members that may need an id, a `new_uuid`. Nothing here raises for an error of the client: errors are
@@ -45,7 +45,7 @@ from pykafka_broker.system.repeated_lines import RepeatedLines
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
 offset_logger = logging.getLogger("org.apache.kafka.coordinator.group.OffsetMetadataManager")
 
-#: Offsets that one client sets without being a member are told once in this time.
+#: Offset commits of one client that is not a member are logged once in this time.
 COMMIT_LINES_MS = 600_000
 
 Answer = TypeVar("Answer")
@@ -55,8 +55,8 @@ GroupShard = Shard[Groups, Event]
 class GroupService:
     """Routes events to the groups coordinated here.
 
-    `new_uuid` makes the text of a random UUID. `run_blocking` runs a function where it does not hold up the
-    event loop. `describable` says which topics a member may see that its expression matches. `share_worker`
+    `new_uuid` makes the text of a random UUID. `run_blocking` runs a function off the event loop.
+    `describable` tells which of the topics that match its expression a member may describe. `share_worker`
     does what share groups ask for.
     """
 
@@ -71,9 +71,9 @@ class GroupService:
         describable: DescribableTopics,
         share_worker: ShareWorker,
     ) -> None:
-        #: Consumers without a group protocol set offsets all the time, and administrators now and then.
+        #: The lines about commits without a member; consumers without a group protocol commit all the time.
         self.commit_lines = RepeatedLines(offset_logger, scheduler.now_ms, COMMIT_LINES_MS)
-        #: May be replaced at any time; holds for the next event.
+        #: May be replaced at any time; applies from the next event on.
         self.config = config
         self.now_ms = scheduler.now_ms
         self.new_uuid = new_uuid
@@ -104,9 +104,9 @@ class GroupService:
         return self.shards.answer(group_id, event_with, refused=refused)
 
     async def answer_anywhere(self, event_with: Callable[[int], Event]) -> Any:
-        """Answer an event for which no group matters, only topics and share coordinators: every broker can.
+        """Answer an event that needs only topics and share coordinators, no group; every broker can.
 
-        It has a state of its own, which starts nothing but work of share groups and is dropped.
+        The event runs on an empty state of its own, and can start only work of share groups.
         """
         state = Groups.empty()._replace(topics=self._topics)
         event = event_with(NO_TOKEN)
@@ -128,7 +128,7 @@ class GroupService:
                 lambda token: events.EndTransaction(token, marker)
             )
         except KafkaError as failure:
-            # A transaction coordinator knows partitions and their leaders, and no other coordinators.
+            # A transaction coordinator knows partitions and leaders, but not group coordinators.
             if failure.code in (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR):
                 return ErrorCode.NOT_LEADER_OR_FOLLOWER
             return failure.code
@@ -137,7 +137,7 @@ class GroupService:
     # ---- the cluster's topics ----
 
     def set_topics(self, topics: TopicDirectory, changed: frozenset[str], *, has_new_topics: bool) -> None:
-        """The cluster's topics have changed, those named `changed` at least."""
+        """The cluster's topics have changed, at least those in `changed`."""
         self._topics = topics
         event = events.TopicsChanged(topics, changed, has_new_topics)
         self.shards.for_each(lambda shard: shard.tell(event))
@@ -198,7 +198,7 @@ class GroupService:
         try:
             self.shards.shard_of(partition).tell(event)
         except KafkaError as error:
-            # The partition cannot be written: what is not known to be there is asked for again.
+            # The partition cannot be written: the group will ask again for states not known to exist.
             logger.warning("Share group %s could not be told of an outcome: %s", event.group_id, error)
 
     async def _resolve(self, partition: int, work: ResolveRegexes, topics: TopicDirectory) -> None:
@@ -214,7 +214,7 @@ class GroupService:
 
 
 def _refused_event(event: Event, error: KafkaError) -> Event | None:
-    """Callers that wait for an assignment, a deletion or share coordinators are not only the senders."""
+    """The event that tells the core of refused records, if calls other than the sender's wait for them."""
     if (
         isinstance(event, events.TimerFired)
         and isinstance(event.key, tuple)

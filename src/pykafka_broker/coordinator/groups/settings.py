@@ -1,4 +1,4 @@
-"""The settings of the group coordinator, by the broker's configuration and the cluster's metadata."""
+"""The settings of the group coordinator, from the broker's configuration and the cluster's metadata."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def _setting(
     low: NumberKey | None,
     high: NumberKey | None,
 ) -> int:
-    """A group's own value, or the broker's. One that was set when bounds were wider counts as the bound."""
+    """A group's own value, or else the broker's default, moved into the broker's bounds."""
     text = overrides.get(key)
     value = config[default] if text is None else GROUP[key].parse(text)
     assert isinstance(value, int)

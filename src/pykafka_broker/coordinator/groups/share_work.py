@@ -1,8 +1,7 @@
-"""Does the work of share groups: has states of partitions made, deleted and read by share coordinators, and
-finds out where partitions end.
+"""Does the work of share groups: initializes, deletes and reads share states, and finds high watermarks.
 
-All partitions of one work are asked about at once. The outcome names them in the order in which Apache Kafka
-4.3 walks the tables that it keeps its answers in.
+All partitions of one work are asked about at once. The outcome lists them in the iteration order of Apache
+Kafka 4.3's hash maps.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class ShareStates(Protocol):
         ...
 
 
-#: (topic, partition) of each -> its error, and its end: the offset of its next committed record.
+#: (topic, partition) of each -> its error and its high watermark.
 EndOffsets = Callable[[Iterable[tuple[str, int]]], Awaitable[Mapping[tuple[str, int], tuple[ErrorCode, int]]]]
 
 

@@ -11,12 +11,12 @@ from pykafka_broker.protocol.records.batch import BatchFields, build_batch
 from pykafka_broker.protocol.records.compression import Codec
 from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
 
-#: The same for each commit, so made once: building a batch of one record takes 2.8 us instead of 3.4 us.
+#: Made once for all commits: building a batch of one record takes 2.8 us instead of 3.4 us.
 _FIELDS = {codec: BatchFields(codec=codec) for codec in Codec}
 
 
 def write(log: CoordinatorLog, partition: int, records: tuple[Any, ...], *, now_ms: int, codec: Codec) -> int:
-    """Append records as one batch, deletions as several if they must, and return the log end offset after.
+    """Append records as one batch, or large sets of tombstones as several; return the log end offset.
 
     Raises:
         KafkaError: any error of `log`.

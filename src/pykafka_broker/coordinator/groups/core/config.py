@@ -84,7 +84,7 @@ class GroupCoordinatorConfig(NamedTuple):
     share_group_max_size: int = 200
     #: The first is used.
     share_group_assignors: tuple[str, ...] = ("simple",)
-    #: The age at which states of partitions that are being made are asked for again.
+    #: The age at which an unanswered initialization of share states is requested again.
     share_group_initialize_retry_interval_ms: int = 30_000
 
     streams_group: StreamsGroupSettings = StreamsGroupSettings()

@@ -1,8 +1,8 @@
-"""DeleteGroups: an empty group is forgotten with all its offsets, slice by slice where it has many.
+"""DeleteGroups: deletes an empty group with all its offsets, slice by slice if it has many.
 
-A deletion's offsets go first and the group last, as in Apache Kafka. While it goes on, no client sees half a
-group: requests about the group wait for the end and are then answered in their order. Only a broker that is
-stopped or killed meanwhile leaves the rest of the group behind; the deletion was not answered then.
+Offsets are deleted first and the group last, as in Apache Kafka. No client sees half a group: requests about
+the group wait for the end of the deletion and are then answered in order. Only a broker that ends during a
+deletion leaves the rest of the group behind; the deletion is then unanswered.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from pykafka_broker.coordinator.groups.core.turn import refuse
 from pykafka_broker.machine.step import AT_ONCE_MS, Effect, Reply, SetTimer, Start, Step
 from pykafka_broker.protocol.errors import ErrorCode
 
-#: The first part of the keys of the timers that bring the next slices; the group's id is the second.
+#: The first part of the timer keys of deletions; the second is the group id.
 TIMER = "deletion"
-#: The wait before a deletion that could not be written is tried again.
+#: The pause before a deletion that could not be written is retried.
 RETRY_MS = 500
 
 #: Requests about one group.
@@ -51,9 +51,9 @@ Transition = Callable[[Groups, Event, GroupCoordinatorConfig], Step[Groups]]
 
 
 def on_delete(groups: Groups, event: DeleteGroup) -> Step[Groups]:
-    """Begin to forget an empty group; most are gone with the first slice.
+    """Begin to delete an empty group; most are deleted in one slice.
 
-    What is kept of it elsewhere goes before it.
+    State that the group keeps elsewhere is deleted before it.
     """
     group = groups.groups.get(event.group_id)
     error = _error(group)
@@ -74,7 +74,7 @@ def on_delete(groups: Groups, event: DeleteGroup) -> Step[Groups]:
 
 
 def on_deleted_first(groups: Groups, outcome: DeletedFirst) -> Step[Groups]:
-    """What is kept elsewhere is gone, and now the group goes, unless a member has joined meanwhile."""
+    """State kept elsewhere is deleted: delete the group, unless a member has joined meanwhile."""
     token, group_id, error = outcome
     if error is ErrorCode.NONE:
         error = _error(groups.groups.get(group_id))
@@ -117,7 +117,7 @@ def on_timer(
 
 
 def on_refused(groups: Groups, event: DeletionRefused) -> Step[Groups]:
-    """Answer all waiting callers with the error of the log. The deletion goes on: no half group may stay."""
+    """Answer all waiting calls with the error of the log. The deletion is retried: no half group may stay."""
     group_id = event.group_id
     deletion = groups.deletions[group_id]
     if deletion.is_done:
@@ -141,7 +141,7 @@ def _next_slice(groups: Groups, group_id: str, deletion: Deletion) -> Step[Group
     if len(places) == OFFSETS_PER_SLICE:
         return Step(_going_on(state, group_id, deletion), tuple(records), (_next(group_id),))
     group = state.groups.get(group_id)
-    if group is not None:  # it may have been forgotten meanwhile, for its age
+    if group is not None:  # it may have expired meanwhile
         records += kind_of(group).tombstones(group)
         state = state.without_group(group_id)
     effects: list[Effect] = [] if deletion.token is None else [Reply(deletion.token, ErrorCode.NONE)]

@@ -1,6 +1,6 @@
 """What the records of consumer, share and streams groups have in common, and how those change a group.
 
-The members of these groups have epochs, and so has the target that the assignor makes for all of them.
+The members of these groups have epochs, and so has the target assignment of all members.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NO_MEMBER_EPOCH = -1
 
 
 class TargetEpoch(Protocol):
-    """The value of a record that says for which epoch there is a target, and when it was made."""
+    """The value of a record with the epoch of the target assignment and its time."""
 
     assignment_epoch: int
     assignment_timestamp: int
@@ -62,7 +62,7 @@ def with_target(group: G, member_id: str, target: object | None) -> G:
 
 
 def without_assignment(group: G, member_id: str, **nothing: object) -> G:
-    """The group after the deletion of the record of what a member has; `nothing` is what it has then."""
+    """The group after the tombstone of a member's current assignment; `nothing` has the empty fields."""
     member = group.members.get(member_id)
     if member is None:
         return group
@@ -73,7 +73,7 @@ def without_assignment(group: G, member_id: str, **nothing: object) -> G:
 
 
 def known_state(states: type[State], number: int) -> State:
-    """The state of a member by its number; what a newer broker has written is the state UNKNOWN."""
+    """The state of a member by its number; UNKNOWN for the number of a newer broker."""
     try:
         return states(number)
     except ValueError:
@@ -83,8 +83,8 @@ def known_state(states: type[State], number: int) -> State:
 def group_tombstones(
     of_members: Iterable[tuple[Record, Record, Record]], target_epoch_key: object, *last_keys: object
 ) -> list[Record]:
-    """The records that a group is gone, in Apache Kafka's order: `of_members` are those of each member, by
-    which its assignment, its target and itself are gone.
+    """The tombstones of a group, in Apache Kafka's order: `of_members` has those of each member's current
+    assignment, target and metadata.
     """
     each = list(of_members)
     return [

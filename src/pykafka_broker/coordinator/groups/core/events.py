@@ -1,8 +1,8 @@
 """The events of the groups of a shard, and the answers to the callers.
 
-Requests are the wire's requests without the wire: no optional versions, no unset fields. Each carries the
-token its answer goes to and the time. Versions appear where Kafka's behaviour depends on them. Those of share
-groups are in `share/events.py`, those of streams groups in `streams/events.py`.
+Requests are protocol requests without unset fields. Each carries the token of its answer and the time, and
+the version if Kafka's behaviour depends on it. The events of share groups are in `share/events.py`, those of
+streams groups in `streams/events.py`.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class CommitTransactionalOffsets(NamedTuple):
     topics: tuple[TopicCommit, ...]
     producer_id: int
     producer_epoch: int
-    #: Under which the transaction coordinator has confirmed the transaction; for the log.
+    #: Proves to the log that the transaction coordinator has confirmed the transaction.
     guard: int
     member_id: str = ""
     generation: int = -1
@@ -201,7 +201,7 @@ class FetchOffsets(NamedTuple):
     token: int
     group_id: str
     topics: tuple[TopicPartitions, ...] | None
-    #: Ask to be told UNSTABLE_OFFSET_COMMIT rather than an offset an open transaction is about to replace.
+    #: Answer UNSTABLE_OFFSET_COMMIT instead of an offset that an open transaction may replace.
     require_stable: bool = False
     #: OffsetFetch v9+ names the member of a consumer group that asks; None: a client without identity.
     member_id: str | None = None
@@ -386,7 +386,7 @@ class TopicsChanged(NamedTuple):
 class RegexesResolved(NamedTuple):
     """The shell has resolved regular expressions of a group, given as (expression, topics).
 
-    `version` is that of the metadata it looked at; `resolved` None says that it could not.
+    `version` is that of the metadata used; `resolved` is None if the work failed.
     """
 
     now_ms: int
@@ -427,7 +427,7 @@ class TimerFired(NamedTuple):
 #: Requests of the classic protocol; groups of some other kinds have members that speak it.
 ClassicRequest = Union[Heartbeat, JoinGroup, SyncGroup, LeaveGroup]
 
-#: Those that groups of all kinds are told, or answer.
+#: Events for groups of all kinds.
 CommonEvent = Union[
     CommitOffsets,
     CommitTransactionalOffsets,
@@ -443,7 +443,7 @@ CommonEvent = Union[
     TimerFired,
 ]
 
-#: The others are of one kind (`kinds.py`).
+#: Events for one kind of group (`kinds.py`).
 ClassicEvent = Union[ClassicRequest, DescribeGroup, AssignmentRefused]
 ConsumerEvent = Union[ConsumerGroupHeartbeat, DescribeConsumerGroup, RegexesResolved]
 

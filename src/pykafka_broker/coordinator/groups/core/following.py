@@ -13,7 +13,7 @@ from pykafka_broker.machine.step import Step
 
 
 def on_topics_changed(groups: Groups, event: TopicsChanged) -> Step[Groups]:
-    """Groups whose members depend on a changed topic look at it with their next heartbeat."""
+    """Groups that depend on a changed topic check it at their next heartbeat."""
     state = groups._replace(topics=event.topics)
     if event.has_new_topics or groups.new_topics_version == -1:
         state = state._replace(new_topics_version=event.topics.version)
@@ -26,7 +26,7 @@ def on_topics_changed(groups: Groups, event: TopicsChanged) -> Step[Groups]:
 
 
 def on_topics_deleted(groups: Groups, event: TopicsDeleted) -> Step[Groups]:
-    """Offsets of deleted topics go, and what groups keep of them besides."""
+    """Forget the offsets of deleted topics, and other state that groups keep of them."""
     state, records, effects = forgetting.on_topics_deleted(groups, event)
     topic_ids = frozenset(topic_id for _, topic_id in event.topics)
     more: list[object] = []

@@ -1,13 +1,13 @@
-"""Forgets committed offsets: on request, with their deleted topic, or by age; and groups that are left empty.
+"""Forgets committed offsets: on request, with their deleted topic, or by age. Forgets groups that are left
+empty.
 
 To forget an offset takes some 8 us. Many offsets are forgotten in slices: each slice is a step of its own
 that sets a timer for the next. Requests in between may find some of the offsets gone: Apache Kafka too
 forgets old offsets and those of deleted topics some time later. Whole groups are deleted in `deletion.py`.
 
-Offsets age as KIP-211 says; their group's kind says since when (`kind.py`). A commit with its own retention
-(OffsetCommit v2-4) keeps that. A group without members and without offsets is forgotten, unless it is a share
-group. While an offset of an open transaction is pending for a partition, the partition's offset does not
-expire.
+Offsets age by KIP-211; the kind of group tells since when (`kind.py`). A commit may have its own retention
+(OffsetCommit v2-4). A group without members and without offsets is forgotten, unless it is a share group.
+While an offset of an open transaction is pending for a partition, the partition's offset does not expire.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from pykafka_broker.machine.step import AT_ONCE_MS, Reply, SetTimer, Step
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.topic_partition import PartitionKey
 
-#: The number of offsets forgotten in one slice; then others have their turn.
+#: The most offsets forgotten in one slice.
 OFFSETS_PER_SLICE = 1_000
-#: So many offsets of deleted topics are forgotten at once, for all shards are told of them in the same turn.
+#: The most offsets of deleted topics forgotten at once: all shards handle a deleted topic in the same turn.
 OFFSETS_AT_ONCE = 20
-#: Looking at so many offsets that stay takes as long as forgetting one.
+#: Checking this many offsets that stay takes as long as forgetting one.
 LOOKS_PER_OFFSET = 64
-#: A slice of the search for old offsets ends after so many groups, or so many offsets, whichever comes first.
+#: A slice of the search for old offsets ends after this many groups or offsets, whichever comes first.
 GROUPS_PER_EXPIRY_SLICE = 500
 OFFSETS_PER_EXPIRY_SLICE = 2_000
 #: The timer of the next slice of the offsets of deleted topics.
@@ -45,7 +45,7 @@ DELETED_TOPICS_TIMER = ("deleted topics",)
 
 
 def on_delete_offsets(groups: Groups, event: DeleteOffsets) -> Step[Groups]:
-    """Forget offsets of topics that no member reads, which is known only of live consumer groups."""
+    """Forget offsets of topics that no member reads; a group with members tells only if it has consumers."""
     if not event.group_id:
         return refuse(groups, event.token, DeleteOffsetsResult(ErrorCode.INVALID_GROUP_ID))
     group = groups.groups.get(event.group_id)
@@ -78,7 +78,7 @@ def on_delete_offsets(groups: Groups, event: DeleteOffsets) -> Step[Groups]:
 def on_topics_deleted(groups: Groups, event: TopicsDeleted) -> Step[Groups]:
     """Drop the offsets of deleted topics, but not those already committed to a new topic of the same name.
 
-    Few are dropped at once, more of them slice by slice.
+    At most `OFFSETS_AT_ONCE` are dropped at once, more of them slice by slice.
     """
     ids: dict[str, tuple[bytes, ...]] = {}
     for topic, topic_id in event.topics:
@@ -130,7 +130,7 @@ def _offsets_of(groups: Groups, group_id: str, deleted: DeletedTopic) -> Iterato
     for place, committed in (groups.offsets.get(group_id) or {}).items():
         if place[0] == deleted.topic and _is_of(deleted, committed):
             yield place
-    # Nothing is said of the topic's id in a transaction's offsets: they go by its name.
+    # Offsets of transactions carry no topic id: they are found by the topic's name.
     for place, pending in (groups.pending.by_group.get(group_id) or {}).items():
         if place[0] != deleted.topic:
             continue
@@ -184,9 +184,9 @@ def expiry_slice(groups: Groups, group_ids: Sequence[str]) -> int:
 def expire(
     groups: Groups, group_ids: Sequence[str], now_ms: int, config: GroupCoordinatorConfig
 ) -> tuple[Groups, tuple[AnyRecord, ...], Sequence[str]]:
-    """Drop offsets that are too old in these groups, and the groups of which nothing is left.
+    """Drop expired offsets of these groups, and groups that are left empty.
 
-    Returns with them the groups that have to be looked at once more: a slice drops only so many offsets.
+    Also returns the groups that are not finished: a slice drops at most `OFFSETS_PER_SLICE` offsets.
     """
     state = groups
     records: list[AnyRecord] = []

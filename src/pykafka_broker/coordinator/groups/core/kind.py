@@ -1,8 +1,8 @@
 """What a kind of group is: the events and timers it handles, and the questions that a group of any kind
 answers, for offsets, for administrators, when topics change, after a load.
 
-Each kind of group has a package with a `kind.py` that answers; `kinds.py` lists them. A kind that is to come
-adds its package, a row there, its events to `events.py`, and its records to `record.py` and `records.py`.
+Each kind of group has a package with a `kind.py`; `kinds.py` lists them. A new kind adds its package, a row
+in `kinds.py`, its events to `events.py`, and its records to `record.py` and `records.py`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TimerHandler = Callable[..., Step[Groups]]
 
 
 class DeletedFirst(NamedTuple):
-    """What had to be deleted before a group is gone, or could not be."""
+    """The outcome of the work of `GroupKind.deleted_first`."""
 
     #: Of the request for the deletion.
     token: int
@@ -48,11 +48,11 @@ class GroupKind(ABC, Generic[G]):
     name: str
     #: The requests about one group that this kind handles. They wait while their group is being deleted.
     requests: ClassVar[tuple[type, ...]] = ()
-    #: The other events that it handles: what its work has come to.
+    #: The other events that it handles: the outcomes of its work.
     outcomes: ClassVar[tuple[type, ...]] = ()
     #: The handlers of its timers, by the first part of the key; the rest names group and member.
     timers: ClassVar[Mapping[str, TimerHandler]]
-    #: Do clients commit offsets to groups of this kind? Then a transaction may without naming a member.
+    #: Do clients commit offsets to groups of this kind? Then a transaction may do so without naming a member.
     keeps_offsets = True
     #: May a classic group take the place of an empty one, when a client joins with the classic protocol?
     gives_way_to_classic = False
@@ -83,17 +83,17 @@ class GroupKind(ABC, Generic[G]):
 
     @abstractmethod
     def tombstones(self, group: G) -> list[Record]:
-        """The records that a group is gone; its offsets have their own."""
+        """The tombstones of a group, without those of its offsets."""
 
     def expires(self, group: G) -> bool:
-        """May the group go by itself once it has neither members nor offsets?"""
+        """Is the group forgotten once it has neither members nor offsets?"""
         return True
 
     def deleted_first(
         self, group: G, token: int, topics: TopicDirectory
     ) -> tuple[list[Record], object | None]:
-        """What is kept of the group elsewhere and has to be deleted before it: the records that say so, and
-        the work, whose outcome lets the deletion that `token` asked for go on. None: there is nothing.
+        """The records and the work that delete the group's state elsewhere; the outcome of the work continues
+        the deletion that `token` asked for. Without records there is no such state.
         """
         return [], None
 
@@ -108,13 +108,13 @@ class GroupKind(ABC, Generic[G]):
     # ---- topics ----
 
     def looks_at(self, group: G, topic: str) -> bool:
-        """Does it depend on `topic` what the members get?"""
+        """Does the assignment of the members depend on `topic`?"""
         return self.is_subscribed_to(group, topic)
 
     def forget_topics(
         self, group: G, topic_ids: frozenset[bytes], topics: TopicDirectory, now_ms: int
     ) -> tuple[G, list[Record]]:
-        """Forget what is kept of topics that are gone, besides offsets: the group, and the records of it."""
+        """Forget the group's state of deleted topics, except offsets; returns the group and the records."""
         return group, []
 
     # ---- offsets ----
@@ -147,10 +147,10 @@ class GroupKind(ABC, Generic[G]):
 
     @abstractmethod
     def ages_since_ms(self, group: G, committed: CommittedOffset) -> int | None:
-        """Since when an offset of a topic that no member reads ages (KIP-211); None: it does not."""
+        """Since when an offset ages if no member reads its topic (KIP-211); None: it does not age."""
 
     # ---- load ----
 
     @abstractmethod
     def on_loaded(self, group: G, now_ms: int, config: GroupCoordinatorConfig) -> tuple[G, list[Effect]]:
-        """Begin to serve a group that was read back: start the sessions of its members."""
+        """Begin to serve a loaded group: start the sessions of its members."""

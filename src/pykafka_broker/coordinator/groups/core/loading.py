@@ -1,12 +1,11 @@
 """From the log of a shard to its state.
 
-The log is read once. Only the newest value of each key matters, so older ones are not even decoded: a group
-that has committed a million times costs a million dictionary entries replaced, and one record decoded. A
-million commits in batches of their own take 4 s, in batches of ten 1.7 s, and a million different keys 4 s
-more.
+The log is read once. Only the newest value of each key is decoded: a million commits of one key cost a
+million dictionary updates and one decoded record. A million commits take 4 s in batches of one and 1.7 s in
+batches of ten; a million different keys take 4 s more.
 
-Offsets committed in a transaction count when its marker says so, and then unless a later commit has come in
-between. Transactions still open at the end of the log stay pending.
+Offsets of a transaction count from its commit marker on, unless a later commit came before the marker.
+Transactions still open at the end of the log stay pending.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _Newest = dict[bytes, tuple[int, "bytes | None"]]
 
 
 class Loader:
-    """Takes in the batches of a log from its start, then builds the state, both in steps as long as asked."""
+    """Takes in the batches of a log from its start, then builds the state, both in steps."""
 
     def __init__(self) -> None:
         #: In the order of the log, so that a group's record and its offsets keep their order.
@@ -84,7 +83,7 @@ class Loader:
                 self._newest[key] = (offset, value)
 
     def digest(self, count: int) -> bool:
-        """Decode the next `count` of the keys found; True once there are none. Nothing may be added then."""
+        """Decode the next `count` keys; True once none is left. Nothing may be added after the first call."""
         if self._undigested is None:
             self._undigested = iter(self._newest.items())
         digested = 0

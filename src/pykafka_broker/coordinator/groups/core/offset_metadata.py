@@ -6,14 +6,14 @@ from pykafka_broker.coordinator.groups.core.events import TopicCommit
 
 
 def utf16_length(text: str | None) -> int:
-    """The length as Java counts it, in UTF-16 units; none has none."""
+    """The length as Java counts it, in UTF-16 units; 0 for None."""
     if not text:
         return 0
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def is_too_long(text: str | None, max_bytes: int) -> bool:
-    """May this text not be stored? The limit is called one of bytes, and Apache Kafka counts UTF-16 units."""
+    """Is the text too long to be stored? The limit is named in bytes, but Apache Kafka counts UTF-16 units."""
     return bool(text) and utf16_length(text) > max_bytes
 
 

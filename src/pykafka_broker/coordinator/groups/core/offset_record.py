@@ -24,8 +24,8 @@ VALUE_VERSION_WITH_EXPIRY = 1
 #: Record types 0 and 1 have the same key.
 KEY_TYPES: dict[int, type] = {0: LegacyOffsetCommitKey, 1: OffsetCommitKey}
 
-#: A consumer commits the same partitions again and again: so many keys are remembered, of names of at most so
-#: many characters together (clients choose them, and may choose 32 KiB).
+#: Consumers commit the same partitions repeatedly: this many encoded keys are cached, if group and topic name
+#: together have at most this many characters (clients may choose 32 KiB).
 REMEMBERED_KEYS = 8_192
 REMEMBERED_LENGTH = 512
 
@@ -35,7 +35,7 @@ _VERSION_WITH_EXPIRY = VALUE_VERSION_WITH_EXPIRY.to_bytes(2)
 
 
 class OffsetRecord(NamedTuple):
-    """An offset is committed or, with None, there is none any more."""
+    """A committed offset, or its deletion (None)."""
 
     group_id: str
     topic: str

@@ -36,7 +36,7 @@ from pykafka_broker.machine.step import Reply, Step
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.topic_partition import PartitionKey
 
-#: OffsetCommit versions from which on a missing group is named as such.
+#: The first OffsetCommit version with GROUP_ID_NOT_FOUND for a missing group.
 FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 9
 
 
@@ -50,7 +50,7 @@ def on_commit(groups: Groups, event: CommitOffsets, config: GroupCoordinatorConf
     kind = None if group is None else kind_of(group)
     error = _no_group_error(event) if kind is None else kind.commit_error(group, event)
     if error is not ErrorCode.NONE and kind is not None:
-        # Partitions that are refused alone are not fenced; there are hardly ever any.
+        # Partitions with too long metadata are refused alone, without fencing; they are rare.
         storable_topics = storable(event.topics, config.offset_metadata_max_bytes)
         error = kind.commit_error(group, event._replace(topics=storable_topics))
     if error is not ErrorCode.NONE:

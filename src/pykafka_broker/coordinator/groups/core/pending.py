@@ -1,8 +1,8 @@
 """Offsets committed in transactions whose outcome is not known yet.
 
-For each partition of a group they stand in the order in which they were written. When a transaction commits,
-its offset counts unless a later one has counted already, be it of a plain commit or of another transaction:
-the offset written last wins, not the one decided last (as in Apache Kafka 4.3).
+Each partition of a group keeps them in the order in which they were written. When a transaction commits, its
+offset counts unless a later offset already counts, of a plain commit or of another transaction: the offset
+written last wins, not the one decided last, as in Apache Kafka 4.3.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class PendingOffsets(NamedTuple):
     def with_offset(
         self, producer_id: int, group_id: str, place: PartitionKey, committed: CommittedOffset
     ) -> PendingOffsets:
-        """The state after a producer's commit; it takes the place of the producer's earlier one."""
+        """The state after a producer's commit, which replaces the producer's earlier one."""
         others = tuple(each for each in self.at(group_id, *place) if each.producer_id != producer_id)
         changed = self._with_place(group_id, place, (*others, PendingOffset(producer_id, committed)))
         where = changed.by_producer.get(producer_id) or VersionedMap()

@@ -40,7 +40,7 @@ Entry = Union[Record, OffsetRecord, TransactionalRecord, TransactionEnd]
 
 
 class Replay:
-    """Folds records into a state, each in O(1): it fills plain dicts until `state` is asked for."""
+    """Builds a state from records, each in O(1), in plain dicts until `state` is called."""
 
     def __init__(self) -> None:
         self._groups: dict[str, Group] = {}
@@ -56,7 +56,7 @@ class Replay:
         self._pending = self._pending.with_offset(entry.producer_id, group_id, (topic, partition), committed)
 
     def supersede(self, record: OffsetRecord) -> None:
-        """A later offset than all pending ones of its partition counts."""
+        """An offset later than all pending ones of its partition counts."""
         self._pending = self._pending.superseded(record.group_id, (record.topic, record.partition))
 
     def _end_transaction(self, producer_id: int, *, commit: bool) -> None:
@@ -121,7 +121,7 @@ class Replay:
             del self._offset_counts[place[0]]
 
     def state(self) -> Groups:
-        """The state so far; the fold is over then, its dicts belong to the state."""
+        """The state so far, which owns the dicts from now on: nothing may be applied after this."""
         offsets = {group_id: VersionedMap.owning(offsets) for group_id, offsets in self._offsets.items()}
         consumer_group_ids = {
             group_id: True for group_id, group in self._groups.items() if not isinstance(group, ClassicGroup)
@@ -144,8 +144,8 @@ def group_of(key: Any) -> str:
 def after(group: Group | None, record: Record) -> Group | None:
     """The group after `record`; None stands for no group.
 
-    A simple group, which only stores offsets, gives way to another: whose offsets may be read before it.
-    Otherwise a group is not of two kinds at once; records of the other kinds are ignored.
+    A simple group, which only stores offsets, is replaced by a group of another kind, whose offsets may be
+    read first. Otherwise records of another kind than the group's are ignored.
     """
     key, value = record.key, record.value
     if isinstance(key, GroupMetadataKey):

@@ -21,7 +21,7 @@ from pykafka_broker.machine.versioned_map import VersionedMap
 from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: A group's offsets; `pending.py` has the place's meaning.
+#: A group's offsets, by (topic, partition).
 GroupOffsets = VersionedMap[PartitionKey, CommittedOffset]
 
 #: The kinds of groups.
@@ -35,7 +35,7 @@ OffsetCounts = VersionedMap[str, VersionedMap[str, int]]
 class Deletion(NamedTuple):
     """A group whose deletion goes on slice by slice, and the requests about it that wait for its end."""
 
-    #: The token of the request for it, until that is answered.
+    #: The token of the deletion request; None once it is answered.
     token: int | None
     #: Events, in the order in which they came.
     waiting: tuple[Any, ...] = ()
@@ -56,21 +56,20 @@ class DeletedTopic(NamedTuple):
 class Groups(NamedTuple):
     """Everything one shard knows.
 
-    `offsets` is keyed by group, then by topic and partition. Offsets of open transactions stand beside it,
-    in `pending`, and move over when their marker arrives. `offset_counts` says where to look for the offsets
-    of a topic.
+    `offsets` is keyed by group, then by topic and partition. Offsets of open transactions are in `pending`
+    until their marker arrives. `offset_counts` tells which groups have offsets of a topic.
     """
 
     groups: VersionedMap[str, Group]
     offsets: VersionedMap[str, GroupOffsets]
     offset_counts: OffsetCounts
-    #: The ids of those groups, all but classic ones, that depend on the cluster's topics.
+    #: The ids of all groups but classic ones: they depend on the cluster's topics.
     consumer_group_ids: VersionedMap[str, bool]
     pending: PendingOffsets
     #: The cluster's topics, as the coordinator was last told, and the version that last had new ones. Soft.
     topics: TopicDirectory = NO_TOPICS
     new_topics_version: int = -1
-    #: Groups that the search for old offsets, which is under way, has still to look at. Soft.
+    #: Groups that the running search for old offsets still has to check. Soft.
     expiry_backlog: tuple[str, ...] = ()
     #: Groups that are being deleted. Soft.
     deletions: Mapping[str, Deletion] = {}
@@ -130,7 +129,7 @@ class Groups(NamedTuple):
         )
 
     def with_offsets(self, group_id: str, committed: Mapping[PartitionKey, CommittedOffset]) -> Groups:
-        """The state after commits in one group: offsets of open transactions there come too late to count."""
+        """The state after commits in one group, which supersede the pending offsets of their partitions."""
         state = self.with_committed(group_id, committed)
         if group_id not in self.pending.by_group:
             return state

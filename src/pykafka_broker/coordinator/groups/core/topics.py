@@ -17,7 +17,7 @@ from typing import Protocol
 
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: Stands before the hashed bytes, should their format ever change.
+#: The version of the format of the hashed bytes, which it precedes.
 TOPIC_HASH_MAGIC = b"\0"
 
 
@@ -65,7 +65,7 @@ NO_TOPICS = Topics()
 
 
 def group_hash(names: Iterable[str], topics: TopicDirectory) -> int:
-    """The fingerprint of a group that is subscribed to `names`; those that do not exist count for nothing."""
+    """The fingerprint of a group that is subscribed to `names`; missing topics are left out."""
     found = [topic for name in names if (topic := topics.topic(name)) is not None]
     if not found:
         return 0

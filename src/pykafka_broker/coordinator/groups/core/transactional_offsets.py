@@ -1,8 +1,8 @@
 """TxnOffsetCommit: offsets that count when their producer's transaction commits, and the markers that say so.
 
-The offsets are written at once, in a batch of the transaction. The same rules as for plain commits
-decide now which clients may write them, but a rebalance under way is no obstacle, nor is a producer that
-names no member (before KIP-447).
+The offsets are written at once, in a batch of the transaction. The rules of plain commits decide which
+clients may write them, except that a producer may commit during a rebalance, and without naming a member
+(before KIP-447).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ class TransactionalRecord(NamedTuple):
 
     producer_id: int
     producer_epoch: int
-    #: Under which the coordinator has confirmed that the partition is in the transaction.
+    #: Proves that the coordinator has confirmed that the partition is in the transaction.
     guard: int
     record: OffsetRecord
 

@@ -67,7 +67,7 @@ def transition(groups: Groups, event: Event, config: GroupCoordinatorConfig) -> 
 
 
 def _for_all_kinds(groups: Groups, event: CommonEvent, config: GroupCoordinatorConfig) -> Step[Groups]:
-    """Handle what groups of all kinds are told, or answer; the frequent events come first."""
+    """Handle an event for groups of all kinds; the frequent events come first."""
     match event:
         case CommitOffsets():
             return offsets.on_commit(groups, event, config)
@@ -103,7 +103,7 @@ def _for_all_kinds(groups: Groups, event: CommonEvent, config: GroupCoordinatorC
 def _by_another_kind(
     groups: Groups, event: ClassicRequest, config: GroupCoordinatorConfig
 ) -> Step[Groups] | None:
-    """Answer a client of the classic protocol whose group is of another kind; None if it does not matter."""
+    """Answer a classic request to a group of another kind; None: handle it like one to a classic group."""
     group = groups.groups.get(event.group_id)
     if group is None:
         return None
@@ -116,7 +116,7 @@ def _by_another_kind(
 def _join_instead_of(
     groups: Groups, empty: Group, event: JoinGroup, config: GroupCoordinatorConfig
 ) -> Step[Groups]:
-    """A client joins a group without members with the classic protocol: a classic group takes its place."""
+    """A client joins an empty group with the classic protocol: a classic group replaces it."""
     step = join.on_join(groups.without_group(empty.group_id), event, config)
     if not step.records:
         return Step(groups, effects=step.effects)
@@ -139,7 +139,7 @@ def _on_timer(groups: Groups, event: TimerFired, config: GroupCoordinatorConfig)
 
 
 def _expire_some(groups: Groups, event: TimerFired, config: GroupCoordinatorConfig) -> Step[Groups]:
-    """Look at the next groups for offsets that are too old; a new search begins with all of them."""
+    """Check the next groups for expired offsets; a new search begins with all groups."""
     waiting = groups.expiry_backlog or tuple(groups.groups)
     size = forgetting.expiry_slice(groups, waiting)
     state, records, unfinished = forgetting.expire(groups, waiting[:size], event.now_ms, config)

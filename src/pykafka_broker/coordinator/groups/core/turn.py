@@ -11,7 +11,7 @@ from pykafka_broker.machine.step import CancelTimer, Effect, Reply, SetTimer, St
 
 
 class GroupTurn:
-    """One event's consequences for one group, while they are worked out."""
+    """The records and effects of one event for one group, while it is handled."""
 
     def __init__(self, now_ms: int, config: GroupCoordinatorConfig) -> None:
         self.now_ms = now_ms
@@ -32,5 +32,5 @@ class GroupTurn:
 
 
 def refuse(groups: Groups, token: int, result: object) -> Step[Groups]:
-    """Nothing happens but the answer."""
+    """Answer a request and change nothing."""
     return Step(groups, effects=(Reply(token, result),))

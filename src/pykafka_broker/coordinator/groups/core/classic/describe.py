@@ -13,12 +13,12 @@ from pykafka_broker.coordinator.groups.core.turn import refuse
 from pykafka_broker.machine.step import Step
 from pykafka_broker.protocol.errors import ErrorCode
 
-#: DescribeGroups versions from which on a missing group is an error and not a dead group.
+#: The first DescribeGroups version in which a missing group is an error, not a dead group.
 FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 6
 
 
 def on_describe(groups: Groups, event: DescribeGroup) -> Step[Groups]:
-    """Describe a classic group. The metadata of members is certain only in a stable one."""
+    """Describe a classic group. The metadata of members is shown only of a stable one."""
     group = groups.classic(event.group_id)
     if group is None:
         of_another_kind = event.group_id in groups.groups

@@ -1,12 +1,12 @@
 """JoinGroup: a client asks to be a member of a classic group, or to stay one in its next generation.
 
-KIP-345 (static members), KIP-389 (maximum size), KIP-394 (member id handshake), KIP-814 (a static leader that
-comes back need not assign again).
+KIP-345 (static members), KIP-389 (maximum size), KIP-394 (member id handshake), KIP-814 (a returning static
+leader need not assign again).
 
-Three things differ from Apache Kafka, and no member waits longer for them. The parked request of a member
-that sends it once more is answered with REBALANCE_IN_PROGRESS, not forgotten. If a rebalance waits only for a
-member that a full group turns away, it goes on at once instead of after the timeout. A static member that
-restarts before it has synced is waited for by its new id, not by its old one.
+Three things differ from Apache Kafka; none makes a member wait longer. If a member repeats its JoinGroup, the
+parked request is answered with REBALANCE_IN_PROGRESS, not dropped. If a rebalance waits only for a member
+that a full group rejects, it ends at once, not after the timeout. If a static member restarts before it has
+synced, the group waits for its new id, not for its old one.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from pykafka_broker.coordinator.groups.core.turn import refuse
 from pykafka_broker.machine.step import Step
 from pykafka_broker.protocol.errors import ErrorCode
 
-#: JoinGroup versions from which on a new dynamic member is first given its id and told to come back with it.
+#: The first JoinGroup version in which a new dynamic member gets its id first and joins again with it.
 FIRST_VERSION_WITH_HANDSHAKE = 4
-#: JoinGroup versions from which on a returning static leader can be told not to assign again.
+#: The first JoinGroup version that can tell a returning static leader not to assign again.
 FIRST_VERSION_WITH_SKIP_ASSIGNMENT = 9
 
 
@@ -101,8 +101,8 @@ def _join(turn: Turn, event: JoinGroup) -> None:
 def _has_room(turn: Turn, member_id: str) -> bool:
     """May this member join without exceeding group.max.size?
 
-    While members join again, those that have joined count: the last to come are turned away, also when the
-    limit was lowered below the number of members. Later, the members count.
+    During a rebalance the members that have joined count: the last to join are rejected, also if the limit
+    was lowered below the number of members. Otherwise all members count.
     """
     group, limit = turn.group, turn.config.group_max_size
     match group.phase:
@@ -145,7 +145,7 @@ def _join_again(turn: Turn, event: JoinGroup) -> None:
             _update_member(turn, event, member_id)
             rebalance_or_complete_join(turn)
         case Phase.STABLE if changed or member_id == group.leader_id:
-            # A leader joins again for reasons that only a new assignment answers, such as new partitions.
+            # A leader joins again when it wants a new assignment, for example for new partitions.
             _update_member(turn, event, member_id)
             rebalance_or_complete_join(turn)
         case _:
@@ -201,7 +201,7 @@ def _update_member(turn: Turn, event: JoinGroup, member_id: str) -> None:
 
 
 def _replace_static_member(turn: Turn, event: JoinGroup, old_id: str, new_id: str) -> None:
-    """A static member has restarted: it keeps its assignment, and its former self is fenced off (KIP-345)."""
+    """A static member has restarted: it keeps its assignment, and its old id is fenced (KIP-345)."""
     assert event.group_instance_id is not None
     group = turn.group
     former = group.members[old_id]
@@ -238,17 +238,17 @@ def _replace_static_member(turn: Turn, event: JoinGroup, old_id: str, new_id: st
         )
         return
     turn.group = turn.group._replace(joining={**turn.group.joining, new_id: event.token})
-    # While the leader works on an assignment that knows the old id only, nothing helps but beginning again.
+    # The leader may be working on an assignment with the old id: rebalance again.
     rebalance_or_complete_join(turn)
 
 
 def _welcome_back(
     group: ClassicGroup, member_id: str, *, former_leader_id: str | None, event: JoinGroup
 ) -> JoinResult:
-    """The answer to a static member that has come back without a rebalance.
+    """The answer to a static member that returns without a rebalance.
 
-    A leader that came back must not assign again. From v9 on it is told so (KIP-814). Before, the only way is
-    to name its former id as the leader, so that it takes itself for a follower.
+    A returning leader must not assign again. From v9 on the answer says so (KIP-814). Older versions name its
+    old id as the leader, so that it acts as a follower.
     """
     if event.version >= FIRST_VERSION_WITH_SKIP_ASSIGNMENT:
         return joined(group, member_id)._replace(skip_assignment=member_id == group.leader_id)

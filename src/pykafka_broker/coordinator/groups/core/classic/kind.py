@@ -114,7 +114,7 @@ class ClassicKind(GroupKind[ClassicGroup]):
         return ErrorCode.NONE
 
     def deletion_error(self, group: ClassicGroup) -> ErrorCode:
-        """While there are members, the topics they read are known of consumers only."""
+        """A group with members tells which topics they read only if they are consumers."""
         may_be = group.phase is Phase.EMPTY or group.is_consumer_group
         return ErrorCode.NONE if may_be else ErrorCode.NON_EMPTY_GROUP
 

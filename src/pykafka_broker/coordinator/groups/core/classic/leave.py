@@ -1,7 +1,6 @@
-"""LeaveGroup: members of a classic group go, or are sent away by an administrator (KIP-345).
+"""LeaveGroup: members of a classic group leave, or an administrator removes them (KIP-345).
 
-Where Apache Kafka forgets the parked SyncGroup of a member that leaves, it is answered here with
-UNKNOWN_MEMBER_ID: nothing may stay parked for ever.
+The parked SyncGroup of a member that leaves is answered with UNKNOWN_MEMBER_ID; Apache Kafka drops it.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from pykafka_broker.protocol.errors import ErrorCode
 
 
 def on_leave(groups: Groups, event: LeaveGroup, config: GroupCoordinatorConfig) -> Step[Groups]:
-    """Take members off the group at once; those that stay rebalance."""
+    """Remove members from the group at once; the others rebalance."""
     if not event.group_id:
         return refuse(groups, event.token, LeaveResult(ErrorCode.INVALID_GROUP_ID))
     group = groups.classic(event.group_id)

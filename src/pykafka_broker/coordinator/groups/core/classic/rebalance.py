@@ -9,8 +9,8 @@ a member comes, goes, changes its protocols or falls silent:
                               └──── join, leave, timeout ──── STABLE ◀───────────────────┘
 
 KIP-62 (rebalance timeout), KIP-134 (initial delay), KIP-345 (static members outlive a rebalance). Only the
-agreed outcome is durable: a GroupMetadata record is written when a group becomes stable or empty, when it is
-first asked for, and when a static member of a stable group is replaced.
+agreed outcome is durable: a GroupMetadata record is written when a group becomes stable or empty, at its
+first JoinGroup, and when a static member of a stable group is replaced.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pykafka_broker.coordinator.groups.core.state import Groups
 from pykafka_broker.machine.step import Step
 from pykafka_broker.protocol.errors import ErrorCode
 
-#: The member id in an answer that is not to be used any more.
+#: The member id in the answer to a member that must not use its id any more.
 UNKNOWN_MEMBER = ""
 
 Value = TypeVar("Value")
@@ -70,7 +70,7 @@ def prepare_rebalance(turn: Turn) -> None:
 
 
 def complete_join_if_ready(turn: Turn) -> None:
-    """Begin the next generation if all members have joined. The initial delay is served in full even then."""
+    """Begin the next generation if all members have joined. The initial delay always runs to its end."""
     group = turn.group
     if (
         group.phase is Phase.PREPARING_REBALANCE
@@ -126,7 +126,7 @@ def complete_join(turn: Turn) -> None:
 
 
 def remove_member(turn: Turn, member_id: str) -> None:
-    """Take a member, or an id that was only given out, off the group; parked requests are answered."""
+    """Remove a member, or a pending member id, from the group; parked requests are answered."""
     group = turn.group
     turn.reply(group.joining.get(member_id), JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER))
     turn.reply(group.syncing.get(member_id), SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
@@ -261,7 +261,7 @@ def on_sync_timer(groups: Groups, group_id: str, now_ms: int, config: GroupCoord
 
 
 def on_group_loaded(group: ClassicGroup, now_ms: int, config: GroupCoordinatorConfig) -> Turn:
-    """Give the members of a group that was read back a session; a group over its maximum size rebalances."""
+    """Start the sessions of a loaded group's members; a group over its maximum size rebalances."""
     turn = Turn(group, now_ms, config)
     for member in group.members.values():
         turn.reset_session(member)

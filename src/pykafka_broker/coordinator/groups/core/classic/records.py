@@ -51,12 +51,12 @@ def new_group_record(group_id: str, now_ms: int) -> Record:
 
 
 def group_tombstone(group_id: str) -> Record:
-    """The record that a group is gone."""
+    """The tombstone of a group."""
     return Record(GroupMetadataKey(group=group_id), None)
 
 
 def group_from_record(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
-    """The group in a record's value. A member is known by the one protocol the group had chosen."""
+    """The group in a record's value. Each member has only the protocol that the group had chosen."""
     members: dict[str, Member] = {}
     static_members: dict[str, str] = {}
     for member in value.members:

@@ -1,8 +1,7 @@
 """The high watermarks of partitions, from their leaders: this node and others.
 
 Other leaders are asked with ListOffsets. As in Apache Kafka's `NetworkPartitionMetadataClient`, a leader that
-does not answer is asked five more times, after pauses that grow from 2 seconds on; other errors are not
-retried.
+does not answer is asked five more times, after pauses that grow from 2 seconds; other errors are final.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Forgets committed offsets: on request, with their deleted topic, or by age. Forgets groups that are left
-empty.
+"""Forgets committed offsets: on request, with their deleted topic, or by age; and empty groups.
 
 To forget an offset takes some 8 us. Many offsets are forgotten in slices: each slice is a step of its own
 that sets a timer for the next. Requests in between may find some of the offsets gone: Apache Kafka too

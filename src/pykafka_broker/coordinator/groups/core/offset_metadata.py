@@ -13,7 +13,7 @@ def utf16_length(text: str | None) -> int:
 
 
 def is_too_long(text: str | None, max_bytes: int) -> bool:
-    """Is the text too long to be stored? The limit is named in bytes, but Apache Kafka counts UTF-16 units."""
+    """Is the text too long to store? The limit is named in bytes, but Apache Kafka counts UTF-16 units."""
     return bool(text) and utf16_length(text) > max_bytes
 
 

@@ -15,7 +15,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The protocol type of consumers; the coordinator reads the subscriptions of no other type.
 CONSUMER_PROTOCOL_TYPE = "consumer"
-#: The time for which a member that was just added may wait for the rebalance without having sent a heartbeat.
+#: How long a new member may wait for the rebalance without a heartbeat.
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
 
 
@@ -53,8 +53,8 @@ class Member(NamedTuple):
     protocols: tuple[Protocol, ...]
     group_instance_id: str | None = None
     assignment: bytes = b""
-    #: True until its first join is answered: such a member cannot send heartbeats yet, so being parked does
-    #: not keep it alive for ever.
+    #: True until its first join is answered. Until then it sends no heartbeats, and its parked request does
+    #: not keep it alive.
     is_new: bool = False
 
     def metadata(self, protocol_name: str | None) -> bytes:
@@ -123,11 +123,11 @@ class ClassicGroup(NamedTuple):
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The group waits as long as its most patient member asks for."""
+        """The longest rebalance timeout of the members."""
         return max((0, *(member.rebalance_timeout_ms for member in self.members.values())))
 
     def supports(self, protocol_type: str, protocols: tuple[Protocol, ...]) -> bool:
-        """Can a client with these protocols be a member? All but the first need one in common with all."""
+        """Can a client with these protocols be a member? After the first, one must be common to all."""
         if self.phase is Phase.EMPTY:
             return bool(protocol_type and protocols)
         return self.protocol_type == protocol_type and any(
@@ -135,7 +135,7 @@ class ClassicGroup(NamedTuple):
         )
 
     def chosen_protocol(self) -> str:
-        """The common protocol most members prefer; between equals a Java hash table decides, as in Kafka."""
+        """The common protocol most members prefer; ties go by Java's hash order, as in Kafka."""
         candidates = frozenset(
             name for name, supporters in self.supporters.items() if supporters == len(self.members)
         )

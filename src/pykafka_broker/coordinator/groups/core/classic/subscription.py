@@ -1,8 +1,8 @@
 """The metadata of a consumer for its group's leader, as far as the coordinator reads it: its topics.
 
-A member's metadata is a message of the consumer protocol: a 16-bit version, then fields of which the first
-two, in every version there will ever be, are the array of topic names and the member's own nullable bytes.
-Assignments and metadata of other protocol types are opaque here.
+A member's metadata is a message of the consumer protocol: a 16-bit version, then fields. In every version the
+first two are the array of topic names and the member's own nullable bytes. Assignments and metadata of other
+protocol types are opaque here.
 """
 
 from __future__ import annotations

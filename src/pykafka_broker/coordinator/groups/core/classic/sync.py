@@ -1,7 +1,7 @@
 """SyncGroup: a member of a classic group asks for its assignment; the leader brings those of all members.
 
-KIP-559 (protocol type and name). Where Apache Kafka forgets the parked request of a member that sends it once
-more, the older request is answered here with REBALANCE_IN_PROGRESS: nothing may stay parked for ever.
+KIP-559 (protocol type and name). If a member repeats its request, the parked one is answered with
+REBALANCE_IN_PROGRESS; Apache Kafka drops it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _contradicts(claimed: str | None, known: str | None) -> bool:
 
 
 def _assign(turn: Turn, assignments: Mapping[str, bytes]) -> None:
-    """The leader has decided. Members it left out get an empty assignment, which is an assignment too."""
+    """Store the leader's assignments. Members that it left out get an empty one."""
     waiting = turn.group.syncing
     members = {
         name: member._replace(assignment=assignments.get(name, b""))

@@ -14,7 +14,7 @@ from pykafka_broker.protocol.errors import ErrorCode
 
 
 def session_timer(group_id: str, member_id: str) -> Hashable:
-    """The timer that expels a silent member, or withdraws a member id that no client has come back with."""
+    """The timer that expels a silent member, or withdraws a pending member id."""
     return ("session", group_id, member_id)
 
 
@@ -29,7 +29,7 @@ def sync_timer(group_id: str) -> Hashable:
 
 
 class Turn(GroupTurn):
-    """One event's consequences for one classic group, while they are worked out."""
+    """The changes of one event to one classic group, while it is handled."""
 
     def __init__(self, group: ClassicGroup, now_ms: int, config: GroupCoordinatorConfig) -> None:
         super().__init__(now_ms, config)
@@ -51,7 +51,7 @@ class Turn(GroupTurn):
 
 
 def fenced(group: ClassicGroup, member_id: str, group_instance_id: str | None) -> ErrorCode:
-    """Is the sender the member it says it is? A static member's name belongs to the last one that took it."""
+    """Check the sender's identity. An instance id belongs to the last member that joined with it."""
     if group_instance_id is not None:
         owner = group.static_members.get(group_instance_id)
         if owner is None:

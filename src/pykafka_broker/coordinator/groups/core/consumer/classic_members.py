@@ -67,7 +67,7 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 def on_join(
     groups: Groups, group: ConsumerGroup, event: JoinGroup, config: GroupCoordinatorConfig
 ) -> Step[Groups]:
-    """Take a classic member into the group, or let it follow to the group's present assignment."""
+    """Add a classic member to the group, or move it towards the group's current assignment."""
     turn = ConsumerTurn(groups, group, event.now_ms, config)
     try:
         refusal = join_refusal(event, config)
@@ -93,7 +93,7 @@ def _join(turn: ConsumerTurn, event: JoinGroup) -> None:
     try:
         subscription = read_subscription(event.protocols[0].metadata)
     except ProtocolError:
-        # Kafka has no better answer to members that say they speak the consumer protocol and do not.
+        # Kafka's answer to a member whose metadata is not of the consumer protocol.
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR) from None
     replaced = static_member(turn.group, event.group_instance_id)
     downgrade = replaced is not None and _is_last_consumer(turn, replaced)
@@ -198,7 +198,9 @@ def _check_protocol(classic: ClassicMembership, event: SyncGroup) -> None:
 def on_heartbeat(
     groups: Groups, group: ConsumerGroup, event: Heartbeat, config: GroupCoordinatorConfig
 ) -> Step[Groups]:
-    """Keep a member's session alive, and tell it to join again if there is something for it to learn."""
+    """Keep a member's session alive, and tell it to join again if that would change its epoch or its
+    partitions.
+    """
     turn = ConsumerTurn(groups, group, event.now_ms, config)
     try:
         if not event.group_id:
@@ -216,7 +218,7 @@ def on_heartbeat(
 
 
 def _has_news(group: ConsumerGroup, member: ConsumerMember) -> bool:
-    """Would joining again give the member something else than it has?"""
+    """Would joining again change the member's epoch or its partitions?"""
     if member.member_epoch < group.assignment_epoch or member.state is MemberState.UNREVOKED_PARTITIONS:
         return True
     if member.state is not MemberState.UNRELEASED_PARTITIONS:
@@ -261,7 +263,7 @@ def _classic_member(
 def on_leave(
     groups: Groups, group: ConsumerGroup, event: LeaveGroup, config: GroupCoordinatorConfig
 ) -> Step[Groups]:
-    """Take members off the group, whatever protocol they speak: administrators remove them so, too."""
+    """Remove members of either protocol: administrators, too, remove them by LeaveGroup."""
     if not event.group_id:
         return refuse(groups, event.token, LeaveResult(ErrorCode.INVALID_GROUP_ID))
     turn = ConsumerTurn(groups, group, event.now_ms, config)

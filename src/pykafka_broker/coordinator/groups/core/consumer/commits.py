@@ -1,7 +1,7 @@
 """Decides which clients may commit and fetch offsets of a consumer group.
 
 A member names its epoch when it commits. An older epoch is accepted for partitions that it has held since
-then: a commit may be on its way while the member's epoch moves on.
+then: a commit may be in flight while the member's epoch moves on.
 """
 
 from __future__ import annotations
@@ -53,5 +53,5 @@ def fetch_error(group: ConsumerGroup, event: FetchOffsets) -> ErrorCode:
 
 
 def stale(member: ConsumerMember) -> ErrorCode:
-    """The error for a member with a wrong epoch, in the words of the protocol it speaks."""
+    """The error for a member with a wrong epoch, by the protocol that it speaks."""
     return ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION

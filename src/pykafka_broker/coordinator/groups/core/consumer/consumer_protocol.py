@@ -1,8 +1,8 @@
-"""The messages classic consumers exchange, as far as the coordinator has to read and write them when classic
-members and consumer groups meet.
+"""The messages of the consumer protocol that the coordinator reads and writes for classic members of consumer
+groups, and when a group changes its kind.
 
-A message stands behind its 16-bit version. A version that is too new is read as the newest known: later ones
-only add at the end.
+A message follows its 16-bit version. A version that is too new is read as the newest known one: later
+versions only add fields at the end.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def read_assignment(assignment: bytes) -> ConsumerProtocolAssignment:
 
 
 def write_assignment(assignment: Assignment, metadata: bytes, topics: TopicDirectory) -> bytes:
-    """An assignment for a member that has said `metadata`, in the version it speaks, or else the first."""
+    """An assignment in the version of the member's `metadata`, or in version 0 if `metadata` has none."""
     try:
         version = _version(ConsumerProtocolAssignment, metadata)
     except ProtocolError:
@@ -64,8 +64,8 @@ def write_assignment(assignment: Assignment, metadata: bytes, topics: TopicDirec
 def by_topic_id(
     partitions: list[TopicPartition], topics: TopicDirectory
 ) -> tuple[tuple[bytes, tuple[int, ...]], ...]:
-    """Partitions by topic id. Those that do not exist are left out: a topic may have been deleted and made
-    anew with fewer partitions since a classic member heard of it, which the assignors of Kafka do not expect.
+    """Partitions by topic id, without those that do not exist: a topic may have been recreated with fewer
+    partitions since a classic member read its metadata, which Kafka's assignors do not expect.
     """
     return tuple(
         (topic.topic_id, tuple(number for number in each.partitions if number < topic.partition_count))

@@ -67,7 +67,7 @@ def on_heartbeat(
 
 
 def _is_without_news(group: ConsumerGroup, event: ConsumerGroupHeartbeat) -> bool:
-    """Is there nothing to decide, as nearly always? A member has all it is to have, and says nothing new."""
+    """Is nothing to be decided? The usual case: the member is at its target and reports no change."""
     member = group.members.get(event.member_id)
     return (
         member is not None
@@ -198,8 +198,8 @@ def _sender(turn: ConsumerTurn, event: ConsumerGroupHeartbeat, member_id: str) -
 
 
 def _check_epoch(member: ConsumerMember, received: int, owned: OwnedByClaim) -> None:
-    """A member that lost the answer to its last heartbeat may repeat it in its previous epoch, as long as it
-    owns nothing it should not.
+    """A member that lost the answer to its last heartbeat may repeat it in its previous epoch, if it owns
+    only partitions assigned to it.
     """
     if received in (JOIN_EPOCH, member.member_epoch):
         return
@@ -261,7 +261,7 @@ def write_subscription(turn: ConsumerTurn, before: ConsumerMember, after: Consum
 
 
 def refresh_metadata(turn: ConsumerTurn, *, bump: bool) -> None:
-    """Look at the subscribed topics, if it is time or the subscription of a member has changed."""
+    """Check the subscribed topics, if it is time or the subscription of a member has changed."""
     if not bump and turn.now_ms < turn.group.refresh_deadline_ms:
         return
     turn.bump_epoch(always=bump)
@@ -355,7 +355,7 @@ def consumer_group(groups: Groups, group_id: str) -> ConsumerGroup:
 def on_session_timer(
     groups: Groups, group_id: str, member_id: str, now_ms: int, config: GroupCoordinatorConfig
 ) -> Step[Groups]:
-    """A member was silent for too long, or has not given up in time the partitions it was told to."""
+    """A member was silent for its session timeout, or was too late to revoke partitions, join or sync."""
     group = groups.consumer(group_id)
     member = None if group is None else group.members.get(member_id)
     if group is None or member is None:
@@ -368,7 +368,7 @@ def on_session_timer(
 def on_revocation_timer(
     groups: Groups, group_id: str, member_id: str, now_ms: int, config: GroupCoordinatorConfig
 ) -> Step[Groups]:
-    """A member has had its rebalance timeout to give up partitions."""
+    """A member's rebalance timeout to revoke partitions is over."""
     group = groups.consumer(group_id)
     member = None if group is None else group.members.get(member_id)
     if member is None or member.state is not MemberState.UNREVOKED_PARTITIONS or member.member_epoch < 0:

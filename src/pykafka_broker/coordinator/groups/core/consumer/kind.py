@@ -139,7 +139,7 @@ def _as_plain_commit(event: CommitTransactionalOffsets, directory: TopicDirector
 
 
 def _timers_of_loaded(group: ConsumerGroup, now_ms: int, config: GroupCoordinatorConfig) -> list[Effect]:
-    """Every member gets a new session, and its full time to give up the partitions it was told to."""
+    """Every member gets a new session, and its full rebalance timeout to revoke partitions."""
     timeout_ms = config.consumer_settings(group.group_id).session_timeout_ms
     effects: list[Effect] = []
     for member in group.members.values():

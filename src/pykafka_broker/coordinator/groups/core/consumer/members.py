@@ -1,6 +1,4 @@
-"""Membership of a consumer group: finding the sender of a request, taking a static member's place, and
-leaving.
-"""
+"""Membership of a consumer group: finding the sender of a request, replacing a static member, and leaving."""
 
 from __future__ import annotations
 
@@ -40,13 +38,13 @@ def member_named(group: ConsumerGroup, member_id: str) -> ConsumerMember:
 
 
 def static_member(group: ConsumerGroup, instance_id: str | None) -> ConsumerMember | None:
-    """The member that bears an instance id now."""
+    """The current member with an instance id."""
     owner = group.static_members.get(instance_id) if instance_id is not None else None
     return None if owner is None else group.members.get(owner)
 
 
 def static_member_named(group: ConsumerGroup, member_id: str, instance_id: str) -> ConsumerMember:
-    """The static member with this instance id, if it is the one it says it is.
+    """The static member with this instance id, if it has this member id.
 
     Raises:
         KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
@@ -67,10 +65,10 @@ def static_member_named(group: ConsumerGroup, member_id: str, instance_id: str) 
 def joining_static_member(
     turn: ConsumerTurn, member_id: str, instance_id: str, *, is_classic: bool
 ) -> ConsumerMember:
-    """A static member that joins: a new one, or one that takes the place of its former self.
+    """A static member that joins: a new one, or one that replaces the last member with its instance id.
 
     Raises:
-        KafkaError: UNRELEASED_INSTANCE_ID, its former self has not left.
+        KafkaError: UNRELEASED_INSTANCE_ID, the last member has not left.
 
     """
     former = static_member(turn.group, instance_id)
@@ -99,7 +97,7 @@ def joining_static_member(
 
 
 def remove_members(turn: ConsumerTurn, members: Iterable[ConsumerMember]) -> None:
-    """Take members off the group, which moves to its next epoch."""
+    """Remove members from the group, which moves to its next epoch."""
     removed = list(members)
     for member in removed:
         turn.write(*member_tombstones(turn.group_id, member.member_id))

@@ -1,13 +1,14 @@
-"""A group changes between the classic and the consumer protocol while it lives (KIP-848).
+"""A group with members changes between the classic and the consumer protocol (KIP-848).
 
 It becomes a consumer group when the first member joins with the consumer protocol: classic members stay, with
 their partitions, and are answered through `classic_members.py`. It becomes a classic group again when the
-last member with the consumer protocol is gone, or has restarted with the classic one under its instance id.
+last member with the consumer protocol leaves, or restarts with the classic one under its instance id.
 `group.consumer.migration.policy` may forbid either.
 
-Where Apache Kafka takes the targets for the assignments of the classic group, the partitions that members
-really have are taken here, and unless those are the targets of all members they are asked to join again.
-Otherwise a group that switched back before they rejoined would give away partitions still being read.
+Apache Kafka takes the targets as the assignments of the classic group. Here the assignments are the
+partitions that members really have, and unless all members are at their targets, they are asked to join
+again. Otherwise a group that is upgraded again before they rejoin would give away partitions still being
+read.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def _upgraded(
     if len(classic.members) > config.consumer_group_max_size:
         raise _not_found(cannot + "the group size exceeds the consumer group maximum size.")
     if classic.protocol_name is None:
-        # Its members are still gathering for their first generation. Kafka has no better answer either.
+        # Its members are still joining their first generation. The error is Kafka's.
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     try:
         group = consumer_group_of(classic, groups.topics)
@@ -122,11 +123,11 @@ def _upgraded(
 
 
 class _CustomAssignorError(Exception):
-    """An assignment carries bytes of its assignor, which no member would understand any more."""
+    """An assignment carries user data of its assignor, which a consumer group cannot keep."""
 
 
 def consumer_group_of(classic: ClassicGroup, topics: TopicDirectory) -> ConsumerGroup:
-    """The consumer group a classic group becomes: its generation is the epoch of everything.
+    """The consumer group that a classic group becomes; all its epochs are the generation.
 
     Raises:
         ProtocolError: the metadata of members cannot be read.
@@ -155,7 +156,7 @@ def consumer_group_of(classic: ClassicGroup, topics: TopicDirectory) -> Consumer
         group = group.with_member(new)
         group = group._replace(targets=group.targets.with_item(member.member_id, target))
     if not _covers_subscriptions(group, topics):
-        # With no fingerprint the group looks at its topics at once. Apache Kafka has one here, and waits
+        # Without a fingerprint the group checks its topics at once. Apache Kafka sets one here, and waits
         # until something else changes.
         return group
     return group._replace(metadata_hash=group_hash(group.name_counts, topics))
@@ -185,7 +186,7 @@ def _assignment_of(member: Member, topics: TopicDirectory) -> Assignment:
 
 
 def fence_members(turn: ConsumerTurn, members: Collection[ConsumerMember]) -> None:
-    """Take members off the group. If only classic members are left, it becomes a classic group."""
+    """Remove members. If only classic members are left, the group becomes a classic one."""
     if not members:
         return
     leaving = {member.member_id for member in members}

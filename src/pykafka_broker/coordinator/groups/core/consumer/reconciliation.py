@@ -5,9 +5,9 @@
                              partitions                             give up theirs
 
 A member is first told to keep only those of its partitions that are in its target. Once it confirms that by
-naming the ones it owns, it moves on to the epoch of the target and gets those of its new partitions that are
-free; the rest follows as it becomes free. Each partition carries the epoch in which its member got it, so
-that commits from before can be told from commits after.
+naming the ones it owns, it moves to the epoch of the target and gets those of its new partitions that are
+free; the others follow when they become free. Each partition carries the epoch in which its member got it, so
+that a commit of an earlier owner can be told apart.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Six records describe a group: its epoch, the epoch of its target, its regular expressions, and per member the
 subscription, the target, and the assignment it really has. Transitions change a group only by applying
-records they also write, so reading them back cannot lead elsewhere.
+records they also write, so a replay leads to the same group.
 
-Topics and partitions inside a record stand in the order in which Java walks its hash tables.
+Topics and partitions in a record are in the iteration order of Java's hash maps.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def regex_tombstone(group_id: str, regex: str) -> Record:
 
 
 def subscription_metadata_tombstone(group_id: str) -> Record:
-    """The topics' metadata, which older brokers stored with the group, are not needed."""
+    """Delete the topic metadata that older brokers stored with the group."""
     return Record(m.ConsumerGroupPartitionMetadataKey(group_id=group_id), None)
 
 
@@ -150,7 +150,7 @@ def member_tombstones(group_id: str, member_id: str) -> tuple[Record, Record, Re
 
 
 def consumer_group_tombstones(group: ConsumerGroup, member_ids: Iterable[str] | None = None) -> list[Record]:
-    """The group is gone; `member_ids` names its members where they have just changed."""
+    """The tombstones of a group; `member_ids` overrides the ids of its members."""
     group_id = group.group_id
     regexes = (
         m.ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex)
@@ -166,7 +166,7 @@ def consumer_group_tombstones(group: ConsumerGroup, member_ids: Iterable[str] | 
 
 
 def consumer_group_records(group: ConsumerGroup) -> list[Record]:
-    """Everything about a group that has just been made of another kind of group."""
+    """All records of a group that was just converted from another kind."""
     group_id = group.group_id
     return [
         *(subscription_record(group_id, member) for member in group.members.values()),
@@ -290,7 +290,7 @@ def _with_assignment(
 def _owned_from(
     topics: Iterable[m.ConsumerGroupCurrentMemberAssignmentTopicPartitions], member_epoch: int
 ) -> OwnedPartitions:
-    """Older brokers did not write in which epoch a partition was assigned: then it is the member's own."""
+    """The partitions in a record. Older brokers wrote no assignment epochs: the member's epoch replaces them."""
     owned: dict[bytes, Mapping[int, int]] = {}
     for topic in topics:
         epochs = topic.assignment_epochs or ()

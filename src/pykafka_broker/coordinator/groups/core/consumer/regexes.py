@@ -1,9 +1,9 @@
 """Subscriptions by regular expression: when they are resolved, and how the answer is taken in.
 
-Expressions are RE2's, which take time in proportion to the text, whatever a client sends. They are matched
-against all topics by the shell, off the path of heartbeats; the member learns of its topics by a later
-heartbeat. All expressions of a group are resolved together: when a new one comes, when the cluster has new
-topics, and now and then in any case, but not more often than every ten seconds.
+RE2 matches any expression in time proportional to the text. The shell matches expressions against all topics,
+outside of heartbeats; a later heartbeat brings the member its topics. All expressions of a group are resolved
+together: when a new one comes, when the cluster has new topics, and after
+`group.consumer.regex.refresh.interval.ms`, but at most once in ten seconds.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _reason(error: Exception) -> str:
 
 
 def matching_topics(regexes: Iterable[str], names: Iterable[str]) -> tuple[tuple[str, frozenset[str]], ...]:
-    """The topics each expression matches in full; one that cannot be read matches none."""
+    """The topics each expression matches in full; an invalid one matches none."""
     matchers: list[tuple[str, Any]] = []
     for regex in regexes:
         try:
@@ -86,7 +86,7 @@ def update_regex(
     after: ConsumerMember,
     event: ConsumerGroupHeartbeat | JoinGroup,
 ) -> RegexUpdate:
-    """Note the member's new expression, if it has changed, and have the group's resolved if it is time.
+    """Take in a changed expression of the member, and begin to resolve the group's expressions if due.
 
     The member's subscription has been written already.
 
@@ -144,7 +144,7 @@ def _resolve_if_due(
 def on_regexes_resolved(
     groups: Groups, event: RegexesResolved, config: GroupCoordinatorConfig
 ) -> Step[Groups]:
-    """Store the topics of the expressions that are still used; if they are others, the group moves on."""
+    """Store the topics of expressions still in use; if they have changed, move the group to its next epoch."""
     group = groups.consumer(event.group_id)
     if group is None:
         return Step(groups)

@@ -23,8 +23,8 @@ from pykafka_broker.system.named_tuple import NamedTuple
 if TYPE_CHECKING:
     from pykafka_broker.coordinator.groups.core.classic.state import Protocol
 
-#: Member epochs a client sends: joining, leaving, and leaving for a moment as a static member. A member whose
-#: own epoch is the last one has left so.
+#: Member epochs a client sends: joining, leaving, and leaving temporarily as a static member. A member that
+#: has left temporarily keeps the last one.
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
 LEAVE_STATIC_EPOCH = -2
@@ -46,7 +46,7 @@ class MemberState(enum.IntEnum):
     UNREVOKED_PARTITIONS = 1
     #: It has given up everything, but others still hold partitions it is to get.
     UNRELEASED_PARTITIONS = 2
-    #: A newer broker has written something else: it must join anew.
+    #: Written by a newer broker: the member must join again.
     UNKNOWN = 127
 
 
@@ -127,7 +127,7 @@ class ConsumerGroup(NamedTuple):
     has_subscription_metadata_record: bool = False
 
     # Soft: these die with the shard.
-    #: When to look again at the subscribed topics; 0: at the next heartbeat.
+    #: When to check the subscribed topics again; 0: at the next heartbeat.
     refresh_deadline_ms: int = 0
     #: The regular expressions are being resolved.
     is_resolving: bool = False
@@ -174,7 +174,7 @@ class ConsumerGroup(NamedTuple):
         return only_regex and not self.name_counts and len(topics) == len(set(topics))
 
     def target_of(self, member_id: str, instance_id: str | None = None) -> Assignment:
-        """The target of a member; a static one inherits that of its former self."""
+        """The target of a member; a static one inherits that of the last member with its instance id."""
         if instance_id is not None:
             member_id = self.static_members.get(instance_id, member_id)
         return self.targets.get(member_id) or NO_ASSIGNMENT

@@ -40,14 +40,14 @@ def update_target(turn: ConsumerTurn, sender: ConsumerMember) -> None:
 
 
 def _members_in_order(group: ConsumerGroup, sender: ConsumerMember) -> list[str]:
-    """The members in the order that decides ties: that of Apache Kafka's table, a joining member last."""
+    """The members in the order that decides ties: that of Apache Kafka's hash map, a joining member last."""
     joins = sender.member_epoch == JOIN_EPOCH
     known = state_walked(name for name in group.members if not (joins and name == sender.member_id))
     return [*known, sender.member_id] if joins else known
 
 
 def preferred_assignor(group: ConsumerGroup, default: str, sender: ConsumerMember | None = None) -> str:
-    """The assignor most members ask for. Of equals that of the sender is first if it alone asks for it."""
+    """The assignor that most members ask for. In a tie the sender's wins if only the sender asks for it."""
     votes: dict[str, int] = {}
     for member in group.members.values():
         if member.server_assignor is not None:
@@ -59,7 +59,7 @@ def preferred_assignor(group: ConsumerGroup, default: str, sender: ConsumerMembe
 
 
 def group_spec(group: ConsumerGroup, order: Iterable[str], topics: TopicDirectory) -> GroupSpec:
-    """The group as the assignor is to see it: only topics that exist, and the members in this order."""
+    """The group as the assignor sees it: only topics that exist, and the members in this order."""
     counts: dict[bytes, int] = {}
     known: dict[frozenset[str], dict[bytes, None]] = {}
     members = {}

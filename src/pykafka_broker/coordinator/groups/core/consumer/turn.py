@@ -15,7 +15,7 @@ from pykafka_broker.coordinator.groups.core.turn import GroupTurn
 from pykafka_broker.machine.step import Start, Step
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: The interval after which a group looks at its topics again even if none has changed.
+#: The interval after which a group checks its topics even if none has changed.
 METADATA_REFRESH_INTERVAL_MS = 2**31 - 1
 
 
@@ -42,7 +42,7 @@ def classic_sync_timer(group_id: str, member_id: str) -> Hashable:
 class ResolveRegexes(NamedTuple):
     """Work for the shell: find the topics that match; a `RegexesResolved` event brings the answer.
 
-    Those that the member may not see, whose request has begun it, are left out.
+    Topics that the member with this principal and host may not describe are left out.
     """
 
     group_id: str
@@ -53,7 +53,7 @@ class ResolveRegexes(NamedTuple):
 
 
 class ConsumerTurn(GroupTurn):
-    """One event's consequences for one consumer group, while they are worked out.
+    """The changes of one event to one consumer group, while it is handled.
 
     `write` is the only way to change the durable part: it applies the record at once, as a reader of the log
     will. `soft` changes the rest.
@@ -68,7 +68,7 @@ class ConsumerTurn(GroupTurn):
         #: The group's epoch when the turn began.
         self.epoch_before = group.group_epoch
         self.settings = config.consumer_settings(group.group_id)
-        #: A group of another kind that has taken the place of this one.
+        #: A group of another kind that replaces this one.
         self.successor: Group | None = None
 
     @property

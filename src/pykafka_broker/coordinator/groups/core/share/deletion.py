@@ -1,4 +1,4 @@
-"""Which states go before a share group goes, and which a group forgets with deleted topics."""
+"""Which states are deleted before their share group, and which a group forgets with deleted topics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def states_to_delete(
 ) -> tuple[list[Record], DeleteShareState | None]:
     """The record that all states of a group are being deleted, and the work, if there are any.
 
-    Topics whose states were being deleted already are asked for once more, with all their partitions.
+    States already being deleted are requested again, for all partitions of their topics.
     """
     if group.states is None:
         return [], None
@@ -41,9 +41,7 @@ def states_to_delete(
 
 
 def error_of_deletion(event: ShareStateDeleted) -> ErrorCode:
-    """The error for which a group may not go: that of the last topic which has one; NONE if all states are
-    gone.
-    """
+    """The error that keeps a group from being deleted: that of the last topic with one; else NONE."""
     last = ErrorCode.NONE
     for _, errors in event.topics:
         failed = (error for _, error, _ in errors if error is not ErrorCode.NONE)

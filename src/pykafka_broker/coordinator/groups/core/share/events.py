@@ -1,8 +1,7 @@
-"""What share groups are asked, what they answer, and what they ask the share coordinator.
+"""The requests to share groups, their answers, and their work for the share coordinator.
 
-Requests are the wire's without the wire. Work, which a `Start` effect carries, asks the shell to talk to the
-share coordinator; its outcome comes back as an event with the work in it, so that nothing has to be
-remembered meanwhile.
+A `Start` effect carries work: the shell then asks the share coordinator. The outcome comes back as an event
+with the work in it, so that nothing has to be remembered meanwhile.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import enum
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: Partitions of a topic, and for each what was found out about it.
+#: (partition, error, message) for partitions of a topic.
 ErrorsByPartition = tuple[tuple[int, ErrorCode, str | None], ...]
 
 # ---- ShareGroupHeartbeat and ShareGroupDescribe ----
@@ -230,8 +229,8 @@ class ReadShareSummary(NamedTuple):
     topics: tuple[tuple[str, bytes, tuple[int, ...]], ...]
     #: Topics that do not exist, answered already.
     missing: tuple[tuple[str, bytes, tuple[ShareOffset, ...]], ...] = ()
-    #: All that was named, as `topics` has it: also partitions that do not exist, about which no share
-    #: coordinator is asked.
+    #: All partitions of the request, as in `topics`, also those that do not exist; no share coordinator is
+    #: asked about those.
     named: tuple[tuple[str, bytes, tuple[int, ...]], ...] = ()
 
 
@@ -260,7 +259,7 @@ class ShareSummaryRead(NamedTuple):
 
 
 class ListEndOffsets(NamedTuple):
-    """Find out where partitions end, for the lag: ask their leaders (ListOffsets for the latest offset)."""
+    """Ask leaders for the high watermarks of partitions, for the lag (ListOffsets, latest offset)."""
 
     read: ShareSummaryRead
     #: (topic, partition).
@@ -280,7 +279,7 @@ class EndOffsetsListed(NamedTuple):
 
 
 class ShareOutcomeRefused(NamedTuple):
-    """The log has not taken what comes of an outcome; the caller that waits for it is answered."""
+    """The log has refused the records of an outcome; the waiting caller is answered."""
 
     outcome: ShareStateInitialized | ShareStateDeleted
     error: KafkaError

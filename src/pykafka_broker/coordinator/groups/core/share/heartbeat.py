@@ -49,9 +49,7 @@ def on_heartbeat(groups: Groups, event: ShareGroupHeartbeat, config: GroupCoordi
 
 
 def _is_without_news(group: ShareGroup, event: ShareGroupHeartbeat) -> bool:
-    """Is there nothing to decide, as nearly always? The last heartbeat changed nothing, and this says nothing
-    new.
-    """
+    """Is nothing to be decided? The usual case: this heartbeat, like the last one, changes nothing."""
     member = group.members.get(event.member_id)
     return (
         member is not None
@@ -209,7 +207,7 @@ def _leave(groups: Groups, event: ShareGroupHeartbeat, config: GroupCoordinatorC
 
 
 def _remove(turn: ShareTurn, member_id: str) -> None:
-    """Take a member off the group, which moves to its next epoch."""
+    """Remove a member from the group, which moves to its next epoch."""
     turn.write(*member_tombstones(turn.group_id, member_id))
     turn.bump_epoch(always=True)
     turn.cancel_timer(session_timer(turn.group_id, member_id))
@@ -218,7 +216,7 @@ def _remove(turn: ShareTurn, member_id: str) -> None:
 def on_session_timer(
     groups: Groups, group_id: str, member_id: str, now_ms: int, config: GroupCoordinatorConfig
 ) -> Step[Groups]:
-    """A member was silent for too long."""
+    """A member was silent for its session timeout."""
     group = groups.share(group_id)
     if group is None or member_id not in group.members:
         return Step(groups)

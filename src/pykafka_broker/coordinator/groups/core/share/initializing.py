@@ -1,9 +1,9 @@
 """Partitions need a state at the share coordinator before members can have them (KIP-932).
 
-A heartbeat notes the partitions of subscribed topics that have none as *initializing* and has states made for
-them. When they are there, the partitions become *initialized*, and the next heartbeat makes a target with
-them. What fails is not initializing any more, so that the next heartbeat tries again; what is not answered is
-tried again after `group.share.initialize.retry.interval.ms`.
+A heartbeat notes subscribed partitions without a state as *initializing* and requests states for them. When
+the states exist, the partitions become *initialized*, and the next heartbeat makes a target with them. After
+a failure they are not initializing any more, so that the next heartbeat tries again; a request without an
+answer is repeated after `group.share.initialize.retry.interval.ms`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def is_assignment_pending(group: ShareGroup) -> bool:
 
 
 def initialize_subscribed(turn: ShareTurn) -> None:
-    """Have states made for those partitions of subscribed topics that have none."""
+    """Request states for those partitions of subscribed topics that have none."""
     missing = _missing_states(turn)
     if not missing:
         return
@@ -81,7 +81,7 @@ def _missing_states(turn: ShareTurn) -> PartitionsByTopic:
 
 
 def note_initializing(turn: ShareTurn, topics: PartitionsByTopic) -> None:
-    """Write down that states are being made; they are not being deleted any more."""
+    """Note partitions as initializing; their topics are not being deleted any more."""
     states = turn.group.states or StatePartitions()
     initializing = combined(states.initializing, topics)
     deleting = tuple(topic_id for topic_id in states.deleting if topic_id not in initializing)
@@ -126,7 +126,7 @@ def named_now(topics: Mapping[bytes, tuple[int, ...]], directory: TopicDirectory
 def on_initialized(
     groups: Groups, event: ShareStateInitialized, config: GroupCoordinatorConfig
 ) -> Step[Groups]:
-    """States are there, or could not be made: then none of those that were asked for together counts.
+    """States were initialized; if one has failed, none of the same work counts.
 
     An AlterShareGroupOffsets that fails leaves its partitions initializing, as in Apache Kafka 4.3.
     """

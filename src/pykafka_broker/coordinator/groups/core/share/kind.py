@@ -130,7 +130,7 @@ class ShareKind(GroupKind[ShareGroup]):
         return ErrorCode.GROUP_ID_NOT_FOUND
 
     def fetch_error(self, group: ShareGroup, event: FetchOffsets) -> ErrorCode:
-        """Offsets are fetched as of a group that is not there: there are none."""
+        """A fetch finds no offsets, as for a missing group."""
         return ErrorCode.NONE
 
     def deletion_error(self, group: ShareGroup) -> ErrorCode:
@@ -142,7 +142,7 @@ class ShareKind(GroupKind[ShareGroup]):
     def on_loaded(
         self, group: ShareGroup, now_ms: int, config: GroupCoordinatorConfig
     ) -> tuple[ShareGroup, list[Effect]]:
-        """Every member gets a new session; states that were being made count as asked for now."""
+        """Every member gets a new session; initializing states count as requested now."""
         timeout_ms = config.share_settings(group.group_id).session_timeout_ms
         effects: list[Effect] = [
             SetTimer(session_timer(group.group_id, member_id), now_ms + timeout_ms)

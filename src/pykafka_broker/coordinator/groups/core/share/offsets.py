@@ -1,6 +1,6 @@
 """Where a share group starts reading: Describe-, Alter- and DeleteShareGroupOffsets.
 
-The start offsets are kept by the share coordinator. A group knows which partitions have any, and asks.
+The share coordinator keeps the start offsets. A group knows which partitions have a state, and asks.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from pykafka_broker.machine.step import Reply, Step
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.java_hash import int_hash, uuid_hash, walked
 
-#: What Apache Kafka says of these errors where it says nothing else.
+#: Apache Kafka's default messages of these errors.
 UNKNOWN_TOPIC_OR_PARTITION_MESSAGE = "This server does not host this topic-partition."
 NON_EMPTY_GROUP_MESSAGE = "The group is not empty."
 
 
 def check_empty(group: ShareGroup) -> None:
-    """Only in a group without members may offsets be changed.
+    """Check that the group has no members: only then may offsets be changed.
 
     Raises:
         KafkaError: NON_EMPTY_GROUP.
@@ -51,7 +51,7 @@ def check_empty(group: ShareGroup) -> None:
 
 
 def on_alter(groups: Groups, event: AlterShareOffsets, config: GroupCoordinatorConfig) -> Step[Groups]:
-    """Have states made anew that begin at the offsets asked for; the group is created if there is none.
+    """Initialize states again, at the requested offsets; the group is created if it is missing.
 
     Partitions that do not exist are refused alone.
     """
@@ -86,7 +86,7 @@ def on_alter(groups: Groups, event: AlterShareOffsets, config: GroupCoordinatorC
     asked = tuple((topic_id, tuple(offsets[topic_id].items())) for topic_id in walked(offsets, uuid_hash))
     invalid = _negative_partition(asked)
     if invalid is not None:
-        # What is written down as initializing stays so, as in Apache Kafka 4.3.
+        # The partitions stay initializing, as in Apache Kafka 4.3.
         topic_id, partition = invalid
         which = f"{event.group_id} {urlsafe_b64encode(topic_id).decode().rstrip('=')} {partition}"
         message = f"Initialize share group parameters has invalid partitionId - {which}"
@@ -107,7 +107,7 @@ def _altered(partition: int, count: int) -> tuple[int, ErrorCode, str | None]:
 def _negative_partition(
     asked: tuple[tuple[bytes, tuple[tuple[int, int], ...]], ...],
 ) -> tuple[bytes, int] | None:
-    """The first partition that cannot be one."""
+    """The first negative partition."""
     return next(
         ((topic_id, partition) for topic_id, offsets in asked for partition, _ in offsets if partition < 0),
         None,
@@ -158,7 +158,9 @@ def _not_deleted(name: str, message: str) -> DeletedShareTopic:
 
 
 def on_deleted(groups: Groups, event: ShareStateDeleted, config: GroupCoordinatorConfig) -> Step[Groups]:
-    """States of topics are gone. Those that are not stay marked, so that they can be asked for again."""
+    """States of topics were deleted. Failed ones stay marked as deleting, so that they can be requested
+    again.
+    """
     work = event.work
     names = {topic_id: groups.topics.topic_by_id(topic_id) for topic_id, _ in event.topics}
     gone: dict[bytes, str | None] = {}
@@ -189,7 +191,7 @@ def _deleted(gone: dict[bytes, str | None]) -> Iterable[DeletedShareTopic]:
 
 
 def on_refused(groups: Groups, event: ShareOutcomeRefused) -> Step[Groups]:
-    """Answer the caller: offsets that the share coordinator has taken are altered all the same."""
+    """Answer the caller. Offsets that the share coordinator has stored are altered all the same."""
     outcome = event.outcome
     if isinstance(outcome, ShareStateInitialized):
         assert outcome.work.token is not None, outcome

@@ -1,10 +1,10 @@
 """The records of share groups, as Apache Kafka 4.3 writes them, and how each changes a group.
 
-Seven kinds of records describe a group: its epoch, the epoch of its target, the partitions that have a state
-at the share coordinator, and per member the subscription, the target, and the assignment it has. Transitions
-change a group only by applying records they also write, so reading them back cannot lead elsewhere.
+Six kinds of records describe a group: its epoch, the epoch of its target, the partitions that have a state at
+the share coordinator, and per member the subscription, the target, and the assignment it has. Transitions
+change a group only by applying records they also write, so a replay leads to the same group.
 
-Topics and partitions inside a record stand in the order in which Java walks its hash tables.
+Topics and partitions in a record are in the iteration order of Java's hash maps.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ShareGroupKey = (
     | m.ShareGroupStatePartitionMetadataKey
 )
 
-#: Stands for the name of a topic that is not there.
+#: Written as the name of a topic that does not exist.
 UNKNOWN_TOPIC_NAME = "<UNKNOWN>"
 
 
@@ -117,9 +117,9 @@ def current_record(group_id: str, member: ShareMember) -> Record:
 
 
 def states_record(group_id: str, states: StatePartitions, topics: TopicDirectory) -> Record:
-    """The partitions that have a state at the share coordinator, or will have one, or shall lose it.
+    """The partitions whose state at the share coordinator is initialized, initializing or being deleted.
 
-    A topic whose state is deleted is written with the name it has now.
+    A topic whose state is being deleted is written with its current name.
     """
     names = {topic_id: topics.topic_by_id(topic_id) for topic_id in states.deleting}
     return states_record_named(
@@ -130,7 +130,7 @@ def states_record(group_id: str, states: StatePartitions, topics: TopicDirectory
 
 
 def states_record_named(group_id: str, states: StatePartitions, names: Mapping[bytes, str]) -> Record:
-    """The same where the names of the topics whose state is deleted are known."""
+    """The same with given names of the topics whose state is being deleted."""
     return Record(
         m.ShareGroupStatePartitionMetadataKey(group_id=group_id),
         m.ShareGroupStatePartitionMetadataValue(
@@ -176,7 +176,7 @@ def share_group_tombstones(group: ShareGroup) -> list[Record]:
 
 
 def partitions_in_order(partitions: Iterable[int]) -> tuple[int, ...]:
-    """Partitions as a Java set lists them that was made of a list of them."""
+    """Partitions in the iteration order of a Java set made from a list."""
     return tuple(walked(partitions, int_hash, sized=True))
 
 
@@ -252,7 +252,7 @@ def _member(group: ShareGroup, member_id: str) -> ShareMember:
 
 
 def _assignment(topics: Iterable[tuple[bytes, Iterable[int]]]) -> Assignment:
-    """What a record says, in the order of the tables that Apache Kafka reads it into."""
+    """The assignment in a record, in the order of Apache Kafka's hash maps."""
     said = {topic_id: partitions_in_order(partitions) for topic_id, partitions in topics}
     return {topic_id: said[topic_id] for topic_id in walked(said, uuid_hash)}
 

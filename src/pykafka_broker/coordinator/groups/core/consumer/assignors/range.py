@@ -1,8 +1,8 @@
-"""The `range` assignor: each member gets consecutive partitions of each topic, so that topics with as many
-partitions are assigned alike.
+"""The `range` assignor: each member gets consecutive partitions of each topic, so that topics with the same
+number of partitions are assigned alike.
 
-Members stand in order, static ones first by their instance id: it is their permanent name, so they keep their
-ranges when they restart. Partitions left over go to the first members, one each.
+Members are sorted, static ones first and by their instance id, so that they keep their ranges when they
+restart. Partitions left over go to the first members, one each.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The question to an assignor, and its answer."""
+"""The input of an assignor, and its result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Assignment = Mapping[bytes, frozenset[int]]
 class MemberSpec(NamedTuple):
     """A member as an assignor sees it: existing topics it subscribes to, and its target so far.
 
-    Where two topics share a bucket, the order of `topic_ids` decides: the keys of a dict keep it.
+    `topic_ids` are the keys of a dict: their order decides between topics in one hash bucket.
     """
 
     topic_ids: Set[bytes]

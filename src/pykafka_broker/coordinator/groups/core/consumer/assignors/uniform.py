@@ -51,8 +51,7 @@ class _Uniform:
     def _revoke(self, least: int, extras: int) -> None:
         """Every member may keep `least` partitions, and `extras` of them one more.
 
-        A member that has room left lets go of its extra, unless it is among the last to whom the remaining
-        extras must go.
+        A member with room left gives up its extra, unless each remaining member must take one.
         """
         for place, member_id in enumerate(self.member_ids):
             has_extra = extras > 0

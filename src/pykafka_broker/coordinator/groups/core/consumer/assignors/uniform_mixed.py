@@ -1,9 +1,9 @@
 """The `uniform` assignor for groups whose members subscribe to different topics.
 
-First members lose partitions they do not subscribe to any more, then free ones go to those with the fewest,
-topic by topic (those with the most partitions per subscriber first), and then topics are balanced one by one
-until a whole round has changed nothing. That makes the numbers of partitions equal where subscriptions allow
-it, and nearly so where they overlap in odd ways; the number of rounds is limited.
+First members lose partitions of topics that they no longer subscribe to. Then free partitions go to the
+members with the fewest, topic by topic, topics with the most partitions per subscriber first. Then topics are
+balanced one by one until a whole round changes nothing, or after `MAX_ROUNDS` rounds. The members then have
+equal numbers of partitions as far as their subscriptions allow, or nearly so.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from pykafka_broker.coordinator.groups.core.consumer.assignors.spec import Assignment, GroupSpec
 from pykafka_broker.protocol.java_hash import string_hash, walked
 
-#: Each round is taken to halve the imbalance.
+#: Each round is assumed to halve the imbalance.
 MAX_ROUNDS = 16
 NO_OWNER = -1
 
@@ -93,12 +93,12 @@ class _Mixed:
         for _ in range(MAX_ROUNDS):
             for topic_id in topic_ids:
                 if topic_id == last_changed:
-                    return  # everything has been looked at since, and nothing moved
+                    return  # nothing has moved in a whole round
                 if self._balance_topic(topic_id) or last_changed is None:
                     last_changed = topic_id
 
     def _balance_topic(self, topic_id: bytes) -> bool:
-        """Move partitions from those with the most to those with the least; did any move?"""
+        """Move partitions from the most to the least loaded members; did any move?"""
         balancer = _Balancer(self.subscribers[topic_id], self.sizes)
         if balancer.imbalance <= 1:
             return False
@@ -125,9 +125,9 @@ class _Mixed:
 class _Balancer:
     """Two ranges over the members in order of their number of partitions, growing towards each other.
 
-    Within the least loaded range (from the left) members have received one partition each, or will; within
-    the most loaded range (from the right) they have given one away, or will. When every member of a range has
-    had its turn, the range's level moves by one and takes in the neighbours that are on that level already.
+    In the least loaded range (from the left) each member receives one partition; in the most loaded range
+    (from the right) each gives one away. When every member of a range has had its turn, the range's level
+    moves by one, and the range takes in the neighbours on that level.
 
         partitions          [.....]##     <- excluded: most partitions, but none of this topic
                           ##[#####]##
@@ -135,7 +135,7 @@ class _Balancer:
               [#####]#####[#####]##
                least        most
 
-    It goes by the numbers at the moment it was made, and by the partitions it has handed out since.
+    It counts from the sizes at its creation, and the partitions that it has moved since.
     """
 
     def __init__(self, members: list[int], sizes: list[int]) -> None:

@@ -1,8 +1,8 @@
-"""How often a question to a share coordinator is asked, and what is said when it was in vain. Pure.
+"""How often a question to a share coordinator is asked, and the refusal if all attempts fail. Pure.
 
-As in Apache Kafka's `PersisterStateManager`: errors that pass by are retried, after pauses that grow from 2
-to 16 seconds, until there were five in a row; looking for the coordinator and asking it are counted apart.
-What is given up gets the last error, and a message that says what failed.
+As in Apache Kafka's `PersisterStateManager`: transient errors are retried after pauses that grow from 2 to 16
+seconds, until five in a row; lookups of the coordinator and requests to it are counted apart. The refusal has
+the last error, and a message that says what failed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PASSING = frozenset(
 
 
 class Attempts(NamedTuple):
-    """Attempts in vain: `lookups` since the coordinator was last found, `requests` to it."""
+    """Failed attempts: `lookups` since the coordinator was last found, `requests` to it."""
 
     lookups: int = 0
     requests: int = 0

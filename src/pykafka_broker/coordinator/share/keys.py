@@ -1,8 +1,8 @@
-"""Share partitions in words: "group:topic id:partition".
+"""Share partitions as text: "group:topic id:partition".
 
 FindCoordinator asks for the coordinator of such a key, and its hash says in which partition of
-`__share_group_state` the state is. The words are read as Java reads them, and the hash is that of the words
-as Apache Kafka writes them.
+`__share_group_state` the state is. The text is parsed as in Java, and the hash is that of the text as Apache
+Kafka writes it.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ _INT = range(-(1 << 31), 1 << 31)
 
 
 def coordinator_key(key: SharePartition) -> str:
-    """The words for a share partition."""
+    """The text of a share partition."""
     return f"{key.group_id}:{uuid_text(key.topic_id)}:{key.partition}"
 
 
 def share_partition(text: str) -> SharePartition:
-    """The share partition that the words stand for; the group's name may have colons.
+    """The share partition of a text; the group's name may have colons.
 
     Raises:
-        ValueError: they stand for none.
+        ValueError: the text is no such key.
     """
     words = text.split(":")
     while words and not words[-1]:

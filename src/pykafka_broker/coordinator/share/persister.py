@@ -1,9 +1,9 @@
 """Asks the share coordinator of a share partition, for the group coordinator and the leaders of this node.
 
 The coordinator is the leader of one partition of `__share_group_state`, by the newest metadata: this node, or
-another broker. The topic is created when it is missed first. What fails for a while is asked again
-(`attempts.py`), sooner if the metadata shows another coordinator meanwhile. Two questions that change the
-same share partition never overtake each other: the second one is asked when the first is answered.
+another broker. The topic is created when it is first needed. Transient failures are retried (`attempts.py`),
+sooner if the metadata shows another coordinator. Of two questions that change the same share partition the
+second is asked when the first is answered.
 
 Nothing here raises for an error of a coordinator: errors are refusals in the answers.
 """
@@ -38,7 +38,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 logger = logging.getLogger("kafka.server.share.persister.DefaultStatePersister")
 
-#: The coordinator when there is none.
+#: The coordinator's id if there is none.
 NOBODY = -1
 
 
@@ -66,18 +66,18 @@ class Persister:
         self._scheduler = scheduler
         #: By share partition, the questions that are asked or wait for their turn.
         self._lines: dict[SharePartition, _Line] = {}
-        #: Of the questions that are to be asked again.
+        #: The pauses of the questions that will be asked again.
         self._pauses: set[_Pause] = set()
 
     async def initialize(self, key: SharePartition, *, state_epoch: int, start_offset: int) -> StateResult:
-        """Begin the state of a share partition, or begin it anew: without batches, from `start_offset`, which
-        is -1 where the leader is to choose it.
+        """Initialize the state of a share partition, also an existing one: without batches, from
+        `start_offset`; -1 lets the leader choose it.
         """
         question = Question(key, state_epoch=state_epoch, start_offset=start_offset)
         return await self._ask_in_turn(INITIALIZE, question)
 
     async def read(self, key: SharePartition, *, leader_epoch: int) -> ReadResult:
-        """The state of a share partition. The epoch of its leader is stored, and fences those before it."""
+        """The state of a share partition. The leader's epoch is stored, and fences older leaders."""
         return await self._ask_in_turn(READ, Question(key, leader_epoch=leader_epoch))
 
     async def write(
@@ -90,7 +90,7 @@ class Persister:
         delivery_complete_count: int,
         batches: tuple[StateBatch, ...],
     ) -> StateResult:
-        """Lay changes over the state of a share partition; a start offset of -1 leaves it as it is."""
+        """Apply changes to the state of a share partition; a start offset of -1 leaves it as it is."""
         question = Question(key, state_epoch, leader_epoch, start_offset, delivery_complete_count, batches)
         return await self._ask_in_turn(WRITE, question)
 
@@ -99,7 +99,7 @@ class Persister:
         return await self._ask_in_turn(DELETE, Question(key))
 
     async def read_summary(self, key: SharePartition, *, leader_epoch: int = NO_EPOCH) -> SummaryResult:
-        """Where the group is in a share partition, for administrators; fences nobody."""
+        """The group's progress in a share partition, for administrators; fences no leader."""
         return await self._ask(READ_SUMMARY, Question(key, leader_epoch=leader_epoch))
 
     @property
@@ -108,7 +108,7 @@ class Persister:
         return sum(line.length for line in self._lines.values())
 
     def look_again(self) -> None:
-        """Coordinators may have moved, by the newest metadata: ask at once what waits to be asked again."""
+        """Coordinators may have moved in the newest metadata: retry all waiting questions at once."""
         for pause in self._pauses:
             pause.cut_short()
 
@@ -155,7 +155,7 @@ class Persister:
                 attempts = decision.attempts
 
     async def _pause(self, duration_ms: int) -> bool:
-        """Wait so long, or until coordinators may have moved; whether it was so long."""
+        """Wait for `duration_ms`, or until coordinators may have moved; False in the latter case."""
         pause = _Pause()
         self._pauses.add(pause)
         timer = self._scheduler.call_at(self._scheduler.now_ms() + duration_ms, pause.end)

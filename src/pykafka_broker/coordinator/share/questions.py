@@ -1,4 +1,4 @@
-"""What a share coordinator can be asked about one share partition, on whichever broker it is.
+"""What a share coordinator, on any broker, can be asked about one share partition.
 
 Each kind of question is a row: the event for the coordinator of this node, the parts of the request for one
 on another broker (KIP-932, API keys 83 to 87), and how the answer is read from the response.
@@ -38,7 +38,7 @@ Answer = TypeVar("Answer", bound=_Answer)
 
 
 class Question(NamedTuple):
-    """The fields of all kinds of questions; each kind has its own of them."""
+    """The fields of all kinds of questions; each kind uses some of them."""
 
     key: SharePartition
     state_epoch: int = NO_EPOCH
@@ -51,7 +51,7 @@ class Question(NamedTuple):
 class Kind(NamedTuple, Generic[Answer]):
     """A kind of question."""
 
-    #: What is asked for, as it stands in Kafka's messages.
+    #: What is asked for, in the words of Kafka's messages.
     deed: str
     #: The answer with this refusal.
     refused: Callable[[Refusal], Answer]

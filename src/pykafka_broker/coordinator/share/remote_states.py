@@ -1,7 +1,7 @@
 """Asks share coordinators on other brokers, with the requests that have API keys 83 to 87.
 
-Each broker gets one request of a kind and a group at a time, with the questions that came meanwhile, and each
-share partition is in it once. Nothing is asked again here (`attempts.py`).
+Each broker gets one request of a kind and a group at a time, with the questions that came meanwhile, each
+share partition once. Retries are not made here, but in `persister.py`.
 """
 
 from __future__ import annotations

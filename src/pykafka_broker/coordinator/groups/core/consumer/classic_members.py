@@ -198,9 +198,7 @@ def _check_protocol(classic: ClassicMembership, event: SyncGroup) -> None:
 def on_heartbeat(
     groups: Groups, group: ConsumerGroup, event: Heartbeat, config: GroupCoordinatorConfig
 ) -> Step[Groups]:
-    """Keep a member's session alive, and tell it to join again if that would change its epoch or its
-    partitions.
-    """
+    """Keep a member's session alive; tell it to join again if its epoch or its partitions would change."""
     turn = ConsumerTurn(groups, group, event.now_ms, config)
     try:
         if not event.group_id:

@@ -290,7 +290,7 @@ def _with_assignment(
 def _owned_from(
     topics: Iterable[m.ConsumerGroupCurrentMemberAssignmentTopicPartitions], member_epoch: int
 ) -> OwnedPartitions:
-    """The partitions in a record. Older brokers wrote no assignment epochs: the member's epoch replaces them."""
+    """The partitions in a record; without assignment epochs (older brokers) the member's epoch counts."""
     owned: dict[bytes, Mapping[int, int]] = {}
     for topic in topics:
         epochs = topic.assignment_epochs or ()

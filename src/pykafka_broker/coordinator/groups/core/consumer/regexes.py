@@ -144,7 +144,7 @@ def _resolve_if_due(
 def on_regexes_resolved(
     groups: Groups, event: RegexesResolved, config: GroupCoordinatorConfig
 ) -> Step[Groups]:
-    """Store the topics of expressions still in use; if they have changed, move the group to its next epoch."""
+    """Store the topics of expressions still in use; if they have changed, bump the group epoch."""
     group = groups.consumer(event.group_id)
     if group is None:
         return Step(groups)

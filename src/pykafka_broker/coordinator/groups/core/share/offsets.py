@@ -158,9 +158,7 @@ def _not_deleted(name: str, message: str) -> DeletedShareTopic:
 
 
 def on_deleted(groups: Groups, event: ShareStateDeleted, config: GroupCoordinatorConfig) -> Step[Groups]:
-    """States of topics were deleted. Failed ones stay marked as deleting, so that they can be requested
-    again.
-    """
+    """Forget deleted states. Failed ones stay marked as deleting, so that they can be requested again."""
     work = event.work
     names = {topic_id: groups.topics.topic_by_id(topic_id) for topic_id, _ in event.topics}
     gone: dict[bytes, str | None] = {}

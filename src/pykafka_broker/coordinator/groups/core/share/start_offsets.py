@@ -22,11 +22,10 @@ Topics = tuple[tuple[str, bytes, tuple[ShareOffset, ...]], ...]
 
 
 def on_describe(groups: Groups, event: DescribeShareOffsets) -> Step[Groups]:
-    """Ask the share coordinator. Which group it is does not matter where topics are named, as in Apache Kafka
-    4.3.
+    """Ask the share coordinator. If topics are named, any group is accepted, as in Apache Kafka 4.3.
 
-    Of partitions that do not exist it would say that it does not know them, but only after half a minute, and
-    a client may name very many: they are answered here.
+    Partitions that do not exist are answered here: a client may name very many, and the share coordinator
+    would be asked for half a minute before they fail.
     """
     missing: Topics = ()
     if event.topics is None:
@@ -87,7 +86,7 @@ def _named(
 
 
 def on_summary_read(groups: Groups, event: ShareSummaryRead) -> Step[Groups]:
-    """Answer, or find out first where the partitions end whose lag can be told."""
+    """Answer, or first ask for the high watermarks of the partitions whose lag can be computed."""
     names = {topic_id: name for name, topic_id, _ in event.work.topics}
     partitions = tuple(
         (names[topic_id], summary.partition)
@@ -136,7 +135,7 @@ def _answered(
 
 
 def _offset(summary: ShareSummary, end: tuple[ErrorCode, int] | None) -> ShareOffset:
-    """An error of the share coordinator shows as an offset that is not decided, as in Apache Kafka 4.3."""
+    """An error of the share coordinator is shown as an undecided offset, as in Apache Kafka 4.3."""
     if summary.error is not ErrorCode.NONE:
         return ShareOffset(summary.partition)
     if end is None:

@@ -23,7 +23,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
 
-#: Partitions by topic id, both in the order in which Java walks the tables that Apache Kafka keeps them in.
+#: Partitions by topic id, both in the iteration order of Apache Kafka's hash maps.
 Assignment = Mapping[bytes, tuple[int, ...]]
 NO_ASSIGNMENT: Assignment = MappingProxyType({})
 
@@ -34,7 +34,7 @@ class MemberState(enum.IntEnum):
     STABLE = 0
     UNREVOKED_PARTITIONS = 1
     UNRELEASED_PARTITIONS = 2
-    #: A newer broker has written something else.
+    #: Written by a newer broker.
     UNKNOWN = 127
 
 
@@ -64,7 +64,7 @@ class ShareMember(NamedTuple):
 
 
 class NamedPartitions(NamedTuple):
-    """Partitions of a topic, with its name when they were written down."""
+    """Partitions of a topic, with the topic's name when they were recorded."""
 
     topic_name: str
     partitions: tuple[int, ...]
@@ -76,7 +76,7 @@ NO_PARTITIONS: PartitionsByTopic = MappingProxyType({})
 
 
 class StatePartitions(NamedTuple):
-    """The partitions whose state is being made, is there, or is being deleted at the share coordinator."""
+    """The partitions whose state at the share coordinator is initializing, initialized or being deleted."""
 
     initializing: PartitionsByTopic = NO_PARTITIONS
     initialized: PartitionsByTopic = NO_PARTITIONS
@@ -101,11 +101,11 @@ class ShareGroup(NamedTuple):
     states: StatePartitions | None = None
 
     # Soft: these die with the shard.
-    #: When to look again at the subscribed topics; 0: at the next heartbeat.
+    #: When to check the subscribed topics again; 0: at the next heartbeat.
     refresh_deadline_ms: int = 0
-    #: When `states` was last written, or read back.
+    #: When `states` was last written or loaded.
     states_written_ms: int = 0
-    #: The last heartbeat has found nothing to decide: nor will the next do that says nothing new.
+    #: The last heartbeat changed nothing, so the next one without changes will not either.
     is_settled: bool = False
 
     @classmethod

@@ -25,9 +25,7 @@ from pykafka_broker.protocol.java_hash import state_walked, string_hash, uuid_ha
 
 
 def updated_target(turn: ShareTurn, member_id: str) -> Assignment:
-    """Make a target for the group's epoch if it has none yet, and the last one is old enough; a member's part
-    of it.
-    """
+    """Make a target if the group's epoch has none and the last one is old enough; a member's part of it."""
     group = turn.group
     if group.assignment_epoch >= group.group_epoch or not _is_time_for_a_target(turn):
         return group.target_of(member_id)
@@ -53,7 +51,7 @@ def _is_time_for_a_target(turn: ShareTurn) -> bool:
 
 
 def _group_spec(group: ShareGroup, order: list[str], topics: TopicDirectory) -> GroupSpec:
-    """The group as the assignor is to see it: topics that exist, and partitions that have a state."""
+    """The group as the assignor sees it: topics that exist, and partitions that have a state."""
     known: dict[frozenset[str], tuple[bytes, ...]] = {}
     assignable: dict[bytes, tuple[int, ...]] = {}
     initialized = {} if group.states is None else group.states.initialized
@@ -85,7 +83,7 @@ def same_partitions(one: Assignment, other: Assignment) -> bool:
 def reconcile(
     turn: ShareTurn, member: ShareMember, target: Assignment, *, changed_subscription: bool
 ) -> ShareMember:
-    """Let a member have its part of the target, of the topics that it subscribes to."""
+    """Give a member its target, limited to the topics that it subscribes to."""
     epoch = turn.group.assignment_epoch
     if not changed_subscription and member.is_reconciled_to(epoch):
         return member

@@ -15,7 +15,7 @@ from pykafka_broker.coordinator.groups.core.turn import GroupTurn
 from pykafka_broker.machine.step import Start, Step
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
-#: The interval after which a group looks at its topics again even if none has changed.
+#: The interval after which a group checks its topics even if none has changed.
 METADATA_REFRESH_INTERVAL_MS = 2**31 - 1
 
 
@@ -25,7 +25,7 @@ def session_timer(group_id: str, member_id: str) -> Hashable:
 
 
 class ShareTurn(GroupTurn):
-    """One event's consequences for one share group, while they are worked out.
+    """The changes of one event to one share group, while it is handled.
 
     `write` is the only way to change the durable part: it applies the record at once, as a reader of the log
     will.
@@ -51,7 +51,7 @@ class ShareTurn(GroupTurn):
             self.group = changed._replace(is_settled=False)
 
     def write_states(self, states: StatePartitions) -> None:
-        """Write down which partitions have a state at the share coordinator."""
+        """Record which partitions have a state at the share coordinator."""
         self.write(states_record(self.group_id, states, self.groups.topics))
         self.group = self.group._replace(states_written_ms=self.now_ms)
 
@@ -64,9 +64,7 @@ class ShareTurn(GroupTurn):
         return True
 
     def settle(self) -> None:
-        """Remember if there was nothing to decide. States that are being made are asked for again after a
-        while.
-        """
+        """Note whether nothing was to be decided; initializing states may have to be requested again."""
         states = self.group.states
         is_waiting = states is not None and bool(states.initializing)
         is_behind = self.group.assignment_epoch < self.group.group_epoch
@@ -101,7 +99,7 @@ def share_group(groups: Groups, group_id: str) -> ShareGroup:
 
 
 def share_group_or_new(groups: Groups, group_id: str) -> ShareGroup:
-    """The share group with this id; a new one where there is no group.
+    """The share group with this id; a new one if there is no group.
 
     Raises:
         KafkaError: GROUP_ID_NOT_FOUND, the group is of another kind.

@@ -1,4 +1,4 @@
-"""What a heartbeat may say: the checks that need no group, and those of the tasks it names."""
+"""The checks of a heartbeat that need no group, and the checks of its tasks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def check_heartbeat(event: StreamsGroupHeartbeat) -> None:
 
 
 def _check_features(event: StreamsGroupHeartbeat) -> None:
-    """What KIP-1071 has, and Kafka 4.3 not yet."""
+    """Refuse features of KIP-1071 that Kafka 4.3 does not support yet."""
     _refuse_if(event.instance_id is not None, "Static membership is not yet supported.")
     _refuse_if(event.has_task_offsets, "TaskOffsets are not supported yet.")
     _refuse_if(event.has_task_end_offsets, "TaskEndOffsets are not supported yet.")
@@ -72,7 +72,7 @@ def _check_join(event: StreamsGroupHeartbeat) -> None:
 
 
 def check_names(event: StreamsGroupHeartbeat) -> None:
-    """Apache Kafka's tables take each name once; a second one is an error of its own.
+    """Refuse duplicate names, as Apache Kafka's maps do.
 
     Raises:
         KafkaError: UNKNOWN_SERVER_ERROR, also for a negative epoch of a topology.
@@ -93,8 +93,8 @@ def _once(names: Iterable[str]) -> None:
 
 
 def check_epoch(member: StreamsMember, event: StreamsGroupHeartbeat) -> None:
-    """A member that lost the answer to its last heartbeat may repeat it in its previous epoch, as long as it
-    has no tasks it should not have.
+    """A member that lost the answer to its last heartbeat may repeat it in its previous epoch, if it has only
+    assigned tasks.
 
     Raises:
         KafkaError: FENCED_MEMBER_EPOCH.
@@ -128,7 +128,7 @@ def _has_only_assigned(member: StreamsMember, event: StreamsGroupHeartbeat) -> b
 
 
 def check_tasks(listed: TaskList | None, parts: Mapping[str, ConfiguredSubtopology]) -> None:
-    """A member may have only tasks that there are.
+    """Check that the tasks of a member exist.
 
     Raises:
         KafkaError: INVALID_REQUEST.

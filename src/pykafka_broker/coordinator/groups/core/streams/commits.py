@@ -1,7 +1,7 @@
 """Decides which clients may commit and fetch offsets of a streams group.
 
 A member names its epoch when it commits. An older epoch is accepted for partitions of tasks that it has had
-since then: a commit may be on its way while the member's epoch moves on.
+since then: a commit may be in flight while the member's epoch moves on.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def commit_error(group: StreamsGroup, event: CommitOffsets) -> ErrorCode:
 def commit_error_in_transaction(
     group: StreamsGroup, event: CommitTransactionalOffsets, topics: TopicDirectory
 ) -> ErrorCode:
-    """May these offsets be committed in a transaction? A client without identity may. In an older epoch they
-    may be of topics that exist only.
+    """May these offsets be committed in a transaction? A client without identity may. In an older epoch all
+    topics must exist.
     """
     if event.generation < 0 and not group.members:
         return ErrorCode.NONE

@@ -22,7 +22,7 @@ from pykafka_broker.protocol.java_hash import state_walked, string_hash, walked
 def described(group: StreamsGroup) -> DescribedStreamsGroup:
     """Describe a group. A topology that is ready shows its numbers of partitions; its lists are sorted.
 
-    Apache Kafka shows what it has found out about topics with the next record of the shard only.
+    Apache Kafka shows news about topics only after the shard's next record.
     """
     view = group.configured
     topology = group.topology
@@ -60,7 +60,7 @@ def _with_counts(view: ConfiguredTopology) -> Topology:
 
 
 def _in_java_order(topic: InternalTopic) -> InternalTopic:
-    """The topic with its configs in the order in which Apache Kafka walks its table of them."""
+    """The topic with its configs in the iteration order of Apache Kafka's hash map."""
     configs = dict(topic.configs)
     return topic._replace(configs=tuple((key, configs[key]) for key in walked(configs, string_hash)))
 

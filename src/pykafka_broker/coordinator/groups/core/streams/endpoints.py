@@ -1,8 +1,8 @@
-"""Which instance of an application can be asked for which partition, as its members tell each other.
+"""Which instance of an application answers queries for which partition, as passed on to its members.
 
 The coordinator passes on the endpoint of each member that has one, with the partitions of the topics that its
-active and its standby tasks read. While the topics are not as the topology needs them, there are none; Apache
-Kafka 4.3.1 fails such a heartbeat with UNKNOWN_SERVER_ERROR.
+active and its standby tasks read. While the topology is not ready, endpoints have no partitions; Apache Kafka
+4.3.1 fails such a heartbeat with UNKNOWN_SERVER_ERROR.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TopicPartitions = tuple[str, tuple[int, ...]]
 
 
 class EndpointPartitions(NamedTuple):
-    """An endpoint, and what can be asked there."""
+    """An endpoint, and the partitions that it answers for."""
 
     endpoint: Endpoint
     active: tuple[TopicPartitions, ...] = ()
@@ -30,7 +30,7 @@ class EndpointPartitions(NamedTuple):
 def endpoint_partitions(
     group: StreamsGroup, sender: StreamsMember, topics: TopicDirectory
 ) -> list[EndpointPartitions]:
-    """The endpoints of all members, that of the sender of the heartbeat last and as it is after it."""
+    """The endpoints of all members; the sender comes last, as it is after the heartbeat."""
     others = (group.members[name] for name in state_walked(group.members) if name != sender.member_id)
     parts = (group.configured.subtopologies if group.configured is not None else None) or {}
     return [

@@ -47,7 +47,7 @@ class StreamsGroupHeartbeat(NamedTuple):
 
     @property
     def owned(self) -> Tasks | None:
-        """The tasks that the member says it has, if it says so of all roles."""
+        """The tasks that the member reports; None unless it reports all roles."""
         if self.active_tasks is None or self.standby_tasks is None or self.warmup_tasks is None:
             return None
         return Tasks(*map(_tasks, (self.active_tasks, self.standby_tasks, self.warmup_tasks)))

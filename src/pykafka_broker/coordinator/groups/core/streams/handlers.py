@@ -1,6 +1,4 @@
-"""Streams groups among the groups of a shard: finds the group of a request or a timer, and puts back what has
-become of it.
-"""
+"""Finds the streams group of a request or a timer among a shard's groups, and stores its new state."""
 
 from __future__ import annotations
 
@@ -47,7 +45,7 @@ def _gives_way(known: object) -> bool:
 
 
 def _refused(groups: Groups, event: StreamsGroupHeartbeat) -> Step[Groups]:
-    """The group is of another kind, which is found out after all that is wrong with the request alone."""
+    """The group is of another kind; errors of the request itself come first."""
     try:
         check_heartbeat(event)
         error = _of_another_kind(event.group_id)
@@ -78,7 +76,7 @@ def on_describe(groups: Groups, event: DescribeStreamsGroup) -> Step[Groups]:
 def on_session_timer(
     groups: Groups, group_id: str, member_id: str, now_ms: int, config: GroupCoordinatorConfig
 ) -> Step[Groups]:
-    """A member was silent for too long."""
+    """A member was silent for its session timeout."""
     group, settings = groups.streams(group_id), config.streams_settings(group_id)
     step = leaving.on_session_timer(group, member_id, groups.topics, settings, now_ms)
     return _put_back(groups, group, step)
@@ -87,7 +85,7 @@ def on_session_timer(
 def on_revocation_timer(
     groups: Groups, group_id: str, member_id: str, now_ms: int, config: GroupCoordinatorConfig
 ) -> Step[Groups]:
-    """A member has had its rebalance timeout to give up tasks."""
+    """A member's rebalance timeout to revoke tasks is over."""
     group, settings = groups.streams(group_id), config.streams_settings(group_id)
     step = leaving.on_revocation_timer(group, member_id, groups.topics, settings, now_ms)
     return _put_back(groups, group, step)

@@ -192,7 +192,7 @@ def _topology(turn: StreamsTurn, said: Topology | None) -> Topology:
 
 
 def _configured(turn: StreamsTurn, topology: Topology) -> ConfiguredTopology:
-    """The topology over the topics, looked at anew if it is time, or if nobody has yet."""
+    """The topology over the topics, computed again if it is time, or if there is none yet."""
     known, is_first = turn.group.configured, turn.before.topology is None
     if known is not None and not is_first and turn.now_ms < turn.group.refresh_deadline_ms:
         return known
@@ -245,7 +245,7 @@ def _reconcile(turn: StreamsTurn, member: StreamsMember, owned: Tasks | None) ->
 
     """
     group = turn.group
-    # As in Apache Kafka, tasks of a member that says just now that it is in another process do not bar it.
+    # As in Apache Kafka, the tasks of a member that has just changed its process do not block it.
     holders = turn.before.holders
     if member.is_reconciled_to(group.assignment_epoch):
         return member
@@ -284,7 +284,7 @@ def _problems(group: StreamsGroup, view: ConfiguredTopology) -> list[Status]:
 
 
 def _forget_first_look(turn: StreamsTurn) -> None:
-    """In Apache Kafka 4.3 a group is made anew when its first records are read: it has to look again."""
+    """Drop soft state: in Apache Kafka 4.3 the replay of its first records creates the group again."""
     turn.soft(configured=None, refresh_deadline_ms=0, shutdown_member_id=None, endpoint_information_epoch=0)
 
 

@@ -59,7 +59,7 @@ class StreamsKind(GroupKind[StreamsGroup]):
         return group.state.value
 
     def is_in_states(self, group: StreamsGroup, states: set[str]) -> bool:
-        """Apache Kafka 4.3 compares with a name that no client sends where topics are not ready."""
+        """For NOT_READY, Apache Kafka 4.3 compares with `not_ready`, a name that no client sends."""
         state = group.state
         return (NOT_READY if state is GroupState.NOT_READY else state.value.lower()) in states
 
@@ -101,7 +101,7 @@ class StreamsKind(GroupKind[StreamsGroup]):
     def on_loaded(
         self, group: StreamsGroup, now_ms: int, config: GroupCoordinatorConfig
     ) -> tuple[StreamsGroup, list[Effect]]:
-        """Every member gets a whole session, and its time to give up tasks anew."""
+        """Every member gets a new session, and its full rebalance timeout to revoke tasks."""
         session_timeout_ms = config.streams_settings(group.group_id).session_timeout_ms
         effects: list[Effect] = []
         for member in group.members.values():

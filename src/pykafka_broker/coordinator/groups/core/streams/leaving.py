@@ -1,4 +1,4 @@
-"""How a member leaves a streams group: by its own word, or because it is silent or slow."""
+"""How a member leaves a streams group: by its own heartbeat, or because it is silent or slow."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def leave(
 
 
 def _fence(turn: StreamsTurn, member: StreamsMember) -> None:
-    """Take a member off the group, which moves to its next epoch."""
+    """Remove a member from the group, which moves to its next epoch."""
     turn.write(*member_tombstones(turn.group_id, member.member_id))
     turn.bump_epoch()
     turn.cancel_timers(member.member_id)
@@ -71,7 +71,7 @@ def on_session_timer(
     settings: StreamsGroupSettings,
     now_ms: int,
 ) -> GroupStep:
-    """A member was silent for too long."""
+    """A member was silent for its session timeout."""
     member = None if group is None else group.members.get(member_id)
     if group is None or member is None:
         return Step(group)
@@ -87,7 +87,7 @@ def on_revocation_timer(
     settings: StreamsGroupSettings,
     now_ms: int,
 ) -> GroupStep:
-    """A member has had its rebalance timeout to give up tasks."""
+    """A member's rebalance timeout to revoke tasks is over."""
     member = None if group is None else group.members.get(member_id)
     if member is None or member.state is not MemberState.UNREVOKED_TASKS:
         return Step(group)

@@ -7,8 +7,8 @@ twice.
 
 A member is first told to keep only those of its tasks that are in its target in the same role. Once it
 confirms that by naming the ones it has, it moves on to the epoch of the target and gets those of its new
-tasks that are free; the rest follows as it becomes free. Each active task carries the epoch in which its
-member got it, so that commits from before can be told from commits after.
+tasks that are free; the others follow when they become free. Each active task carries the epoch in which its
+member got it, so that a commit of an earlier owner can be told apart.
 """
 
 from __future__ import annotations
@@ -91,11 +91,11 @@ def _difference(member: StreamsMember, target: Target) -> _Difference:
     assigned, tasks, holders, process_id = member.assigned, target.tasks, target.holders, member.process_id
 
     def is_here(task: TaskId) -> bool:
-        """Has the process of the member the task as a standby or warm-up task?"""
+        """Does the member's process have the task as a standby or warm-up task?"""
         return process_id in holders.standby.get(task, ()) or process_id in holders.warmup.get(task, ())
 
     def is_held(task: TaskId) -> bool:
-        """May no member of this process get the task in another role than the active one?"""
+        """Does the process have the task, so that no member may get it as a standby or warm-up task?"""
         return (task in holders.active and holders.active[task] == process_id) or is_here(task)
 
     active_kept: dict[str, dict[int, int]] = {}
@@ -125,7 +125,7 @@ def _difference(member: StreamsMember, target: Target) -> _Difference:
 def _missing(
     wanted: TaskMap, has: TaskMap, is_held: Callable[[TaskId], bool]
 ) -> tuple[dict[str, frozenset[int]], bool]:
-    """The wanted tasks that the member has not and may get, and whether some have to wait."""
+    """The wanted tasks that the member lacks and may get now, and whether others have to wait."""
     free = {}
     must_wait = False
     for name, missing in _less(wanted, has).items():

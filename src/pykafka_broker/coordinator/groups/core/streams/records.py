@@ -1,8 +1,8 @@
 """The records of streams groups, as Apache Kafka 4.3 writes them, and how each changes a group.
 
-Six records describe a group: its epoch, its topology, the epoch of its target, and per member what it is, its
-target, and the tasks it really has. Transitions change a group only by applying records they also write, so
-reading them back cannot lead elsewhere.
+Six records describe a group: its epoch, its topology, the epoch of its target, and per member its metadata,
+its target, and the tasks it really has. Transitions change a group only by applying records they also write,
+so a replay leads to the same group.
 
 Tasks and tags inside a record are sorted.
 """
@@ -66,7 +66,7 @@ def topology_record(group_id: str, topology: Topology) -> Record:
 
 
 def member_record(group_id: str, member: StreamsMember) -> Record:
-    """What a member is: its process, where that answers, and the topology it runs."""
+    """A member's metadata: its process, the process's endpoint, and the topology that it runs."""
     endpoint = member.user_endpoint
     return Record(
         m.StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id),
@@ -271,7 +271,7 @@ def _owned(
     warmup: Iterable[m.StreamsGroupCurrentMemberAssignmentTaskIds],
     member_epoch: int,
 ) -> OwnedTasks:
-    """Where it is not written in which epoch a task was assigned, it is the member's own."""
+    """The tasks in a record; without assignment epochs the member's epoch counts."""
     with_epochs = {}
     for tasks in active:
         epochs = tasks.assignment_epochs or ()

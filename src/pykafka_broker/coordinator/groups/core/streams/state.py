@@ -1,11 +1,10 @@
 """The state of a streams group, one of a Kafka Streams application whose tasks the coordinator assigns.
 
 As in a consumer group (`consumer/state.py`) three epochs show its progress: that of the group, that of the
-target the assignor has made, and that of each member. Besides, the group has one topology, brought by its
-first member; it is ready once its topics are as the topology needs them, which is *validated* for one epoch
-of the topology.
+target the assignor has made, and that of each member. The group also has one topology, brought by its first
+member. It is ready once its topics are as it needs them, which is *validated* for each epoch of the topology.
 
-A task may not be twice in a process, whatever its roles: so the group knows the processes of each task.
+A process may have a task only once, in any role, so the group tracks the processes of each task.
 
 Everything but the last few fields of a group is durable, and is only ever changed by applying records
 (`streams/records.py`).
@@ -29,7 +28,7 @@ from pykafka_broker.coordinator.groups.core.streams.topology.declared import Top
 from pykafka_broker.machine.versioned_map import VersionedMap
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: Member epochs a client sends: joining, and leaving. (Leaving for a moment as a static member is refused.)
+#: Member epochs a client sends: joining, and leaving. (Leaving temporarily as a static member is refused.)
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
 LEAVE_STATIC_EPOCH = -2
@@ -50,7 +49,7 @@ class MemberState(enum.IntEnum):
     UNREVOKED_TASKS = 2
     #: It has given up everything, but other processes, or its own, still hold tasks it is to get.
     UNRELEASED_TASKS = 3
-    #: A newer broker has written something else: it must join anew.
+    #: Written by a newer broker: the member must join again.
     UNKNOWN = 127
 
 
@@ -77,7 +76,7 @@ class Endpoint(NamedTuple):
 class StreamsMember(NamedTuple):
     """A member of a streams group: one thread of a process.
 
-    What is None is not known, while only one of the two records of a member has been read.
+    A None may stand for a value not known yet: only one of a member's two records has been read.
     """
 
     member_id: str
@@ -120,10 +119,10 @@ class TaskHolders(NamedTuple):
         return cls(VersionedMap(), VersionedMap(), VersionedMap())
 
     def replaced(self, before: StreamsMember | None, after: StreamsMember | None) -> TaskHolders:
-        """The holders, now that a member has changed, come or gone.
+        """The holders after a member has changed, joined or left.
 
-        As in Apache Kafka, two members of a process that hold the same task count as one, and one of them
-        that gives it up ends it for both.
+        As in Apache Kafka, two members of a process that hold the same task count as one: when one gives the
+        task up, it ends for both.
         """
         if before is not None and after is not None and _held(before) == _held(after):
             return self
@@ -182,7 +181,7 @@ class StreamsGroup(NamedTuple):
     group_epoch: int = 1
     #: Fingerprint of the required topics at the last bump.
     metadata_hash: int = 0
-    #: The epoch of the topology for which the topics were as they must be; -1 if they were not.
+    #: The topology epoch for which the topics were valid; -1 if they were not.
     validated_topology_epoch: int = 0
     #: The settings at the last bump, which the target is made with; in the order of their names.
     last_assignment_configs: tuple[tuple[str, str], ...] = ()
@@ -191,9 +190,9 @@ class StreamsGroup(NamedTuple):
     topology: Topology | None = None
 
     # Soft: these die with the shard.
-    #: The topology over the topics as they were when it was last looked at.
+    #: The topology over the topics, as last computed.
     configured: ConfiguredTopology | None = None
-    #: When to look again at the topics; 0: at the next heartbeat.
+    #: When to check the topics again; 0: at the next heartbeat.
     refresh_deadline_ms: int = 0
     #: The first assignment waits for more members; a timer runs.
     is_delayed: bool = False

@@ -1,4 +1,4 @@
-"""What the answer to a heartbeat says of the application besides its tasks."""
+"""The statuses of the application in the answer to a heartbeat."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ class StatusCode(enum.IntEnum):
     #: The member runs an older topology than the group has.
     STALE_TOPOLOGY = 0
     MISSING_SOURCE_TOPICS = 1
-    #: Topics that must have the same number of partitions have not, or an internal topic has another number
-    #: than it is to have.
+    #: Copartitioned topics have different numbers of partitions, or an internal topic has a wrong number.
     INCORRECTLY_PARTITIONED_TOPICS = 2
     #: The topics are being created.
     MISSING_INTERNAL_TOPICS = 3

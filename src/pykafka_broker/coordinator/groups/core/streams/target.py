@@ -31,7 +31,7 @@ def update_target(
     made_ms, interval_ms = group.assignment_timestamp_ms, turn.settings.assignment_interval_ms
     if made_ms and interval_ms and turn.now_ms < made_ms + interval_ms:
         return _delayed("Assignment delayed due to the configured assignment interval.")
-    # Members in the order of Apache Kafka's table, a joining one last.
+    # Members in the order of Apache Kafka's hash map, a joining one last.
     order = state_walked(name for name in group.members if name != turn.newcomer)
     order += [turn.newcomer] if turn.newcomer is not None else []
     members = {
@@ -59,7 +59,7 @@ def on_initial_rebalance_timer(
 ) -> GroupStep:
     """The first assignment has waited long enough. It uses the settings of the last bump.
 
-    A group that does not wait has taken the place of the one that did.
+    A group that is not delayed has replaced the delayed one: nothing is to be done.
     """
     if group is None or not group.is_delayed:
         return Step(group)

@@ -32,7 +32,7 @@ class TaskId(NamedTuple):
 
 
 class Tasks(NamedTuple):
-    """The tasks a member is to have, or says that it has."""
+    """The target tasks of a member, or the tasks that it reports."""
 
     active: TaskMap = NO_TASKS
     standby: TaskMap = NO_TASKS

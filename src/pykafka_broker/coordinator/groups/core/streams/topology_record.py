@@ -1,4 +1,4 @@
-"""The record of a topology: it says what its first member said, in the same order."""
+"""The record of a topology, as the group's first member declared it, in the same order."""
 
 from __future__ import annotations
 

@@ -12,13 +12,13 @@ from pykafka_broker.coordinator.groups.core.streams.state import StreamsGroup
 from pykafka_broker.coordinator.groups.core.topics import TopicDirectory
 from pykafka_broker.machine.step import CancelTimer, Effect, Reply, SetTimer, Step
 
-#: What is decided of a group. None stands for no group.
+#: A decision about a group. None stands for no group.
 GroupStep = Step[StreamsGroup | None]
 
 #: The setting that a target depends on, by the name under which the group's record keeps it.
 NUM_STANDBY_REPLICAS = "num.standby.replicas"
 
-#: The interval after which a group looks at its topics again even if none has changed.
+#: The interval after which a group checks its topics even if none has changed.
 METADATA_REFRESH_INTERVAL_MS = 2**31 - 1
 
 
@@ -38,7 +38,7 @@ def initial_rebalance_timer(group_id: str) -> Hashable:
 
 
 class StreamsTurn:
-    """One event's consequences for one streams group, while they are worked out.
+    """The changes of one event to one streams group, while it is handled.
 
     `write` is the only way to change the durable part: it applies the record at once, as a reader of the log
     will. `soft` changes the rest.
@@ -48,10 +48,10 @@ class StreamsTurn:
         self, group: StreamsGroup, topics: TopicDirectory, settings: StreamsGroupSettings, now_ms: int
     ) -> None:
         self.group = group
-        #: The group when the turn began; to read its tables is expensive once they have changed.
+        #: The group when the turn began; reading its tables is expensive once they have changed.
         self.before = group
         self.was_empty = not group.members
-        #: The member that the turn puts in.
+        #: The member that joins in this turn.
         self.newcomer: str | None = None
         self.topics = topics
         self.settings = settings

@@ -1,8 +1,8 @@
 """The assignors of share groups: they share out partitions among members, each partition to as few as it
 needs.
 
-`simple.py` serves members with the same subscription, `simple_mixed.py` all others; `spec.py` says what they
-are asked, `tables.py` keeps the order of Java's tables, by which they decide.
+`simple.py` serves members with the same subscription, `simple_mixed.py` all others; `spec.py` has their
+input, `tables.py` the iteration order of Java's hash maps, by which they decide.
 """
 
 from __future__ import annotations
@@ -21,5 +21,5 @@ def assign_simply(spec: GroupSpec) -> Mapping[str, Assigned]:
     return assign_alike(spec) if spec.is_homogeneous else assign_mixed(spec)
 
 
-#: By the names that `group.share.assignors` has for them.
+#: By their names in `group.share.assignors`.
 ASSIGNORS: dict[str, Callable[[GroupSpec], Mapping[str, Assigned]]] = {"simple": assign_simply}

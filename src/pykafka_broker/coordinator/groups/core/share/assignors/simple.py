@@ -1,7 +1,7 @@
 """SimpleAssignor for members that all subscribe to the same topics (Apache Kafka 4.3).
 
-Balance first: no member has more than one partition more than another, and no partition more members than it
-needs. Then stickiness: what a member has, it keeps.
+Balance comes first: the members' numbers of partitions differ by at most one, and no partition has more
+members than it needs. Stickiness comes second: a member keeps the partitions that it has.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pykafka_broker.coordinator.groups.core.share.assignors.tables import (
 
 
 def assign_alike(spec: GroupSpec) -> Mapping[str, Assigned]:
-    """What each member is to have; nobody has anything where no topic exists."""
+    """The partitions of each member; empty if no topic exists."""
     topic_ids = next(iter(spec.members.values())).topic_ids
     if not topic_ids:
         return {}
@@ -34,7 +34,7 @@ def assign_alike(spec: GroupSpec) -> Mapping[str, Assigned]:
 
 
 class _Assignment:
-    """Members stand for their places in the group's order."""
+    """Members are numbers, their places in the group's order."""
 
     def __init__(self, spec: GroupSpec, topic_ids: tuple[bytes, ...]) -> None:
         self._spec = spec
@@ -52,7 +52,7 @@ class _Assignment:
         self._overfilled = numbers(capacity=roomy(count))
 
     def made(self) -> Mapping[str, Assigned]:
-        """Take from members what they are not to have, then give to those that have too little."""
+        """Take surplus partitions from members, then give partitions to members that have too few."""
         for member, spec in enumerate(self._spec.members.values()):
             self._keep_what_is_subscribed(member, spec.assigned)
         for member in self._overfilled.in_order():
@@ -90,7 +90,7 @@ class _Assignment:
             del places.items[topic_id, partition]
 
     def _share_less(self, place: Place) -> None:
-        """Take a partition from members while it has more of them than it needs."""
+        """Take a partition from members until it has no more members than it needs."""
         members = self._by_place.items[place]
         for member in members.in_order()[: max(len(members.items) - self._sharing, 0)]:
             self._owned[member].discard(*place)
@@ -101,7 +101,7 @@ class _Assignment:
     def _give_the_rest(self) -> None:
         """Give partitions to members that have too few, one to each in turn.
 
-        Where a partition wants another member and all that have too few have it already, it stays as it is.
+        A partition that needs another member stays as it is if all members with too few have it already.
         """
         if not self._unfilled.items:
             return

@@ -1,7 +1,7 @@
 """SimpleAssignor for members with different subscriptions (Apache Kafka 4.3).
 
-Each topic is shared out by itself among the members that subscribe to it, as `simple.py` does it for all
-topics at once.
+Each topic is assigned by itself to the members that subscribe to it, as `simple.py` does for all topics at
+once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pykafka_broker.protocol.java_hash import int_hash, uuid_hash
 
 
 def assign_mixed(spec: GroupSpec) -> Mapping[str, Assigned]:
-    """What each member is to have; nobody has anything where no topic exists."""
+    """The partitions of each member; empty if no topic exists."""
     topic_ids: Table[bytes, None] = Table(uuid_hash)
     subscribers: dict[bytes, list[int]] = {}
     for index, member in enumerate(spec.members.values()):
@@ -43,7 +43,7 @@ def assign_mixed(spec: GroupSpec) -> Mapping[str, Assigned]:
 
 
 class _TopicAssignment:
-    """The partitions of one topic. Members stand for their places in the group's order."""
+    """The partitions of one topic. Members are numbers, their places in the group's order."""
 
     def __init__(
         self,
@@ -60,13 +60,13 @@ class _TopicAssignment:
         self._owned = owned
         self._sharing = desired_sharing(len(subscribers), len(targets))
         counts = desired_counts(len(subscribers), len(targets))
-        #: Members that do not subscribe are not in it: they are to have nothing.
+        #: Only of subscribers: other members get nothing.
         self._counts = dict(zip(subscribers, counts, strict=True))
         self._by_partition: Table[int, Table[int, None]] = Table(int_hash, roomy(len(targets)))
         self._by_member: Table[int, Table[int, None]] = Table(int_hash, roomy(len(subscribers)))
 
     def make(self) -> None:
-        """Take from members what they are not to have, then give to those that have too little."""
+        """Take surplus partitions from members, then give partitions to members that have too few."""
         for member, assigned in enumerate(self._before):
             for partition in assigned.get(self._topic_id, ()):
                 self._by_partition.setdefault(partition, numbers).put(member, None)
@@ -88,7 +88,7 @@ class _TopicAssignment:
             del partitions.items[partition]
 
     def _share_less(self, partition: int) -> None:
-        """Take a partition from members while it has more of them than it needs."""
+        """Take a partition from members until it has no more members than it needs."""
         members = self._by_partition.items[partition]
         for member in members.in_order()[: max(len(members.items) - self._sharing, 0)]:
             self._owned[member].discard(self._topic_id, partition)
@@ -98,7 +98,7 @@ class _TopicAssignment:
     def _give_the_rest(self) -> None:
         """Give partitions to members that have too few, one to each in turn.
 
-        Where a partition wants another member and all that have too few have it already, it stays as it is.
+        A partition that needs another member stays as it is if all members with too few have it already.
         """
         unfilled = numbers(
             (member for member in self._subscribers if self._count_of(member) < self._counts[member]),

@@ -1,6 +1,4 @@
-"""What an assignor of share groups is asked: the members, what they have, and which partitions can be
-assigned.
-"""
+"""The input of a share group's assignor: members, their partitions, and the assignable partitions."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: Partitions by topic id, in the order in which Java walks the table of the assignor.
+#: Partitions by topic id, in the iteration order of the assignor's hash map.
 Assigned = Mapping[bytes, tuple[int, ...]]
 
 
@@ -31,7 +29,7 @@ class GroupSpec(NamedTuple):
 
 
 def desired_sharing(member_count: int, partition_count: int) -> int:
-    """The number of members that each partition should have: more than one where there are more members."""
+    """The number of members that each partition should have: more than one if there are more members."""
     return -(-member_count // partition_count) if partition_count else 0
 
 

@@ -1,9 +1,9 @@
-"""The hash tables of Java, as far as their order decides: which partition a member gives up, and who gets the
+"""Java's hash tables, as their order decides which partition a member gives up, and which member gets the
 next.
 
-Python keeps what was put into a dict in its order; Java walks a table bucket by bucket, and within one in the
-order of insertion or against it. A table grows when it is more than three quarters full and never shrinks. (A
-bucket that has become a tree, with more than eight keys, may be walked differently.)
+A Python dict keeps the order of insertion; Java iterates bucket by bucket, and within a bucket in the order
+of insertion or reversed. A table grows when it is more than three quarters full and never shrinks. (A bucket
+that has become a tree, with more than eight keys, may have another order.)
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ def place_hash(place: Place) -> int:
 
 
 def capacity_for(count: int) -> int:
-    """The buckets of a table for which a capacity of `count` is asked."""
+    """The number of buckets of a table made with a capacity of `count`."""
     return 1 if count <= 1 else 1 << (count - 1).bit_length()
 
 
 def roomy(count: int) -> int:
-    """The buckets of a table that an assignor makes for `count` keys."""
+    """The number of buckets of a table that an assignor makes for `count` keys."""
     return capacity_for(int((count + 1) / 0.75 + 1))
 
 
@@ -42,7 +42,7 @@ class Table(Generic[K, V]):
         self.items: dict[K, V] = {}
         self._hash_of = hash_of
         self._capacity = capacity
-        #: Where keys stand among those of the same bucket.
+        #: The order of keys within a bucket.
         self._ranks: dict[K, int] = {}
         self._count = 0
 
@@ -68,7 +68,7 @@ class Table(Generic[K, V]):
             self._capacity *= 2
 
     def in_order(self) -> list[K]:
-        """The keys in the order in which Java walks them now."""
+        """The keys in Java's iteration order."""
         mask = self._capacity - 1
 
         def bucket(key: K) -> tuple[int, int]:
@@ -87,7 +87,7 @@ def numbers(given: Iterable[int] = (), capacity: int = INITIAL_CAPACITY) -> Tabl
 
 
 class Owned:
-    """What a member has: partitions by topic, copied from what it had when it is first changed."""
+    """A member's partitions by topic, copied at the first change."""
 
     def __init__(self, before: dict[bytes, tuple[int, ...]]) -> None:
         self._before = before
@@ -119,14 +119,14 @@ class Owned:
         self.copied().items.pop(topic_id, None)
 
     def result(self) -> dict[bytes, tuple[int, ...]]:
-        """What the member has now, in Java's order; topics of which nothing is left stand there too."""
+        """The member's partitions in Java's order, including topics without partitions left."""
         if self._copy is None:
             return self._before
         return {topic_id: tuple(self._copy.items[topic_id].in_order()) for topic_id in self._copy.in_order()}
 
 
 class NextMember:
-    """Goes round the members that have too few partitions, in Java's order, as long as one takes any."""
+    """Iterates over members with too few partitions, in Java's order, until none takes any in a round."""
 
     def __init__(self, unfilled: Table[int, None]) -> None:
         self._unfilled = unfilled

@@ -2,8 +2,8 @@
 answers for the same input: it looks neither at racks and client tags nor at lags, and assigns no warm-up
 tasks.
 
-`spec.py` is the question, `sticky.py` the answer, `processes.py` the load of processes while it is made, and
-`java_queue.py` the order in which Java takes equals from a queue.
+`spec.py` has the input, `sticky.py` the assignor, `processes.py` the load of processes meanwhile, and
+`java_queue.py` the order of ties in Java's priority queue.
 """
 
 from __future__ import annotations

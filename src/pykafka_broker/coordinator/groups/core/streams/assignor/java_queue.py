@@ -1,6 +1,6 @@
-"""A queue that gives out the least first, and of equals the one that `java.util.PriorityQueue` gives out.
+"""A priority queue that orders ties as `java.util.PriorityQueue` does.
 
-It is a binary heap; `heapq` sifts in another way and so takes equals in another order.
+It is a binary heap; `heapq` sifts differently and so orders ties differently.
 """
 
 from __future__ import annotations

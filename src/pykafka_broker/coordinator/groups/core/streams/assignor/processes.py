@@ -26,7 +26,7 @@ class ProcessLoad:
         self.standby: dict[str, list[TaskId]] = {}
         self._tasks: set[TaskId] = set()
         self._task_count = 0
-        #: Made when it is needed, and thrown away when it is not right any more.
+        #: Made on demand, and dropped when it is out of date.
         self._by_load: JavaQueue[_MemberLoad] | None = None
 
     @property
@@ -43,12 +43,12 @@ class ProcessLoad:
         return task in self._tasks
 
     def give(self, member_id: str, task: TaskId, *, is_active: bool) -> int:
-        """Give a task to a member; the number of tasks that it has now."""
+        """Give a task to a member; returns the member's number of tasks."""
         self._by_load = None
         return self._give(member_id, task, is_active)
 
     def give_to_least_loaded(self, task: TaskId, *, is_active: bool) -> int:
-        """Give a task to the member with the fewest; the number of tasks that it has now."""
+        """Give a task to the member with the fewest; returns the member's number of tasks."""
         if len(self.task_counts) == 1:
             return self._give(next(iter(self.task_counts)), task, is_active)
         if self._by_load is None:

@@ -1,4 +1,4 @@
-"""The question to a task assignor, and its answer."""
+"""The input of a task assignor, and its result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SubtopologySpec(NamedTuple):
 class GroupSpec(NamedTuple):
     """A group as an assignor sees it.
 
-    Members stand in the order in which they were put into Apache Kafka's table: it decides between equals.
+    Members are in the order of insertion into Apache Kafka's map, which decides ties.
     """
 
     members: Mapping[str, MemberSpec]
@@ -34,7 +34,7 @@ class GroupSpec(NamedTuple):
 
 
 class TaskAssignorError(Exception):
-    """The tasks cannot be assigned: no member is there."""
+    """The tasks cannot be assigned: the group has no member."""
 
 
 TaskAssignor = Callable[[GroupSpec], Mapping[str, Tasks]]

@@ -1,8 +1,8 @@
 """The sticky task assignor of Apache Kafka 4.3: tasks stay where they are as far as that is balanced.
 
-Active tasks come first: they go to the member that has them, then to one that has them as a standby, each
-only up to its share, and the rest to the process with the least load. Standby tasks follow in the same way;
-no process has a task twice, so a task gets fewer standbys than asked for where there are too few processes.
+Active tasks come first: they go to the member that has them, then to one that has them as a standby, only up
+to the member's share; the rest go to the process with the least load. Standby tasks follow in the same way.
+No process has a task twice, so a task gets fewer standbys than configured if there are too few processes.
 
 A member's share is the number of tasks that are left, divided by the members that have not reached theirs.
 """
@@ -20,7 +20,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 
 def assign_sticky(spec: GroupSpec) -> Mapping[str, Tasks]:
-    """The tasks that each member is to have.
+    """The target tasks of each member.
 
     Raises:
         TaskAssignorError: there are tasks, but no members.
@@ -41,7 +41,7 @@ class _Owner(NamedTuple):
 
 
 class _Share:
-    """The number of tasks up to which a member may be given some; recomputed as members reach it."""
+    """The most tasks of a member before load decides; recomputed as members reach it."""
 
     def __init__(self, task_count: int, member_count: int) -> None:
         self._tasks = task_count
@@ -49,7 +49,7 @@ class _Share:
         self.size = _divided(task_count, member_count)
 
     def count(self, tasks_of_member: int) -> None:
-        """A member has got another task, and has so many now."""
+        """A member has got another task and now has `tasks_of_member`."""
         if tasks_of_member == self.size:
             self._members -= 1
             self._tasks -= tasks_of_member
@@ -93,7 +93,7 @@ class _Assignment:
 
     def assign_active(self) -> None:
         """Give every task to a member."""
-        # Where a member has the same partitions of several subtopologies, it keeps them together.
+        # In this order a member keeps the same partitions of several subtopologies together.
         left = sorted(self.active_tasks, key=_by_partition)
         left = [task for task in left if not self._give_active(self.former_active.get(task), task)]
         left = [
@@ -124,7 +124,7 @@ class _Assignment:
     # ---- standby tasks ----
 
     def assign_standby(self) -> None:
-        """Give every task with state to as many further processes as there are to be replicas."""
+        """Give every stateful task to `num_standby_replicas` further processes."""
         left: list[tuple[TaskId, int]] = []
         for task in sorted(self.standby_tasks, key=_by_partition, reverse=True):
             for number in range(self.spec.num_standby_replicas):
@@ -192,10 +192,10 @@ def _load(process: ProcessLoad) -> float:
 
 
 def _least_loaded(owners: Iterable[_Owner], standby: TaskId | None = None) -> _Owner | None:
-    """The first owner, unless a later one has less load in both its process and itself, and so on.
+    """The first owner, replaced by each later one with less load both in its process and by itself.
 
-    For a standby task, a later owner whose process has the task already is passed over. That the first one's
-    has it rules out all of them: so does Apache Kafka 4.3.
+    For a standby task, later owners whose process already has the task are skipped. If the first owner's
+    process has it, the result is None, as in Apache Kafka 4.3.
     """
     first: _Owner | None = None
     least: _Owner | None = None

@@ -1,6 +1,6 @@
 """A topology over the topics that exist: its tasks, the internal topics to create, or what is wrong.
 
-As `InternalTopicManager` of Apache Kafka 4.3 does it, with its texts.
+As in `InternalTopicManager` of Apache Kafka 4.3, with its texts.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.java_hash import string_hash, walked
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: So many names are in a status text, then the number of the others.
+#: The most topic names in a status text; the number of the others follows.
 SHOWN_TOPICS = 3
 _NO_TOPICS: Mapping[str, InternalTopic] = MappingProxyType({})
 
 
 class ConfiguredSubtopology(NamedTuple):
-    """A subtopology whose topics have their numbers of partitions; it has a task for each of the largest."""
+    """A subtopology with partition counts; it has a task for each partition of its largest input topic."""
 
     task_count: int
     source_topics: tuple[str, ...]
@@ -109,7 +109,7 @@ def _configured_topics(
 ) -> Mapping[str, InternalTopic]:
     by_name = {topic.name: topic for topic in declared}
     if len(by_name) < len(declared):
-        # Apache Kafka's table of them takes each name once.
+        # Apache Kafka's map refuses a second topic of one name.
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     return {
         name: by_name[name]._replace(partitions=by_name[name].partitions or counts.decided[name])

@@ -67,12 +67,12 @@ class Topology(NamedTuple):
         return self.epoch == other.epoch and self._by_id() == other._by_id()
 
     def in_java_order(self) -> list[Subtopology]:
-        """The subtopologies in the order in which Apache Kafka walks its table of them."""
+        """The subtopologies in the iteration order of Apache Kafka's hash map."""
         by_id = self._by_id()
         return [by_id[name] for name in walked(by_id, string_hash)]
 
     def required_topics(self) -> list[str]:
-        """All topics that must exist, in the order in which Apache Kafka walks its set of them."""
+        """All topics that must exist, in the iteration order of Apache Kafka's set."""
         names = dict.fromkeys(name for part in self.in_java_order() for name in part.topics())
         return walked(names, string_hash)
 

@@ -1,12 +1,12 @@
-"""How many partitions the internal topics of a topology are to have, as Apache Kafka 4.3 decides it.
+"""Decides the partition counts of a topology's internal topics, as Apache Kafka 4.3 does.
 
-A repartition topic that does not say so itself gets as many as the largest topic that the subtopology reads
-which writes it; this goes through the graph until all are known. Copartition groups then make their topics
-equal: to the topics that are given if there are some, else to the largest. A changelog topic gets as many as
-the largest topic that its subtopology reads.
+A repartition topic without a declared count gets that of the largest input topic of the subtopology which
+writes it; this is repeated through the graph until all counts are known. Then all topics of a copartition
+group get one count: that of its source topics, else the declared one, else the largest. A changelog topic
+gets the count of the largest input topic of its subtopology.
 
-A topic that exists counts with the partitions it has. Where a subtopology reads several topics, those that
-are known when it is looked at count; so the order of the subtopologies matters, and is that of Apache Kafka.
+An existing topic counts with its actual partitions. Of a subtopology's input topics only those known at its
+turn count, so the order of the subtopologies matters: it is that of Apache Kafka.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class TopicsNotReady(Exception):
 
 
 class PartitionCounts:
-    """The number of partitions of topics: as they are, or as has been decided for those that do not exist."""
+    """The partition counts of topics: actual ones, or decided ones of topics that do not exist."""
 
     def __init__(self, topics: TopicDirectory) -> None:
         self._topics = topics
@@ -94,10 +94,10 @@ def _repartition_counts(parts: Sequence[Subtopology], counts: PartitionCounts) -
 
 
 def _follow(parts: Sequence[Subtopology], counts: PartitionCounts, found: dict[str, int]) -> None:
-    """Put into `found` what can be told of the topics that subtopologies write.
+    """Add to `found` the counts of the topics that subtopologies write, as far as they are known.
 
-    Apache Kafka goes through all subtopologies again and again, and each that reads a topic that is known by
-    then has its turn. Here only those are looked at whose turn it is: a client may send very many.
+    Apache Kafka goes through all subtopologies in rounds; each one with a known input topic has its turn.
+    Here only the subtopologies whose turn it is are visited: a client may send very many.
     """
     readers: dict[str, list[int]] = {}
     for index, part in enumerate(parts):
@@ -149,7 +149,7 @@ def _make_copartitioned(parts: Collection[Subtopology], counts: PartitionCounts)
 
 
 def _copartition_groups(part: Subtopology) -> Iterator[list[str]]:
-    """The names of the topics of each group, in the order in which Apache Kafka walks its set of them."""
+    """The names of the topics of each group, in the iteration order of Apache Kafka's set."""
     for group in part.copartition_groups:
         names = [
             *(_at(part.source_topics, index) for index in group.source_topics),
@@ -174,8 +174,8 @@ def _enforced(
 ) -> Mapping[str, int]:
     """The counts of the repartition topics of a group.
 
-    Where a group has repartition topics only, *all* repartition topics of the topology with a number of
-    their own must agree on it: so it is in Apache Kafka 4.3.
+    If a group has only repartition topics, *all* repartition topics of the topology with declared counts must
+    agree, as in Apache Kafka 4.3.
     """
     repartition = {name: counts.known(name) for name in names if name in fixed or name in flexible}
     others = {name: counts.known(name) for name in names if name not in repartition}

@@ -1,8 +1,8 @@
-"""The share coordinator as handlers see it: each event goes to the shard of its share partition, which is
-that of one partition of `__share_group_state`.
+"""The share coordinator as handlers see it: each event goes to the shard of its share partition's part of
+`__share_group_state`.
 
 A handler builds the event of its request with the token that `answer` gives it and the time from `now_ms`.
-What a core cannot do is done here: the records that it finds redundant are deleted from the log.
+The service also deletes the records that the core finds redundant from the log.
 
 Nothing here raises for an error of the client: errors are refusals in the answers, and `refusals.py` has the
 answers where no shard takes the event.
@@ -39,7 +39,7 @@ ShareShard = Shard[Shares, Event]
 class ShareService:
     """Routes events to the share partitions coordinated here.
 
-    Batches are compressed with `codec`; an answer waits for its records `write_timeout_ms` at most.
+    Batches are compressed with `codec`; an answer waits at most `write_timeout_ms` for its records.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class ShareService:
         codec: Codec,
         write_timeout_ms: int,
     ) -> None:
-        #: May be replaced at any time; holds for the next event.
+        #: May be replaced at any time; applies from the next event on.
         self.config = config
         self.now_ms = scheduler.now_ms
         #: Loads and unloads partitions.
@@ -96,7 +96,7 @@ class ShareService:
     # ---- the cluster's metadata ----
 
     def forget_topics(self, topic_ids: frozenset[bytes]) -> None:
-        """Forget what is known of topics that were deleted."""
+        """Forget the share partitions of deleted topics."""
         event = events.TopicsDeleted(topic_ids)
 
         def forget(shard: ShareShard) -> None:
@@ -129,7 +129,7 @@ class ShareService:
         return shard
 
     def _transition(self, partition: int, state: Shares, event: Event) -> Step[Shares]:
-        # Nobody else writes to the log between this and the append of the step's records.
+        # Nothing else is written to the log between this and the append of the step's records.
         return transition(state, event, self.config, self._log.end_offset(partition))
 
     def _append(self, partition: int, records: tuple[object, ...]) -> int:

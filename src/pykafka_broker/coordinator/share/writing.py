@@ -33,7 +33,7 @@ class ShareLog(CoordinatorLog, Protocol):
 def write(
     log: CoordinatorLog, partition: int, records: tuple[object, ...], *, now_ms: int, codec: Codec
 ) -> int:
-    """Append records as one batch, deletions as several if they must, and return the log end offset after.
+    """Append records as one batch, or large sets of tombstones as several; return the log end offset.
 
     Raises:
         KafkaError: any error of `log`.

@@ -11,7 +11,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class Participation(enum.Enum):
-    """The question that a first write to a partition brings to the coordinator, by the age of the client."""
+    """The question of a first write to the coordinator, which depends on the client's age."""
 
     #: Is the partition in the transaction? The client does not know TRANSACTION_ABORTABLE.
     VERIFY_FOR_OLD_CLIENT = "verify for an old client"

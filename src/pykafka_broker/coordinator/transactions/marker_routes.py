@@ -1,8 +1,7 @@
 """Brings the markers of a transaction to the leaders of its partitions: this node, and others.
 
-A partition without a leader that can be reached gets its marker later, and so does one whose leader refuses:
-the work of the transaction asks again (`transactions/marker_work.py`), and each time the newest metadata says
-who leads.
+A partition whose leader cannot be reached, or refuses, gets its marker later: the work of the transaction
+tries again (`transactions/marker_work.py`), each time with the leaders of the newest metadata.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Writes the markers of a decided transaction until each of its partitions has one, then tells its shard.
 
 The work belongs to the partition of `__transaction_state` that holds the decision. It ends when the partition
-goes, and the coordinator that loads the partition next begins it anew.
+is unloaded; the coordinator that loads it next starts the work again.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from pykafka_broker.protocol.topic_partition import TopicPartition
 
 logger = logging.getLogger("kafka.coordinator.transaction.TransactionCoordinator")
 
-#: The wait before failed work is tried again.
+#: The pause before failed work is retried.
 RETRY_MS = 100
 
-#: Answers after which a partition needs no marker any more. An epoch that is over there means that the
-#: transaction has been ended already.
+#: Answers after which a partition needs no marker any more. INVALID_PRODUCER_EPOCH means that the transaction
+#: has already ended there.
 _MARKER_IS_DONE = frozenset({ErrorCode.NONE, ErrorCode.INVALID_PRODUCER_EPOCH})
 
 
 class MarkerWriter(Protocol):
-    """Writes markers into partitions, on whichever nodes lead them."""
+    """Writes markers into partitions, on the nodes that lead them."""
 
     async def write(
         self, marker: Marker, partitions: Iterable[TopicPartition]
     ) -> Mapping[TopicPartition, ErrorCode]:
         """Write `marker` into each partition; the answer comes when those that succeed are committed.
 
-        Partitions that are gone for good are left out of the answer.
+        Deleted partitions are left out of the answer.
         """
         ...
 
@@ -65,7 +65,7 @@ class MarkerWork:
             await self._tell(work, tell)
 
     async def _write_all(self, work: WriteMarkers, marker: Marker) -> bool:
-        """Write the marker into each partition, however often that takes; False if we have been replaced."""
+        """Write the marker into each partition, with retries; False if a later coordinator fenced this one."""
         left = work.partitions
         is_first = True
         while left:
@@ -111,7 +111,7 @@ class MarkerWork:
             try:
                 tell(MarkersWritten(now_ms, work.transactional_id, work.producer_id, work.producer_epoch))
             except KafkaError:
-                # The decision and the markers stand; only the note that all is done must wait.
+                # The decision and the markers stand; only the completion has to wait.
                 await pause(self._scheduler, RETRY_MS)
             else:
                 return

@@ -1,6 +1,6 @@
 """Adds the partitions of a transaction's first records to it, or verifies that they were added (KIP-890).
 
-The leader of a partition asks before it appends, for Produce and for TxnOffsetCommit.
+A partition's leader asks before it appends, for Produce and for TxnOffsetCommit.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from pykafka_broker.protocol.topic_partition import TopicPartition
 class TransactionParticipation:
     """Asks the transaction coordinator, here or on another broker, on behalf of leaders of partitions here.
 
-    `coordinator_of(transactional_id)` is the broker that coordinates the id: None for this node, and while no
-    topic holds the ids; NO_LEADER while none does.
+    `coordinator_of(transactional_id)` is the broker that coordinates the id: None if it is this node or if
+    `__transaction_state` is missing, NO_LEADER if the partition has no leader.
     """
 
     def __init__(
@@ -40,8 +40,8 @@ class TransactionParticipation:
     ) -> Mapping[TopicPartition, ErrorCode]:
         """Ask the coordinator; return the partitions that must not be written to, with their errors.
 
-        With `retries`, an earlier transaction that is just being completed is waited for a little, which is
-        cheaper than to let the client send its records again.
+        With `retries`, wait up to `add.partitions.to.txn.retry.backoff.max.ms` for the completion of an
+        earlier transaction, which is cheaper than to let the client send its records again.
         """
         transactions = self._transactions
         until_ms = transactions.now_ms() + transactions.config.add_partitions_retry_backoff_max_ms
@@ -76,7 +76,7 @@ async def _ask(
                 producer_id,
                 producer_epoch,
                 partitions,
-                # Clients whose writes add their partitions have an epoch of their own for each transaction.
+                # Clients whose writes add their partitions use a new epoch for each transaction.
                 client_version=EPOCH_BUMP,
             ),
             refused=refusals.add_partitions,
@@ -92,7 +92,7 @@ async def _ask(
 
 
 def _as_producers_know_it(error: ErrorCode, how: Participation) -> ErrorCode:
-    """The coordinator's answer in the words of Produce and TxnOffsetCommit."""
+    """The coordinator's answer as an error of Produce and TxnOffsetCommit."""
     if error is ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if error is ErrorCode.TRANSACTION_ABORTABLE and how is Participation.VERIFY_FOR_OLD_CLIENT:

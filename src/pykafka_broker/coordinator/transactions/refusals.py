@@ -1,7 +1,7 @@
 """The answers where no shard takes an event: this node is not the coordinator, the partition is still being
 read, or the log has refused the records.
 
-The error has the code that clients of a coordinator know (`shards.as_answered`).
+The error has the code for clients (`shards.as_answered`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Writes transaction markers into partitions that other brokers lead, with WriteTxnMarkers.
 
 Each broker gets one request at a time, with the markers of all transactions that came meanwhile. A broker
-answers when its partitions have committed the markers, or cannot take them. Nothing is sent again here: the
-work that a transaction has started looks who leads the partition by then (`marker_work.py`).
+answers when its partitions have committed the markers, or cannot take them. Retries are made in
+`marker_work.py`, with the leaders at that time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Outcome = Mapping[TopicPartition, ErrorCode]
 
 
 class _ToWrite(NamedTuple):
-    """A marker, and the partitions of one broker that are to have it."""
+    """A marker, and the partitions of one broker to write it to."""
 
     marker: Marker
     partitions: tuple[TopicPartition, ...]
@@ -43,7 +43,7 @@ class RemoteMarkers:
 
     def __init__(self, brokers: Brokers) -> None:
         self._brokers = brokers
-        # The answer names producers, so each may be in a request once.
+        # The answer names producers, so a request has each producer only once.
         self._queues: BrokerQueues[_ToWrite, Outcome] = BrokerQueues(
             self._exchange, lambda each: each.marker.producer_id
         )

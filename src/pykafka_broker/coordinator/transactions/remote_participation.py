@@ -71,7 +71,7 @@ class RemoteParticipation:
             )
         except KafkaError as error:
             self._warn("cannot be asked", coordinator_id, error)
-            # As in Kafka: a coordinator that cannot verify is not asked, and records are taken as they come.
+            # As in Kafka: if a coordinator cannot verify, records are accepted without verification.
             is_older = error.code is ErrorCode.UNSUPPORTED_VERSION
             told = ErrorCode.NONE if is_older else error.code
             return [question.all_with(told) for question in questions]
@@ -81,7 +81,7 @@ class RemoteParticipation:
         if response.error_code:
             refusal = error_of(response.error_code)
             self._warn("refuses to answer", coordinator_id, refusal.name)
-            # Clients have no part in what brokers may ask each other.
+            # An authorization between brokers does not concern clients.
             is_ours = refusal is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
             told = ErrorCode.INVALID_TXN_STATE if is_ours else refusal
             return [question.all_with(told) for question in questions]

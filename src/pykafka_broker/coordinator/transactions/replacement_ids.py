@@ -25,5 +25,5 @@ async def find_producer_id(
         producer_id = await allocate_producer_id()
         tell(AbortTimedOut(now_ms(), *work, producer_id))
     except KafkaError as error:
-        # The next search for transactions over their time tries again.
+        # The next search for timed out transactions tries again.
         logger.warning("Transaction %s timed out and stays open: %s", work.transactional_id, error)

@@ -1,10 +1,9 @@
-"""The transaction coordinator as handlers see it: each event goes to the shard of its transactional id, which
-is that of one partition of `__transaction_state`.
+"""The transaction coordinator as handlers see it: each event goes to the shard of its transactional id's
+partition of `__transaction_state`.
 
 A handler builds the event of its request with the token that `answer` gives it and the time from `now_ms`.
-Two things that a core cannot do are done here: a fresh producer id is fetched when a decision needs one
-(`answer_with_producer_id`), and shards start work that goes on until it is done: `marker_work.py`,
-`replacement_ids.py`.
+The service also fetches a fresh producer id when a decision needs one (`answer_with_producer_id`), and runs
+the work that shards start: `marker_work.py`, `replacement_ids.py`.
 
 Nothing here raises for an error of the client: errors are `ErrorCode`s in the answers, and `refusals.py` has
 the answers where no shard takes the event.
@@ -59,7 +58,7 @@ class TransactionService:
         allocate_producer_id: AllocateProducerId,
         markers: MarkerWriter,
     ) -> None:
-        #: May be replaced at any time; holds for the next event.
+        #: May be replaced at any time; applies from the next event on.
         self.config = config
         self.now_ms = scheduler.now_ms
         self.scheduler: Scheduler = Turns(scheduler)
@@ -100,8 +99,8 @@ class TransactionService:
     ) -> ProducerIdResult:
         """The same for the event that `event_with(fresh_producer_id, token)` builds.
 
-        The first attempt has no fresh producer id. If the decision needs one it is fetched, and the event
-        is built again with it.
+        The first attempt has no fresh producer id. If the decision needs one, it is fetched and the event is
+        built again.
         """
         fresh_producer_id = NO_PRODUCER_ID
         while True:

@@ -1,4 +1,4 @@
-"""The settings of the transaction coordinator, by the broker's configuration and the cluster's features."""
+"""The settings of the transaction coordinator, from the broker's configuration and the cluster's features."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Writes transaction markers into the partitions that this node leads, for coordinators here and elsewhere.
 
-Markers for partitions of `__consumer_offsets` go through the group coordinator, which has to learn whether
-the offsets of the transaction count now. All others are appended like any batch of a coordinator, and count
-as written once all replicas in sync have them.
+Markers for partitions of `__consumer_offsets` go through the group coordinator, which applies or drops the
+offsets of the transaction. All others are appended like any batch of a coordinator, and are written once all
+in-sync replicas have them.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class TransactionMarkers:
     async def write_here(
         self, marker: Marker, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
-        """Write `marker` into each partition, which this node has to lead; return the outcome of each.
+        """Write `marker` into each partition; an error for partitions that this node does not lead.
 
-        All partitions are appended to before the first is waited for. One that is named twice gets one
-        marker, as in Apache Kafka.
+        All markers are appended before the first is waited for. A partition named twice gets one marker, as
+        in Apache Kafka.
         """
         results: dict[TopicPartition, ErrorCode] = {}
         waiting: dict[TopicPartition, Awaitable[ErrorCode]] = {}
@@ -89,7 +89,7 @@ class TransactionMarkers:
         return await asyncio.gather(*(self.write_here(marker, partitions) for marker, partitions in markers))
 
     def _append(self, partition: LeadingReplica, batch: bytes, marker: Marker) -> Awaitable[ErrorCode] | None:
-        """Append the marker; what to wait for until it is acknowledged, None if it is."""
+        """Append the marker; returns what to wait for, None if it is acknowledged."""
         end = partition.append_marker(batch, self._now_ms(), marker.transaction_version)
         if isinstance(end, int):
             return partition.committing.acknowledged(end, ACKS_ALL, self._timeout_ms)

@@ -8,7 +8,7 @@ from pykafka_broker.protocol.records.batch import build_batch
 
 
 def write(log: CoordinatorLog, partition: int, records: tuple[object, ...], *, now_ms: int) -> int:
-    """Append records as one batch, deletions as several if they must, and return the log end offset after.
+    """Append records as one batch, or large sets of tombstones as several; return the log end offset.
 
     Raises:
         KafkaError: any error of `log`.

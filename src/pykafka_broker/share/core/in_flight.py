@@ -6,7 +6,7 @@
 
 A change that has to be written to the share coordinator is a transition: the new state is set at once,
 and `rollback` keeps the old one until the write is done. Records that left the log, or whose transaction
-was aborted, are archived finally, in transition or not.
+was aborted, are archived permanently, in transition or not.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class InFlightState(NamedTuple):
     lock_until_ms: int = NO_LOCK
     #: None unless a write is on its way.
     rollback: Optional[Rollback] = None
-    #: Archived finally: a failed write changes nothing.
+    #: Archived permanently: a failed write changes nothing.
     is_gone: bool = False
 
     @property
@@ -118,5 +118,5 @@ def rolled_back(state: InFlightState, now_ms: int, *, is_in_log: bool) -> InFlig
 
 
 def archived(state: InFlightState) -> InFlightState:
-    """Archived finally, without a write."""
+    """Archived permanently, without a write."""
     return InFlightState(Delivery.ARCHIVED, state.delivery_count, rollback=state.rollback, is_gone=True)

@@ -16,7 +16,7 @@ from pykafka_broker.share.core.turn import Turn
 
 
 def move_behind_done(turn: Turn) -> bool:
-    """Move the start offset behind the first records that are finally done, and drop whole batches of
+    """Move the start offset behind the first records that are permanently done, and drop whole batches of
     them; True if it has moved.
 
     It does not pass records in transition, nor offsets that were not read since the state was loaded. It
@@ -46,7 +46,7 @@ def move_behind_done(turn: Turn) -> bool:
 
 
 def _last_done(turn: Turn) -> tuple[int | None, int, int | None]:
-    """The last offset up to which all records are finally done, their number from the start offset on,
+    """The last offset up to which all records are permanently done, their number from the start offset on,
     and the first later offset that may be unread.
     """
     last_done: int | None = None

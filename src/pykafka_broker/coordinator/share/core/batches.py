@@ -1,10 +1,9 @@
-"""State batches, and how new ones are laid over those that are known.
+"""State batches, and how new ones are combined with known ones.
 
-For each offset the batch with the higher delivery count counts, then the one with the higher delivery state:
-the state of a record only moves on, so the order of two writes does not matter. What is before the start
-offset is cut off. The result is in the order of offsets, without overlaps, and as far as one pass from left
-to right finds them, neighbours that say the same are one batch; it is the list that Apache Kafka's
-`PersisterStateBatchCombiner` makes of the same batches.
+For each offset the batch with the higher delivery count wins, then the one with the higher delivery state:
+the state of a record only moves on, so the order of two writes does not matter. Offsets before the start
+offset are cut off. The result is in offset order, without overlaps; neighbours of one state are joined as far
+as one pass from left to right finds them. Apache Kafka's `PersisterStateBatchCombiner` makes the same list.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ class StateBatch(NamedTuple):
 def combined(
     known: Iterable[StateBatch], new: Iterable[StateBatch], start_offset: int
 ) -> tuple[StateBatch, ...]:
-    """The batches that say what `known` and `new` say of the offsets from `start_offset` on."""
+    """Combine the batches in `known` and `new`, from `start_offset` on."""
     left = [*known, *new]
     if start_offset != NO_CUT:
         left = [_from(batch, start_offset) for batch in left if batch.last_offset >= start_offset]
     if len(left) < 2:
         return tuple(left)
     left.sort()
-    # What has come of batches that touched; a heap.
+    # The results of merged batches; a heap.
     pieces: list[StateBatch] = []
     done = []
     before = left[0]
@@ -50,7 +49,7 @@ def combined(
         else:
             after = left[place]
             place += 1
-        # Most do not touch: that is found out without a call.
+        # Most do not touch: the first condition saves a call.
         if after[0] > before[1] + 1 or not _touch(before, after):
             done.append(before)
             before = after
@@ -71,14 +70,14 @@ def _rank(batch: StateBatch) -> tuple[int, int]:
 
 
 def _touch(before: StateBatch, after: StateBatch) -> bool:
-    """Whether two batches in order overlap, or are neighbours that say the same."""
+    """Whether two batches in order overlap, or are neighbours of one state."""
     if after.first_offset <= before.last_offset:
         return True
     return after.first_offset == before.last_offset + 1 and _rank(before) == _rank(after)
 
 
 def _merged(before: StateBatch, after: StateBatch) -> list[StateBatch]:
-    """What two batches in order, which touch, come to: the higher rank whole, what is left of the lower."""
+    """Merge two batches in order that touch: the higher rank is kept whole, the lower is cut."""
     if _rank(before) == _rank(after):
         return [before._replace(last_offset=max(before.last_offset, after.last_offset))]
     if _rank(before) > _rank(after):

@@ -1,11 +1,10 @@
-"""Why a request is refused, in the order in which Apache Kafka's `ShareCoordinatorShard` looks.
+"""Why a request is refused, in the order of the checks of Apache Kafka's `ShareCoordinatorShard`.
 
-A share partition must have been initialised before its leader reads or writes it. A lower epoch than one that
-was recorded is fenced; -1 is not looked at. The topic is looked for last.
+A share partition must have been initialised before its leader reads or writes it. An epoch lower than a
+recorded one is fenced; -1 is not checked. The topic is checked last.
 
-State batches that no leader writes are refused after that: where Apache Kafka lays a batch that ends before
-it begins over another one it is never done, and the time for batches that lie over each other grows with the
-square of their number.
+State batches that no leader writes are refused after that. Apache Kafka loops without end on a batch that
+ends before it begins, and the time for overlapping batches grows with the square of their number.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ READ_UNINITIALIZED = Refusal(
 WRITE_UNINITIALIZED = Refusal(
     ErrorCode.INVALID_REQUEST, "Write operation on uninitialized share partition not allowed."
 )
-#: More batches than one request may have: twice the records that a share partition may have in flight.
+#: The most batches in one request: twice the records that a share partition may have in flight.
 MAX_STATE_BATCHES = 20_000
-#: More batches than may lie over one offset in one request. Leaders send batches that do not overlap.
+#: The most batches of one request that may contain one offset. Leaders send batches that do not overlap.
 MAX_OVERLAPS = 10
 INVALID_STATE_BATCHES = Refusal(ErrorCode.INVALID_REQUEST, "The state batches are not valid.")
 
@@ -93,7 +92,7 @@ def _why_not_laid(batches: tuple[StateBatch, ...]) -> Refusal | None:
 
 
 def _overlaps(batches: tuple[StateBatch, ...]) -> int:
-    """The most batches that lie over one offset, or as many as are not too many anyway."""
+    """The most batches that contain one offset; the number of batches if that is within the limit."""
     if len(batches) <= MAX_OVERLAPS:
         return len(batches)
     ends = sorted(batch.last_offset for batch in batches)

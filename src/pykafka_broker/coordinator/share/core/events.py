@@ -1,7 +1,7 @@
 """The events of the share partitions of a shard, the answers to the callers, and the work that is started.
 
-Requests are those of the wire for one share partition. `partition_count` is the number of partitions that its
-topic has in the cluster's metadata, 0 if there is no such topic.
+Requests are those of the protocol for one share partition. `partition_count` is the number of partitions that
+its topic has in the cluster's metadata, 0 if there is no such topic.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class InitializeState(NamedTuple):
-    """A share group begins to consume a partition, or begins anew. Answered with a `StateResult`."""
+    """A share group begins to consume a partition, or begins again. Answered with a `StateResult`."""
 
     token: int
     now_ms: int
@@ -27,9 +27,7 @@ class InitializeState(NamedTuple):
 
 
 class ReadState(NamedTuple):
-    """The leader of a partition takes it up, and with its epoch fences leaders before it. Answered with a
-    `ReadResult`.
-    """
+    """A new leader reads the state; its epoch fences older leaders. Answered with a `ReadResult`."""
 
     token: int
     now_ms: int
@@ -39,7 +37,7 @@ class ReadState(NamedTuple):
 
 
 class WriteState(NamedTuple):
-    """The leader of a partition stores what has changed. Answered with a `StateResult`."""
+    """The leader of a partition stores changes. Answered with a `StateResult`."""
 
     token: int
     now_ms: int
@@ -61,7 +59,7 @@ class DeleteState(NamedTuple):
 
 
 class ReadSummary(NamedTuple):
-    """Where is the group in this partition? Answered with a `SummaryResult`."""
+    """The progress of the group in this partition. Answered with a `SummaryResult`."""
 
     token: int
     key: SharePartition
@@ -69,7 +67,7 @@ class ReadSummary(NamedTuple):
 
 
 class TopicsDeleted(NamedTuple):
-    """Topics are gone from the cluster, and what is known of them with them."""
+    """Topics were deleted from the cluster: their share partitions are forgotten."""
 
     topic_ids: frozenset[bytes]
 

@@ -1,8 +1,8 @@
-"""What happens without a request: snapshots of idle share partitions, cuts of the log, topics that are gone.
+"""Work without a request: snapshots of idle share partitions, cuts of the log, deleted topics.
 
-The records before the newest snapshot of every share partition are deleted from time to time. A share
-partition that is not written to for long would keep them all, so it gets a snapshot of its own now and then.
-Both happen only while share groups are enabled.
+The records before the newest snapshots of all share partitions are deleted at an interval. An idle share
+partition would keep all later records, so it also gets a new snapshot at an interval. Both happen only while
+share groups are enabled.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 COLD_TIMER = ("snapshot idle share partitions",)
 PRUNE_TIMER = ("prune the log",)
-#: Idle share partitions get their snapshots in batches of about so many bytes; then others have their turn.
+#: Idle share partitions get their snapshots in batches of about this size.
 COLD_BATCH_BYTES = 256 * 1024
-#: The bytes that a snapshot takes beside the group's name, and those of one state batch, at most.
+#: The most bytes of a snapshot without the group's name, and of one state batch.
 _SNAPSHOT_BYTES, _STATE_BATCH_BYTES = 120, 20
 
 
 class _MoreCold(NamedTuple):
-    """The key of the timer for what did not fit into one batch: snapshots not written since `latest_ms`."""
+    """The timer key for snapshots that did not fit into one batch: those not written since `latest_ms`."""
 
     latest_ms: int
 
 
 def on_loaded(state: Shares, event: Loaded, config: ShareConfig) -> Step[Shares]:
-    """Begin to look after the log."""
+    """Start the timers of snapshots and cuts."""
     return Step(state, effects=(_next_cold(event.now_ms, config), _next_prune(event.now_ms, config)))
 
 
 def on_timer(state: Shares, event: TimerFired, log: Log, config: ShareConfig) -> Step[Shares]:
     """Write the snapshots that are due, or have the log cut."""
     if event.key == COLD_TIMER:
-        # Where all got their last snapshot by this timer there is nothing to cut behind them.
+        # If this timer wrote all last snapshots, new ones would not let the log be cut further.
         if not config.is_enabled or all(_is_idle(entry.state) for entry in state.by_key.values()):
             return Step(state, effects=(_next_cold(event.now_ms, config),))
         latest_ms = event.now_ms - config.cold_partition_snapshot_interval_ms
@@ -52,7 +52,7 @@ def on_timer(state: Shares, event: TimerFired, log: Log, config: ShareConfig) ->
 
 
 def on_topics_deleted(state: Shares, event: TopicsDeleted, log: Log) -> Step[Shares]:
-    """Forget the share partitions of topics that are gone."""
+    """Forget the share partitions of deleted topics."""
     records: list[Record] = [Snapshot(key, None) for key in state.by_key if key.topic_id in event.topic_ids]
     return written(state, log, records)
 
@@ -66,7 +66,7 @@ def _next_prune(now_ms: int, config: ShareConfig) -> SetTimer:
 
 
 def _snapshot_cold(state: Shares, now_ms: int, latest_ms: int, log: Log, config: ShareConfig) -> Step[Shares]:
-    """New snapshots of those whose last one is not younger than `latest_ms`."""
+    """Write new snapshots of share partitions whose last one is from `latest_ms` or earlier."""
     records: list[Record] = []
     size = 0
     for key, entry in state.by_key.items():
@@ -82,5 +82,5 @@ def _snapshot_cold(state: Shares, now_ms: int, latest_ms: int, log: Log, config:
 
 
 def _is_idle(state: ShareState) -> bool:
-    """Whether the last snapshot was written because nothing had happened."""
+    """Whether the last snapshot was written because the share partition was idle."""
     return state.create_timestamp_ms != state.write_timestamp_ms

@@ -1,6 +1,6 @@
 """From the log of a shard to its state.
 
-An update counts on top of all before it, so each record is taken in, in the order of the log.
+An update changes the state before it, so every record is applied, in log order.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pykafka_broker.protocol.records.batch import iter_batches, read_records
 
 
 class Loader:
-    """Takes in the batches of a log from its start, then builds the state, both in steps as long as asked."""
+    """Takes in the batches of a log from its start, then builds the state, both in steps."""
 
     def __init__(self, updates_per_snapshot: int) -> None:
         self._replay = Replay(updates_per_snapshot)
@@ -35,7 +35,7 @@ class Loader:
         return count
 
     def digest(self, count: int) -> bool:
-        """Take in the next `count` records; True once there are none. Nothing may be added then."""
+        """Apply the next `count` records; True once none is left. Nothing may be added after that."""
         for _ in range(min(count, len(self._undigested))):
             offset, key, value = self._undigested.popleft()
             record = decode_record(key, value)

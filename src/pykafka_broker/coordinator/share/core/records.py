@@ -1,13 +1,13 @@
 """The durable facts of the share coordinator: snapshots and updates, and how they rebuild the state.
 
-Schemas and versions are those Apache Kafka 4.3 writes into `__share_group_state`. A snapshot is all of a
-share partition's state, a null one forgets it. An update is laid over the state: its batches over the
-batches (`batches.py`), its start offset and leader epoch replace the former ones unless they are -1, its
-count always does. As in Kafka the snapshot epoch of an update is not looked at. Records of other types or
-versions, as a newer broker may have left them, are skipped.
+Schemas and versions are those Apache Kafka 4.3 writes into `__share_group_state`. A snapshot has the whole
+state of a share partition; a null one forgets it. An update changes the state: its batches are combined with
+the known ones (`batches.py`), its start offset and leader epoch replace the old ones unless they are -1, its
+count always does. As in Kafka the snapshot epoch of an update is ignored. Records of other types or versions,
+of a newer broker, are skipped.
 
 The topic is not compacted. Records before the newest snapshots are deleted from the start of the log
-(`Shares.redundant_offset`); so the state also tells where in the log they are.
+(`Shares.redundant_offset`); so the state also has the offsets of the snapshots.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Snapshot(NamedTuple):
 
 
 class Update(NamedTuple):
-    """What changes in the state of a share partition."""
+    """A change of the state of a share partition."""
 
     key: SharePartition
     snapshot_epoch: int
@@ -174,7 +174,7 @@ def _decoded_update(key: SharePartition, value: bytes) -> Update | None:
 def applied(
     entry: ShareEntry | None, record: Record, offset: int, updates_per_snapshot: int
 ) -> ShareEntry | None:
-    """What `record`, which is at `offset` of the log, makes of a share partition; None: it is forgotten."""
+    """A share partition after `record`, which is at `offset` of the log; None: it is forgotten."""
     if isinstance(record, Update):
         return _updated(entry, record)
     state = record.state
@@ -193,7 +193,7 @@ def applied(
 
 def _updated(entry: ShareEntry | None, update: Update) -> ShareEntry:
     if entry is None:
-        # Its snapshot is not in the log any more. Kafka goes on from there, too.
+        # Its snapshot is not in the log any more. Kafka also begins with the update then.
         state = ShareState(
             update.snapshot_epoch,
             0,

@@ -1,7 +1,7 @@
 """The requests of the group coordinator and of the leaders of partitions, for one share partition each.
 
-A write does not touch the epochs: the state epoch is that of the last Initialize, the leader epoch that of
-the last read. Every so many updates a snapshot is written in the place of an update.
+A write does not change the epochs: the state epoch is that of the last Initialize, the leader epoch that of
+the last read. After `updates_per_snapshot` updates a snapshot is written instead of an update.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ FIRST_EPOCH = 0
 
 
 def on_initialize(state: Shares, event: InitializeState, log: Log) -> Step[Shares]:
-    """Begin the state of a share partition, or begin it anew: without batches, and before any leader."""
+    """Initialize the state of a share partition, also an existing one: without batches or a leader."""
     entry = state.by_key.get(event.key)
     refusal = why_not_initialize(entry, event)
     if refusal is not None:
@@ -60,7 +60,7 @@ def on_initialize(state: Shares, event: InitializeState, log: Log) -> Step[Share
 
 
 def on_read(state: Shares, event: ReadState, log: Log) -> Step[Shares]:
-    """Answer with the state; the epoch of a new leader is written down first."""
+    """Answer with the state; the epoch of a new leader is recorded first."""
     entry = state.by_key.get(event.key)
     refusal = why_not_read(entry, event)
     if entry is None or refusal is not None:
@@ -83,7 +83,7 @@ def on_read(state: Shares, event: ReadState, log: Log) -> Step[Shares]:
 
 
 def on_write(state: Shares, event: WriteState, log: Log) -> Step[Shares]:
-    """Lay what has changed over the state."""
+    """Apply changes to the state."""
     entry = state.by_key.get(event.key)
     refusal = why_not_write(entry, event)
     if entry is None or refusal is not None:
@@ -110,7 +110,7 @@ def on_delete(state: Shares, event: DeleteState, log: Log) -> Step[Shares]:
 
 
 def on_read_summary(state: Shares, event: ReadSummary) -> Step[Shares]:
-    """Say where the group is, for administrators; a share partition without state is at no offset."""
+    """The group's progress, for administrators; without state there is no start offset."""
     refusal = why_unknown(event)
     if refusal is not None:
         return answer(state, event.token, SummaryResult(refusal))
@@ -139,7 +139,7 @@ def _changed(
     delivery_complete_count: int,
     batches: tuple[StateBatch, ...],
 ) -> Record:
-    """The record of a change: an update, or a snapshot if it is time for one.
+    """The record of a change: an update, or a snapshot if one is due.
 
     The batches of one request may overlap each other; the record's do not.
     """

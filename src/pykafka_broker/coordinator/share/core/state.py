@@ -1,10 +1,10 @@
-"""The state of the share coordinator: how far each share group has come in each partition.
+"""The state of the share coordinator: the progress of each share group in each partition.
 
 `Shares` is the state of one shard, that is, of one partition of `__share_group_state`. All of it is immutable
 and durable: records rebuild it. A *share partition* is a partition as one share group consumes it; its leader
-keeps the records in flight and has what must outlive it stored here.
+keeps the records in flight, and stores here what must survive a change of the leader.
 
-    start offset     everything before it is done with
+    start offset     all records before it are done
     state batches    from there on: ranges of offsets with a delivery state and a delivery count
     state epoch      grows when an administrator resets the group's offsets: older ones are fenced
     leader epoch     grows with the leader of the partition, by its reads: older ones are fenced
@@ -21,7 +21,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 NO_START_OFFSET = -1
 #: In a request: the epoch is not to be checked.
 NO_EPOCH = -1
-#: The number of deliveries that are complete is not known: a record or a request of before 4.2.
+#: The number of complete deliveries is unknown: a record or a request from before Kafka 4.2.
 NO_COUNT = -1
 #: Lower than any epoch: none has been recorded.
 LOWEST_EPOCH = -(1 << 31)
@@ -48,21 +48,21 @@ class ShareState(NamedTuple):
     delivery_complete_count: int
     #: In the order of offsets; none overlaps another.
     batches: tuple[StateBatch, ...]
-    #: When a request last made a snapshot, and when one was last written; later if it was an idle one.
+    #: When a request last made a snapshot, and when one was last written: later if that was an idle one.
     create_timestamp_ms: int
     write_timestamp_ms: int
 
 
 class ShareEntry(NamedTuple):
-    """A share partition, and what is remembered of its records beside its state."""
+    """The state of a share partition, and facts about its records."""
 
     state: ShareState
     #: The highest epochs recorded: requests with lower ones are fenced.
     highest_leader_epoch: int
     highest_state_epoch: int = LOWEST_EPOCH
-    #: Counts to the next snapshot. Kafka does not start anew after a snapshot that came before its time.
+    #: Updates since the last due snapshot. As in Kafka an early snapshot does not reset it.
     update_count: int = 0
-    #: Where the newest snapshot is in the log; older records are redundant.
+    #: The offset of the newest snapshot in the log; older records are redundant.
     snapshot_offset: int = NO_OFFSET
 
 
@@ -80,7 +80,7 @@ class Shares(NamedTuple):
     """Everything one shard knows."""
 
     by_key: VersionedMap[SharePartition, ShareEntry]
-    #: Where the newest deletion is in the log: all before it is redundant while no share partition is left.
+    #: The offset of the newest deletion: all earlier records are redundant if no share partition is left.
     deletion_offset: int = NO_OFFSET
 
     @classmethod
@@ -89,10 +89,10 @@ class Shares(NamedTuple):
         return cls(VersionedMap())
 
     def redundant_offset(self) -> int | None:
-        """The offset before which no record is needed any more; None if that is nothing yet.
+        """The offset before which no record is needed any more; None if all records are needed.
 
-        That is the oldest of the newest snapshots. An idle share partition holds the whole log up, which is
-        why it gets a snapshot from time to time.
+        That is the oldest of the newest snapshots. An idle share partition would keep the whole log, which is
+        why it gets new snapshots.
         """
         snapshots = (
             entry.snapshot_offset for entry in self.by_key.values() if entry.snapshot_offset != NO_OFFSET

@@ -9,7 +9,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class Log(NamedTuple):
-    """What a transition has to know of the log that its records go to."""
+    """What a transition has to know of its log."""
 
     #: The offset of the next record.
     end_offset: int
@@ -17,12 +17,14 @@ class Log(NamedTuple):
 
 
 def answer(state: Shares, token: int, result: object) -> Step[Shares]:
-    """Nothing happens but the answer."""
+    """Answer a request and change nothing."""
     return Step(state, effects=(Reply(token, result),))
 
 
 def written(state: Shares, log: Log, records: list[Record], *effects: Effect) -> Step[Shares]:
-    """The state after these records, and the effects that follow. No two are of one share partition."""
+    """The state after these records, and the effects that follow. The records are of different share
+    partitions.
+    """
     changed: dict[SharePartition, ShareEntry] = {}
     forgotten: list[SharePartition] = []
     deletion_offset = state.deletion_offset

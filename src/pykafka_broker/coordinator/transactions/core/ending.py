@@ -1,13 +1,13 @@
 """The end of transactions: the decision, the markers, and the next epoch.
 
-A commit or an abort is decided by writing PrepareCommit or PrepareAbort. When that is in the log the caller
-is answered and the markers are written; when they all are, CompleteCommit or CompleteAbort is written and the
-next transaction may begin.
+A commit or an abort is decided by writing PrepareCommit or PrepareAbort. When that is in the log, the caller
+is answered and the markers are written. When all markers are written, CompleteCommit or CompleteAbort is
+written, and the next transaction may begin.
 
-Clients of transaction.version 2 (KIP-890) get a new epoch with every end, so that nothing of an old
-transaction can slip into the next. The records of the transaction have the old epoch, its markers the new
-one. Where that uses up the epochs, the producer goes on with another id, which the decision notes and the
-completion takes. For such a client an epoch tells retries from new requests:
+Clients of transaction.version 2 (KIP-890) get a new epoch with every end, so that no records of an old
+transaction get into the next one. The records of a transaction have the old epoch, its markers the new one.
+When the epochs are used up, the producer continues with another id, which the decision records and the
+completion installs. For such a client the epoch tells retries from new requests:
 
     state           abort, same epoch | abort, last epoch | commit, same epoch | commit, last epoch
     Ongoing         PrepareAbort      | fenced            | PrepareCommit      | fenced
@@ -15,7 +15,7 @@ completion takes. For such a client an epoch tells retries from new requests:
     CompleteAbort   PrepareAbort      | answered again    | invalid state      | invalid state
     CompleteCommit  PrepareAbort      | invalid state     | invalid state      | answered again
 
-Older clients keep their epoch; for them the same end again is a retry, and an end of nothing is an error.
+Older clients keep their epoch: the same end again is a retry, and an end without a transaction is an error.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _COMPLETE = {True: TransactionState.COMPLETE_COMMIT, False: TransactionState.COM
 
 
 def on_end(state: Transactions, event: EndTransaction, config: TransactionConfig) -> Step[Transactions]:
-    """Decide, or say why not."""
+    """Decide, or refuse."""
     metadata = state.by_id.get(event.transactional_id)
     if metadata is None:
         return _refuse(state, event, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
@@ -79,7 +79,7 @@ def _end_with_bump(
     state: Transactions, metadata: TransactionMetadata, event: EndTransaction, config: TransactionConfig
 ) -> Step[Transactions]:
     if metadata.state.is_decided:
-        # First of all: the producer may already go by the id it is to have when this is complete.
+        # Checked first: the producer may already use the id that it gets at the completion.
         return _refuse(state, event, ErrorCode.CONCURRENT_TRANSACTIONS)
     id_was_replaced = (
         metadata.previous_producer_id == event.producer_id
@@ -123,7 +123,7 @@ def _decision(commit: bool) -> TransactionState:
 def _decided_with_bump(
     metadata: TransactionMetadata, commit: bool, transaction_version: int, now_ms: int, fresh_producer_id: int
 ) -> TransactionMetadata | None:
-    """The decision together with the next epoch; None if that takes a fresh producer id and there is none."""
+    """The decision with the next epoch; None if that needs a fresh producer id and there is none."""
     if metadata.is_epoch_exhausted and fresh_producer_id == NO_PRODUCER_ID:
         return None
     is_ongoing = metadata.state is TransactionState.ONGOING
@@ -132,7 +132,7 @@ def _decided_with_bump(
         producer_epoch=min(metadata.producer_epoch + 1, MAX_PRODUCER_EPOCH),
         last_producer_epoch=metadata.producer_epoch,
         next_producer_id=fresh_producer_id if metadata.is_epoch_exhausted else NO_PRODUCER_ID,
-        # An abort of nothing began when it ended.
+        # An abort without a transaction has its end as its start.
         start_ms=metadata.start_ms if is_ongoing else now_ms,
         last_update_ms=now_ms,
         client_transaction_version=transaction_version,
@@ -142,9 +142,9 @@ def _decided_with_bump(
 def fence_and_abort(
     metadata: TransactionMetadata, now_ms: int, config: TransactionConfig, fresh_producer_id: int
 ) -> TransactionMetadata | None:
-    """Abort an open transaction behind its producer's back and fence the producer.
+    """Abort an open transaction without a request of its producer, and fence the producer.
 
-    None if that takes a fresh producer id and there is none.
+    None if that needs a fresh producer id and there is none.
     """
     if config.transaction_version >= EPOCH_BUMP:
         return _decided_with_bump(metadata, False, config.transaction_version, now_ms, fresh_producer_id)
@@ -176,7 +176,7 @@ def _completed(metadata: TransactionMetadata, now_ms: int) -> TransactionMetadat
 def on_markers_written(
     state: Transactions, event: MarkersWritten, config: TransactionConfig
 ) -> Step[Transactions]:
-    """Complete the transaction the markers were for; it may have been completed by an earlier report."""
+    """Complete the transaction of these markers, unless an earlier report has completed it."""
     metadata = state.by_id.get(event.transactional_id)
     if (
         metadata is None

@@ -1,7 +1,7 @@
 """The events of the transactions of a shard, the answers to the callers, and the work that is started.
 
-Requests are the wire's requests without the wire. Each carries the token its answer goes to and the time.
-`client_version` is the transaction.version the client works with, as its request's version shows.
+Each request carries the token of its answer, and the time if it matters. `client_version` is the client's
+transaction.version, derived from the version of its request.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class NeedsProducerId(NamedTuple):
 
 
 class InitProducerId(NamedTuple):
-    """A client asks to become the producer of a transactional id, or to go on as its producer."""
+    """A client asks to become, or to stay, the producer of a transactional id."""
 
     token: int
     now_ms: int
@@ -34,7 +34,7 @@ class InitProducerId(NamedTuple):
 
 
 class ProducerIdResult(NamedTuple):
-    """The answer to InitProducerId and to EndTransaction: with which id and epoch the producer goes on."""
+    """The answer to InitProducerId and EndTransaction: the producer's next id and epoch."""
 
     error: ErrorCode
     producer_id: int = NO_PRODUCER_ID
@@ -86,7 +86,7 @@ class MarkersWritten(NamedTuple):
 
 
 class AbortTimedOut(NamedTuple):
-    """A transaction that is over its time and needs a fresh producer id can now be aborted."""
+    """A timed out transaction that needs a fresh producer id can now be aborted."""
 
     now_ms: int
     transactional_id: str

@@ -1,11 +1,11 @@
-"""InitProducerId: who may be the producer of a transactional id, and in which epoch (KIP-98, KIP-360).
+"""InitProducerId: which client is the producer of a transactional id, and in which epoch (KIP-98, KIP-360).
 
-A caller that names no producer id and epoch is the new producer: the epoch is bumped, and all producers
-before it are fenced. A caller that names the id and epoch it holds goes on with them, and is fenced itself if
-a new producer has come since. A retry finds its epoch already bumped and gets the same answer.
+A caller that names no producer id and epoch is the new producer: the epoch is bumped, and all earlier
+producers are fenced. A caller that names its id and epoch stays the producer, or is fenced if there is a
+newer producer. A retry finds its epoch already bumped and gets the same answer.
 
-A transaction that is open is aborted first. The caller is told CONCURRENT_TRANSACTIONS and comes back, as it
-does while markers are written. When a producer id has no epochs left, it is replaced.
+An open transaction is aborted first: the caller gets CONCURRENT_TRANSACTIONS and retries, as while markers
+are written. A producer id without epochs left is replaced.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from pykafka_broker.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER
 def on_init_producer_id(
     state: Transactions, event: InitProducerId, config: TransactionConfig
 ) -> Step[Transactions]:
-    """Give out the next epoch, or say why not."""
+    """Give out the next epoch, or refuse."""
 
     def refuse(error: ErrorCode) -> Step[Transactions]:
         return answer(state, event.token, ProducerIdResult(error))
@@ -62,7 +62,7 @@ def on_init_producer_id(
         producer_id, producer_epoch = event.fresh_producer_id, 0
         last_epoch = metadata.producer_epoch if holds_epoch else NO_PRODUCER_EPOCH
     elif not holds_epoch:
-        # All earlier producers are fenced, so there is no retry to recognise.
+        # All earlier producers are fenced, so no retry has to be recognised.
         producer_id, producer_epoch = metadata.producer_id, metadata.producer_epoch + 1
         last_epoch = NO_PRODUCER_EPOCH
     elif metadata.producer_epoch in (NO_PRODUCER_EPOCH, event.producer_epoch):
@@ -88,12 +88,12 @@ def on_init_producer_id(
 
 
 def _may_hold(metadata: TransactionMetadata, event: InitProducerId) -> bool:
-    """Whether the id the caller holds is, or just was, the one of this transactional id."""
+    """Whether the caller's producer id is the current or the last one of this transactional id."""
     if event.producer_id == NO_PRODUCER_ID or metadata.producer_epoch == NO_PRODUCER_EPOCH:
         return True
     if event.producer_id == metadata.producer_id:
         return True
-    # The id was replaced when its epochs were used up, and the producer never heard the answer.
+    # The id was replaced when its epochs were used up, and the producer did not get the answer.
     return event.producer_id == metadata.previous_producer_id and is_epoch_exhausted(event.producer_epoch)
 
 

@@ -1,6 +1,6 @@
 """From the log of a shard to its state.
 
-Only the newest value of each id matters, so older ones are not decoded.
+Only the newest value of each id is decoded.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pykafka_broker.protocol.records.batch import iter_batches, read_records
 
 
 class Loader:
-    """Takes in the batches of a log from its start, then builds the state, both in steps as long as asked."""
+    """Takes in the batches of a log from its start, then builds the state, both in steps."""
 
     def __init__(self) -> None:
         self._newest: dict[bytes, bytes | None] = {}
@@ -38,7 +38,7 @@ class Loader:
         return count
 
     def digest(self, count: int) -> bool:
-        """Decode the next `count` of the ids found; True once there are none. Nothing may be added then."""
+        """Decode the next `count` ids; True once none is left. Nothing may be added after the first call."""
         if self._undigested is None:
             self._undigested = iter(self._newest.items())
         digested = 0

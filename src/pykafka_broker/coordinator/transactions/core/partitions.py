@@ -22,7 +22,7 @@ def on_add_partitions(
     if metadata is None:
         return answer(state, event.token, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     if metadata.state.is_decided:
-        # First of all: the producer may already go by the id it is to have when this is complete.
+        # Checked first: the producer may already use the id that it gets at the completion.
         return answer(state, event.token, ErrorCode.CONCURRENT_TRANSACTIONS)
     error = fenced(metadata, event.producer_id, event.producer_epoch)
     if error is not ErrorCode.NONE:

@@ -1,9 +1,9 @@
 """The durable facts of the transaction coordinator: one record per transactional id, and how they rebuild it.
 
 Schemas and versions are those Apache Kafka 4.3 writes into `__transaction_state`: TransactionLogValue version
-1 where transaction.version 1 or later is finalised, else version 0, which has no room for the previous and
-the next producer id and for the client's version. A null value forgets the id. Records of other types or
-versions, as a newer broker may have left them, are skipped.
+1 if transaction.version 1 or later is finalised, else version 0, which lacks the previous and the next
+producer id and the client's version. A null value forgets the id. Records of other types or versions, of a
+newer broker, are skipped.
 
 Kafka writes partitions in the order of its hash tables; here they are sorted. No reader depends on it.
 """
@@ -48,7 +48,7 @@ def metadata_record(metadata: TransactionMetadata, transaction_version: int) -> 
 
 
 def tombstone(transactional_id: str) -> Record:
-    """The record that a transactional id is forgotten."""
+    """The tombstone of a transactional id."""
     return Record(transactional_id, None)
 
 

@@ -7,9 +7,9 @@ immutable and all of it but `last_producer_epoch` is durable: a step writes the 
             ├─▶ Ongoing ───────────┤                                     ├─▶ Ongoing, Empty, PrepareAbort
     Complete┘                      └─▶ PrepareAbort ───▶ CompleteAbort ──┘
 
-*Prepare* is the decision: once it is in the log the outcome stands, whichever node crashes. *Complete* says
-that every partition has its marker. PrepareEpochFence and Dead are Kafka's names for moments between two
-records; nothing is ever stored in them.
+*Prepare* is the decision: once it is in the log, the outcome survives any crash. *Complete* says that every
+partition has its marker. PrepareEpochFence and Dead are Kafka's names for moments between two records;
+nothing is ever stored in them.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class TransactionState(enum.Enum):
 
     @property
     def is_over(self) -> bool:
-        """Nothing is open: the next transaction may begin, or the id be forgotten."""
+        """No transaction is open: the next one may begin, or the id may be forgotten."""
         return self in _OVER
 
     @property
     def is_decided(self) -> bool:
-        """The outcome is in the log, and markers are on their way."""
+        """The outcome is in the log, and markers are being written."""
         return self in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
 
 
@@ -63,7 +63,7 @@ _NAMES = {state: "".join(word.capitalize() for word in state.name.split("_")) fo
 STATES_BY_NAME = {name: state for state, name in _NAMES.items()}
 _OVER = frozenset({TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT})
 
-#: From which states each state may be reached.
+#: The states from which each state may be reached.
 VALID_PREVIOUS_STATES: dict[TransactionState, frozenset[TransactionState]] = {
     TransactionState.EMPTY: _OVER,
     TransactionState.ONGOING: _OVER | {TransactionState.ONGOING},
@@ -75,7 +75,7 @@ VALID_PREVIOUS_STATES: dict[TransactionState, frozenset[TransactionState]] = {
 
 
 class TransactionMetadata(NamedTuple):
-    """One transactional id: who may use it, and its present or last transaction."""
+    """One transactional id: its producer, and its current or last transaction."""
 
     transactional_id: str
     producer_id: int
@@ -83,10 +83,10 @@ class TransactionMetadata(NamedTuple):
     last_update_ms: int
     #: The producer id before the last change of state; differs only right after an id was replaced.
     previous_producer_id: int = NO_PRODUCER_ID
-    #: With which id the producer goes on once the present transaction is complete; its epochs are used up.
+    #: The producer id after the current transaction, if the epochs of `producer_id` are used up.
     next_producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_PRODUCER_EPOCH
-    #: The epoch before the last bump, so that a retry of InitProducerId is known as one. Soft.
+    #: The epoch before the last bump, to recognise a retry of InitProducerId. Soft.
     last_producer_epoch: int = NO_PRODUCER_EPOCH
     state: TransactionState = TransactionState.EMPTY
     partitions: frozenset[TopicPartition] = frozenset()
@@ -96,21 +96,21 @@ class TransactionMetadata(NamedTuple):
 
     @property
     def is_epoch_exhausted(self) -> bool:
-        """One epoch is kept back, so that the coordinator can always fence."""
+        """True if only the last epoch is left, with which the coordinator can still fence."""
         return is_epoch_exhausted(self.producer_epoch)
 
     def moved_to(self, state: TransactionState, **changes: object) -> TransactionMetadata:
         """The metadata in its next state.
 
         Raises:
-            IllegalState: no transaction goes from its present state to that one.
+            IllegalState: no transaction goes from its current state to that one.
         """
         if self.state not in VALID_PREVIOUS_STATES[state]:
             raise IllegalState(f"{self.transactional_id} cannot go from {self.state} to {state}: {self}")
         return self._replace(state=state, previous_producer_id=self.producer_id, **changes)  # type: ignore[arg-type]
 
     def durable(self, transaction_version: int) -> TransactionMetadata:
-        """The part that a reader of the log finds, at the finalised level of the feature."""
+        """The durable part, at the finalised level of the feature."""
         found = self._replace(last_producer_epoch=NO_PRODUCER_EPOCH)
         if transaction_version >= FLEXIBLE_RECORDS:
             return found

@@ -1,6 +1,6 @@
-"""Timers: transactions that take too long are aborted, transactional ids out of use are forgotten.
+"""Timers: abort timed out transactions, and forget unused transactional ids.
 
-Both are looked for at fixed intervals, as in Kafka, so a transaction may live its timeout and an interval.
+Both run at fixed intervals, as in Kafka, so a transaction may last its timeout plus an interval.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from pykafka_broker.protocol.records.batch import NO_PRODUCER_ID
 
 ABORT_TIMER = ("abort timed out transactions",)
 EXPIRY_TIMER = ("forget unused ids",)
-#: The number of transactions aborted at once: they share one batch of the log.
+#: The most transactions aborted at once: they share one batch of the log.
 MAX_ABORTED_AT_ONCE = 100
-#: The number of unused ids forgotten in one slice, which takes 2 ms; then others have their turn.
+#: The most unused ids forgotten in one slice, which takes 2 ms.
 MAX_FORGOTTEN_AT_ONCE = 1_000
 
 
 def on_loaded(state: Transactions, event: Loaded, config: TransactionConfig) -> Step[Transactions]:
-    """Finish decided transactions, and start the searches for those that are over their time."""
+    """Finish decided transactions, and start both timers."""
     unfinished = [markers_of(metadata) for metadata in state.by_id.values() if metadata.state.is_decided]
     timers = (_next_abort(event.now_ms, config), _next_expiry(event.now_ms, config))
     return Step(state, effects=(*unfinished, *timers))

@@ -14,7 +14,7 @@ from pykafka_broker.machine.step import Effect, Reply, Start, Step
 
 
 def answer(state: Transactions, token: int, result: object) -> Step[Transactions]:
-    """Nothing happens but the answer."""
+    """Answer a request and change nothing."""
     return Step(state, effects=(Reply(token, result),))
 
 

@@ -114,7 +114,7 @@ class ClassicKind(GroupKind[ClassicGroup]):
         return ErrorCode.NONE
 
     def deletion_error(self, group: ClassicGroup) -> ErrorCode:
-        """A group with members tells which topics they read only if they are consumers."""
+        """The topics that members read are known only of consumers."""
         may_be = group.phase is Phase.EMPTY or group.is_consumer_group
         return ErrorCode.NONE if may_be else ErrorCode.NON_EMPTY_GROUP
 

@@ -41,7 +41,7 @@ class _Owner(NamedTuple):
 
 
 class _Share:
-    """The most tasks of a member before load decides; recomputed as members reach it."""
+    """The most tasks with which a member still keeps former tasks; recomputed as members reach it."""
 
     def __init__(self, task_count: int, member_count: int) -> None:
         self._tasks = task_count

@@ -200,7 +200,7 @@ def _transaction_coordinator(
 
 
 def _share_coordinator(shares: ShareService, node: CoordinatorPorts, key: SharePartition) -> int:
-    """The broker that coordinates a share partition; NOBODY while there is no topic, or no leader."""
+    """The broker that coordinates a share partition; NOBODY without the topic or a leader."""
     try:
         partition = shares.partition_for(key)
     except KafkaError:

@@ -50,7 +50,7 @@ class TopicCreation:
         self._errors = CreationErrors()
 
     def on_image(self, old: ClusterImage, new: ClusterImage) -> None:
-        """Note which topics are gone."""
+        """Note which topics were deleted."""
         if new.topics is not old.topics:
             gone = [name for name in old.topics if name not in new.topics]
             self._just_deleted.add(gone, self._clock.monotonic_ms())

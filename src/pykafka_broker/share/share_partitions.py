@@ -32,7 +32,7 @@ class SharePartitions:
         #: The entries of `_open` by topic id and partition, and by group.
         self._of_partition: dict[tuple[bytes, int], dict[SharePartitionKey, LedSharePartition]] = {}
         self._of_group: dict[str, dict[SharePartitionKey, LedSharePartition]] = {}
-        #: Dropped ones whose writes are still on their way.
+        #: Dropped share partitions whose writes are still in flight.
         self._writing: dict[SharePartitionKey, LedSharePartition] = {}
         self._fetch_ids = count(1)
         self._is_closed = False

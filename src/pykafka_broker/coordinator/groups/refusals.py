@@ -55,7 +55,7 @@ def sync(error: KafkaError) -> SyncResult:
 
 
 def heartbeat(error: KafkaError) -> ErrorCode:
-    """The answer to Heartbeat. During a load it is NONE: the session starts anew when the load is done."""
+    """The answer to Heartbeat. During a load it is NONE: a new session starts after the load."""
     return ErrorCode.NONE if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error.code
 
 

@@ -143,7 +143,7 @@ class GroupService:
         self.shards.for_each(lambda shard: shard.tell(event))
 
     def forget_topics(self, deleted: Iterable[tuple[str, bytes]]) -> None:
-        """Topics, given as (name, topic id), are gone, and so are the offsets committed to them."""
+        """Forget the offsets of deleted topics, given as (name, topic id)."""
         event = events.TopicsDeleted(tuple(deleted), self.now_ms())
 
         def tell(shard: GroupShard) -> None:

@@ -65,7 +65,7 @@ class MarkerWork:
             await self._tell(work, tell)
 
     async def _write_all(self, work: WriteMarkers, marker: Marker) -> bool:
-        """Write the marker into each partition, with retries; False if a later coordinator fenced this one."""
+        """Write the marker into each partition, with retries; False if a later coordinator has taken over."""
         left = work.partitions
         is_first = True
         while left:

@@ -77,7 +77,7 @@ class Request(Enum):
 
 
 class Life(NamedTuple):
-    """A broker at one moment. `next_ms` is when it sends the next request, None while one is on its way."""
+    """The state of a broker. `next_ms` is when it sends the next request, None while one is in flight."""
 
     settings: LifeSettings
     #: When a broker that could not register gives up.
@@ -125,7 +125,7 @@ def due(life: Life, now_ms: int) -> Request | None:
 
 
 def sent(life: Life) -> Life:
-    """The request that was due is on its way."""
+    """The request that was due is in flight."""
     return life._replace(next_ms=None, is_hurried=False)
 
 

@@ -52,7 +52,7 @@ class InFlightState(NamedTuple):
     member_id: str = NO_MEMBER
     #: When the member's lock times out; kept during a transition.
     lock_until_ms: int = NO_LOCK
-    #: None unless a write is on its way.
+    #: None unless a write is in flight.
     rollback: Optional[Rollback] = None
     #: Archived permanently: a failed write changes nothing.
     is_gone: bool = False

@@ -41,7 +41,7 @@ class GapWindow(NamedTuple):
 
 
 class PendingWrite(NamedTuple):
-    """A write that is on its way."""
+    """A write in flight."""
 
     write: StateWrite
     #: The request that waits for it; None for locks that have timed out.

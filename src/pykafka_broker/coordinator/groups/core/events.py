@@ -397,7 +397,7 @@ class RegexesResolved(NamedTuple):
 
 
 class TopicsDeleted(NamedTuple):
-    """Topics are gone from the cluster, given as (name, topic id): so are the offsets committed to them."""
+    """Topics, given as (name, topic id), were deleted: the offsets committed to them are forgotten."""
 
     topics: tuple[tuple[str, bytes], ...]
     now_ms: int = LATEST_TIMESTAMP_MS

@@ -194,7 +194,7 @@ def expire(
         # Of the newest state: reading an older one costs as much as the changes since.
         group = state.groups.get(group_id)
         if group is None:
-            continue  # it has gone since the list was made
+            continue  # it was forgotten since the list was made
         expired = list(islice(_expired_offsets(state, group_id, group, now_ms, config), left))
         state = forget(state, group_id, expired, records)
         left -= len(expired)

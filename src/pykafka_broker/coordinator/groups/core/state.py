@@ -44,7 +44,7 @@ class Deletion(NamedTuple):
 
 
 class DeletedTopic(NamedTuple):
-    """A topic whose offsets are being forgotten, and the groups that are still to be looked at."""
+    """A topic whose offsets are being forgotten, and the groups still to be checked."""
 
     topic: str
     topic_ids: tuple[bytes, ...]

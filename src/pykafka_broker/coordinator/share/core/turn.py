@@ -22,9 +22,7 @@ def answer(state: Shares, token: int, result: object) -> Step[Shares]:
 
 
 def written(state: Shares, log: Log, records: list[Record], *effects: Effect) -> Step[Shares]:
-    """The state after these records, and the effects that follow. The records are of different share
-    partitions.
-    """
+    """The state after these records, each of another share partition, and the effects that follow."""
     changed: dict[SharePartition, ShareEntry] = {}
     forgotten: list[SharePartition] = []
     deletion_offset = state.deletion_offset

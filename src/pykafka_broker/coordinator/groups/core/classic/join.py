@@ -178,7 +178,7 @@ def _add_member(turn: Turn, event: JoinGroup, member_id: str) -> None:
         joining={**group.joining, member_id: event.token},
         member_added=group.member_added or group.is_initial_rebalance,
     )
-    # It cannot send heartbeats before it is answered, and a client that disconnects meanwhile is not noticed.
+    # It sends no heartbeats before it is answered, and a client that disconnects is not noticed.
     turn.set_timer(session_timer(event.group_id, member_id), NEW_MEMBER_JOIN_TIMEOUT_MS)
     rebalance_or_complete_join(turn)
 

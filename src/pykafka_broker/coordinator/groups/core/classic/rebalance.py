@@ -1,7 +1,7 @@
 """Rebalances: how a classic group gets from one generation to the next, and which members drop out.
 
 In a new generation all members join again, one of them assigns the partitions, and the generation lasts until
-a member comes, goes, changes its protocols or falls silent:
+a member joins, leaves, changes its protocols or times out:
 
     EMPTY ── first join ──▶ PREPARING_REBALANCE ── all joined, or time is up ──▶ COMPLETING_REBALANCE
       ▲                       ▲      │                                                   │

@@ -14,7 +14,7 @@ from pykafka_broker.protocol.errors import ErrorCode
 
 
 def session_timer(group_id: str, member_id: str) -> Hashable:
-    """The timer that expels a silent member, or withdraws a pending member id."""
+    """The timer that expels a member whose session has timed out, or withdraws a pending member id."""
     return ("session", group_id, member_id)
 
 

@@ -67,7 +67,7 @@ def on_heartbeat(
 
 
 def _is_without_news(group: ConsumerGroup, event: ConsumerGroupHeartbeat) -> bool:
-    """Is nothing to be decided? The usual case: the member is at its target and reports no change."""
+    """Does the heartbeat change nothing? The usual case: the member is at its target and reports no change."""
     member = group.members.get(event.member_id)
     return (
         member is not None
@@ -238,7 +238,7 @@ def _as_said(member: ConsumerMember, event: ConsumerGroupHeartbeat) -> ConsumerM
         and event.instance_id in (None, member.instance_id)
         and (event.client_id, event.client_host) == (member.client_id, member.client_host)
     ):
-        return member  # as nearly always
+        return member  # the usual case
     return member._replace(
         instance_id=member.instance_id if event.instance_id is None else event.instance_id,
         rack_id=member.rack_id if event.rack_id is None else event.rack_id,

@@ -46,7 +46,7 @@ def reconciled(member: ConsumerMember, target: Target, owned: OwnedByClaim) -> C
     """The member after its next step towards the target; the same if it has to wait.
 
     Raises:
-        KafkaError: FENCED_MEMBER_EPOCH, the member must give up everything and join anew.
+        KafkaError: FENCED_MEMBER_EPOCH, the member must give up everything and join again.
 
     """
     match member.state:
@@ -106,7 +106,7 @@ def _give_up_unsubscribed(member: ConsumerMember, target: Target, owned: OwnedBy
 def _advance(
     member: ConsumerMember, member_epoch: int, target: Target, owned: OwnedByClaim
 ) -> ConsumerMember:
-    """Compute the partitions that the member may have now, on its way to the target."""
+    """Compute the partitions that the member may have now, as a step to the target."""
     kept: dict[bytes, dict[int, int]] = {}
     revoked: dict[bytes, dict[int, int]] = {}
     free: dict[bytes, list[int]] = {}

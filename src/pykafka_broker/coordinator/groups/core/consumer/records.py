@@ -94,7 +94,7 @@ def target_epoch_record(group_id: str, assignment_epoch: int, assignment_timesta
 
 
 def target_record(group_id: str, member_id: str, target: Assignment) -> Record:
-    """The partitions a member is to have."""
+    """The target assignment of a member."""
     return Record(
         m.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
         m.ConsumerGroupTargetAssignmentMemberValue(
@@ -141,7 +141,7 @@ def subscription_metadata_tombstone(group_id: str) -> Record:
 
 
 def member_tombstones(group_id: str, member_id: str) -> tuple[Record, Record, Record]:
-    """A member is gone: its assignment, its target, and itself, in this order."""
+    """The tombstones of a member: of its assignment, its target, and its metadata, in this order."""
     return (
         Record(m.ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None),
         Record(m.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None),
@@ -201,7 +201,7 @@ def _owned(owned: OwnedPartitions) -> list[m.ConsumerGroupCurrentMemberAssignmen
 
 
 def apply(group: ConsumerGroup | None, record: Record) -> ConsumerGroup | None:
-    """`group` after `record`; None stands for no group. A deletion may name a key that is gone already."""
+    """`group` after `record`; None stands for no group. A tombstone may name a missing key."""
     key, value = record.key, record.value
     assert isinstance(key, ConsumerGroupKey)
     if group is None:

@@ -20,12 +20,12 @@ METADATA_REFRESH_INTERVAL_MS = 2**31 - 1
 
 
 def session_timer(group_id: str, member_id: str) -> Hashable:
-    """Expels a member that has fallen silent."""
+    """Expels a member whose session has timed out."""
     return ("consumer-session", group_id, member_id)
 
 
 def revocation_timer(group_id: str, member_id: str) -> Hashable:
-    """Expels a member that does not give up the partitions it was told to."""
+    """Expels a member that does not revoke partitions in time."""
     return ("consumer-revocation", group_id, member_id)
 
 

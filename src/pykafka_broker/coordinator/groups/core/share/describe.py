@@ -19,7 +19,7 @@ from pykafka_broker.protocol.java_hash import string_hash, walked
 
 
 def on_describe(groups: Groups, event: DescribeShareGroup, config: GroupCoordinatorConfig) -> Step[Groups]:
-    """Describe a group. Partitions of topics that are gone are left out."""
+    """Describe a group. Partitions of deleted topics are left out."""
     try:
         group = share_group(groups, event.group_id)
     except KafkaError as error:

@@ -138,7 +138,7 @@ class DeleteShareOffsets(NamedTuple):
 
 
 class DeletedShareTopic(NamedTuple):
-    """What became of one topic of DeleteShareOffsets; a topic that is gone meanwhile has no name."""
+    """The outcome of one topic of DeleteShareOffsets; a topic that was just deleted has no name."""
 
     topic: str | None
     topic_id: bytes = bytes(16)

@@ -49,7 +49,7 @@ def on_heartbeat(groups: Groups, event: ShareGroupHeartbeat, config: GroupCoordi
 
 
 def _is_without_news(group: ShareGroup, event: ShareGroupHeartbeat) -> bool:
-    """Is nothing to be decided? The usual case: this heartbeat, like the last one, changes nothing."""
+    """Does this heartbeat, like the last one, change nothing? The usual case."""
     member = group.members.get(event.member_id)
     return (
         member is not None

@@ -99,7 +99,7 @@ def combined(some: PartitionsByTopic, others: PartitionsByTopic) -> PartitionsBy
 
 
 def without(topics: PartitionsByTopic, gone: Mapping[bytes, Collection[int]]) -> PartitionsByTopic:
-    """The partitions without those that are `gone`; topics of which nothing is left are left out."""
+    """The partitions without those in `gone`, and without topics that are left empty."""
     result = {}
     for topic_id, named in topics.items():
         if topic_id not in gone:

@@ -86,7 +86,7 @@ def target_epoch_record(group_id: str, assignment_epoch: int, assignment_timesta
 
 
 def target_record(group_id: str, member_id: str, target: Assignment) -> Record:
-    """The partitions a member is to have."""
+    """The target assignment of a member."""
     return Record(
         m.ShareGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
         m.ShareGroupTargetAssignmentMemberValue(
@@ -156,7 +156,7 @@ def _infos(topics: PartitionsByTopic) -> list[m.TopicPartitionsInfo]:
 
 
 def member_tombstones(group_id: str, member_id: str) -> tuple[Record, Record, Record]:
-    """A member is gone: its assignment, its target, and itself, in this order."""
+    """The tombstones of a member: of its assignment, its target, and its metadata, in this order."""
     return (
         Record(m.ShareGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None),
         Record(m.ShareGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None),
@@ -165,7 +165,7 @@ def member_tombstones(group_id: str, member_id: str) -> tuple[Record, Record, Re
 
 
 def share_group_tombstones(group: ShareGroup) -> list[Record]:
-    """The group is gone."""
+    """The tombstones of a group."""
     group_id = group.group_id
     return group_tombstones(
         (member_tombstones(group_id, name) for name in group.members),
@@ -184,7 +184,7 @@ def partitions_in_order(partitions: Iterable[int]) -> tuple[int, ...]:
 
 
 def apply(group: ShareGroup | None, record: Record) -> ShareGroup | None:
-    """`group` after `record`; None stands for no group. A deletion may name a key that is gone already."""
+    """`group` after `record`; None stands for no group. A tombstone may name a missing key."""
     key, value = record.key, record.value
     assert isinstance(key, ShareGroupKey)
     if group is None:

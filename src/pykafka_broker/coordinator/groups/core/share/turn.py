@@ -20,7 +20,7 @@ METADATA_REFRESH_INTERVAL_MS = 2**31 - 1
 
 
 def session_timer(group_id: str, member_id: str) -> Hashable:
-    """Expels a member that has fallen silent."""
+    """Expels a member whose session has timed out."""
     return ("share-session", group_id, member_id)
 
 
@@ -64,7 +64,7 @@ class ShareTurn(GroupTurn):
         return True
 
     def settle(self) -> None:
-        """Note whether nothing was to be decided; initializing states may have to be requested again."""
+        """Note whether the heartbeat changed nothing; initializing states may have to be requested again."""
         states = self.group.states
         is_waiting = states is not None and bool(states.initializing)
         is_behind = self.group.assignment_epoch < self.group.group_epoch

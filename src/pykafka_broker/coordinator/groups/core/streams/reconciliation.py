@@ -51,7 +51,7 @@ def reconciled(member: StreamsMember, target: Target, owned: Tasks | None) -> St
     `owned` are the tasks that it says it has, in all roles; None: it has not said.
 
     Raises:
-        KafkaError: FENCED_MEMBER_EPOCH, the member must give up everything and join anew.
+        KafkaError: FENCED_MEMBER_EPOCH, the member must give up everything and join again.
 
     """
     match member.state:
@@ -78,7 +78,7 @@ def reconciled(member: StreamsMember, target: Target, owned: Tasks | None) -> St
 
 
 def _advance(member: StreamsMember, member_epoch: int, target: Target, owned: Tasks | None) -> StreamsMember:
-    """The tasks that the member may have now, on its way to the target."""
+    """The tasks that the member may have now, as a step to the target."""
     change = _difference(member, target)
     if change.revoked and (owned is None or change.revoked.overlaps(owned)):
         return _moved(member, member_epoch, MemberState.UNREVOKED_TASKS, change.kept, change.revoked)

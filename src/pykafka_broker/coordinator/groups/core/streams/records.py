@@ -95,7 +95,7 @@ def target_epoch_record(group_id: str, assignment_epoch: int, assignment_timesta
 
 
 def target_record(group_id: str, member_id: str, target: Tasks) -> Record:
-    """The tasks a member is to have."""
+    """The target assignment of a member."""
     active, standby, warmup = (
         [
             m.StreamsGroupTargetAssignmentMemberTaskIds(subtopology_id=name, partitions=sorted(partitions))
@@ -131,7 +131,7 @@ def current_record(group_id: str, member: StreamsMember) -> Record:
 
 
 def member_tombstones(group_id: str, member_id: str) -> tuple[Record, Record, Record]:
-    """A member is gone: its assignment, its target, and itself, in this order."""
+    """The tombstones of a member: of its assignment, its target, and its metadata, in this order."""
     return (
         Record(m.StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None),
         Record(m.StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None),
@@ -140,7 +140,7 @@ def member_tombstones(group_id: str, member_id: str) -> tuple[Record, Record, Re
 
 
 def streams_group_tombstones(group: StreamsGroup) -> list[Record]:
-    """The group is gone."""
+    """The tombstones of a group."""
     group_id = group.group_id
     return group_tombstones(
         (member_tombstones(group_id, name) for name in state_walked(group.members)),
@@ -177,7 +177,7 @@ def _without_epochs(
 
 
 def apply(group: StreamsGroup | None, record: Record) -> StreamsGroup | None:
-    """`group` after `record`; None stands for no group. A deletion may name a key that is gone already."""
+    """`group` after `record`; None stands for no group. A tombstone may name a missing key."""
     key, value = record.key, record.value
     assert isinstance(key, StreamsGroupKey)
     if group is None:

@@ -59,7 +59,7 @@ def on_initial_rebalance_timer(
 ) -> GroupStep:
     """The first assignment has waited long enough. It uses the settings of the last bump.
 
-    A group that is not delayed has replaced the delayed one: nothing is to be done.
+    A group that is not delayed has replaced the delayed one, and is left alone.
     """
     if group is None or not group.is_delayed:
         return Step(group)

@@ -23,12 +23,12 @@ METADATA_REFRESH_INTERVAL_MS = 2**31 - 1
 
 
 def session_timer(group_id: str, member_id: str) -> Hashable:
-    """Expels a member that has fallen silent."""
+    """Expels a member whose session has timed out."""
     return ("streams-session", group_id, member_id)
 
 
 def revocation_timer(group_id: str, member_id: str) -> Hashable:
-    """Expels a member that does not give up the tasks it was told to."""
+    """Expels a member that does not revoke tasks in time."""
     return ("streams-revocation", group_id, member_id)
 
 

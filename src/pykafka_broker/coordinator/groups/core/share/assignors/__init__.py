@@ -15,7 +15,7 @@ from pykafka_broker.coordinator.groups.core.share.assignors.spec import Assigned
 
 
 def assign_simply(spec: GroupSpec) -> Mapping[str, Assigned]:
-    """Apache Kafka's SimpleAssignor: what each member is to have; a member that is left out has nothing."""
+    """Apache Kafka's SimpleAssignor: the partitions of each member; a member that is left out has none."""
     if not spec.members:
         return {}
     return assign_alike(spec) if spec.is_homogeneous else assign_mixed(spec)

@@ -52,7 +52,7 @@ class Loader(Protocol[StateOut]):
 
 
 class LoadedPartition(NamedTuple, Generic[State]):
-    """A partition that has been read to its end, of which a shard is made."""
+    """A partition that has been read to its end: the start of a shard."""
 
     partition: int
     leader_epoch: int

@@ -116,7 +116,7 @@ class BrokerLifecycle:
 
     @property
     def phase(self) -> Phase:
-        """Where the broker is in its life."""
+        """The phase of the broker's life."""
         return Phase.STARTING if self._life is None else self._life.phase
 
     @property

@@ -47,7 +47,7 @@ class ShareStates(Protocol):
         ...
 
     def read_summary(self, key: SharePartition) -> Awaitable[SummaryResult]:
-        """Where the group is in a share partition."""
+        """The progress of the group in a share partition."""
         ...
 
 

@@ -116,7 +116,7 @@ def _acquire(turn: Turn, event: Acquire, last_offset: int, max_records: int) -> 
 def _acquire_again(
     turn: Turn, event: Acquire, first_offset: int, last_offset: int, max_records: int, throttled: bool
 ) -> list[AcquiredRecords]:
-    """Acquire what is available of the in-flight batch that begins at an offset."""
+    """Acquire the available records of the in-flight batch that begins at an offset."""
     place = turn.floor(first_offset)
     batch = turn.batches[place]
     read_from = event.batches[0].base_offset

@@ -21,7 +21,7 @@ class Run(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Records of one state, and where they are."""
+    """Records of one state, and their offsets."""
 
     first_offset: int
     last_offset: int

@@ -34,7 +34,7 @@ TERMINAL = frozenset({Delivery.ACKNOWLEDGED, Delivery.ARCHIVED})
 
 
 class Rollback(NamedTuple):
-    """What a transition is taken back to if its write fails."""
+    """The state to restore if the write of a transition fails."""
 
     write_id: int
     member_id: str

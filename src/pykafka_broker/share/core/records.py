@@ -33,7 +33,7 @@ class StateWrite(NamedTuple):
 
 
 class Persisted(NamedTuple):
-    """What the share coordinator knows of a share partition, and answers to ReadShareGroupState."""
+    """The share coordinator's state of a share partition, its answer to ReadShareGroupState."""
 
     start_offset: int
     #: In offset order, without overlaps; neighbours of one state are joined.

@@ -159,5 +159,5 @@ class Turn:
 
 
 def state_batch(piece: Piece) -> StateBatch:
-    """What is written of records in their new state."""
+    """The state batch to write for records in their new state."""
     return StateBatch(piece.first_offset, piece.last_offset, piece.state.delivery, piece.state.delivery_count)

@@ -310,7 +310,7 @@ class ConsumerGroupHeartbeat(NamedTuple):
     member_epoch: int
     client_id: str
     client_host: str
-    #: A fresh random id, where the member has none and one may have to be made up.
+    #: A fresh random id, used if the member has none.
     uuid: str
     instance_id: str | None = None
     rack_id: str | None = None

@@ -171,7 +171,7 @@ def forget(groups: Groups, group_id: str, places: Sequence[PartitionKey], record
 
 
 def expiry_slice(groups: Groups, group_ids: Sequence[str]) -> int:
-    """The number of these groups to look at in one slice: at least one, if there is one."""
+    """The number of these groups to check in one slice: at least one, if there is one."""
     offsets = 0
     for count, group_id in enumerate(group_ids, 1):
         offsets += len(groups.offsets.get(group_id) or ())

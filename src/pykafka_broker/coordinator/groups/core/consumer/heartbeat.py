@@ -67,7 +67,7 @@ def on_heartbeat(
 
 
 def _is_without_news(group: ConsumerGroup, event: ConsumerGroupHeartbeat) -> bool:
-    """Does the heartbeat change nothing? The usual case: the member is at its target and reports no change."""
+    """Does the heartbeat change nothing? The usual case: the member is at its target and reports no news."""
     member = group.members.get(event.member_id)
     return (
         member is not None

@@ -82,7 +82,7 @@ class DescribedShareGroup(NamedTuple):
 
 
 class DescribeShareOffsets(NamedTuple):
-    """Where a share group starts reading; `topics` None means all partitions that have a state."""
+    """Describe the start offsets of a share group; `topics` None: of all partitions that have a state."""
 
     token: int
     group_id: str
@@ -91,7 +91,7 @@ class DescribeShareOffsets(NamedTuple):
 
 
 class ShareOffset(NamedTuple):
-    """Where a share group starts reading one partition; -1 if that is not decided yet."""
+    """The start offset of a share group in one partition; -1 if it is not decided yet."""
 
     partition: int
     start_offset: int = -1
@@ -111,7 +111,7 @@ class DescribedShareOffsets(NamedTuple):
 
 
 class AlterShareOffsets(NamedTuple):
-    """Set where a share group without members starts reading."""
+    """Set the start offsets of a share group without members."""
 
     token: int
     now_ms: int
@@ -129,7 +129,7 @@ class AlteredShareOffsets(NamedTuple):
 
 
 class DeleteShareOffsets(NamedTuple):
-    """Forget where a share group without members reads topics."""
+    """Forget the start offsets of a share group without members, by topic."""
 
     token: int
     now_ms: int
@@ -235,7 +235,7 @@ class ReadShareSummary(NamedTuple):
 
 
 class ShareSummary(NamedTuple):
-    """What the share coordinator says of one partition."""
+    """The share coordinator's summary of one partition."""
 
     partition: int
     error: ErrorCode = ErrorCode.NONE
@@ -246,7 +246,7 @@ class ShareSummary(NamedTuple):
 
 
 class ShareSummaryRead(NamedTuple):
-    """The outcome of `ReadShareSummary`; an error stands at each of the partitions it concerns."""
+    """The outcome of `ReadShareSummary`; errors are per partition."""
 
     work: ReadShareSummary
     #: (topic id, summaries).

@@ -1,4 +1,4 @@
-"""Where a share group starts reading: Describe-, Alter- and DeleteShareGroupOffsets.
+"""The start offsets of a share group: AlterShareGroupOffsets and DeleteShareGroupOffsets.
 
 The share coordinator keeps the start offsets. A group knows which partitions have a state, and asks.
 """

@@ -1,4 +1,4 @@
-"""DescribeShareGroupOffsets: where a share group starts reading, and how far that is from the end."""
+"""DescribeShareGroupOffsets: the start offsets of a share group, and their lag."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class Endpoint(NamedTuple):
 class StreamsMember(NamedTuple):
     """A member of a streams group: one thread of a process.
 
-    A None may stand for a value not known yet: only one of a member's two records has been read.
+    None stands for unknown while only one of a member's two records has been read.
     """
 
     member_id: str

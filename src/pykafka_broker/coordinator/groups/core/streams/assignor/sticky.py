@@ -164,7 +164,7 @@ class _Assignment:
         return taker is not None
 
     def result(self) -> Mapping[str, Tasks]:
-        """What each member has got."""
+        """The tasks given to each member."""
         return {
             member_id: Tasks(
                 task_map(process.active.get(member_id, ())), task_map(process.standby.get(member_id, ()))

@@ -56,8 +56,8 @@ class GroupService:
     """Routes events to the groups coordinated here.
 
     `new_uuid` makes the text of a random UUID. `run_blocking` runs a function off the event loop.
-    `describable` tells which of the topics that match its expression a member may describe. `share_worker`
-    does what share groups ask for.
+    `describable` returns those matching topics that a member may describe. `share_worker` does what share
+    groups ask for.
     """
 
     def __init__(

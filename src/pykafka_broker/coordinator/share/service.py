@@ -2,7 +2,7 @@
 `__share_group_state`.
 
 A handler builds the event of its request with the token that `answer` gives it and the time from `now_ms`.
-The service also deletes the records that the core finds redundant from the log.
+The service also deletes from the log the records that the core finds redundant.
 
 Nothing here raises for an error of the client: errors are refusals in the answers, and `refusals.py` has the
 answers where no shard takes the event.

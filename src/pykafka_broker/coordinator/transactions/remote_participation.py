@@ -81,7 +81,7 @@ class RemoteParticipation:
         if response.error_code:
             refusal = error_of(response.error_code)
             self._warn("refuses to answer", coordinator_id, refusal.name)
-            # An authorization between brokers does not concern clients.
+            # Clients get no error about the authorization of brokers.
             is_ours = refusal is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
             told = ErrorCode.INVALID_TXN_STATE if is_ours else refusal
             return [question.all_with(told) for question in questions]

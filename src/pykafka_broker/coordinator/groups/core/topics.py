@@ -17,7 +17,7 @@ from typing import Protocol
 
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: The version of the format of the hashed bytes, which it precedes.
+#: The format version that precedes the hashed bytes.
 TOPIC_HASH_MAGIC = b"\0"
 
 

@@ -127,7 +127,7 @@ class ClassicGroup(NamedTuple):
         return max((0, *(member.rebalance_timeout_ms for member in self.members.values())))
 
     def supports(self, protocol_type: str, protocols: tuple[Protocol, ...]) -> bool:
-        """Can a client with these protocols be a member? After the first, one must be common to all."""
+        """Can a client with these protocols be a member? A group with members needs one that all support."""
         if self.phase is Phase.EMPTY:
             return bool(protocol_type and protocols)
         return self.protocol_type == protocol_type and any(

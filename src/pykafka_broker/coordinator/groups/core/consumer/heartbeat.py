@@ -198,8 +198,8 @@ def _sender(turn: ConsumerTurn, event: ConsumerGroupHeartbeat, member_id: str) -
 
 
 def _check_epoch(member: ConsumerMember, received: int, owned: OwnedByClaim) -> None:
-    """A member that lost the answer to its last heartbeat may repeat it in its previous epoch, if it owns
-    only partitions assigned to it.
+    """A member that lost an answer may repeat the heartbeat in its previous epoch, if it owns only assigned
+    partitions.
     """
     if received in (JOIN_EPOCH, member.member_epoch):
         return

@@ -7,7 +7,7 @@
 A member is first told to keep only those of its partitions that are in its target. Once it confirms that by
 naming the ones it owns, it moves to the epoch of the target and gets those of its new partitions that are
 free; the others follow when they become free. Each partition carries the epoch in which its member got it, so
-that a commit of an earlier owner can be told apart.
+that a commit in an older epoch is accepted only if the member had the partition then.
 """
 
 from __future__ import annotations

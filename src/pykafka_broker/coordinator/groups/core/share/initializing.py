@@ -126,7 +126,7 @@ def named_now(topics: Mapping[bytes, tuple[int, ...]], directory: TopicDirectory
 def on_initialized(
     groups: Groups, event: ShareStateInitialized, config: GroupCoordinatorConfig
 ) -> Step[Groups]:
-    """States were initialized; if one has failed, none of the same work counts.
+    """Take in the outcome of an initialization; one failed state fails all states of the work.
 
     An AlterShareGroupOffsets that fails leaves its partitions initializing, as in Apache Kafka 4.3.
     """

@@ -93,8 +93,7 @@ def _once(names: Iterable[str]) -> None:
 
 
 def check_epoch(member: StreamsMember, event: StreamsGroupHeartbeat) -> None:
-    """A member that lost the answer to its last heartbeat may repeat it in its previous epoch, if it has only
-    assigned tasks.
+    """A member that lost an answer may repeat the heartbeat in its previous epoch, with assigned tasks only.
 
     Raises:
         KafkaError: FENCED_MEMBER_EPOCH.

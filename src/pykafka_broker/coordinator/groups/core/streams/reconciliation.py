@@ -8,7 +8,7 @@ twice.
 A member is first told to keep only those of its tasks that are in its target in the same role. Once it
 confirms that by naming the ones it has, it moves on to the epoch of the target and gets those of its new
 tasks that are free; the others follow when they become free. Each active task carries the epoch in which its
-member got it, so that a commit of an earlier owner can be told apart.
+member got it, so that a commit in an older epoch is accepted only if the member had the task then.
 """
 
 from __future__ import annotations

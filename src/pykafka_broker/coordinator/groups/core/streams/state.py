@@ -2,7 +2,7 @@
 
 As in a consumer group (`consumer/state.py`) three epochs show its progress: that of the group, that of the
 target the assignor has made, and that of each member. The group also has one topology, brought by its first
-member. It is ready once its topics are as it needs them, which is *validated* for each epoch of the topology.
+member. The topology is ready once its topics match it, which is *validated* for each topology epoch.
 
 A process may have a task only once, in any role, so the group tracks the processes of each task.
 

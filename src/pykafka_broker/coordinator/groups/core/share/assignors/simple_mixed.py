@@ -1,7 +1,6 @@
 """SimpleAssignor for members with different subscriptions (Apache Kafka 4.3).
 
-Each topic is assigned by itself to the members that subscribe to it, as `simple.py` does for all topics at
-once.
+Each topic is assigned by itself to its subscribers, as `simple.py` does for all topics at once.
 """
 
 from __future__ import annotations

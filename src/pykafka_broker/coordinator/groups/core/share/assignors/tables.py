@@ -1,5 +1,4 @@
-"""Java's hash tables, as their order decides which partition a member gives up, and which member gets the
-next.
+"""The order of Java's hash tables, which decides which partition a member gives up, and which gets the next.
 
 A Python dict keeps the order of insertion; Java iterates bucket by bucket, and within a bucket in the order
 of insertion or reversed. A table grows when it is more than three quarters full and never shrinks. (A bucket

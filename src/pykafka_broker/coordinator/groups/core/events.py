@@ -1,8 +1,7 @@
 """The events of the groups of a shard, and the answers to the callers.
 
-Requests are protocol requests without unset fields. Each carries the token of its answer and the time, and
-the version if Kafka's behaviour depends on it. The events of share groups are in `share/events.py`, those of
-streams groups in `streams/events.py`.
+Each request carries the token of its answer, the time, and its version if Kafka's behaviour depends on it.
+The events of share groups are in `share/events.py`, those of streams groups in `streams/events.py`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """The configuration of one partition log: the resolved values of Kafka's topic-level log settings.
 
-`config/` resolves names, types, bounds, synonyms and broker defaults; the log sees only this frozen value
-and may be handed a new one at any time (dynamic topic configs). Defaults are Apache Kafka 4.3's. Times are
-milliseconds, sizes bytes, and -1 means "no limit" exactly where Kafka says so (`retention_*`).
-`min_insync_replicas` and `unclean_leader_election_enable` are carried for the replica layer; the log itself
-never looks at them.
+`config/` resolves names, types, bounds, synonyms and broker defaults; the log gets only this frozen value,
+and a new one at any time (dynamic topic configs). Defaults are Apache Kafka 4.3's. Times are milliseconds,
+sizes bytes, and -1 means "no limit" exactly where Kafka says so (`retention_*`). `min_insync_replicas` and
+`unclean_leader_election_enable` are carried for the replica layer; the log itself never looks at them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Accepting a loss: offsets that are damaged or missing are given up for good, and readers pass over them.
+"""Accepting a loss: damaged or missing offsets are given up, and readers pass over them.
 
-Until then they are fenced off, and a reader of the whole log stops there: a coordinator cannot load its
+Before that they are fenced off, and a reader of the whole log stops there: a coordinator cannot load its
 partition. `accept` turns a fenced range into a gap, as compaction leaves it:
 
 1. the note of density is raised above the range (density.py), so that the gap is not taken for a new loss;

@@ -61,7 +61,7 @@ class CheckResult(NamedTuple):
 
 @contextmanager
 def vanishing(is_in_use: bool) -> Iterator[None]:
-    """Files that a broker removes before they are read, with the segment they belong to, are no finding."""
+    """Files that a broker removes together with their segment before they are read are no finding."""
     try:
         yield
     except FileNotFoundError:

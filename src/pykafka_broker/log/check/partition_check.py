@@ -38,8 +38,8 @@ from pykafka_broker.log.segment.segment import Segment
 from pykafka_broker.log.segment.survey import is_dense_but_for, survey
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: The most times that a folder is listed again because a segment was removed in the millisecond or so between
-#: the listing and the opening.
+#: How often a folder is listed at most: again if a segment was removed in the millisecond between listing and
+#: opening.
 LISTINGS = 1_000
 
 
@@ -83,12 +83,11 @@ def check_partition(
     is_in_use: bool = False,
     is_last_look: bool = False,
 ) -> CheckResult:
-    """Read every byte of a partition's folder. `on_bytes` is told how many bytes of the logs have been read.
+    """Read every byte of a partition's folder. `on_bytes` is called with the number of bytes just read.
 
     Raises:
-        FileNotFoundError: there is no such folder; or a folder in use has findings in segments that the
-        broker
-            has replaced meanwhile: check again. The last check leaves out findings in replaced segments.
+        FileNotFoundError: there is no such folder; or a folder in use has findings, and the broker has
+            replaced segments meanwhile: check again. The last check leaves out findings in replaced segments.
     """
     names = {entry.name for entry in files.entries(directory) if not entry.is_directory}
     findings = [] if is_in_use else [*check_leftovers(directory, names)]
@@ -216,7 +215,7 @@ def _was_cleaned(files: FileSystem, directory: str) -> bool:
 def _metered(
     pread: Callable[[int, int], bytes], on_bytes: Callable[[int], object]
 ) -> Callable[[int, int], bytes]:
-    """The same `pread`; `on_bytes` is told how many bytes are read for the first time."""
+    """The same `pread`; `on_bytes` is called with the number of bytes read for the first time."""
     furthest = 0
 
     def metered(size: int, position: int) -> bytes:

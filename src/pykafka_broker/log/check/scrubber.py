@@ -111,7 +111,7 @@ def scrub(files: FileSystem, job: ScrubJob, meter: Callable[[int], object]) -> S
 
 
 def _read(file: File, meter: Callable[[int], object], size: int, position: int) -> Buffer:
-    """As `pread`, but bytes that were not in the page cache before are not afterwards."""
+    """As `pread`, but the page cache does not keep bytes that it did not have before."""
     data: Buffer | None = file.pread_cached(size, position)
     if data is None:
         data = file.pread(size, position)
@@ -195,7 +195,7 @@ class Scrubber:
                 except OSError as error:
                     logger.warning("%s is not scrubbed: %s", log.name, error)
                     continue
-                except Exception:  # the logs after it are still scrubbed
+                except Exception:  # go on with the other logs
                     logger.exception("%s is not scrubbed", log.name)
                     continue
                 segments += len(job.segments)

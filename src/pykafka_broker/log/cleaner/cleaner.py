@@ -1,10 +1,10 @@
 """The background cleaner: decides when and which log is cleaned, in how many threads, and writes the
 checkpoint.
 
-It looks for a log that is dirty enough whenever one was cleaned, and every `log.cleaner.backoff.ms` when
-there was none. A log that cannot be cleaned (a batch is damaged) is not tried again until the next start,
-with one log line. Retention skips a log that is being cleaned. It is applied to compacted logs after every
-look, as in Kafka, so that `compact,delete` topics need not wait for `log.retention.check.interval.ms`.
+It looks for a dirty log after each cleaned one, and every `log.cleaner.backoff.ms` if it found none. A log
+that cannot be cleaned (a batch is damaged) gets one log line and is not tried again until the next start.
+Retention skips a log that is being cleaned. As in Kafka, each round ends with retention of the compacted
+logs, so `compact,delete` topics need not wait for `log.retention.check.interval.ms`.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class LogCleaner:
         begun: list[CleaningWorker] = []
 
         def worker() -> CleaningWorker:
-            """The worker of this round: there is none before there is something to clean."""
+            """The worker of this round, made when there is a log to clean."""
             if self._is_closed:
                 raise CleaningAborted
             if not begun:
@@ -144,7 +144,7 @@ class LogCleaner:
         try:
             while not self._is_closed and (found := await self._choose()) is not None:
                 if not await self._clean(worker, *found):
-                    break  # not at once again: perhaps there is room in a while
+                    break  # try again later: there may be room then
             await self._apply_retention()
         except Exception:
             logger.exception("The log cleaner failed; it tries again")
@@ -219,7 +219,7 @@ class LogCleaner:
             if not log.closed:
                 logger.warning("%s could not be cleaned now: %s", log.name, error)
                 log.compaction.failed(error)
-        except Exception as error:  # else it would be chosen again, and no other log any more
+        except Exception as error:  # else it would be chosen again and again
             logger.exception("%s could not be cleaned", log.name)
             self._give_up(log, error)
         else:
@@ -239,7 +239,7 @@ class LogCleaner:
             try:
                 log.compaction.adopt()
                 await self._run_blocking(log.compaction.remove_leftovers)
-            finally:  # not before: they have the names that another round gives its files
+            finally:  # only now: another round uses the same file names
                 log.compaction.is_under_way = False
                 self._busy_folders.discard(folder)
         await self._checkpoint()

@@ -83,7 +83,7 @@ def remains(
 
 
 def _is_last_of_producer(header: BatchHeader, rules: Rules) -> bool:
-    """The producer's state is read back from its last batch: after a restart it must still be there."""
+    """Whether it is its producer's last batch, from which a restart reads the producer's state."""
     last = rules.last_records.get(header.producer_id) if header.producer_id >= 0 else None
     if last is None:
         return False

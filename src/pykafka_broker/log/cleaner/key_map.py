@@ -8,9 +8,9 @@ that takes over when there are many keys takes 24, as Apache Kafka's does, and i
     offsets    8 bytes each
 
 So keys of up to 15 bytes are never mistaken for one another; two longer ones are with a chance of 1 in
-2**120. 128 MiB hold 4.4 million keys, where the dictionary held 0.8 million. Measured with CPython 3.11:
-a look-up in the table takes two to three times as long as in the dictionary, and twelve times as long for a
-missing key in a full table; a round less saves more than that.
+2**120. 128 MiB hold 4.4 million keys, where the dictionary held 0.8 million. Measured with CPython 3.11: a
+look-up in the table takes two to three times as long as in the dictionary, and twelve times as long for a
+missing key in a full table; one round fewer saves more than that.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _ENDS = tuple([bytes(LONGEST_PLAIN_KEY_BYTES - n) + bytes([n + 1]) for n in rang
 class KeyMap:
     """Key -> newest offset.
 
-    `budget_bytes` is never exceeded by more than one key. There are at most `most_keys`, so no more memory is
-    taken than they need.
+    `budget_bytes` is exceeded by one key at most. `most_keys` bounds the number of keys, so that small logs
+    take less.
     """
 
     def __init__(self, budget_bytes: int, most_keys: int = 1 << 62, *, load: float = MAX_LOAD) -> None:
@@ -85,8 +85,8 @@ class KeyMap:
 
 
 class _Table:
-    """An open hash table without objects. It is searched in steps that differ from key to key: with as many
-    slots as a prime, every step comes by all of them.
+    """An open hash table without objects. Each key has its own search step; the number of slots is a prime,
+    so every step visits all of them.
     """
 
     def __init__(self, slots: int, load: float) -> None:
@@ -113,7 +113,7 @@ class _Table:
         return self._offsets[slot] if is_there else -1
 
     def _find(self, cell: bytes) -> tuple[int, bool]:
-        """The slot of a key and True, or the one for it and False. There is always a free one."""
+        """(slot, True) if the key is there, else (a free slot, False). A slot is always free."""
         cells, slots = self._cells, self._slots
         number = hash(cell)
         slot = number % slots
@@ -130,7 +130,7 @@ class _Table:
 
 
 def _prime_up_to(number: int) -> int:
-    """The greatest prime that is not greater; 11 at least, to have a free slot at any load."""
+    """The greatest prime up to `number`; at least 11, so that a slot is free at any load."""
     while number > 11 and not all(number % divisor for divisor in range(2, int(number**0.5) + 1)):
         number -= 1
     return max(number, 11)

@@ -1,8 +1,8 @@
 """Cleaning one log: read the dirty part for its keys, then rewrite all segments below it, group by group.
 
 Only files are handled here: filtering.py decides which records are kept. It runs in a worker thread or in a
-process of its own (process.py); the job has everything it needs to know of the log. Finished groups are
-handed to `on_group`, which puts them in place. Blocking.
+process of its own (process.py); the job has all it needs to know about the log. Finished groups are handed to
+`on_group`, which puts them in place. Blocking.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def clean(files: FileSystem, job: Job, meter: Meter, on_group: Callable[[Cleaned
 
 
 def _map_of(files: FileSystem, job: Job, meter: Meter) -> KeyMap:
-    """The newest offsets of the keys from the first dirty offset on, as many as fit into memory."""
+    """The newest offset of each key from the first dirty offset on, for as many keys as fit into memory."""
     most_keys = job.segments[-1].end_offset - job.first_dirty_offset
     keys = KeyMap(job.key_map_bytes, most_keys, load=job.key_map_load)
     transactions = CleanedTransactions(
@@ -216,7 +216,7 @@ class _Writer:
     def finish(self, aborted: Sequence[AbortedTxn], *, age_of: int) -> None:
         """Write and sync everything. There is a `.txnindex` even without entries: see swap.py.
 
-        The file is as old as that of the segment `age_of`: retention goes by it where records have no
+        The file gets the modification time of segment `age_of`, which retention uses if records have no
         timestamps.
         """
         self._write()

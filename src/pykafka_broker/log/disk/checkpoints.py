@@ -98,8 +98,8 @@ def uuid_text(value: bytes) -> str:
 
 
 def uuid_of(drawn: bytes) -> bytes | None:
-    """The id that Kafka makes of 16 random bytes; None where it draws again: it would be reserved, or has a
-    dash in front as text, which command lines would take for an option.
+    """The id that Kafka makes of 16 random bytes; None if Kafka would draw again: the id is reserved, or its
+    text begins with a dash, like an option on a command line.
     """
     value = bytearray(drawn)
     value[6] = value[6] & 0x0F | 0x40
@@ -216,7 +216,7 @@ def encode_clean_shutdown(broker_epoch: int) -> bytes:
 
 
 def decode_clean_shutdown(data: bytes) -> int:
-    """The broker epoch of a clean stop; -1 if the file does not tell (it counts as clean all the same)."""
+    """The broker epoch of a clean stop; -1 if the file has none (the stop still counts as clean)."""
     import re
 
     match = re.search(rb'"brokerEpoch"\s*:\s*(-?\d+)', data)

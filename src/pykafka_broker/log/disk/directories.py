@@ -31,7 +31,7 @@ class LogDirError(Exception):
 
 
 class LogDir:
-    """One log directory. `error` is the error that took it out of service, if it is."""
+    """One log directory. `error` took it out of service; None while it is in service."""
 
     def __init__(self, path: str) -> None:
         self.path = absolute(path)
@@ -39,19 +39,18 @@ class LogDir:
         #: Keeps its partitions and gets no new ones (KIP-1066).
         self.is_cordoned = False
         self.error: OSError | None = None
-        #: The error with which the disk last refused a write for lack of room; None while it is believed to
-        #: take writes. See `full_disks.py`.
+        #: The last error of a write refused for lack of room; None while the disk takes writes. See
+        #: `full_disks.py`.
         self.refusal: OSError | None = None
-        #: When to try whether it takes writes again.
+        #: When the next trial write is due.
         self.trial_due_ms = 0
         self.lock: Lock | None = None
         self.environment: Environment | None = None
         #: The content of the checkpoint files, so that nothing is written twice.
         self.checkpointed: dict[str, bytes] = {}
-        #: Partitions that the checkpoint files may still name though there is no such log here any more.
+        #: Removed partitions whose entries the checkpoint files may still have.
         self.gone: set[PartitionKey] = set()
-        #: The number of times such names were taken out: content prepared before the last must not be
-        #: written.
+        #: How often such entries were removed: content prepared before the last removal must not be written.
         self.cleared = 0
         #: Held while the checkpoint files are written.
         self.checkpoint_lock = threading.Lock()
@@ -143,7 +142,7 @@ class LogDirs:
                 log_dir.lock = None
 
     def refuse_unformatted_data(self) -> None:
-        """A first start must not take over folders of partitions that some other cluster left. Blocking.
+        """Refuse a first start on partition folders that another cluster left. Blocking.
 
         Raises:
             LogDirError: there are such folders.
@@ -157,8 +156,8 @@ class LogDirs:
                 )
 
     def refuse_unformatted(self) -> None:
-        """A start on formatted directories must not take in one that is not: most likely its disk is not
-        mounted, and its partitions would be made anew, without their records. Blocking.
+        """Refuse an unformatted directory beside formatted ones: most likely its disk is not mounted, and the
+        start would create its partitions again, empty. Blocking.
 
         Raises:
             LogDirError: a directory is not formatted; Apache Kafka refuses it as well.
@@ -209,7 +208,7 @@ class LogDirs:
         """Compare `meta.properties` of every directory with the ids of this node, and complete it. Blocking.
 
         A directory without the file is new and gets one; one without a directory id (before Kafka 3.7) gets
-        that. One that cannot be read, or completed, is out of service.
+        an id. One that cannot be read or completed goes out of service.
 
         Raises:
             LogDirError: a directory is not ours, or too few are left.

@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 PASSING_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENOMEM}) | EXHAUSTED_ERRORS
 
 
-#: A stop, and the recovery after a crash, take as long as there is left to sync, or to scan: this much a log.
+#: Unsynced bytes per log: what a stop has to sync, and a recovery after a crash has to scan.
 WRITE_BEHIND_BYTES = 64 << 20
 
 
@@ -26,13 +26,13 @@ def _at_once(job: Callable[[], object], delay_ms: int = 0) -> None:
 
 
 class FileJobs(NamedTuple):
-    """The runners of file work that no append waits for; by default at once, which suits tests and tools."""
+    """Runs file work that no append waits for; the defaults run it at once, for tests and tools."""
 
     #: Run a job that may wait for the disk, in a worker thread, soon.
     run_later: Callable[[Callable[[], object]], None] = _at_once
     #: The same for jobs that keep the disk busy: one of them at a time.
     run_in_turn: Callable[[Callable[[], object]], None] = _at_once
-    #: Run a removal in a worker thread after so many milliseconds (`file.delete.delay.ms`).
+    #: Run a removal in a worker thread after this many milliseconds (`file.delete.delay.ms`).
     bury: Callable[[Callable[[], object], int], None] = _at_once
 
 
@@ -44,15 +44,15 @@ def _warn(_kind: str, text: str) -> None:
 
 
 class DiskEvents(NamedTuple):
-    """The callbacks that tell the owner about a disk, called from any thread."""
+    """Callbacks that tell the owner about a disk; called from any thread."""
 
     #: The directory must go out of service.
     on_failure: Callable[[OSError], object] = _ignore
     #: Too many files are open: close some.
     on_exhausted: Callable[[], object] = _ignore
-    #: A write was refused, which may pass by itself.
+    #: A write was refused, perhaps only for now.
     on_write_failed: Callable[[OSError], object] = _ignore
-    #: Log a warning that many logs may have at the same time, given its kind and text.
+    #: Log a warning, given its kind and text, that many logs may have at the same time.
     warn: Callable[[str, str], object] = _warn
 
 
@@ -82,8 +82,8 @@ class Environment:
         self.write_behind_bytes = write_behind_bytes
 
     def write_failed(self, error: OSError) -> None:
-        """A write was refused. Unless that may pass by itself, the directory must go out of service. Any
-        thread.
+        """Report a refused write. The directory goes out of service, unless the error is one of
+        `PASSING_ERRORS`. Any thread.
         """
         self.open_failed(error)
         self._events.on_write_failed(error)
@@ -91,13 +91,13 @@ class Environment:
             self._events.on_failure(error)
 
     def open_failed(self, error: OSError) -> None:
-        """A file could not be opened: if there are too many, the owner can close some. Any thread."""
+        """Report a file that could not be opened: if too many are open, the owner can close some. Any thread."""
         if error.errno in EXHAUSTED_ERRORS:
             self._events.on_exhausted()
 
     def sync_failed(self, error: OSError) -> None:
-        """A sync failed. Unless too many files were open, the disk lost data, which no retry can mend: the
-        directory must go out of service.
+        """Report a failed sync: the disk lost data, which no retry mends, so the directory goes out of
+        service. If only descriptors ran out, no data is lost.
         """
         if error.errno in EXHAUSTED_ERRORS:
             self.open_failed(error)

@@ -1,8 +1,8 @@
 """File work in the background: jobs in worker threads, one after the other where they are many, and removals
 that are due later.
 
-A job that is handed in by a thread without an event loop (a tool, or a worker in the middle of its own file
-work) is done there and then: that thread may wait for disks.
+A thread without an event loop (a tool, or a worker inside its own file work) runs its job itself, at once: it
+may wait for disks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 logger = logging.getLogger(__name__)
 
-#: The longest time that the periodic work of all directories waits for the disk of one.
+#: How long the periodic work of all directories waits for the disk of one.
 PATIENCE_S = 1.0
 #: The work of removals, by its name for `in_each`.
 REMOVALS = "removals"
@@ -52,7 +52,7 @@ class FileWork:
         self._under_way: dict[tuple[str, str], asyncio.Future[Any]] = {}
         #: Those of `_under_way` that `in_each` no longer waits for.
         self._given_up: set[asyncio.Future[Any]] = set()
-        #: By log directory: jobs that run one after the other, the one that runs among them.
+        #: By log directory: jobs to run one after the other; the first is running.
         self._in_turn: defaultdict[str, deque[Callable[[], object]]] = defaultdict(deque)
         #: Removals: due time, log directory and job of each.
         self._buried: deque[tuple[int, str, Callable[[], object]]] = deque()
@@ -76,8 +76,8 @@ class FileWork:
         future.add_done_callback(self._job_done)
 
     def run_in_turn(self, directory: str, job: Callable[[], object]) -> None:
-        """Run a job in a worker thread of a log directory when those before it have ended, so that other
-        work finds threads. Any thread.
+        """Run a job in a worker thread after the log directory's earlier ones, so that threads stay free for
+        other work. Any thread.
         """
         if not _on_event_loop():
             job()
@@ -88,9 +88,8 @@ class FileWork:
             self.run_later(directory, partial(_run_turns, jobs))
 
     async def in_each(self, what: str, jobs: Mapping[str, Callable[[], object]]) -> None:
-        """Run a job for each of these log directories, and wait for all of them, but no longer for a disk
-        that stands still than `PATIENCE_S`: its job goes on, and until it has ended it gets no other of the
-        kind.
+        """Run the job of each log directory and wait for all of them, but for at most `PATIENCE_S`. A slower
+        job goes on; until it ends, its directory gets no other job of the kind `what`.
         """
         for directory, job in jobs.items():
             if (what, directory) not in self._under_way:
@@ -173,7 +172,7 @@ class FileWork:
             self.leave(next(iter(leaving)))
 
     def leave(self, directory: str) -> None:
-        """Rename a folder that is to be removed, unless that is done. Worker-safe."""
+        """Rename a folder that waits for its removal, unless that is done. Worker-safe."""
         parent = directory_name(directory)
         if directory not in self._leaving[parent]:
             return

@@ -75,9 +75,7 @@ class File(Protocol):
         """Cut or extend the file to `size` bytes."""
 
     def reserve(self, size: int) -> None:
-        """Have the disk keep room for the file to grow to `size`, where the system can do that without
-        growing it.
-        """
+        """Reserve disk space up to `size`, if the system can do that without growing the file."""
 
     def size(self) -> int:
         """Length of the file in bytes."""
@@ -286,9 +284,8 @@ class OsLock:
 
 
 class OsFileSystem:
-    """The operating system's files.
-
-    `reserve` has descriptors for when the process has no other left; by default, none.
+    """The operating system's files. `reserve` holds spare descriptors for a process that has run out of them;
+    by default none.
     """
 
     reserve = DescriptorReserve()
@@ -412,7 +409,7 @@ class OsFileSystem:
 def lock_holder(path: str) -> int | None:
     """The process that holds a lock file, 0 if unknown; None if the file is not locked.
 
-    Unlike an attempt to take the lock, the question gets in no starting broker's way.
+    Unlike an attempt to lock, this does not disturb a broker that is starting.
     """
     path = os.path.realpath(path)
     if path in _locked_here:

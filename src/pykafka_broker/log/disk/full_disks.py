@@ -1,10 +1,10 @@
 """Directories whose disk refuses writes: full, over quota, or mounted read-only for now.
 
 The first write that a directory refuses leaves one line in the log. From then on the directory counts as
-refusing until a trial succeeds, which leaves the second line. A trial writes as much as a batch may have by
-default and removes it again: free space alone says nothing about quotas, inodes and read-only mounts. It is
-made when no write was refused for a while, so a disk that is full for large batches only does not fill the
-log with lines. A trial that ends in any other error finds a disk that has failed meanwhile.
+refusing until a trial succeeds, which leaves the second line. A trial writes 1 MiB and removes it again: free
+space alone says nothing about quotas, inodes and read-only mounts. A trial waits until no write was refused
+for `TRIAL_INTERVAL_MS`, so a disk that is full only for large batches does not fill the log with lines. If a
+trial fails in another way, the disk has failed.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ logger = logging.getLogger(__name__)
 REFUSALS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 #: The time without a refused write before a trial, and between two trials.
 TRIAL_INTERVAL_MS = 10_000
-#: Kafka's default of message.max.bytes, rounded up to whole blocks.
+#: About as much as Kafka's default `message.max.bytes`.
 TRIAL_BYTES = 1 << 20
 TRIAL_FILE = ".trial"
 
 
 def _ignore() -> None:
-    """The owner does not want to know."""
+    """Nothing has subscribed."""
 
 
 class FullDisks:
@@ -45,7 +45,7 @@ class FullDisks:
         on_failure: Callable[[LogDir, OSError], object],
     ) -> None:
         self._files = files
-        #: Told, in any thread, of an error that is no refusal.
+        #: Called, in any thread, with a trial's error that is no refusal.
         self._on_failure = on_failure
         #: Runs a job in a worker thread of a log directory.
         self._run_later = run_later
@@ -69,7 +69,7 @@ class FullDisks:
             self._changed()
 
     def try_again(self, log_dir: LogDir, now_ms: int) -> None:
-        """Try whether a directory that has refused writes takes them again, if a trial is due."""
+        """Begin a trial in a directory that has refused writes, if one is due."""
         if log_dir.refusal is not None and log_dir.is_online and now_ms >= log_dir.trial_due_ms:
             log_dir.trial_due_ms = now_ms + TRIAL_INTERVAL_MS
             self._run_later(log_dir.path, partial(self._try, log_dir))

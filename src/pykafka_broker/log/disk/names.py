@@ -17,7 +17,7 @@ WINDOW_SUFFIX = ".window"
 #: Ours: ranges of a segment that are damaged and must not be served (segment/damage.py).
 DAMAGED_SUFFIX = ".damaged"
 DELETED_SUFFIX = ".deleted"
-#: Ours: compaction has left out nothing from the offset in the name on (density.py).
+#: Ours: compaction has removed no record from the offset in the name on (density.py).
 DENSE_SUFFIX = ".dense" + DELETED_SUFFIX
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
@@ -84,19 +84,17 @@ def partition_folder(topic: str, partition: int) -> str:
 
 
 def set_aside_folder(topic: str, partition: int, unique_hex: str, state: str) -> str:
-    """`orders-3.0123456789abcdef0123456789abcdef-delete`: out of service, about to be removed or looked
-    at.
-    """
+    """`orders-3.0123456789abcdef0123456789abcdef-delete`: out of service, to be removed or kept for a person."""
     rest = f"-{partition}.{unique_hex}-{state}"
     return topic[: _MAX_NAME - len(rest)] + rest
 
 
 def future_folder(topic: str, partition: int, unique_hex: str) -> str:
-    """`orders-3.0123456789abcdef0123456789abcdef-future`: on its way into this log directory; with the whole
-    name of the topic, or it could not be told whose it is.
+    """`orders-3.0123456789abcdef0123456789abcdef-future`: a log on its way into this directory. The topic's
+    name is not cut, because the next start reads it from the folder's name.
 
     Raises:
-        ValueError: no file system takes so long a name.
+        ValueError: the name is longer than file systems allow.
     """
     name = f"{topic}-{partition}.{unique_hex}-future"
     if len(name) > _MAX_NAME:

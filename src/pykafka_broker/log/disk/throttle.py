@@ -1,4 +1,4 @@
-"""Limits work to so many bytes a second, on the average since the last pause."""
+"""Limits work to a number of bytes a second, on average since the last pause."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ CHECK_S = 0.3
 
 
 class Throttle:
-    """Counts bytes, and sleeps when there were too many for the time that has passed. One thread only."""
+    """Counts bytes, and sleeps when they exceed the rate. One thread only."""
 
     def __init__(
         self, bytes_per_second: float, *, now_s: Callable[[], float], sleep: Callable[[float], None]
@@ -21,7 +21,7 @@ class Throttle:
         self._bytes = 0
 
     def count(self, count: int) -> None:
-        """Note that so many bytes were read or written; may sleep."""
+        """Count bytes read or written; may sleep."""
         self._bytes += count
         elapsed = self._now_s() - self._period_start_s
         if elapsed < CHECK_S and self._bytes < self._rate * CHECK_S:

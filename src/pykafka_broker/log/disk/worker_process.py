@@ -1,8 +1,8 @@
 """A Python process of its own that does long work for the log, one job after the other.
 
-Reading records keeps the interpreter busy, and a thread of the broker that did it would make every request
-wait 5 ms and more, where an answer takes a fraction of one. The process gets a job as a line of JSON on its
-standard input and answers with lines of JSON. It ends when its input ends, so also when the broker dies.
+Reading records keeps the interpreter busy: in a thread of the broker it would delay every request by 5 ms or
+more, while an answer takes less than 1 ms. The process gets a job as a line of JSON on its standard input and
+answers with lines of JSON. It ends when its input ends, which includes the broker's death.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@ A roll or a new leader epoch makes a file before the append, which may wait for 
 does. An append on the event loop returns `NamesDue` instead; a thread makes the file, and then the append is
 repeated.
 
-After a change of leader, or in a new topic, each partition of a request needs a file. What is due in one turn
-of the event loop is one job for each directory. A job for each file would come back to a busy event loop as
-many times; and several jobs at a time wait for each other: a thousand files took one thread 0.19 s of
-processor time, three threads 0.58 s (CPython 3.11, two cores).
+After a change of leader, or in a new topic, each partition of a request needs a file. All files due in one
+turn of the event loop are one job per directory. One job per file would interrupt a busy event loop once per
+file, and parallel jobs wait for each other: a thousand files took one thread 0.19 s of processor time, three
+threads 0.58 s (CPython 3.11, two cores).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pykafka_broker.log.segment.segment import Segment
 from pykafka_broker.machine.threads import RunOnDisk
 from pykafka_broker.protocol.errors import KafkaError
 
-#: What has become of a log's files: the segment to go on in, if one was due, or why there are none.
+#: The outcome for a log: the segment to go on in, if one was due, or the error.
 _Made = Union[Segment, OSError, None]
 
 Result = TypeVar("Result")
@@ -35,9 +35,9 @@ class DeferredFiles:
 
     def __init__(self, run_awaited: RunOnDisk) -> None:
         self._run_awaited = run_awaited
-        #: Logs whose files are being made, or will be in this turn; the error then, if there is one.
+        #: By log, files being made or due in this turn; the result is the error, or None.
         self._making: dict[Roller, asyncio.Future[KafkaError | None]] = {}
-        #: Those of this turn.
+        #: Files due in this turn of the event loop.
         self._due: list[NamesDue] = []
         self._jobs: set[asyncio.Task[None]] = set()
 
@@ -47,7 +47,7 @@ class DeferredFiles:
         return list(self._making.values())
 
     def repeat(self, due: NamesDue, append: Callable[[], Result | NamesDue]) -> asyncio.Future[Result]:
-        """Have a thread make the files that an append has missed, and repeat it; its result.
+        """Have a thread make the files that an append missed, then repeat the append; its result.
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR, the disk refuses, or the partition was deleted; or the error of
@@ -123,7 +123,7 @@ class DeferredFiles:
             self._go_on(due.roller, one)
 
     def _go_on(self, roller: Roller, made: _Made) -> None:
-        """Let a log go on in what was made for it, and those who wait for it."""
+        """Give a log the segment made for it, and wake its appends."""
         refusal = None
         try:
             if isinstance(made, OSError):

@@ -26,7 +26,7 @@ WARNING_INTERVAL_MS = 60_000
 
 
 class DirectoryFailures:
-    """Hears of every error of a disk, by the environments that it makes for the logs of each directory."""
+    """Handles every disk error; the environments that it makes for the logs of each directory report them."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class DirectoryFailures:
         self._files = files
         self._registry = registry
         self._work = work
-        #: Told on the event loop when a directory has gone out of service.
+        #: Called on the event loop when a directory has gone out of service.
         self._on_failure = on_failure
         #: Directories that refuse writes for now.
         self.full_disks = FullDisks(files, run_later=work.run_later, now_ms=now_ms, on_failure=self.failed)
@@ -48,7 +48,7 @@ class DirectoryFailures:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def tell_on(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Tell of failures on this event loop from now on; before, a start notices them itself."""
+        """Report failures on this event loop from now on; until then, a start notices them itself."""
         self._loop = loop
 
     def environment(self, log_dir: LogDir) -> Environment:
@@ -80,14 +80,14 @@ class DirectoryFailures:
             self._loop.call_soon_threadsafe(self._on_failure, log_dir)
 
     def _descriptors_exhausted(self) -> None:
-        """Too many files are open: give all descriptors back, they return one by one. Any thread."""
+        """Too many files are open: close those of all logs; each opens again at its next use. Any thread."""
         self._warn(
             "", "open files", "Too many open files: closing those of all logs; raise the limit (ulimit -n)"
         )
         self.release_files()
 
     def release_files(self) -> None:
-        """Give the descriptors of all logs back; they return one by one. Any thread."""
+        """Close the files of all logs; each opens again at its next use. Any thread."""
         for log in self._registry.all():
             log.reader.release_files()
 

@@ -1,10 +1,10 @@
 """Logs made as the metadata says: found again, taken over from a move, or made in a new folder.
 
-`partition.metadata` is durable from the first flush on: a power cut before that may leave a log that does not
-tell which topic of its name it is of. Where the other replicas have all that is acknowledged, it is set aside
-and copied from the leader again, for it may be of a topic that was deleted and created again meanwhile. Else
-it is all there is: it is taken for that of the topic in the metadata, and the file is written again. Apache
-Kafka syncs the file before the first append, and sets every log aside that has none.
+`partition.metadata` is durable from the first flush on. A power cut before that may leave a log without its
+topic id, perhaps one of a deleted topic of the same name. If the other replicas have all acknowledged
+records, that log is set aside and copied from the leader again. Otherwise it is taken for the log of the
+topic in the metadata, and the file is written again. Apache Kafka syncs the file before the first append, and
+sets aside every log that has none.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from pykafka_broker.protocol.topic_partition import PartitionKey
 
 logger = logging.getLogger(__name__)
 
-#: A disk that makes no log for so long stands still: the topics of others do not wait for it.
+#: If no log is made for this long, callers no longer wait for the rest.
 MAKING_PATIENCE_S = 2.0
 
 
 class LogNotMadeYet(KafkaError):
-    """A thread is still making the log: it is there when it is asked for again. KAFKA_STORAGE_ERROR."""
+    """A thread is still making the log: ask again later. KAFKA_STORAGE_ERROR."""
 
     def __init__(self, wanted: WantedLog) -> None:
         log = f"{wanted.topic}-{wanted.partition}"
@@ -70,8 +70,8 @@ class LogCreation:
         self._made = 0
         #: Logs that a thread is making, and the ids of their topics.
         self._being_made: dict[PartitionKey, bytes] = {}
-        #: So many new logs keep their descriptors until idle files are closed: thousands may be made at once,
-        #: long before their first records.
+        #: The number of new logs that keep their descriptors until idle files are closed: thousands may be
+        #: made at once, long before their first records.
         self.max_open = 0
         self._open = 0
 
@@ -89,11 +89,10 @@ class LogCreation:
         return log
 
     async def create_all(self, wanted: Sequence[WantedLog]) -> list[PartitionLog | KafkaError]:
-        """As `create` for each, with the file work of new logs in worker threads: a log, or why there is
-        none.
+        """As `create` for each, with the file work of new logs in worker threads: a log, or the error.
 
-        It does not wait long for a disk that stands still: a log that is made in the end is there when it is
-        asked for again.
+        If no log was made for `MAKING_PATIENCE_S`, the missing ones get `LogNotMadeYet`; a later call finds
+        them.
         """
         made: dict[int, PartitionLog | KafkaError] = {}
         missing: dict[LogDir, list[WantedLog]] = {}
@@ -127,7 +126,7 @@ class LogCreation:
         return [made[number] for number in range(len(wanted))]
 
     async def _wait_for(self, makers: Sequence[asyncio.Future[Any]]) -> None:
-        """Return when all logs are made, or none was for a while."""
+        """Return when all logs are made, or none was made for `MAKING_PATIENCE_S`."""
         pending: set[asyncio.Future[Any]] = set(makers)
         made = -1
         while pending and made != self._made:
@@ -135,7 +134,7 @@ class LogCreation:
             _, pending = await asyncio.wait(pending, timeout=MAKING_PATIENCE_S)
 
     async def _make_all(self, wanted: Sequence[WantedLog], log_dir: LogDir) -> dict[PartitionKey, KafkaError]:
-        """Make logs in a directory, and take them into service; those that could not be made."""
+        """Make logs in a directory and take them into service; the errors of those that could not be made."""
         refused: dict[PartitionKey, KafkaError] = {}
         made: list[PartitionLog] = []
 
@@ -173,11 +172,11 @@ class LogCreation:
         return True
 
     def idle_are_closed(self) -> None:
-        """The files of idle logs are being closed, those of new ones among them."""
+        """The files of idle logs, new ones included, are being closed."""
         self._open = 0
 
     def cancel(self, topic: str, partition: int) -> None:
-        """The partition was deleted: its log, if a thread is making it, is removed when it is made."""
+        """The partition was deleted: a log that a thread is still making is removed afterwards."""
         self._being_made.pop((topic, partition), None)
 
     def _existing(self, wanted: WantedLog) -> PartitionLog | None:
@@ -199,8 +198,8 @@ class LogCreation:
         return None
 
     def _orphan(self, wanted: WantedLog) -> PartitionLog | None:
-        """A move's copy of a log that is not here, put in its place; None if the log itself is in a directory
-        that is missing now.
+        """The future log of a move whose source is not here, put in the source's place. None if there is
+        none, or if the source is in a directory that is missing now.
         """
         key = wanted.topic, wanted.partition
         orphans = self._registry.orphans

@@ -20,12 +20,11 @@ logger = logging.getLogger(__name__)
 
 
 class WantedLog(NamedTuple):
-    """A log that there must be.
+    """A log that must exist.
 
-    `is_new` means that it cannot be in a directory that is out of service, `may_begin_anew` that other
-    replicas have all its acknowledged records, so that neither one in a directory that is gone nor one that
-    does not tell its topic is needed, `in_first_epoch` that the partition has not been led in another epoch
-    than 0.
+    `is_new`: it cannot be in a directory that is out of service. `may_begin_anew`: other replicas have all
+    its acknowledged records, so a log in a missing directory, or one without its topic id, is not needed.
+    `in_first_epoch`: the partition has only been led in epoch 0.
     """
 
     topic: str
@@ -105,7 +104,7 @@ class LogFolders:
         self._work.remove_folder(log.directory, aside, log.state.config.file_delete_delay_ms, log.settle)
 
     def leave(self, directory: str) -> None:
-        """Return when a folder that is being removed no longer has its name. Worker-safe."""
+        """Return when a folder that waits for its removal has been renamed. Worker-safe."""
         self._work.leave(directory)
 
     def keep_as_stray(self, log: PartitionLog) -> None:
@@ -124,7 +123,7 @@ class LogFolders:
             logger.warning("The metadata does not know %s: kept as %s", log.directory, aside)
 
     def _retire(self, log: PartitionLog, state: str) -> str:
-        """Let no worker begin work in the folder of a log; return the path that it is to be renamed to."""
+        """Let no worker begin work in a log's folder; return the path to rename the folder to."""
         log.retire()
         self.dir_of(log).gone.add((log.topic, log.partition))
         return join(

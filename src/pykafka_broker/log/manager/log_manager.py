@@ -134,7 +134,7 @@ class LogManager:
         )
 
     def _thread_worker(self) -> CleaningWorker:
-        """Cleans in the worker thread, at whatever speed: the injected clock is no measure for a rate."""
+        """A cleaner in the worker thread without a speed limit: the injected clock cannot measure a rate."""
         return ThreadWorker(self.files, now_s=lambda: self._now_ms() / 1000, sleep=lambda seconds: None)
 
     # --- which logs there are ---------------------------------------------------------------------
@@ -178,7 +178,7 @@ class LogManager:
         `config_for` gives the configuration of a topic's logs.
 
         Raises:
-            LogDirError: too many directories failed over it.
+            LogDirError: the metadata directory, or every directory for partitions, failed.
         """
         self._failures.tell_on(asyncio.get_running_loop())
         started_ms = self._now_ms()
@@ -232,15 +232,15 @@ class LogManager:
         may_begin_anew: bool = False,
         in_first_epoch: bool = False,
     ) -> PartitionLog:
-        """The log of a partition, made if there is none; one left by a topic of another id is set aside.
+        """The log of a partition, made if there is none. Waits for the disk. See `WantedLog`.
 
-        So is one whose partition.metadata was lost, if it `may_begin_anew`; else it is recognised by its name
-        and gets the file back. A new one goes to the directory `directory_id`, or to the one with the fewest
-        logs. Waits for the disk. See `WantedLog`.
+        A log with another topic id is set aside. A log without `partition.metadata` is set aside if it
+        `may_begin_anew`; otherwise it is recognised by its name and gets the file back. A new log goes to the
+        directory `directory_id`, or to the one with the fewest logs.
 
         Raises:
-            KafkaError: KAFKA_STORAGE_ERROR if the disk refuses, or if the partition is not `is_new`, so that
-                its log may be in a directory that is out of service, or gone if it not `may_begin_anew`.
+            KafkaError: KAFKA_STORAGE_ERROR, the disk refuses, or the log may be in a directory that is out of
+                service (unless `is_new`) or missing (unless `may_begin_anew`).
         """
         wanted = WantedLog(
             topic, partition, topic_id, config, directory_id, is_new, may_begin_anew, in_first_epoch
@@ -248,17 +248,17 @@ class LogManager:
         return self._creation.create(wanted)
 
     async def create_all(self, wanted: Sequence[WantedLog]) -> list[PartitionLog | KafkaError]:
-        """As `create` for each, without waiting for the disk: a log, or why there is none yet."""
+        """As `create` for each, without waiting for the disk: a log, or the error."""
         return await self._creation.create_all(wanted)
 
     def prefer(self, topic: str, partition: int, log_dir: LogDir) -> None:
-        """Make the log of a partition in this directory, should it ever come here."""
+        """If the partition ever comes to this broker, make its log in this directory."""
         self._placement.prefer(topic, partition, log_dir)
 
     def delete(self, topic: str, partition: int) -> bool:
-        """Take a log out of service now and off the disk later; readers that wait for it are woken.
+        """Take a log out of service now and wake the readers that wait for it.
 
-        Its folder is renamed in a worker thread, and removed `file.delete.delay.ms` later.
+        A worker thread renames its folder, which is removed `file.delete.delay.ms` later.
         """
         self.moves.cancel(topic, partition)
         self._creation.cancel(topic, partition)
@@ -271,7 +271,7 @@ class LogManager:
         return True
 
     def set_strays_aside(self, is_wanted: Callable[[PartitionLog], bool]) -> list[PartitionLog]:
-        """Take the logs that the metadata does not know out of service and keep their data; those logs."""
+        """Take the logs that the metadata does not know out of service, keep their data, and return them."""
         strays = [log for log in self if not is_wanted(log)]
         for log in strays:
             self._set_aside(log)
@@ -282,7 +282,7 @@ class LogManager:
         return strays
 
     def _set_aside(self, log: PartitionLog) -> None:
-        """Take a log out of service and keep its data; a copy that was on its way is removed."""
+        """Take a log out of service and keep its data; a copy that a move was filling is removed."""
         self.moves.cancel(log.topic, log.partition)
         del self._registry.served[log.topic, log.partition]
         self._folders.keep_as_stray(log)
@@ -295,11 +295,11 @@ class LogManager:
         return self._failures.full_disks
 
     def keep_open(self, new_logs: int) -> None:
-        """Let so many new logs keep their descriptors until they are found idle."""
+        """Let `new_logs` new logs keep their descriptors until they are found idle."""
         self._creation.max_open = new_logs
 
     def release_files(self) -> None:
-        """Give the descriptors of all logs back; they return one by one. Any thread."""
+        """Close the files of all logs; each opens again at its next use. Any thread."""
         self._failures.release_files()
 
     def write_failed(self, log: PartitionLog, error: OSError) -> None:
@@ -309,7 +309,7 @@ class LogManager:
         environment.write_failed(error)
 
     def _dir_failed(self, log_dir: LogDir) -> None:
-        """A directory went out of service: wake those who wait for its logs, and tell the owner."""
+        """A directory went out of service: wake the requests that wait for its logs, and tell the owner."""
         for log in self.logs_in(log_dir):
             log.state.wake_waiting()
         self.moves.give_up_in(log_dir)
@@ -356,10 +356,10 @@ class LogManager:
     # --- stop -------------------------------------------------------------------------------------
 
     async def close(self, broker_epoch: int = -1, *, clean: bool = True) -> None:
-        """Close every log in order and leave the clean shutdown marker where all went well.
+        """Close every log in order; leave the clean shutdown marker if all went well.
 
-        No marker is left if not all logs had been opened, or if not `clean`: something else in the
-        directories, the metadata log, could not be closed in order.
+        No marker is left if some logs had not been opened, or if not `clean`: then the metadata log could not
+        be closed in order.
         """
         await self.cleaner.close()
         await self.scrubber.close()
@@ -382,7 +382,7 @@ class LogManager:
         def close_some(some: list[PartitionLog]) -> bool:
             return False not in [log.close() for log in some]
 
-        # Closing waits for the disk, which takes several waiters at a time better than one after the other.
+        # Closing waits for the disk, which serves several threads faster than one.
         shares = [logs[i::CLOSING_THREADS] for i in range(CLOSING_THREADS)]
         jobs = [self._threads.run_blocking(partial(close_some, share)) for share in shares if share]
         clean = False not in await asyncio.gather(*jobs)

@@ -1,5 +1,5 @@
-"""Logs that move between the directories of one broker (KIP-113): begun, carried on, swapped and cleared up
-after, and taken up again by the next start. The effect of one move on the files is in `future_log.py`.
+"""Logs that move between the directories of one broker (KIP-113): begun, carried on, swapped, cleared up
+after, and resumed by the next start. `future_log.py` is what one move does to the files.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class LogMoves:
     # --- moves that a stop has interrupted ----------------------------------------------------------
 
     def better_of(self, one: PartitionLog, other: PartitionLog) -> PartitionLog:
-        """The log to go on with, of two that a crash in the last step of a move has left.
+        """The log to serve, of two that a crash in the last step of a move has left.
 
         Raises:
             LogDirError: the two have different histories, which no move leaves.
@@ -170,7 +170,8 @@ class LogMoves:
                 self._folders.remove(move.future)
 
     def swap(self, move: LogMove) -> None:
-        """Let the future log, which has all of the source, take its place; `clear_up` must follow.
+        """Put the future log, which has every record of the source, in the source's place; `clear_up` must
+        follow.
 
         Raises:
             KafkaError: the folder could not be renamed; the source stays the log.

@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 class PeriodicWrites:
-    """Flushes and checkpoints the logs of one broker. Event loop; the disks are waited for in threads."""
+    """Flushes and checkpoints the logs of one broker. Event loop; threads wait for the disks."""
 
     def __init__(self, files: FileSystem, dirs: LogDirs, registry: LogRegistry, work: FileWork) -> None:
         self._files = files
@@ -55,7 +55,7 @@ class PeriodicWrites:
         await self._work.in_each("flush", jobs)
 
     async def checkpoint_recovery_points(self) -> None:
-        """Write up to where each log need not be recovered after a crash."""
+        """Write the recovery point of each log, up to which a crash leaves nothing to recover."""
         await self._checkpoint(RECOVERY_POINT_CHECKPOINT, lambda log: log.state.recovery_point)
 
     async def checkpoint_truncated(self, log: PartitionLog) -> bool:
@@ -65,7 +65,7 @@ class PeriodicWrites:
         taken for synced.
         """
         log_dir = next(one for one in self._dirs.all if one.path == directory_name(log.directory))
-        for _ in range(2):  # a write that is under way may be of the time before
+        for _ in range(2):  # a write under way may have the older offsets
             if self._is_checkpointed(log_dir, log):
                 return True
             if self._work.is_free(RECOVERY_POINT_CHECKPOINT, log_dir.path):
@@ -83,7 +83,7 @@ class PeriodicWrites:
         return offset <= log.state.log_end_offset
 
     async def checkpoint_log_starts(self) -> None:
-        """Write the log start offsets that the segments' names do not tell."""
+        """Write the log start offsets that differ from the first segment's name."""
         await self._checkpoint(
             LOG_START_CHECKPOINT,
             lambda log: (
@@ -98,7 +98,7 @@ class PeriodicWrites:
         await self._checkpoint(HIGH_WATERMARK_CHECKPOINT, lambda log: log.state.high_watermark)
 
     async def checkpoint_cleaned(self) -> None:
-        """Write up to where each log has been compacted."""
+        """Write the offset up to which each log has been compacted."""
         await self._checkpoint(CLEANER_CHECKPOINT, lambda log: log.state.cleaned_offset)
 
     async def _checkpoint(self, name: str, offset_of: Callable[[PartitionLog], int | None]) -> None:

@@ -14,7 +14,7 @@ from pykafka_broker.log.manager.registry import LogRegistry
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.topic_partition import PartitionKey
 
-#: Partitions that are not here for which a directory is remembered; the oldest is forgotten first.
+#: The number of absent partitions whose preferred directory is kept; the oldest is forgotten first.
 MAX_PREFERRED = 10_000
 
 
@@ -28,7 +28,7 @@ class Placement:
         self._preferred: dict[PartitionKey, LogDir] = {}
 
     def prefer(self, topic: str, partition: int, log_dir: LogDir) -> None:
-        """Make the log of a partition in this directory, should it ever come here."""
+        """If the partition ever comes to this broker, make its log in this directory."""
         self._preferred.pop((topic, partition), None)
         while len(self._preferred) >= MAX_PREFERRED:
             del self._preferred[next(iter(self._preferred))]
@@ -41,18 +41,18 @@ class Placement:
         return Counter(directory_name(log.directory) for log in self._registry.all())
 
     def is_elsewhere(self, directory_id: bytes | None) -> bool:
-        """Whether this is the id of a directory, and of none that is here."""
+        """Whether this is the id of a directory that is not here."""
         known = {log_dir.directory_id for log_dir in self._dirs.of_partitions}
         return directory_id is not None and not is_reserved_id(directory_id) and directory_id not in known
 
     def dir_for(self, wanted: WantedLog, counts: Mapping[str, int]) -> LogDir:
         """The directory that a client or the controller chose, or the one with the fewest logs; `counts` is
-        by path. A log whose directory is gone is not made elsewhere unless it may begin anew: what only it
-        had would be lost without a word.
+        by path. A log whose directory is missing is not made elsewhere, unless it may begin anew: records
+        that only it had would be lost silently.
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR, no directory is in service, or the log may exist in one that is
-                not.
+                out of service or missing.
         """
         if not wanted.is_new and not all(log_dir.is_online for log_dir in self._dirs.of_partitions):
             raise KafkaError(
@@ -77,7 +77,7 @@ class Placement:
                 return log_dir
         if not online:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "No log directory is in service")
-        if all(log_dir.is_cordoned for log_dir in online):  # since the partition was assigned to this node
+        if all(log_dir.is_cordoned for log_dir in online):  # cordoned after the partition was assigned
             return online[0]
         return min(
             (log_dir for log_dir in online if not log_dir.is_cordoned),

@@ -1,7 +1,6 @@
-"""The logs that one broker has: those that are served, and those that are being filled to replace one.
+"""The logs that one broker has: those that are served, and those being filled to replace one.
 
-Changed on the event loop only. Other threads may iterate over it: they see the logs of the moment in which
-they begin.
+Changed on the event loop only. Other threads may iterate: they see the logs as of the iteration's start.
 """
 
 from __future__ import annotations

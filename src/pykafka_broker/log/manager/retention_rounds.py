@@ -26,7 +26,7 @@ class RetentionRounds:
         self._registry = registry
         self._work = work
         self._deferred = deferred
-        #: Logs that begin another segment before they lose all they have.
+        #: Logs that start a new segment before they lose all their records.
         self.under_way: set[asyncio.Future[None]] = set()
 
     def look_in(self, log_dir: LogDir, now_ms: int) -> None:
@@ -35,7 +35,7 @@ class RetentionRounds:
         self._work.run_later(log_dir.path, partial(self._look, log_dir, now_ms, loop))
 
     def _look(self, log_dir: LogDir, now_ms: int, loop: asyncio.AbstractEventLoop) -> None:
-        """Worker thread: the age of a segment stands in a file."""
+        """Find expired segments. Worker thread: a segment's age is read from a file."""
         due = []
         for log in list(self._registry.served.values()):
             if directory_name(log.directory) == log_dir.path and log.offline is None:
@@ -44,7 +44,7 @@ class RetentionRounds:
                         due.append(log)
                 except (OSError, KafkaError) as error:
                     logger.error("%s: retention failed: %s", log.name, error)
-                except Exception:  # the logs after it have their retention
+                except Exception:  # go on with the other logs
                     logger.exception("%s: retention failed", log.name)
         if due and not loop.is_closed():
             loop.call_soon_threadsafe(self._remove_expired, now_ms, due)
@@ -66,7 +66,7 @@ class RetentionRounds:
                 logger.error("%s: retention failed: %s", log.name, error)
 
     async def _begin_anew(self, log: PartitionLog, due: NamesDue, now_ms: int) -> None:
-        """Remove everything that a log has, once there is another segment."""
+        """Remove all records of a log, once it has a new segment."""
         try:
             await self._deferred.make(due)
         except KafkaError as error:

@@ -61,7 +61,7 @@ class LogThreads(NamedTuple):
 
 
 class LogWorkers(NamedTuple):
-    """Makes the workers that read records for hours; None: they do it in the thread that calls them."""
+    """Makes the workers that read records for hours; None: the calling thread does their work."""
 
     new_cleaner: Callable[[], CleaningWorker] | None = None
     new_scrubber: Callable[[], ScrubWorker] | None = None

@@ -44,7 +44,7 @@ class Job(NamedTuple):
     directory: str
     #: As Kafka prints it: "orders-3".
     name: str
-    #: From the first one on, up to the first that may not be cleaned.
+    #: The log's first segments, up to the first that may not be cleaned.
     segments: Sequence[SegmentToClean]
     first_dirty_offset: int
     now_ms: int

@@ -62,7 +62,7 @@ class Compaction:
         self._density = density
         #: Closed segments may be replaced at any moment: retention removes none.
         self.is_under_way = False
-        #: The log is being copied: the copy must not lack records that were there when it began.
+        #: A move copies the log: no record that was there when it began may be removed.
         self._is_paused = False
         #: The log was truncated since the cleaning began: newer records, for which older ones were left out,
         #: may be gone.
@@ -82,7 +82,7 @@ class Compaction:
         )
 
     def pause(self) -> None:
-        """Begin no round before `resume`; the one under way, if there is one, comes to nothing."""
+        """Begin no round before `resume`; a round under way becomes void."""
         self._is_paused = self._is_cut = True
 
     def resume(self) -> None:
@@ -145,13 +145,12 @@ class Compaction:
         )
 
     def swap_in(self, cleaned: CleanedSegment) -> None:
-        """Put a cleaned segment in place on disk; `adopt` makes it the one that is read. Cleaner
-        thread.
+        """Put a cleaned segment in place on disk; `adopt` makes it the one that is read. Cleaner thread.
 
         Raises:
             CleaningAborted: the log has changed since it was cleaned.
             IllegalState: a segment to replace is not flushed; nothing has changed.
-            OSError: the disk refused; a start brings it to an end.
+            OSError: the disk refused; the next start completes the swap.
         """
         files = self._environment.files
         with self._flusher.lock:
@@ -185,7 +184,9 @@ class Compaction:
             self._swapped.append((old, new))
 
     def _is_whole(self, cleaned: CleanedSegment) -> bool:
-        """Whether the file is as the worker wrote it: the replaced segments are gone for good."""
+        """Whether the cleaned file has the size that the worker wrote: the replaced segments cannot come
+        back.
+        """
         name = offset_file(cleaned.base_offset, LOG_SUFFIX) + CLEANED_SUFFIX
         try:
             file = self._environment.files.open(join(self._state.directory, name), writable=False)
@@ -199,7 +200,7 @@ class Compaction:
         return not self._state.closed and all(sizes.get(s.base_offset) == s.size_bytes for s in segments)
 
     def adopt(self) -> None:
-        """Read cleaned segments in place of those they replace; the latter go off the disk later."""
+        """Read cleaned segments instead of those they replace, whose files are removed later."""
         while self._swapped:
             old, new = self._swapped.pop(0)
             segments = self._state.segments
@@ -208,7 +209,7 @@ class Compaction:
             self._environment.bury(partial(_unlink_deleted, old), self._state.config.file_delete_delay_ms)
 
     def failed(self, error: Exception) -> None:
-        """The disk refused to take a cleaned segment: the owner hears of it unless it is merely full."""
+        """The disk refused to take a cleaned segment: report it."""
         if isinstance(error, OSError):
             self._environment.write_failed(error)
 

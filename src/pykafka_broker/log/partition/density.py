@@ -3,14 +3,14 @@
     00000000000000004711.dense.deleted          an empty file in the partition's folder
 
 After a power cut a closed segment that was not synced may be gone from the middle of a log. Compaction leaves
-gaps too, so a gap proves a loss only where the cleaner has not been. The note says where that begins. Before
-a cleaned segment gets its name, the offset of the note is raised and the folder synced; everything appended
-later is dense.
+gaps too, so a gap proves a loss only past the offsets that the cleaner has reached. The note holds that
+offset. Before a cleaned segment gets its name, the offset of the note is raised and the folder synced;
+everything appended later is dense.
 
 Only this broker keeps the note true. Apache Kafka removes every file that ends in `.deleted` when it opens a
 folder, before its cleaner starts; the sync that makes the name of a cleaned segment durable also makes that
-removal durable. A log without a note is not judged: Apache Kafka has had it, it is older than the notes, or
-it was copied from a log with gaps. `begin` gives it a note for the appends of this process.
+removal durable. A log without a note is not judged: Apache Kafka has opened it, it is older than the notes,
+or it was copied from a log with gaps. `begin` gives it a note for the appends of this process.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 def noted_offset(names: Iterable[str]) -> int | None:
-    """The offset that the notes in a folder tell, None if there is none. Of several the last is true."""
+    """The offset of the note in a folder, None without one; of several, the greatest."""
     parsed = [parse_offset_file(name) for name in names if name.endswith(DENSE_SUFFIX)]
     return max([found[0] for found in parsed if found is not None], default=None)
 
@@ -46,7 +46,7 @@ class Density:
         self._environment = environment
         self._folder = folder
         self._lock = threading.Lock()
-        #: From here on offsets are missing only where they were lost; None if that is not noted.
+        #: Offsets that are missing from here on were lost; None without a note.
         self.dense_from = dense_from
         #: From here on this process appends without gaps; None while it copies.
         self._appends_dense_from: int | None = state.log_end_offset

@@ -3,8 +3,8 @@
     log start   first dirty            first uncleanable        log end
         | cleaned before | cleaned in this round | not touched    |
 
-Cleaned is up to the active segment, the last stable offset (so every transaction below is decided) and the
-first segment with a record younger than `min.compaction.lag.ms`, always whole segments.
+A round cleans whole segments, up to the first of these: the active segment, the last stable offset (so every
+transaction below is decided), the first segment with a record younger than `min.compaction.lag.ms`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Dirt(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Share of the bytes that could be cleaned which has not been."""
+        """The share of the bytes below the first uncleanable offset that this round would clean."""
         total = self.clean_bytes + self.cleanable_bytes
         return self.cleanable_bytes / total if total else 0.0
 
@@ -116,8 +116,8 @@ class SegmentSize(NamedTuple):
 def groups(
     segments: Sequence[SegmentSize], segment_bytes: int, segment_index_bytes: int
 ) -> list[list[SegmentSize]]:
-    """Neighbours that fit into one segment together are written into one, so that segments do not only
-    shrink.
+    """Neighbours that fit into one segment together: each group becomes one segment, so that segments do not
+    only shrink.
     """
     found: list[list[SegmentSize]] = []
     for segment in segments:

@@ -22,17 +22,15 @@ class EpochFile:
         self.is_saved = True
 
     def begin(self, epoch: int) -> None:
-        """`epoch` starts where the log ends, and the log can say so before anything is appended: it is led
-        here from now on, or its first batch is about to be copied.
-
-        Nothing is written before the first batch.
+        """Let `epoch` start at the log end before a batch is appended: this broker leads the log from now on,
+        or is about to copy the epoch's first batch. The file is written with that batch.
         """
         if self._state.epochs.assign(epoch, self._state.log_end_offset):
             self.is_saved = False
 
     def start(self, epoch: int, start_offset: int) -> None:
-        """The first batch of `epoch` is about to be written: name the epoch in the file (not synced) before,
-        for recovery refuses epochs it has not heard of.
+        """Before the first batch of `epoch` is written, name the epoch in the file (not synced): recovery
+        refuses batches of unknown epochs.
 
         Raises:
             KafkaError: FENCED_LEADER_EPOCH, a batch of a later epoch is in the log.
@@ -66,7 +64,7 @@ class EpochFile:
         self.is_saved = self._state.epochs.entries is entries
 
     def save_later(self) -> None:
-        """For a change that nothing depends on: an epoch too many in the file does no harm."""
+        """Write the file in the background: until then it has an epoch too many, which does no harm."""
 
         def save() -> None:
             try:

@@ -2,11 +2,11 @@
 
 Appends leave three things to a flush: batches in the page cache, indexes of rolled segments in memory, and
 producer snapshots in memory. A flush runs in a worker thread while the event loop appends; the order is
-FORMAT.md's. The recovery point moves last, so at any moment everything below it is on stable
-storage, indexes included.
+FORMAT.md's. The recovery point moves last, so at any moment everything below it is on stable storage, indexes
+included.
 
 A sync that failed is never tried again: the kernel may have dropped the pages it could not write, and would
-call the next one a success.
+report the next sync as a success.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Flusher:
         ends = segment_ends(state.segments, state.log_end_offset)
         for segment, end in zip(state.segments[:-1], ends, strict=False):
             segment.is_flushed = end <= state.recovery_point
-        #: One flush at a time, and no file of a segment renamed or removed meanwhile; held while waiting for
-        #: the disk, so the event loop takes it for truncation only.
+        #: Held during a flush, and while files of segments are renamed or removed. The holder waits for the
+        #: disk, so the event loop takes it for truncation only.
         self.lock = threading.Lock()
 
     # --- producer snapshots -----------------------------------------------------------------------
@@ -93,7 +93,9 @@ class Flusher:
             self._warn("not flushed in the background", error)
 
     def write_behind(self, segment: Segment) -> None:
-        """Much of the segment is not synced: have that done, after the whole first portion for a new one."""
+        """Sync a segment in the background, now that `write_behind_bytes` of it are not synced. The first
+        call for a new segment only sets its first mark.
+        """
         is_due = segment.write_behind_at > 0
         segment.write_behind_at = segment.size + self._environment.write_behind_bytes
         if is_due:
@@ -121,9 +123,9 @@ class Flusher:
         with self.lock:
             if self._failure is not None:
                 raise self._failure
-            # The log may have been truncated since it was asked for its end.
+            # The log may have been truncated since `target` was read.
             target = min(target, state.log_end_offset)
-            # Some may have left the log since it was asked for its segments: their files have other names.
+            # Some may have left the log since `segments` was read: their files have other names.
             present = state.segments
             closed = [segment for segment in segments[:-1] if not segment.is_flushed and segment in present]
             is_durable = target <= state.recovery_point and not closed and not self._pending_snapshots

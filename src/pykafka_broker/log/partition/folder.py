@@ -1,7 +1,7 @@
 """The files of a log's folder, made, renamed and removed in worker threads.
 
 The folder of a deleted partition is renamed, and its name may be used again at once: from `retire` on
-(`LogState.retired`) no worker touches a file by name, and `settle` waits for those that are at it.
+(`LogState.retired`) no worker touches a file by name, and `settle` waits for those that still do.
 
 Files and folders that have changed and are not durable yet are noted here; a flush (`flushing.py`) syncs
 them.
@@ -31,7 +31,8 @@ class LogFolder:
         self._unsynced: set[str] = set(unsynced)
         #: Held while side files are written or renamed in a worker thread.
         self._names_lock = threading.Lock()
-        #: Held while a file is made that an append needs: producers wait for that, and for nothing else.
+        #: Held while a file that an append needs is made; of its own, so that producers wait for nothing
+        #: else.
         self._making_lock = threading.Lock()
         #: Held for a moment only.
         self._unsynced_lock = threading.Lock()
@@ -138,8 +139,8 @@ class LogFolder:
             return Segment.create(self._files, path, base_offset, interval_bytes)
 
     def write_side_files(self, closed: Sequence[Segment], snapshots: list[Snapshot]) -> list[Snapshot]:
-        """Write the indexes of closed segments, and take snapshots from the list as they are written; those
-        snapshots. Nothing if the folder is another log's. Worker thread.
+        """Write the indexes of closed segments and the snapshots, each of which leaves the list; return the
+        written snapshots. Does nothing if the folder is another log's. Worker thread.
         """
         written: list[Snapshot] = []
         with self._names_lock:

@@ -17,7 +17,7 @@ UNDEFINED_EPOCH_OFFSET = -1
 
 
 class LeaderEpochs:
-    """A mutable cache owned by one log; `entries` is replaced on change, so a held list never moves."""
+    """A mutable cache owned by one log; `entries` is replaced on change, so that a held tuple never changes."""
 
     __slots__ = ("entries",)
 
@@ -34,8 +34,8 @@ class LeaderEpochs:
     def assign(self, epoch: int, start_offset: int) -> bool:
         """Note that a batch of `epoch` starts at `start_offset`; True if the cache changed.
 
-        Entries that contradict the batch (a later epoch, or a start at or past it) describe a log that was
-        cut.
+        Entries that contradict the batch (a later epoch, or a start at or past it) are of a truncated log and
+        are removed.
         """
         entries = self.entries
         if epoch < 0 or start_offset < 0:

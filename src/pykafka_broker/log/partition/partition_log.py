@@ -1,4 +1,4 @@
-"""The log of one partition, as the rest of the broker holds it: which partition it is of, and its parts.
+"""The log of one partition, as the rest of the broker uses it: its identity and its parts.
 
     state       segments, offsets, leader epochs, producers, settings (`LogState`); all parts share it
     reader      plans reads, finds offsets by time and epoch
@@ -103,7 +103,7 @@ class PartitionLog:
         return self.state.identity.directory
 
     def identify(self, topic_id: bytes) -> None:
-        """The topic id, which the folder did not tell, has become known."""
+        """Set the topic id, which the folder did not have."""
         self.state.identity = self.state.identity._replace(topic_id=topic_id)
 
     # --- in service, and out of it ----------------------------------------------------------------
@@ -160,10 +160,10 @@ class PartitionLog:
             self._folder.rename(directory)
 
     def take_over(self, source: PartitionLog, directory: str) -> None:
-        """Go on in place of `source`, which has nothing that is not here, in the folder `directory`.
+        """Take the place of `source`, whose records are all here too, in the folder `directory`.
 
-        Its place, its producers with their open transactions, and its waiting readers go on here; `source`
-        can only be read from now on. The new name is durable with the next flush.
+        Producers, their open transactions and the waiting readers of `source` go on here; `source` can only
+        be read from now on. The new name is durable with the next flush.
 
         Raises:
             IllegalState: the logs end at different offsets; nothing has changed.

@@ -91,8 +91,8 @@ class ProducerFiles:
     ) -> Rebuilt:
         """The producer state at the log end; unreadable and stray snapshots are removed.
 
-        So are those past `trusted_end`, the base offset of the first segment that had to be scanned: its
-        aborted transactions are found again on the way from an older snapshot.
+        Snapshots past `trusted_end`, the base offset of the first segment that had to be scanned, are removed
+        too: a replay from an older one finds that segment's aborted transactions again.
         """
         last = log_end_offset if trusted_end is None else min(trusted_end, log_end_offset)
         for offset in [offset for offset in self._offsets if offset > last]:
@@ -107,9 +107,8 @@ class ProducerFiles:
                 continue
             states, complete = loaded
             newest = newest or states
-            # A snapshot without its window tells one batch each: go back to one before the last segment's
-            # batches, read the rest from those. Producers who were silent since are known by one batch, as
-            # in Kafka.
+            # Without its window, a snapshot has one batch per producer: use one from before the last segment
+            # and read that segment's batches. Producers silent since then keep one batch, as in Kafka.
             if complete or offset <= segments[-1].base_offset:
                 producers.load(states, offset)
                 chosen = offset
@@ -135,9 +134,7 @@ class ProducerFiles:
         return join(self._directory, offset_file(offset, suffix))
 
     def _read(self, offset: int) -> tuple[list[ProducerState], bool] | None:
-        """(states, whether all their batches are known) of one snapshot; None, and gone, if it is
-        unusable.
-        """
+        """(states, whether all their batches are known) of one snapshot; an unusable one is removed: None."""
         try:
             states = read_snapshot(self._files.read_file(self._path(offset, SNAPSHOT_SUFFIX)))
         except (CorruptSnapshotError, FileNotFoundError) as error:
@@ -152,7 +149,7 @@ class ProducerFiles:
             return states, False
 
     def _write(self, offset: int, producers: ProducerStates) -> None:
-        """Take a missing snapshot on the way, so that the next start need not come this far back."""
+        """Write a snapshot that is missing, so that the next start replays less."""
         try:
             Snapshot(offset, producers.producers.values()).write(self._files, self._directory)
         except OSError as error:
@@ -166,9 +163,7 @@ class ProducerFiles:
 
 
 def replay(producers: ProducerStates, segment: Segment, start_offset: int) -> None:
-    """Account for a segment's batches from `start_offset` on by their headers; also finds lost aborted
-    transactions.
-    """
+    """Note a segment's batches from `start_offset` on, by their headers; restores lost aborted transactions."""
     begin = segment.index.position_before(start_offset) if start_offset > segment.base_offset else 0
     for position, header in segment.headers(begin):
         if header.base_offset < start_offset or header.producer_id < 0:

@@ -1,19 +1,18 @@
 """Producer state of one partition: who may append next, which batches are retries, and the open transactions.
 
 Pure. Per producer id it keeps the epoch and the last five batches (KIP-98's window of `max.in.flight`
-requests), so a retried batch is answered with its original offsets instead of being appended twice; a gap
-is refused, an old epoch is fenced. It also keeps, for the last stable offset, open transactions and
-completed ones whose marker is not yet below the high watermark, and the questions to the transaction
-coordinator that a transaction's first append has to wait for (`transaction_guards.py`).
+requests), so a retried batch is answered with its original offsets instead of being appended twice; a gap is
+refused, an old epoch is fenced. It also keeps, for the last stable offset, open transactions and completed
+ones whose marker is not yet below the high watermark, and the questions to the transaction coordinator that a
+transaction's first append has to wait for (`transaction_guards.py`).
 
-`check` decides and changes nothing; `append` records a batch that is in the log. Both take the batch
-header, so that rebuilding the state from a log is the same call per header (`REPLICATION`: nothing
-is refused).
+`check` decides and changes nothing; `append` records a batch that is in the log. Both take the batch header,
+so that rebuilding the state from a log is the same call per header (`REPLICATION`: nothing is refused).
 
 Snapshots have Kafka's `.snapshot` bytes (version 1: one batch per producer). Kafka forgets the other four
-batches over a restart, which makes clients write copies; we keep all five in a file of our own beside it
-(`window_bytes`), which is used only where it agrees with the snapshot and is otherwise rebuilt from the
-log.
+batches over a restart, so that retries of them are appended twice. We keep all five in a file of our own
+beside it (`window_bytes`), which is used only if it agrees with the snapshot and is otherwise rebuilt from
+the log.
 """
 
 from __future__ import annotations
@@ -146,7 +145,7 @@ class ProducerStates:
         #: Ended transactions whose marker is not below the high watermark yet: first offset -> marker's
         #: offset.
         self.unreplicated: dict[int, int] = {}
-        #: Questions to the coordinator that still stand, by producer id; none survives a restart.
+        #: Open questions to the coordinator, by producer id; none survives a restart.
         self.verifications: dict[int, Verification] = {}
         #: Everything below this offset is accounted for.
         self.end_offset = end_offset
@@ -158,7 +157,7 @@ class ProducerStates:
         NO_GUARD if the producer's transaction is open here already.
 
         Raises:
-            KafkaError: INVALID_PRODUCER_EPOCH for an epoch that is over.
+            KafkaError: INVALID_PRODUCER_EPOCH for an old epoch.
         """
         state = self.producers.get(producer_id)
         if state is not None and producer_epoch < state.producer_epoch:
@@ -233,7 +232,7 @@ class ProducerStates:
     def _check_verification(
         self, header: BatchHeader, origin: AppendOrigin, state: ProducerState | None, guard: int | None
     ) -> None:
-        """A transaction's first batch here: has the coordinator been asked, and is it really the first?"""
+        """Check a transaction's first batch: the coordinator was asked, and no earlier batch waits."""
         verification = self.verifications.get(header.producer_id)
         if guard is not None and (verification is None or verification.guard != guard):
             raise KafkaError(ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
@@ -355,8 +354,8 @@ class ProducerStates:
     def expire(self, now_ms: int, expiration_ms: int) -> int:
         """Forget producers idle for `expiration_ms`, except those inside a transaction; returns how many.
 
-        Idle by this clock, from check to check. Kafka goes by the records' timestamps, so it forgets at
-        once a producer who writes old ones.
+        Idle time is measured by this clock, from check to check. Kafka measures it by the records'
+        timestamps, so it forgets a producer of old timestamps at once.
         """
         expired = []
         for state in self.producers.values():
@@ -374,7 +373,7 @@ class ProducerStates:
         return len(expired)
 
     def note_idle(self, now_ms: int) -> None:
-        """Idleness counts from now on for those who have appended since the last check."""
+        """Start the idle time of producers that have appended since the last check."""
         for state in self.producers.values():
             if state.idle_since_ms is None:
                 state.idle_since_ms = now_ms
@@ -402,8 +401,9 @@ def _check_marker(
     """Refuse a marker that comes too late (KIP-1228).
 
     From transaction.version 2 on, a marker has an epoch of its own, one above that of the records: with the
-    records' own epoch it belongs to an earlier transaction. Only when nothing is open, the same epoch again
-    is the same marker again, and harmless. (An epoch of 2^15-1 has no successor and must not get stuck.)
+    records' own epoch it belongs to an earlier transaction. If no transaction is open, a marker with the same
+    epoch is a harmless retry. (An epoch of 2^15-1 has no successor: its markers are accepted, or the
+    transaction would never end.)
     """
     epoch, current = header.producer_epoch, state.producer_epoch
     if epoch < current:

@@ -1,9 +1,9 @@
 """A planned read: the event loop finds the position of the bytes, and reads them there or in a worker thread.
 
 `LogReader.plan_read` makes a plan in a few microseconds from the state in memory. `answer_cached` then
-answers from the page cache without ever waiting, and when it cannot, `answer` does in a worker thread; either
-leaves larger reads in their file until they are sent (`stored_records.py`). `read` gives the bytes. A plan
-keeps its segment's file open: retention or deletion between plan and read change nothing for it.
+answers from the page cache without ever waiting; if it cannot, `answer` reads in a worker thread. Both leave
+larger reads in their file until they are sent (`stored_records.py`). `read` gives the bytes. A plan keeps its
+segment's file open: retention or deletion between plan and read change nothing for it.
 
 A plan for a segment whose index is not in memory is *unresolved*: its `size_bytes` is an upper bound and
 `read` finds the place first. Kafka's rules for the bytes returned: from the start of the batch that holds the
@@ -70,7 +70,8 @@ class ReadPlan:
     def answer_cached(self, read_cold: RunBlocking) -> Buffer | StoredRecords | None:
         """The records to answer with if the page cache has them; else None: use `answer` in a worker thread.
 
-        Never waits. Of a larger read it asks for the first and the last byte; `read_cold` is for the rest.
+        Never waits. Of a larger read only the first and the last byte are looked up; `read_cold` runs later
+        reads that must wait for the disk.
         """
         span = self._span
         if span is None:
@@ -109,7 +110,7 @@ class ReadPlan:
             raise storage_error(error) from error
 
     def read_cached(self) -> Buffer | None:
-        """The bytes, if the page cache has them all and it is known where they are. Never waits."""
+        """The bytes, if their place is known and the page cache has them all. Never waits."""
         span = self._span
         if span is None:
             return None if self._resolve is not None else b""
@@ -119,8 +120,8 @@ class ReadPlan:
         return self._span if self._resolve is None else self._resolve()
 
     def aborted_transactions(self) -> list[AbortedTxn]:
-        """Aborted transactions that touch the bytes, for read_committed; by first offset, as old
-        clients need, where Apache Kafka has the order of their markers.
+        """Aborted transactions that touch the bytes, for read_committed; sorted by first offset, as old
+        clients need (Apache Kafka sorts by marker).
         """
         return self._aborted() if self._aborted is not None else []
 
@@ -141,8 +142,8 @@ def end_of_read(
     """The end position of a read of `bytes_wanted` from `start`: a batch boundary if one is known, else
     `start + bytes_wanted`.
 
-    The sparse index knows a boundary every few KiB. In a shorter read the last batch may come cut, as it
-    does from Kafka. The exactly known tail is for the event loop only.
+    The sparse index knows a boundary every few KiB. A shorter read may end inside a batch, as in Kafka. Only
+    the event loop may use the exact positions of the newest batches.
     """
     end = start + bytes_wanted
     if end >= limit_position:
@@ -253,7 +254,7 @@ def refuse_damaged(segment: Segment, offset: int) -> None:
 
 
 def refuse_damaged_between(segment: Segment, offset: int, end_offset: int) -> None:
-    """Raise CORRUPT_MESSAGE where a reader at `offset` would be led past a damaged range to `end_offset`."""
+    """Raise CORRUPT_MESSAGE if a read from `offset` to `end_offset` would skip a damaged range."""
     for damage in segment.trust.damages:
         if max(offset, damage.first_offset) < min(damage.next_offset, end_offset):
             raise _damaged(damage)
@@ -299,7 +300,9 @@ def search_timestamp(
             continue
         first = start_offset
         entry = segment.time_index.entry_before(timestamp)
-        if entry is not None and segment.carries(*entry):  # else from the beginning: it may come too late
+        if entry is not None and segment.carries(
+            *entry
+        ):  # else from the beginning: the entry may be too late
             first = max(first, entry[1])
         for position, header in _checked_headers(segment, next_base_offset, first, check_old):
             if header.base_offset >= end_offset:
@@ -326,7 +329,7 @@ def _checked_headers(
             if not segment.trust.is_verified(position, position + header.size_in_bytes):
                 check_old(segment, next_base_offset, position, position + header.size_in_bytes)
                 start, is_checked = position, False
-                break  # the header that was read before does not count
+                break  # this header was read before the check
             yield position, header
 
 

@@ -148,7 +148,7 @@ class LogReader:
     def available_bytes(self, offset: int, limit: Limit = "high_watermark") -> int:
         """About how many bytes a reader at `offset` could get; cheap, never waits, for `fetch.min.bytes`.
 
-        Bytes from the limit on do not count where the limit is among the newest batches.
+        Bytes past the limit are left out if the limit is among the newest batches.
         """
         state = self._state
         limit_offset = state.limit_offset(limit)
@@ -214,6 +214,6 @@ class LogReader:
         self._end_at_last_release = self._state.log_end_offset
 
     def release_files(self) -> None:
-        """Give back every descriptor; each comes back when it is needed. Worker-safe."""
+        """Close every file; each opens again when it is needed. Worker-safe."""
         for segment in self._state.segments:
             segment.release_file()

@@ -45,7 +45,7 @@ ANY_LEADER_EPOCH = 2**31 - 1
 class Copied(NamedTuple):
     """What an append has done with a leader's batches."""
 
-    #: Everything before this position is done with; all whole batches unless `names_due`.
+    #: The bytes of `records` that are done with; all of them unless `names_due`.
     size_bytes: int
     #: A file has to be made before the rest can be written (`DeferredFiles.repeat`).
     names_due: Optional[NamesDue] = None
@@ -99,9 +99,9 @@ class ReplicaWriter:
     ) -> Copied:
         """Append the whole batches in `records`; half a batch at their end is passed over.
 
-        An empty log that starts inside the first batch, because the leader's does, begins anew at that
-        batch's offset. With `defers_names` no file is made: what is written by then stays, the rest is to be
-        appended again when the file is there.
+        An empty log that starts inside the first batch, as the leader's does, restarts at that batch's
+        offset. With `defers_names` no file is made here: batches written before stay, and the caller appends
+        the rest once the file exists.
 
         Raises:
             KafkaError: CORRUPT_MESSAGE or INVALID_RECORD for batches that cannot be the leader's,
@@ -129,9 +129,9 @@ class ReplicaWriter:
         )
 
     def begin_epoch(self, records: Buffer, leader_epoch: int) -> NamesDue | None:
-        """Note the leader epoch that begins with these records, so that its file can be made before they are
-        appended, together with those of other logs; None if none is to be made, also where `append` would
-        refuse the records.
+        """Note the leader epoch that begins with these records and return its file, to be made together with
+        those of other logs before the append. None if no file is due, or if `append` would refuse the
+        records.
         """
         state = self._state
         if len(records) < HEADER_BYTES or state.offline is not None:
@@ -183,7 +183,9 @@ class ReplicaWriter:
         return found
 
     def _begin_before(self, batches: Sequence[_Batch]) -> None:
-        """Let the log begin with the first batch, where that may be; refuse offsets that it has already."""
+        """Restart an empty log at the first batch if that begins below the log start; refuse offsets already
+        here.
+        """
         state, first = self._state, batches[0].header.base_offset
         if first >= state.log_end_offset:
             return
@@ -245,7 +247,7 @@ class ReplicaWriter:
         state = self._state
         segment, start = state.active, batches[first].position
         if first + 1 == len(batches) or not segment.size:
-            return 1  # after the first of a segment, the next ones are judged by its time
+            return 1  # the first batch sets the segment's time, by which the next are judged
         room = segment.indexes.room(segment, state.config.segment_index_bytes)
         epoch = batches[first].header.partition_leader_epoch
         for number in range(first + 1, min(len(batches), first + room)):

@@ -29,7 +29,7 @@ def is_due(state: LogState, size: int, last_offset: int, max_timestamp: int, now
     """Whether a batch of `size` bytes has to go to a new segment: the active one would get too large, its
     offsets too far apart, it is too old, or its indexes are full.
 
-    The age of a segment is counted in the time of its records, where they have one. Every append asks.
+    A segment's age is measured by its records' timestamps, if they have any. Called by every append.
     """
     segment, config = state.active, state.config
     first_timestamp = segment.indexes.first_timestamp
@@ -44,8 +44,8 @@ def is_due(state: LogState, size: int, last_offset: int, max_timestamp: int, now
 
 
 class NamesDue(NamedTuple):
-    """Why an append has written nothing: before it a file has to be made, or replaced, which may wait for
-    the disk longer than any write does.
+    """An append has written nothing: it needs a file made or replaced, which may wait for the disk longer
+    than any write does.
     """
 
     #: The roller of the log that needs the file.
@@ -72,12 +72,12 @@ class Roller:
         self._folder = folder
         self._flusher = flusher
         self._epoch_file = epoch_file
-        #: A thread is making files of the log: appends that can wait for them have to.
+        #: A thread is making files of the log: appends with `defers_names` wait for it.
         self.makes_names = False
         state.active.jitter_ms = self.jitter_ms(state.active)
 
     def check_open(self, defers_names: bool) -> NamesDue | None:
-        """What an append has to wait for before it begins, if it can wait.
+        """The files that an append with `defers_names` must wait for; None if it may begin.
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR, the log is offline.
@@ -87,8 +87,8 @@ class Roller:
         return NamesDue(self, None) if defers_names and self.makes_names else None
 
     def make_room(self, size: int, base_offset: int, defers_names: bool) -> NamesDue | None:
-        """Go on in a new segment for a batch of `size` bytes, unless the active one is empty; or return the
-        file that has to be made before, with `defers_names`. A copy may end before `base_offset`.
+        """Go on in a new segment for a batch of `size` bytes, unless the active one is empty; with
+        `defers_names`, return the file to make instead. A log that is a copy may end before `base_offset`.
 
         Raises:
             KafkaError: RECORD_LIST_TOO_LARGE, no segment may get so large.
@@ -108,8 +108,8 @@ class Roller:
         return None
 
     def start_epoch(self, leader_epoch: int, base_offset: int, defers_names: bool) -> NamesDue | None:
-        """Note that a leader epoch begins; or return the file that has to be made before, with
-        `defers_names`. Raises OSError where the disk refuses.
+        """Note that a leader epoch begins; with `defers_names`, return the file to make first, if one is due.
+        Raises OSError if the disk refuses.
         """
         if defers_names and not self._epoch_file.is_saved:
             return NamesDue(self, None)
@@ -147,8 +147,8 @@ class Roller:
         self._go_on_in(self._made(base_offset))
 
     def make_names(self, base_offset: int | None) -> Segment | None:
-        """Write the leader epochs, if that is due, and make the segment that is to begin at `base_offset`, if
-        there is one; the segment, for `adopt`. Worker thread; nothing may be appended meanwhile.
+        """Write the leader epochs if that is due, then make and return the segment at `base_offset`, if one
+        is due, for `adopt`. Worker thread; nothing may be appended meanwhile.
 
         Raises:
             OSError: the disk refuses, or the partition was deleted.

@@ -58,7 +58,7 @@ class OpenedLog(NamedTuple):
     snapshot_offset: int = -1
     #: The offset at which the last compaction ended; None if there was none.
     cleaned_offset: Optional[int] = None
-    #: From here on offsets are missing only where they were lost; None if that is not noted.
+    #: Offsets that are missing from here on were lost; None without a note.
     dense_from: Optional[int] = None
     #: Files and folders whose latest change may not be durable, besides those of segments.
     unsynced: frozenset[str] = frozenset()
@@ -126,7 +126,7 @@ class LogState:
         return f"PartitionLog({self.name}, [{self.log_start_offset}, {self.log_end_offset}))"
 
     def reconfigure(self, config: LogConfig) -> None:
-        """Go by these settings from now on."""
+        """Use these settings from now on."""
         #: Replaced here only: `roll_ms` follows from it.
         self.config = config
         # The active segment cannot be compacted: max.compaction.lag.ms bounds its age too.
@@ -145,7 +145,7 @@ class LogState:
 
     @property
     def unflushed_messages(self) -> int:
-        """Offsets that a power cut may still take."""
+        """The number of offsets that a power cut may lose."""
         return self.log_end_offset - self.recovery_point
 
     @property
@@ -190,7 +190,7 @@ class LogState:
         self.last_stable_offset = max(stable, self.log_start_offset)
 
     def wake_waiting(self) -> None:
-        """Call all who want to know that something about this log has changed."""
+        """Call every callback of `on_advance`."""
         for callback in tuple(self.on_advance):
             callback(self)
 

@@ -19,7 +19,7 @@ from pykafka_broker.log.segment.survey import is_dense_but_for, survey
 
 logger = logging.getLogger(__name__)
 
-#: As many segments before and behind one tell whether its log is dense.
+#: How many segments before and after one show whether its log is dense.
 _NEAR_SEGMENTS = 8
 
 
@@ -78,8 +78,8 @@ class StoredChecks:
         )
 
     def _is_short(self, segment: Segment, next_base_offset: int) -> bool:
-        """Whether a segment must reach the next: the note says so and nothing around contradicts it, or
-        nothing around looks as if compaction was ever here.
+        """Whether a segment must reach the next: the note says so and no neighbour contradicts it; or,
+        without a note, no neighbour looks compacted.
         """
         if next_base_offset <= segment.base_offset:
             return False

@@ -1,11 +1,11 @@
-"""Verification of transactions (KIP-890): no transactional record enters a log behind the coordinator's back.
+"""Verification of transactions (KIP-890): no transactional record enters a log without the coordinator's
+word.
 
 A producer's first batch in a transaction is appended only if the transaction coordinator has just confirmed
-that the partition is part of it. Between the question and the append a marker may arrive that ends the very
-transaction, so the question is given a number of its own, the *guard*: an append has to bring the guard of
-the question that still stands, and every batch that ends or continues a transaction cancels the question.
-
-Once a transaction is open in a log, that is proof enough and no guard is needed.
+that the partition is part of it. A marker that ends the transaction may arrive between the question and the
+append. So each question has a number, the *guard*: an append must bring the guard of the open question, and
+every batch that ends or continues a transaction cancels the question. Once a transaction is open in a log, no
+guard is needed.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ class Verification:
     def __init__(self, producer_epoch: int, sequence: int, *, bumps_epoch: bool, now_ms: int) -> None:
         self.guard = next(_guards)
         self.producer_epoch = producer_epoch
-        #: The first sequence number waiting; a later one that is answered earlier must not be appended
-        #: before it, or the earlier one could never be.
+        #: The lowest sequence number that waits: a higher one that is confirmed earlier must not be appended
+        #: first, or the lower one would be refused.
         self.lowest_sequence = sequence
         #: The producer gets a new epoch for each transaction (transaction.version 2).
         self.bumps_epoch = bumps_epoch
         self.started_ms = now_ms
 
     def asked_again(self, producer_epoch: int, sequence: int) -> None:
-        """The same producer asks before its first question has led to an append."""
+        """The producer asks again before its first question has led to an append."""
         if producer_epoch == self.producer_epoch:
             self.lowest_sequence = min(self.lowest_sequence, sequence)
         elif producer_epoch > self.producer_epoch:

@@ -95,9 +95,10 @@ class LogTrimmer:
         state.wake_waiting()
 
     def names_due(self, now_ms: int) -> NamesDue | None:
-        """The segment that has to begin before `apply_retention`, since everything has expired.
+        """The segment that `apply_retention` needs first, since everything has expired; None if it needs
+        none.
 
-        Where that is to wait for no disk, `expired` has been asked before.
+        Waits for no disk if `expired` was called before.
         """
         state = self._state
         if self._compaction.is_under_way or not state.active.size:
@@ -108,7 +109,7 @@ class LogTrimmer:
     def apply_retention(self, now_ms: int) -> int:
         """Remove the segments that are due by start offset, size and time; returns how many.
 
-        Where that is to wait for no disk, `expired` and `names_due` have been asked before.
+        Waits for no disk if `expired` was called before, and the segment of `names_due` was made.
         """
         state = self._state
         if self._compaction.is_under_way:
@@ -155,9 +156,7 @@ class LogTrimmer:
         )
 
     def _discard(self, segments: Iterable[Segment]) -> None:
-        """Take segments out of the folder's view now, off the disk after `file.delete.delay.ms`; in worker
-        threads.
-        """
+        """Rename the files of segments, and remove them after `file.delete.delay.ms`; in worker threads."""
         gone = tuple(segments)
 
         def set_aside() -> None:
@@ -182,7 +181,7 @@ class LogTrimmer:
         """
         state = self._state
         if offset >= state.log_end_offset:
-            # An epoch led here without a record is part of the other history as well.
+            # An epoch without a record here is part of the other history as well.
             if state.epochs.truncate_from_end(offset):
                 self._epoch_file.save()
                 state.latest_epoch = state.epochs.latest
@@ -200,7 +199,7 @@ class LogTrimmer:
             for segment in reversed(gone):  # a crash in between leaves no hole
                 segment.files.remove_all()
             if gone:
-                # Else they may be back after a power cut, behind a segment that was cut, or has grown since.
+                # Otherwise a power cut may bring them back, behind a segment that was cut or has grown since.
                 self._folder.sync()
             active.truncate_to(offset)
             active.is_flushed = False  # if it was closed before, it may be closed again at once
@@ -215,7 +214,7 @@ class LogTrimmer:
             self._compaction.on_truncation()
             for segment in state.segments:
                 segment.files.remove_all()
-            self._folder.sync()  # else some of them may be back after a power cut, beside the new one
+            self._folder.sync()  # otherwise a power cut may bring some back, beside the new one
             path = join(state.directory, offset_file(offset, ""))
             interval_bytes = state.config.index_interval_bytes
             state.active = Segment.create(self._environment.files, path, offset, interval_bytes)
@@ -237,7 +236,7 @@ class LogTrimmer:
         state.log_end_offset = state.producers.end_offset = offset
 
     def _end_at(self, offset: int) -> None:
-        """Bring everything that follows from the log end in line with a lower one."""
+        """Lower the log end, and everything that follows from it."""
         state = self._state
         state.log_end_offset = offset
         state.log_start_offset = min(state.log_start_offset, offset)

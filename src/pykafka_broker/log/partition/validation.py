@@ -13,15 +13,15 @@ takes 40 us and the records, with the copy they need, 0.15 ms (100 bytes each, a
 all sizes), 0.06 ms (1 KB, one size) or 0.3 ms. Compressed batches are decompressed first, within a budget.
 
 maxTimestamp is worked out from the records, because retention, look-ups by time and the bound on the future
-rest on it, and producers get it wrong: kafkajs sends the largest of the timestamps it was given, kafka-go
+depend on it, and producers get it wrong: kafkajs sends the largest of the timestamps it was given, kafka-go
 that of the last message. Where it is wrong, header and checksum are made anew. Other fields are taken from
 the producer as they are, as in Apache Kafka, because only its own records depend on them: baseTimestamp, also
 as a delete horizon; sequence and epoch beside producer id -1, which kafkajs sends as 0; the bits of the
 attributes that mean nothing.
 
-The values of timestamps and the presence of keys are looked at (a walk of 0.6 us a record) when the topic's
-configuration is about them: keys on a compacted topic, a bound on how old a timestamp may be; and when the
-latest timestamp is beyond the upper bound, or the producer claims to know the time of the append.
+Each record's timestamp and key are checked (0.6 us a record) only if the topic is compacted or bounds the age
+of timestamps, if the latest timestamp is beyond the upper bound, or if the producer claims to know the time
+of the append.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ LATEST_PRODUCE_VERSION = 13
 #: One answer names at most this many bad records; a batch can hold millions.
 MAX_RECORD_ERRORS = 1000
 
-#: At most this many records are looked at, most of a second; a bomb of a few KiB could hold 15 million.
+#: The most records of a batch: checking them takes most of a second, and a few KiB could hold 15 million.
 MAX_RECORDS_LOOKED_AT = 1_000_000
 
 #: A record takes at least its length, attributes, two deltas, two null lengths and a header count.
@@ -93,7 +93,7 @@ CODECS = {
 
 KNOWN_ATTRIBUTES = CODEC_MASK | TIMESTAMP_TYPE_BIT | TRANSACTIONAL_BIT | CONTROL_BIT | DELETE_HORIZON_BIT
 
-#: Later than any topic takes.
+#: Later than any topic accepts.
 BEYOND_64_BITS = 1 << 64
 
 _FIRST_FIELDS = Struct(">qii")
@@ -142,8 +142,8 @@ def prepare_client_batch(
 ) -> Prepared:
     """The batch of a Produce request, checked and with its offsets; a writable payload is changed in place.
 
-    `topic_partition` is for the words of errors. `limit_bytes` bounds the size of a compressed batch when it
-    is decompressed.
+    Errors name `topic_partition`. `limit_bytes` bounds the size of a compressed batch when it is
+    decompressed.
     """
     header = check_one_batch(payload, produce_version)
     _check_header(payload, header, config)
@@ -309,15 +309,15 @@ def _check_header(payload: Buffer, header: BatchHeader, config: LogConfig) -> No
 
 
 def _check_codec(payload: Buffer, codec: int) -> None:
-    """The attributes must tell the truth about the compressed data, as far as its first bytes show.
+    """Check that the compressed data begins as data of its codec does.
 
-    Java clients do not read lz4 with linked blocks; a broker that let it in would stop them at that offset.
+    Java clients do not read lz4 with linked blocks: such a batch would stop them at its offset.
     """
     start = bytes(payload[HEADER_BYTES : HEADER_BYTES + 6])
     if codec == Codec.GZIP:
         honest = start[:3] == b"\x1f\x8b\x08"
     elif codec == Codec.LZ4:
-        # Version 1, independent blocks, no dictionary; a block size there is, and nothing reserved.
+        # Version 1, independent blocks, no dictionary, a valid block size, no reserved bits.
         honest = (
             start[:4] == b"\x04\x22\x4d\x18"
             and len(start) == 6
@@ -351,7 +351,7 @@ def _too_large(size_bytes: int, config: LogConfig) -> KafkaError:
 
 
 def _records_matter(header: BatchHeader, config: LogConfig, append_time: bool) -> bool:
-    """Whether something is asked of each record: by the topic's configuration, or by the producer's claim to
+    """Whether each record must be checked: for the topic's configuration, or because the producer claims to
     know the time of the append.
     """
     return (
@@ -378,9 +378,8 @@ def _check_records(
 ) -> int:
     """Walk the records and refuse the batch for any that the topic does not take; the latest timestamp.
 
-    Where a producer says that it knows the time of the append, Kafka looks at that time instead of the
-    records' own, takes the claim away, and goes on to believe the time. Both are looked at here, and the
-    records' own stay.
+    If the producer claims to know the time of the append, Kafka checks that time instead of the records' own,
+    clears the claim and keeps that time. Here both are checked, and the records keep their own.
     """
     compacted = config.is_compacted
     base_timestamp = header.base_timestamp
@@ -447,7 +446,7 @@ def _check_records(
 
 
 def _is_out_of_range(timestamp: int, config: LogConfig, now_ms: int) -> bool:
-    """In the arithmetic of 64 bits: where the topic takes any time, no timestamp is out of range."""
+    """In 64-bit arithmetic, so that no timestamp is out of range if the topic takes any time."""
     age_ms = as_int64(now_ms - timestamp)
     return (
         age_ms > config.message_timestamp_before_max_ms

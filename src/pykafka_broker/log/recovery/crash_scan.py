@@ -5,7 +5,7 @@ is cut off, damage is fenced. Before that the notes beside the log are compared 
 
 * the note of density (`density.py`) is believed unless offsets are missing where it says that none is;
 * the leader epochs are believed unless the batches contradict them;
-* the recovery point is believed unless it is past any offset that the last batch, cut off, can have held.
+* the recovery point is believed unless it is past every offset that a torn last batch can have held.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _doubt_notes(found: FoundLog, recovery_point: int) -> None:
 
 
 def _is_dense_below(found: FoundLog, offset: int | None) -> bool:
-    """Whether the last offsets below this one can be missing only because they were lost."""
+    """Whether offsets that are missing just below this one must have been lost."""
     if offset is None or found.dense_from is None:
         return not found.gaps_are_allowed
     return offset > found.dense_from
@@ -105,8 +105,8 @@ def _drop_empty_end(found: FoundLog, recovery_point: int) -> None:
 
 
 def _believed_synced_end(found: FoundLog, synced_end: int, high_watermark: int) -> int:
-    """Do not believe that more was on disk than the log's last batch, cut off, would have held; unless the
-    high watermark, which stands in another file, says so too.
+    """Lower a `synced_end` that is past the offsets of a torn last batch, unless the high watermark, which is
+    in another file, confirms it.
     """
     segment = found.segments[-1]
     if synced_end <= max(segment.base_offset, high_watermark):

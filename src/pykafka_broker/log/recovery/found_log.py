@@ -77,7 +77,7 @@ class FoundLog:
         self.is_clean = is_clean
         #: Compaction is, or was, at work here.
         self.gaps_are_allowed = gaps_are_allowed
-        #: It has left out nothing from here on; None if that is not noted.
+        #: Compaction has removed nothing from here on; None without a note.
         self.dense_from: int | None = None
         #: Oldest first; at least one after `read_folder`.
         self.segments: list[Segment] = []

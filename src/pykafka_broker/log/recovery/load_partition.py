@@ -74,7 +74,7 @@ def open_log(
 
 
 def _opened(found: FoundLog, checkpointed: CheckpointedOffsets, now_ms: int) -> OpenedLog:
-    """The folder with everything put right."""
+    """The state of the log, after all repairs."""
     log_end_offset, first_scanned = _find_end(found, checkpointed)
     if not found.epochs_are_known:
         found.rebuild_epochs()

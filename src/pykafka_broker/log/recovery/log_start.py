@@ -50,7 +50,7 @@ def settle_ends(found: FoundLog, checkpointed_start: int, log_end_offset: int) -
 
 
 def _start_over(found: FoundLog, log_start_offset: int) -> None:
-    """Begin at the log start offset, which is past all there is."""
+    """Begin at the log start offset, which is past every record."""
     logger.warning("%s: nothing is left at or past the log start offset %d", found.name, log_start_offset)
     if any(segment.size for segment in found.segments):
         _set_segments_aside(found)
@@ -65,7 +65,7 @@ def _set_segments_aside(found: FoundLog) -> None:
     log_dir = directory_name(directory)
     aside = join(log_dir, set_aside_folder(topic, partition, random_id(), "stray"))
     files.make_directory(aside)
-    if any(topic_id):  # Apache Kafka takes no directory with a partition.metadata that names none
+    if any(topic_id):  # Apache Kafka refuses a directory with a partition.metadata without a topic id
         files.write_file(join(aside, PARTITION_METADATA), encode_partition_metadata(topic_id), sync=True)
     files.sync_directory(log_dir)
     names = {entry.name for entry in files.entries(directory)}

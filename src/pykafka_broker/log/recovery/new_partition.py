@@ -30,9 +30,8 @@ def create_log(
 ) -> PartitionLog:
     """A new partition in a new folder; FileExistsError if a log is there already.
 
-    What the first record needs is there as far as that may be: while the partition is `in_first_epoch`, its
-    records can only begin with leader epoch 0, which is written down here; and a log that `stays_open` keeps
-    its descriptor until it is found idle.
+    With `in_first_epoch`, the first record can only have leader epoch 0, so that epoch is written now. A log
+    that `stays_open` keeps its descriptor until it is found idle.
     """
     files, directory = environment.files, identity.directory
     files.make_directory(directory)

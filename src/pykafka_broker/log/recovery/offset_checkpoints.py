@@ -74,9 +74,8 @@ def changed_offsets(
     name: str,
     offset_of: Callable[[PartitionLog], int | None],
 ) -> list[Content]:
-    """The new content of a checkpoint in each directory in which it is not written yet.
-
-    A log for which `offset_of` says None has no entry.
+    """The new content of a checkpoint, for each directory whose file differs. A log for which `offset_of`
+    says None has no entry.
     """
     online = [log_dir for log_dir in log_dirs if log_dir.is_online]
     entries: dict[str, list[tuple[PartitionKey, int]]] = {log_dir.path: [] for log_dir in online}
@@ -93,21 +92,23 @@ def write_offsets(files: FileSystem, name: str, contents: Iterable[Content]) -> 
     """Write a checkpoint into several directories. Worker thread."""
     for log_dir, data, cleared in contents:
         with log_dir.checkpoint_lock:
-            if cleared != log_dir.cleared:  # it may name logs that are gone; the next round has another
+            if (
+                cleared != log_dir.cleared
+            ):  # it may have entries of removed logs; the next round writes another
                 continue
             try:
                 files.replace_file(join(log_dir.path, name), data, sync=True)
                 log_dir.checkpointed[name] = data
             except OSError as error:  # a full disk must not stop the broker; the next round tries again
-                level = logging.WARNING if log_dir.refusal is None else logging.DEBUG  # that was said
+                level = logging.WARNING if log_dir.refusal is None else logging.DEBUG  # it was logged
                 logger.log(level, "%s in %s could not be written: %s", name, log_dir.path, error)
 
 
 def clear_offsets(files: FileSystem, log_dir: LogDir) -> None:
-    """Take the logs that are gone out of the checkpoints, before one of their names is used again.
+    """Remove the entries of removed logs from the checkpoints, before one of their names is used again.
 
-    After a crash a new log would else be taken for recovered up to where the old one was, or lose whatever
-    lies below the old one's start. Worker-safe; waits for the disk.
+    Otherwise, after a crash, a new log would get the old one's recovery point, or lose the records below the
+    old one's log start. Worker-safe; waits for the disk.
 
     Raises:
         OSError: the disk refuses: no log of such a name may be made now.

@@ -110,7 +110,7 @@ async def open_directory(
     """Open every log of a directory.
 
     Raises:
-        OSError: the disk failed over it.
+        OSError: the disk failed.
     """
     marker = join(log_dir.path, CLEAN_SHUTDOWN_FILE)
     try:

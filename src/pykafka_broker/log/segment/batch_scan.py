@@ -55,10 +55,10 @@ def verified_end(
     epoch_of: Callable[[int], int],
     following_offset: int | None = None,
 ) -> int | None:
-    """The end of a row of sound batches from `start` on, at `end` or behind it; None if a batch is odd.
-    Offsets may jump where the batch behind agrees, or `following_offset`, the offset that follows the file.
+    """The end of the sound batches from `start` on, at `end` or past it; None if a batch is odd.
 
-    Takes 1 to 2 us a batch where `BatchScan` takes 8, and the checksum (a GB takes 0.1 s).
+    Offsets may jump if the next batch agrees, or `following_offset`, the first offset after the file. Takes 1
+    to 2 us a batch (`BatchScan`: 8), and the checksum (0.1 s a GB).
     """
     position = start
     epoch = newest = -1
@@ -151,9 +151,7 @@ class BatchScan:
             self._epoch = max(self._epoch, header.partition_leader_epoch)
 
     def tail_damage(self, next_base_offset: int) -> Damage:
-        """The bytes behind the last good batch, in a segment that another one follows: not torn, but
-        damaged.
-        """
+        """The bytes after the last good batch of a segment that another one follows: damaged, not torn."""
         return Damage(self.valid_end, self._size, self.next_offset, next_base_offset)
 
     def _bytes(self, position: int, size: int) -> memoryview:

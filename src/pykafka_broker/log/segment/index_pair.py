@@ -5,8 +5,8 @@ closed: they can always be rebuilt from the log, so a crash costs a scan of the 
 Those of a closed segment are read when first needed, each by itself, and can be dropped again (`release`).
 
 The files carry no checksum. An index that cannot be one, or does not end where its log says, is rebuilt from
-the batch headers. The methods that may have to look at the log are passed it: the pair must not hold it, for
-a segment's descriptor is closed when the segment has no more users.
+the batch headers. Methods that may read the log get it as an argument: the pair must not hold it, because a
+segment's descriptor is closed when nothing refers to the segment.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ class IndexPair:
     def __init__(self, files: SegmentFiles, base_offset: int, interval_bytes: int) -> None:
         self._files = files
         self.base_offset = base_offset
-        #: There is one entry per so many bytes of log (`index.interval.bytes`).
+        #: The bytes of log per index entry (`index.interval.bytes`).
         self.interval_bytes = interval_bytes
-        #: The indexes as far as they are in memory.
+        #: None while not in memory.
         self.offset_index: OffsetIndex | None = None
         self.time_index: TimeIndex | None = None
         #: The files hold the same entries as memory.
@@ -258,7 +258,9 @@ class IndexPair:
         self._files.sync(TIME_INDEX_SUFFIX)
 
     def is_full(self, log: IndexedLog, max_index_bytes: int) -> bool:
-        """Kafka rolls when an index file has no room, one time entry being kept for the roll itself."""
+        """Whether the segment must roll because an index file is full; one time entry is kept for the roll
+        itself.
+        """
         # Asked for each batch: a further call costs as much as the rest.
         index, time_index = self.offset_index, self.time_index
         if index is None or time_index is None:
@@ -301,8 +303,8 @@ class IndexPair:
         return self.by_time(log).last
 
     def _is_newest(self, log: IndexedLog, timestamp: int, offset: int) -> bool:
-        """Whether the batch that holds `offset` carries this timestamp, and none at the end of the segment a
-        greater one: else the time index has lost its end, or belongs to another log.
+        """Whether the batch that holds `offset` has this timestamp, and no batch after the last index entry a
+        greater one. Otherwise the time index has lost its end, or belongs to another log.
         """
         last = self.last_offset_entry(log)
         is_carried = False
@@ -346,6 +348,8 @@ class IndexPair:
         return self.tail_positions[found - 1] if found else -1
 
     def begin_tail(self, offset: int) -> None:
-        """The batches appended from now on begin at `offset`; they are known exactly, unless some were."""
+        """Batches appended from now on begin at `offset` and are known exactly. Ignored if some are
+        already.
+        """
         if not self.tail_positions:
             self.tail_first_offset = offset

@@ -281,9 +281,7 @@ class Segment:
         return indexes.first_timestamp
 
     def newest_timestamp_or_mtime(self) -> int:
-        """The age that retention goes by: the newest record's timestamp, or that of the file if no record
-        has one.
-        """
+        """The time that retention uses: the newest record's timestamp, or the file's if no record has one."""
         timestamp = self.max_timestamp
         return timestamp if timestamp >= 0 else self.files.modified_ms(LOG_SUFFIX)
 
@@ -292,7 +290,7 @@ class Segment:
     def truncate_to(self, offset: int) -> int:
         """Remove every batch that holds `offset` or a later one; returns how many bytes went."""
         found = self.locate(offset)
-        # Batches are sought behind a damage: if it holds the offset, it goes as well.
+        # `locate` skips damaged ranges: one that holds the offset is removed as well.
         positions = [] if found is None else [found[0]]
         positions += [damage.position for damage in self.trust.damages if damage.next_offset > offset]
         if not positions:

@@ -22,7 +22,7 @@ from pykafka_broker.protocol.records.batch import BatchHeader
 
 logger = logging.getLogger(__name__)
 
-#: So much is verified ahead of a reader of old records, so that most of its reads need no thread.
+#: The bytes verified ahead of a reader of old records, so that most of its reads need no thread.
 VERIFY_BYTES = 1 << 20
 
 
@@ -39,10 +39,10 @@ def scan_segment(
 ) -> int:
     """Read all of a segment that is not in use; return its end offset.
 
-    `next_base_offset` is the base offset of the next segment. The last segment has none: its end may be torn,
-    and is cut. A bad end counts as damage before another segment, and where offsets below `synced_end`, which
-    were on stable storage, are missing. With `reaches_next`, offsets that are missing at the end without a
-    trace are damage too: a power cut may take the end of a file that was not synced.
+    `next_base_offset` is the base offset of the next segment; the last segment has none, and its torn end is
+    cut off. A bad end is damage instead if another segment follows, or if offsets below `synced_end`, which
+    were on stable storage, are missing. With `reaches_next`, offsets missing at the end are damage even
+    without bad bytes: a power cut may take the end of a file that was not synced.
     """
     segment.indexes.reset()
     scan = BatchScan(
@@ -98,7 +98,7 @@ def verify_batches(
     next_base_offset: int | None,
 ) -> bool:
     """Verify batches that were written before this process began: from the one at `start`, or an indexed one
-    before it, up to `end` or further, so that the next reader finds it done.
+    before it, up to `end` or further, for the next reader.
 
     False if anything is odd, in the log or in the index; `fence_damages` finds the fault.
     """

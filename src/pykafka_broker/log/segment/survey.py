@@ -11,7 +11,7 @@ from itertools import pairwise
 from pykafka_broker.log.segment.segment import Segment
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: Fewer segments tell nothing of whether a log is dense.
+#: With fewer segments, whether a log is dense cannot be judged.
 _SEGMENTS_OF_A_DENSE_LOG = 4
 
 
@@ -20,8 +20,8 @@ class Survey(NamedTuple):
 
     #: The leader epochs of the checkpoint cannot be those of this log.
     contradicts_epochs: bool
-    #: The greatest offset, between batches or inside one, that compaction has removed, because it cannot have
-    #: been lost; -1 if there is none.
+    #: The greatest missing offset, between batches or inside one, that was not lost but removed by
+    #: compaction; -1 if there is none.
     last_gap: int
 
     @property

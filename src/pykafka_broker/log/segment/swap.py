@@ -98,14 +98,16 @@ def steps_at_start(names: Iterable[str], end_offset_of: Callable[[str], int]) ->
     for name, base_offset in swaps.items():
         if name.endswith(LOG_SUFFIX + SWAP_SUFFIX):
             steps += _replaced(present, base_offset, end_offset_of(name))
-    # The log gets its name first: as long as it has not, another start takes the same steps.
+    # The log gets its name first: until it has, another start takes the same steps.
     in_order = sorted(swaps, key=lambda name: (swaps[name], not name.endswith(LOG_SUFFIX + SWAP_SUFFIX)))
     steps += [Renaming(name, name[: -len(SWAP_SUFFIX)]) for name in in_order]
     return steps
 
 
 def _replaced(present: set[str], base_offset: int, end_offset: int) -> Iterator[Renaming]:
-    """Files in service that the swap replaces. One of the base offset without a `.swap` is the new one."""
+    """Files in service that the swap replaces. A file of the base offset without a `.swap` is already the new
+    one.
+    """
     for name in sorted(present):
         parsed = parse_offset_file(name)
         if parsed is None or parsed[1] not in SEGMENT_SUFFIXES or not base_offset <= parsed[0] < end_offset:

@@ -34,8 +34,7 @@ class Trust:
         #: The (start, end) below `unverified_end` that are verified, in order, with gaps between; replaced,
         #: never changed.
         self.verified_spans: tuple[tuple[int, int], ...] = ()
-        #: The disk failed to give bytes that an answer had promised: the next answer from here reads them
-        #: before it promises them.
+        #: The disk failed to give bytes of an answer that had begun: the next answer reads its bytes first.
         self.read_failed = False
 
     def is_verified(self, start: int, end: int) -> bool:

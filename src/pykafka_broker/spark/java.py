@@ -14,7 +14,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 #: Spark starts its JVM with this module, which a trimmed runtime does not have.
 VECTOR_MODULE = "jdk.incubator.vector"
-#: The first line that starts its JVM so.
+#: The first line of Spark that starts its JVM with that module.
 _VECTOR_SINCE = "4.0"
 TIMEOUT_S = 60.0
 #: `1.8.0_392` is Java 8; `17.0.9`, `21`, `25-ea` begin with their number.

@@ -8,9 +8,9 @@ Spark keeps its offsets in the checkpoint and never commits them, so that kafka-
 see nothing of it. The commits of this listener are for them alone: a query goes on where its checkpoint says,
 whatever the group says.
 
-Offsets are committed after a batch is done, without being a member of the group, each beside a text that says
-which query of Spark it was. While a query is idle they are committed anew, so that they do not expire. An
-error is logged and kept in `last_error`, and does not disturb the query: the next batch tries again.
+Offsets are committed after a batch is done, without membership in the group, each with metadata that names
+the query. While a query is idle they are committed anew, so that they do not expire. An error is logged and
+kept in `last_error`, and does not disturb the query: the next batch tries again.
 
 On Spark Connect the listener may run in a process of the server (Spark 3.5), which then needs this package,
 and shares no variables with the program that has added it.

@@ -1,6 +1,6 @@
 """POMs: the dependencies of a jar, and theirs in turn. Pure; the caller reads the files.
 
-As much of Maven as the connector and the tables of Spark take: dependencies of the scopes compile and runtime
+As much of Maven as the connector and the tables of Spark need: dependencies of the scopes compile and runtime
 with their versions, exclusions, the nearest of two versions. Not done: versions that a parent POM or a bill
 of materials decides, ranges, profiles, classifiers.
 """

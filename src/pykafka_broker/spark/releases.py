@@ -6,7 +6,7 @@ of the connector (a Java client of Kafka, the provider of tokens, pools) are in 
 to patch.
 
 The releases of Delta and Iceberg are those that this package was written with; a newer one of the same line
-can be given as a package of one's own.
+can be given as a package.
 """
 
 from __future__ import annotations

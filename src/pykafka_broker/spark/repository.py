@@ -51,7 +51,7 @@ class Repository:
         return content.decode()
 
     def fetch(self, coordinates: Coordinates, folder: Path) -> bool:
-        """Put a jar into the folder, where it is only once it is complete and right; False if it was there.
+        """Put a jar into the folder once it is complete and its checksum is right; False if it was there.
 
         Raises:
             SparkError: it cannot be had, or is damaged.

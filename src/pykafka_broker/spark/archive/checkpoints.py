@@ -40,7 +40,7 @@ _LOCAL = "file"
 def committed_offsets(
     spark: SparkSession, checkpoint: str, table: Table, topic: str, topic_id: str = ""
 ) -> dict[int, tuple[int, int]]:
-    """The offsets that an archive job has committed, of each partition the first and the end.
+    """The first and the end offset that an archive job has committed, of each partition.
 
     Args:
         spark: A classic session.
@@ -68,7 +68,7 @@ def read_progress(folder: Path, name: str) -> Progress | None:
     """The progress noted by the checkpoint in a folder; None if no query has begun with it.
 
     Raises:
-        SparkError: it is of a form that is not known here.
+        SparkError: its format is not known here.
     """
     topic_ids, archive_id = read_topic_ids(folder), _read_archive_id(folder)
     if not any(path.name.isdecimal() for path in folder.glob("offsets/*")):
@@ -92,7 +92,7 @@ def _read_archive_id(folder: Path) -> str | None:
 
 
 def _initial_offsets(folder: Path) -> Offsets | None:
-    """Spark puts a byte of 0 and a line with a version in front."""
+    """Where the query began. Spark puts a byte of 0 and a line with a version in front."""
     path = folder / _INITIAL
     if not path.exists():
         return None

@@ -1,4 +1,4 @@
-"""The JVM of a classic session, by which folders are looked at wherever Hadoop reaches them."""
+"""The JVM of a classic session, by which this package reaches every folder that Hadoop reaches."""
 
 from __future__ import annotations
 

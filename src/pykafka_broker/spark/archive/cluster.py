@@ -17,7 +17,7 @@ _ARCHIVER = Identity("pykafka-broker-spark", __version__, kind="archive")
 
 
 class Cluster:
-    """The brokers; each question has a connection of its own, for between two of them minutes may pass."""
+    """Asks the brokers. Each question has its own connection, because minutes may pass between two."""
 
     __slots__ = ("_bootstrap_servers", "_identity")
 

@@ -1,11 +1,11 @@
 """compact(): many small files of an archive become few large ones, with the same rows.
 
-The days before today are done with, and no job appends to them, so that each is rewritten once. The tables
-rewrite in a commit of their own, beside jobs that run. The old files stay until VACUUM (Delta) or
-`expire_snapshots` (Iceberg) removes them, for readers of older versions of the table.
+No job appends to the days before today, so each day is rewritten once. The rewrite is a commit of its own,
+which running jobs do not notice. The old files stay until VACUUM (Delta) or `expire_snapshots` (Iceberg)
+removes them, for readers of older versions of the table.
 
-A folder of Parquet is refused: its `_spark_metadata` names every file, and readers that do not look at it
-would find each row twice, as long as old and new files are there.
+A folder of Parquet is refused: its `_spark_metadata` names every file, and readers that ignore it would find
+each row twice while both old and new files are there.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def compact(spark: SparkSession, table: Table, before: dt.date | None = None) ->
     catalog, _, name = target.table.name.partition(".")
     [row] = spark.sql(
         f"CALL {catalog}.system.rewrite_data_files(table => '{name}', where => \"{DAY} < '{day}'\", "
-        # A day that is done with gets no more files, so that two are enough to begin.
+        # A past day gets no more files, so two are enough to rewrite them.
         "options => map('min-input-files', '2'))"
     ).collect()
     return Compacted(row.rewritten_data_files_count, row.added_data_files_count)

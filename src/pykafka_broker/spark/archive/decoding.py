@@ -59,8 +59,8 @@ class Decoder:
         """The decoder for these formats, with their schemas as they are now.
 
         Raises:
-            SparkError: a column cannot be decoded, or not alike in all topics, or a schema is none.
-            ConnectionError, OSError: a schema cannot be had.
+            SparkError: a column cannot be decoded, topics differ in their schemas, or a schema is invalid.
+            ConnectionError, OSError: a schema cannot be fetched.
         """
         found: dict[str, Format] = {}
         for column, each in formats.items():
@@ -92,7 +92,9 @@ class Decoder:
 
 
 def pinned(each: Format, topic: str, column: str) -> Format:
-    """A format with its schema by value: executors need not have the file, and registries may get others."""
+    """A format that carries its schema: executors need no file, and later schemas of a registry do not
+    matter.
+    """
     if isinstance(each, Json):
         return replace(each, schema=each.open(topic, column).type)
     if isinstance(each, Avro) and not isinstance(each.schema, Mapping):
@@ -127,7 +129,7 @@ def _decoding(
 
 
 def conformed(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The values as `kind`, which has all their fields, and perhaps others that the schema has lost: null."""
+    """The values as `kind`, which has all their fields; fields that the schema has lost become null."""
     if values.type == kind:
         return values
     try:

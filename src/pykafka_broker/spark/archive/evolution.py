@@ -1,7 +1,7 @@
 """The columns and fields that a table lacks for the rows of a job: they are added, never changed or removed.
 
-A field that a schema has lost stays, with nulls from then on. A field whose type has changed is refused: of
-the tables, only some widen types, and then rows of old files are converted when they are read.
+A field that a schema has lost stays, null in new rows. A field whose type has changed is refused: only some
+table formats widen types, and they convert the rows of old files at each read.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Whether an archive job may start: do checkpoint, table and topics belong together? Pure.
 
-Where they do not, Spark and the tables would lose or repeat records without a word:
+Where they do not, Spark and the tables would lose or repeat records silently:
 
     a new checkpoint on a table that has records    every record twice (Delta, Iceberg), or the first batches
                                                     passed over as known (Parquet)
@@ -26,7 +26,9 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class Place(NamedTuple):
-    """A partition of a topic for good; the id is "" where the brokers have none."""
+    """A partition of a topic, told from that of an earlier topic of the same name by the id; "" if brokers
+    have none.
+    """
 
     topic: str
     topic_id: str
@@ -59,9 +61,9 @@ class Archive(NamedTuple):
 
     name: str
     archive_id: str | None
-    #: The offset behind the last record, for places that have records in question.
+    #: The offset after the last record, for places that were looked up.
     ends: Mapping[Place, int]
-    #: Whether it passes over batches of every checkpoint but its first, as Parquet does.
+    #: Whether it ignores batches of every checkpoint but its first, as Parquet does.
     is_of_one_checkpoint: bool = False
 
 
@@ -81,7 +83,7 @@ def refuse_missing(names: Collection[str], topics: Mapping[str, Topic]) -> None:
 
 
 def refuse_to_go_on(progress: Progress, topics: Mapping[str, Topic], archive: Archive | None) -> None:
-    """Refuse a job that would not go on where it was.
+    """Refuse a job that would not go on where it stopped.
 
     Raises:
         SparkError: it would not; the message says why and what to do.
@@ -124,13 +126,13 @@ def refuse_to_go_on(progress: Progress, topics: Mapping[str, Topic], archive: Ar
 
 
 def committed(progress: Progress, name: str, topic_id: str, archive: Archive) -> dict[int, tuple[int, int]]:
-    """The offsets of a topic that a job has archived for good: of each partition the first and the end.
+    """The first and the end offset that a job has committed, of each partition of a topic.
 
     Args:
         progress: Of the job.
         name: The name of the topic.
         topic_id: Its id; "" is not compared.
-        archive: The table that is to have them.
+        archive: The table that must have them.
 
     Raises:
         SparkError: the job is not of this table or not of this topic.
@@ -203,12 +205,12 @@ def starting_offsets(start: Start, topics: Mapping[str, Topic], archive: Archive
 def refuse_changed(
     topic_ids: Mapping[str, str], now: Mapping[str, str], verified: Mapping[PartitionKey, int]
 ) -> None:
-    """Stop a running job whose topics are not those that it began with.
+    """Stop a running job if one of its topics was deleted, or created anew.
 
     Args:
         topic_ids: The ids of its topics at its start.
         now: Those of the topics that exist.
-        verified: Where the job was when they were looked at before.
+        verified: The job's offsets at the last check.
 
     Raises:
         SparkError: one was deleted, or created anew.

@@ -1,8 +1,8 @@
 """archive_topics(): topics to a table of Delta or Iceberg, or to a folder of Parquet files.
 
-In this order, so that an interrupted start can be made again: the guard looks at the topics, the checkpoint
-and the table; the table is made, if there is none; the checkpoint takes the ids of both; the query starts.
-While it runs the topics' ids are looked at again and again, for Spark knows topics by their names.
+An interrupted start can be repeated, because of its order: the guard checks topics, checkpoint and table; the
+table is made, if there is none; the checkpoint gets the ids of topics and table; the query starts. While it
+runs, the topics' ids are checked every `GUARD_S`, because Spark knows topics only by name.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ def archive_topics(
     Args:
         spark: A classic session with the Kafka connector and the jars of the table.
         topics: The topics to archive.
-        table: Where to; made if it does not exist.
-        checkpoint: A folder of the job's own, where it keeps how far it is.
-        start: Where a job begins whose checkpoint is new.
-        pace: How much it reads at once, whether it ends by itself, and whether it is told to.
+        table: The table to fill; made if it does not exist.
+        checkpoint: A folder of the job's own, with its progress.
+        start: Where a job with a new checkpoint begins.
+        pace: How much it reads at once, and when it ends.
         decode: How `key` or `value` are encoded, by the formats of `pykafka_broker.arrow`: they become the
             columns `value_data` and `value_error`, beside the bytes.
-        report: Told of each batch that is archived.
+        report: Called with each batch that is archived.
 
     Raises:
         SparkError: it would lose or repeat records, or its topics do not exist (any more).
@@ -98,7 +98,7 @@ def archive_topics(
     try:
         return watch.until_end(pace.until)
     except StreamingQueryException:
-        # Spark's words for lost records are many, and do not say which.
+        # Spark's errors about lost records do not say which are lost.
         with suppress(*_UNANSWERED):
             found = cluster.topics(topics.names)
             guard.refuse_missing(topics.names, found)
@@ -113,7 +113,7 @@ class Beginning(NamedTuple):
 
     #: As `startingOffsets` takes it, for a new checkpoint.
     offsets: str
-    #: Up to where rows are of the topics that the checkpoint remembers.
+    #: Offsets below these are of the topics that the checkpoint remembers.
     verified: Offsets
 
 
@@ -185,7 +185,7 @@ def _ends_in_table(
 
 
 class _Watch:
-    """A query that runs: reports its batches, and stops it when its topics are not those any more."""
+    """Watches a running query: reports its batches, and stops it if one of its topics is another one."""
 
     def __init__(
         self,
@@ -218,8 +218,8 @@ class _Watch:
         return self._total
 
     def _end_after_batch(self) -> None:
-        """Stop the query when it has committed the batch that it is writing. Spark gives up the next one,
-        which is not reported. What was not committed of it is done by the next run; no row is there twice.
+        """Stop the query when it has committed the batch that it is writing. A later batch that has begun is
+        given up, and repeated by the next run.
         """
         last = self._number_of_last_batch()
         while self._query.status["isTriggerActive"] and self._number_of_last_batch() == last:
@@ -236,7 +236,7 @@ class _Watch:
         """Report the new batches; return the end offsets of the last one."""
         reached = self._verified
         for told in map(_told, self._query.recentProgress):
-            # An idle query tells of its last batch again, without rows.
+            # An idle query reports its last batch again, without rows.
             if told["batchId"] <= self._last_batch or not told.get("numInputRows"):
                 continue
             reached = progress.ends_of(told)
@@ -262,8 +262,6 @@ class _Watch:
 
 
 def _told(reported: Any) -> dict[str, Any]:
-    """The values of a progress: a dictionary in Spark 3.5; since then an object that is one too, but has none
-    of its methods.
-    """
+    """The values of a progress: a dictionary in Spark 3.5, later an object that has them as JSON."""
     told: dict[str, Any] = json.loads(reported.json) if hasattr(reported, "json") else reported
     return told

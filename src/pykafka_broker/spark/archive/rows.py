@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-#: The name of the numbers that each batch counts, and those numbers.
+#: The name of what Spark observes of each batch, and of the number of bytes in it.
 OBSERVED, BYTES = "archive", "bytes"
 #: In whole days since 1970, whatever the time zone of the session.
 _TODAY = "date_from_unix_date(CAST(unix_seconds(current_timestamp()) DIV 86400 AS INT))"

@@ -33,8 +33,8 @@ class Topics(NamedTuple):
 
     bootstrap_servers: str
     names: tuple[str, ...]
-    #: Other options of Spark's Kafka source, such as `minPartitions` or `kafka.fetch.max.bytes`. By those of
-    #: `kafka.security.protocol`, `kafka.sasl.*` and `kafka.ssl.*` the job asks the brokers, too.
+    #: Other options of Spark's Kafka source, such as `minPartitions` or `kafka.fetch.max.bytes`. The job's
+    #: own client takes `kafka.security.protocol`, `kafka.sasl.*` and `kafka.ssl.*` from them too.
     options: Mapping[str, str] = {}
 
     def __repr__(self) -> str:
@@ -129,11 +129,11 @@ def never() -> bool:
 class Pace(NamedTuple):
     """When a job reads, how much at once, and until when."""
 
-    #: False: it ends when all is archived that was there at its start (available-now).
+    #: False: it ends when everything that was there at its start is archived (available-now).
     is_endless: bool = False
     #: Seconds between the beginnings of batches of an endless job.
     every_s: float = 10.0
     #: The most records (offsets) of a batch; None: no limit.
     batch_records: int | None = None
-    #: Asked about once a second; once it is true, the job ends after the batch that it is writing.
+    #: Called about once a second; when it is true, the job ends after the batch that it is writing.
     until: Callable[[], bool] = never

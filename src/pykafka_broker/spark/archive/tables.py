@@ -1,10 +1,10 @@
 """The tables of an archive: made, looked at, and written by the sink of their format.
 
-The native sinks of Delta and Iceberg keep with each commit which batch of which query it was, and pass over
-a batch that they have. Parquet keeps it in its folder `_spark_metadata`, which only Spark looks at: files of
-a batch that was interrupted stay beside the others, and other readers take them for records.
+The native sinks of Delta and Iceberg keep query and batch with each commit, and skip a batch that they have.
+Parquet keeps them in its folder `_spark_metadata`, which only Spark reads: files of an interrupted batch stay
+beside the others, and other readers take them for records.
 
-A table has an id of its own among its properties, by which a checkpoint knows it again.
+A table has an archive id among its properties, which the checkpoint knows too.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class ArchiveTable(Protocol):
 
     @property
     def is_of_one_checkpoint(self) -> bool:
-        """Whether it passes over the batches of another checkpoint than its first."""
+        """Whether it ignores the batches of every checkpoint but its first."""
 
     def rows(self) -> DataFrame:
         """All that is archived."""
@@ -78,7 +78,7 @@ def table_of(spark: SparkSession, table: Table) -> ArchiveTable:
 
 
 class TableKind(Protocol):
-    """What the tables of a format do differently."""
+    """The operations that differ between table formats."""
 
     def exists(self, spark: SparkSession, table: Table) -> bool:
         """Whether the table was made already."""
@@ -193,7 +193,7 @@ class ParquetFolder:
 
     def rows(self) -> DataFrame:
         found = self._spark.read.option("mergeSchema", "true").parquet(self.table.name).schema
-        # By the names of folders, Spark would take a topic that is called 2026 for a number.
+        # From the names of folders, Spark would take a topic named 2026 for a number.
         by_folder = {TOPIC: StringType(), DAY: DateType()}
         fields = [StructField(f.name, by_folder.get(f.name, f.dataType)) for f in found.fields]
         return self._spark.read.schema(StructType(fields)).parquet(self.table.name)

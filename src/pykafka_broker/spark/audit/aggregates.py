@@ -1,7 +1,7 @@
-"""What Spark counts of records in its kafka format. The shell around Spark: no record is collected.
+"""What Spark counts of records in its kafka format. No record is collected.
 
 `blocks` and `buckets` are aggregated where the records are read, and almost nothing is shuffled. `keys`
-shuffles some forty bytes of each record, once. The others read again, and only what may be wrong.
+shuffles some forty bytes of each record, once. The other functions read again, but only what may be wrong.
 
 Everything is built from expressions of SQL, so that it runs on classic sessions and on Spark Connect.
 """
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
 _HEADERS = f"CAST(NULL AS {KAFKA_TYPES[HEADERS]})"
-#: Hashes leave null out, so that null and empty need a word of their own.
+#: Spark's hash skips null, so null and empty are told apart by a field of their own.
 _CONTENT = "xxhash64(key IS NULL, key, value IS NULL, value, headers IS NULL, headers)"
 _BLOCK = f"CAST(offset DIV {BLOCK_OFFSETS} AS BIGINT)"
 
 
 def records_of(frame: DataFrame, topic: str, topic_id: str | None = None) -> DataFrame:
-    """The records of a topic in what the other functions take.
+    """The records of a topic, in the columns that the other functions take.
 
     Args:
         frame: In Spark's kafka format.
         topic: The name of the topic.
-        topic_id: Leaves out records of another topic of that name, where the frame knows.
+        topic_id: If the frame has topic ids, records of another topic of that name are left out.
     """
     from pyspark.sql import functions
 
@@ -60,7 +60,7 @@ def blocks(records: DataFrame, newest_ms: int) -> list[Block]:
 
     Args:
         records: As of `records_of`.
-        newest_ms: A timestamp behind this is ahead of the clock.
+        newest_ms: Later timestamps count as ahead of the clock.
     """
     found = _aggregated(
         records.selectExpr(
@@ -240,7 +240,9 @@ def differences(records: DataFrame, others: DataFrame, places: Sequence[Place]) 
 
 
 def buckets(records: DataFrame, *, with_timestamps: bool) -> list[Bucket]:
-    """What was read, whatever the offsets, by partition and by a part of the hash of each record."""
+    """Counts and digests of the records, whatever their offsets, by partition and part of each
+    record's hash.
+    """
     hashed = records.selectExpr("partition", f"{_identity(with_timestamps)} AS row_hash")
     found = _aggregated(
         hashed.selectExpr("*", f"pmod(row_hash, {BUCKETS}) AS bucket"),
@@ -254,7 +256,7 @@ def buckets(records: DataFrame, *, with_timestamps: bool) -> list[Bucket]:
 def content_differences(
     records: DataFrame, others: DataFrame, wanted: Iterable[tuple[int, int]], *, with_timestamps: bool
 ) -> list[Difference]:
-    """Which records two partitions do not share, whatever their offsets: by how often each is there.
+    """The records that two partitions do not share, whatever their offsets; each is compared by its count.
 
     Args:
         records: What is looked at.
@@ -292,7 +294,7 @@ def content_differences(
 def order_differences(
     records: DataFrame, others: DataFrame, *, with_timestamps: bool
 ) -> list[OrderDifference]:
-    """Where a record of a key follows another one than it should, by partition."""
+    """Records that follow another record of their key than on the other side, by partition."""
     of_key = "OVER (PARTITION BY mine, partition, holder ORDER BY offset)"
     both = _sides(
         records.where("key IS NOT NULL"),
@@ -322,12 +324,12 @@ def count_of_other_topics(frame: DataFrame, topic: str, topic_id: str) -> int:
 
 
 def _identity(with_timestamps: bool) -> str:
-    """What makes a record the same in another cluster."""
+    """SQL for the hash by which records of two clusters are compared."""
     return "xxhash64(ms, content)" if with_timestamps else "content"
 
 
 def _sides(records: DataFrame, others: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Both in one, with where a row is from."""
+    """Both in one frame; `mine` and `theirs` tell the side of a row."""
     return records.selectExpr(*columns, "1 AS mine", "0 AS theirs").unionAll(
         others.selectExpr(*columns, "0 AS mine", "1 AS theirs")
     )
@@ -341,12 +343,14 @@ def _aggregated(frame: DataFrame, by: Sequence[str], *expressions: str) -> DataF
 
 
 def _digest(column: str) -> tuple[str, str]:
-    """What is the same for the same rows: one part would not notice a row that is there twice more."""
+    """SQL for two numbers that are the same for the same rows: XOR alone would not notice two more copies of
+    a row.
+    """
     return f"bit_xor({column}) AS digest_xor", f"sum(shiftrightunsigned({column}, 33)) AS digest_sum"
 
 
 def _seen(condition: str) -> str:
-    """How many rows, the first offset and the last one."""
+    """SQL for the number of rows, the first offset and the last one."""
     return (
         f"struct(count_if({condition}), min(offset) FILTER (WHERE {condition}), "
         f"max(offset) FILTER (WHERE {condition}))"

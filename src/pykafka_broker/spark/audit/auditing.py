@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 def audit(
     frame: DataFrame, topic: str, *, log: TopicLog | None = None, questions: Questions = QUESTIONS
 ) -> AuditReport:
-    """Look at the records of one topic.
+    """Audit the records of one topic.
 
     Args:
         frame: In Spark's kafka format.
         topic: The topic; other records are left out.
-        log: Tells what is at offsets without a record, and where records are to be expected. Without it
-            every gap is a finding.
+        log: Explains offsets without a record, and bounds those that are expected. Without it every gap is a
+            finding.
         questions: What to look at.
 
     Raises:
@@ -80,12 +80,10 @@ def audit_archive(
     committed: Mapping[int, tuple[int, int]] | None = None,
     may_lack_partitions: bool = False,
 ) -> AuditReport:
-    """Look at the records of a topic in an archive, and compare them with those in the topic, offset by
-    offset.
+    """Audit the records of a topic in an archive, and compare them with those in the topic, offset by offset.
 
-    What the topic does not hold any more is not compared. Nor is what came behind the end of the archive:
-    behind what its job has committed, if that is given, else behind its last record. Both are to be read
-    with the same isolation level.
+    Not compared are records that the topic no longer holds, and those past the end of the archive: past
+    `committed`, if given, else past its last record. Read both with the same isolation level.
 
     Args:
         archive: In Spark's kafka format; with a column `topic_id`, records of another topic that had this
@@ -95,8 +93,8 @@ def audit_archive(
         log: Tells the topic's id, and where it begins.
         questions: What to look at.
         committed: The offsets of each partition that the archive job has committed, first and end, as of
-            `archive.checkpoints.committed_offsets`: all their records are to be there. If None, records
-            that an archive lacks at its end are taken for those that are not archived yet.
+            `archive.checkpoints.committed_offsets`: all their records must be there. If None, records that
+                the archive lacks at its end count as not archived yet.
         may_lack_partitions: Without `committed`: whether a partition with records may be missing.
 
     Raises:
@@ -105,7 +103,7 @@ def audit_archive(
     judge = Judge(topic)
     promised = {partition: Span(*offsets) for partition, offsets in (committed or {}).items()}
     topic_id = None if log is None else log.topic_id or None
-    # The archive first: what it has, the topic had before.
+    # The archive first: its records were in the topic before.
     reading = Reading(aggregates.records_of(archive, topic, topic_id), judge, questions)
     others = Reading(aggregates.records_of(frame, topic), judge, questions)
     ends = Ends() if log is None else Ends(log.starts(), log.ends())
@@ -162,12 +160,12 @@ def audit_mirror(
     questions: Questions = QUESTIONS,
     with_timestamps: bool = True,
 ) -> AuditReport:
-    """Look at a topic that mirrors one of another cluster, and compare their records, partition by
-    partition, whatever their offsets; and the order of each key, where the records are the same.
+    """Audit a topic that mirrors one of another cluster, and compare their records by partition, whatever
+    their offsets; if the records are the same, also the order of each key.
 
     Args:
-        mirror: The topic that is looked at.
-        source: What it should be. Both are to be cut to the same time, where records come meanwhile.
+        mirror: The topic to audit.
+        source: The topic that it mirrors. Cut both to the same time if records arrive meanwhile.
         log: The log of the mirror.
         questions: What to look at.
         with_timestamps: Whether a record with another timestamp is another record; False for a mirror

@@ -1,6 +1,6 @@
-"""Where two reads of a topic differ, by what Spark says of parts of them. Pure.
+"""Where two reads of a topic differ, by counts and digests of their parts. Pure.
 
-Both are told in parts, each with a count and a digest. Parts that are the same need no second look.
+Parts that are the same on both sides are not read again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pykafka_broker.spark.audit.offsets import BLOCK_OFFSETS, NOTHING, Block, Sp
 from pykafka_broker.spark.audit.seen import Seen
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: Into how many parts the records of a partition are divided by their hashes.
+#: The number of parts into which the records of a partition are divided by their hashes.
 BUCKETS = 256
 
 
@@ -57,11 +57,11 @@ class OrderDifference(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """What comparing blocks has shown."""
+    """The outcome of comparing blocks."""
 
     #: Blocks to look at.
     places: list[Place]
-    #: By partition: records of blocks that need no look because only one side is to have them.
+    #: By partition: records of blocks outside the range that both should have, which are not read again.
     older: dict[int, int]
     pending: dict[int, int]
 
@@ -69,13 +69,13 @@ class Comparison(NamedTuple):
 def shared_range(
     mine: Sequence[Block], theirs: Sequence[Block], log_start: int | None, committed: Span = NOTHING
 ) -> Span:
-    """The offsets of a partition that both should have: where the other side begins, up to where this one
-    ends, or should end.
+    """The offsets of a partition that both should have: from the start of the other side to the end of this
+    one, or to where it should end.
 
     Args:
-        mine: The blocks of what is looked at, in order.
-        theirs: Those of what it should be.
-        log_start: Where the log of the other side begins by now, if that is known.
+        mine: The blocks of this side, in order.
+        theirs: Those of the other side.
+        log_start: Where the log of the other side begins now, if that is known.
         committed: The offsets that the writer of this side has committed.
     """
     end = max(mine[-1].last_offset + 1 if mine else 0, committed.end)

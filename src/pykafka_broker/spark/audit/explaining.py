@@ -1,6 +1,6 @@
 """Why offsets are not among the records that were read: what the log itself has there. Pure.
 
-An offset without a record is mostly sound. Transactions end with markers, which take an offset each;
+An offset without a record is seldom a fault. Transactions end with markers, which take an offset each;
 readers of committed records do not see what was aborted; compaction removes records. The log tells these
 apart from a record that is there and was not read.
 """
@@ -77,7 +77,7 @@ def explain(
     Args:
         gaps: In order, and all in the log.
         read: A part of the log from an offset on, however long; asked in order.
-        is_compacted: Whether records may be gone from the midst of the log.
+        is_compacted: Whether compaction may have removed records.
         examples: How many spans of each kind to keep.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What counts mean, in sentences. Pure."""
+"""Findings in sentences, from counts. Pure."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Judge:
     def gaps_without_log(
         self, partition: int, spans: Sequence[Span], count: int, *, are_like_markers: bool
     ) -> Iterator[Finding]:
-        """Offsets of which no log says any more what was there.
+        """Offsets that no log can explain any more.
 
         Args:
             partition: Where they are.
@@ -171,8 +171,8 @@ class Judge:
 
         Args:
             found: By partition.
-            here: What is looked at: "the archive".
-            there: What it should be: "the topic".
+            here: The side that is audited: "the archive".
+            there: The side that it is compared with: "the topic".
         """
         for difference in found:
             for seen, says in (

@@ -1,4 +1,4 @@
-"""What Spark says of the keys in a partition. Pure."""
+"""Order and repetition of the keys in a partition, as Spark counts them. Pure."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ class Keys(NamedTuple):
     partition: int
     #: Records that have a key.
     keyed: int
-    #: Those whose key has no record in a partition before this one.
+    #: Keys without a record in a lower partition.
     keys: int
-    #: Keys that have records in a partition before this one.
+    #: Keys with records in a lower partition too.
     moved: int
-    #: Records with a timestamp behind that of the record before it of its key, and the most that one is.
+    #: Records with an earlier timestamp than the record of their key before them, and the greatest
+    #: difference.
     backwards: Seen
     worst_back_ms: int
     #: Records whose key was there before.
     repeated: Seen
-    #: Records that are there once more: the same key, value, headers and timestamp; partition and offset of
-    #: what the first of them is like.
+    #: Records that are there once more, with the same key, value, headers and timestamp; partition and offset
+    #: of the record that the first of them repeats.
     doubled: Seen
     first_double: tuple[int, int] | None
     #: Records with the same key, value and headers as another one.

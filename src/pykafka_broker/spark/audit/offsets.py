@@ -1,7 +1,7 @@
-"""Which offsets of a partition were read, by what Spark says of blocks of them. Pure.
+"""Which offsets of a partition were read, by Spark's counts for blocks of offsets. Pure.
 
-A block is what stands at 32,768 offsets of a partition: as many as a bitmap of Spark's has bits. Its
-bitmap comes along only where offsets between the first and the last are not there.
+A block is 32,768 offsets of a partition: as many as a bitmap of Spark's has bits. Its bitmap is sent only if
+offsets between the first and the last are missing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One topic in a DataFrame, read in blocks, and what every audit says of it. Shell: it runs Spark."""
+"""One topic in a DataFrame, read in blocks, and the findings that every audit has. Runs Spark."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ AHEAD_MS = 3_600_000
 
 
 class Questions(NamedTuple):
-    """What to look at beside the offsets."""
+    """The checks to make besides those of offsets."""
 
     #: Doubled records and the order of each key, which takes another pass, with a shuffle.
     keys: bool = True
     #: Whether a key that was there before is a finding.
     unique_keys: bool = False
-    #: How far a timestamp may be behind the newest one before it in its partition; None: not looked at.
+    #: How far a timestamp may be behind the newest one before it in its partition; None: not checked.
     late_ms: int | None = None
-    #: How far the newest timestamps of partitions may be apart; None: not looked at.
+    #: How far the newest timestamps of partitions may be apart; None: not checked.
     skew_ms: int | None = None
     #: How far a timestamp may be ahead of the clock.
     ahead_ms: int = AHEAD_MS
@@ -76,7 +76,7 @@ class Reading:
         return Span(blocks[0].first_offset, blocks[-1].last_offset + 1) if blocks else Span(0, 0)
 
     def findings(self) -> Iterator[Finding]:
-        """What blocks tell, besides gaps."""
+        """The findings from blocks, besides gaps."""
         judge, (_, _, late_ms, skew_ms, ahead_ms, _) = self._judge, self._questions
         for partition, blocks in self.blocks.items():
             yield from judge.doubled_offsets(partition, blocks)
@@ -95,7 +95,7 @@ class Reading:
         Args:
             partition: Where to look.
             within: The offsets to look at.
-            has_markers: Whether there are gaps where the log can be asked, as of markers.
+            has_markers: Whether the part that the topic still has shows gaps, as markers leave them.
         """
         count, named = 0, list[Span]()
         most = self._questions.examples
@@ -110,7 +110,7 @@ class Reading:
         )
 
     def keys(self) -> list[Keys] | None:
-        """What the pass over keys tells, if it is wanted."""
+        """The counts of the pass over keys, if it is wanted."""
         return sorted(aggregates.keys(self.records)) if self._questions.keys else None
 
     def report(
@@ -120,12 +120,12 @@ class Reading:
         ends: Ends,
         explained: Mapping[int, Explanation],
     ) -> AuditReport:
-        """All that was found, with what the blocks and the keys tell.
+        """These findings, with those from blocks and keys.
 
         Args:
             topic: Its name.
             findings: Those about gaps and comparisons.
-            ends: What the log says of itself.
+            ends: Where the log begins and ends.
             explained: What is at offsets without a record, by partition.
         """
         found = [*findings, *self.findings()]

@@ -1,4 +1,4 @@
-"""What an audit says: counts of every partition, and findings in sentences. Pure."""
+"""The report of an audit: counts of every partition, and findings in sentences. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class Level(StrEnum):
-    """What a finding means."""
+    """The severity of a finding."""
 
     #: Something is wrong.
     FINDING = "finding"
@@ -17,7 +17,7 @@ class Level(StrEnum):
 
 
 class Check(StrEnum):
-    """What was looked at."""
+    """The subject of a check."""
 
     OFFSETS = "offsets"
     DUPLICATES = "duplicates"
@@ -56,7 +56,7 @@ class PartitionCounts(NamedTuple):
     markers: int | None
     aborted: int | None
     compacted: int | None
-    #: Records with a key, and keys that have no record in a partition before; None: was not looked at.
+    #: Records with a key, and keys without a record in a lower partition; None: not checked.
     keyed: int | None
     keys: int | None
     #: Milliseconds since 1970.
@@ -67,7 +67,7 @@ class PartitionCounts(NamedTuple):
 
 
 class AuditReport(NamedTuple):
-    """What an audit says of a topic."""
+    """The report on a topic."""
 
     topic: str
     records: int

@@ -1,8 +1,8 @@
 """Which blocks of a partition may hold late records. Pure.
 
-A record is late by as much as its timestamp is behind the newest one before it in its partition: by so much
-a watermark has to lag for the record to count. Blocks tell only their oldest and newest timestamp; where
-these cannot be apart by more than the limit, no record needs to be looked at.
+A record's lateness is the distance of its timestamp from the newest one before it in its partition: a
+watermark has to lag by that much for the record to count. Blocks have only their oldest and newest timestamp;
+where these rule out lateness above the limit, no record is read.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Doubtful(NamedTuple):
 
 
 class Late(NamedTuple):
-    """The late records of a partition, and by how much the latest one is."""
+    """The late records of a partition, and the greatest lateness."""
 
     partition: int
     records: Seen

@@ -60,7 +60,7 @@ class TopicLog:
         return self._look_up(LATEST)
 
     def reader(self, partition: int) -> Callable[[int], Stretch]:
-        """What reads a partition's log from an offset on."""
+        """A function that reads a partition's log from an offset on."""
         return lambda offset: self._read(partition, offset)
 
     def _look_up(self, time: int) -> dict[int, int]:
@@ -119,7 +119,7 @@ def stretch_of(answer: PartitionData, offset: int) -> Stretch:
     """The batches of an answer; aborted ones are known only to readers of committed records.
 
     Raises:
-        KafkaError: the answer is no row of batches.
+        KafkaError: the answer does not consist of batches.
     """
     aborted = AbortedTransactions(
         (each.first_offset, each.producer_id) for each in answer.aborted_transactions or ()

@@ -37,7 +37,7 @@ SOUND = frozenset({Standing.FITS, Standing.NEW})
 
 
 class Whither(StrEnum):
-    """The place where a partition goes on whose position means nothing any more."""
+    """The place where a partition goes on if its position is void."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -58,7 +58,8 @@ class State(NamedTuple):
     repaired: int | None
     #: Offsets that the repair passes over, whether they are there or gone.
     skipped: int
-    #: Offsets that are read, though the query has read others of these numbers, or them.
+    #: Offsets that are read although the query has read these numbers before, of this log or of an earlier
+    #: one.
     read_again: int
 
 

@@ -68,7 +68,7 @@ class Checkpoint(NamedTuple):
         """The next offsets that each source of Kafka reads: a batch that is not done is read again.
 
         Raises:
-            SparkError: no batch is done yet, so that nothing was read for good.
+            SparkError: no batch is done yet.
         """
         if self.is_done:
             return self.last.kafka_sources()

@@ -10,7 +10,7 @@ from pykafka_broker.spark.checkpoint.files import Checkpoint
 from pykafka_broker.spark.checkpoint.topics import Topic, first_since, look
 from pykafka_broker.spark.errors import SparkError
 
-#: The clocks of producers may be so much ahead of Spark's.
+#: How far the clocks of producers may be ahead of Spark's.
 CLOCK_SKEW_MS = 60_000
 
 

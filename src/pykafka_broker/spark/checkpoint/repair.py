@@ -49,7 +49,7 @@ def _rewritten(batch: Batch, changed: Iterable[State], *, is_planned: bool) -> R
 def _move(offsets: Offsets, state: State, *, is_planned: bool) -> None:
     """Put the offset of one partition where the repair goes on.
 
-    The end of a batch that is planned stays, where it still follows its beginning in the same log.
+    The end of a planned batch stays if it still follows the batch's start in the same log.
     """
     partition = (state.topic, state.partition)
     if state.repaired is None:
@@ -64,7 +64,7 @@ def _move(offsets: Offsets, state: State, *, is_planned: bool) -> None:
 
 
 def carry_out(rewrites: Iterable[Rewrite]) -> list[Path]:
-    """Write the new files; the copies of the old ones that lie beside them.
+    """Write the new files; returns the copies of the old ones, which lie beside them.
 
     Raises:
         OSError: a file cannot be written. Those before it are written, each complete.

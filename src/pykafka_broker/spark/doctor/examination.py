@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def examine(question: Question, session: SparkSession | None = None) -> Iterator[Finding]:
-    """All findings, as they are made; with a session, that is looked at instead of one started for it."""
+    """All findings, as they are made; with a session, it is examined instead of a new one."""
     has_problem = False
     addresses: list[Address] = []
     # A session that runs has found its Java and its jars.

@@ -1,6 +1,6 @@
 """`format("kafka_log")` as Spark knows data sources.
 
-Spark prunes no columns here: who wants fewer names them, by the option `columns` or with a schema.
+Spark prunes no columns here: name fewer by the option `columns` or with a schema.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Filters on `topic` and `partition`, and ranges of `offset`, are carried out here
 that has a lower bound moves the start of each partition to the first record at that time or later: later
 records may be older again, so Spark applies the filter itself too.
 
-Spark 4.1 has classes for filters, which 4.0 does not know: they are told by their names.
+Spark 4.0 does not have the filter classes of 4.1, so they are recognised by name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a Python process of Spark pays between two tasks for the zip files that it may import from.
+"""The cost of zip files on the import path of a Python process of Spark, between two tasks.
 
 Before each task Spark has Python look anew at the places of modules (`importlib.invalidate_caches`). Python
 3.11 then reads the directories of all zip files at once, in Python: those of pyspark, and of Spark's own jar,
@@ -13,8 +13,8 @@ from zipimport import zipimporter
 
 
 def forget_zip_files() -> None:
-    """Let go of the importers of zip files. The next import that looks for one makes it again, with the
-    directory as it was read first: Spark puts what it adds into files of their own.
+    """Drop the importers of zip files. The next import makes them again, with the directory as it was first
+    read: Spark puts what it adds into new files.
     """
     found = [path for path, finder in sys.path_importer_cache.items() if isinstance(finder, zipimporter)]
     for path in found:

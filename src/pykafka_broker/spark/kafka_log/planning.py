@@ -15,7 +15,7 @@ from pykafka_broker.spark.kafka_log.folders import Folders
 from pykafka_broker.spark.kafka_log.options import EARLIEST, LATEST, LogOptions, Places
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: An index knows batches some way apart: parts that are a little larger leave no crumb at the end.
+#: An index has only some batches: slightly larger parts leave no small rest at the end.
 _SLACK = 1.02
 
 

@@ -1,7 +1,7 @@
 """The readers of `format("kafka_log")`, as Spark 4.0 and 4.1 have them.
 
-A reader is pickled twice, to where a read is planned and to the executors; it has only what the caller
-said.
+A reader is pickled twice, for the planning process and for the executors, so it holds only the caller's
+options.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class FilteringKafkaLogReader(KafkaLogReader):
     """Reads what the filters of the query leave."""
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
-        """Take filters before the read is planned; those are returned that Spark has to apply."""
+        """Take filters before the read is planned; returns those that Spark still has to apply."""
         self._narrowing, rest = narrow(filters)
         return rest
 
@@ -69,8 +69,8 @@ class KafkaLogStreamReader(DataSourceStreamReader):
         return to_json(self.advance(self.most_offsets))
 
     def advance(self, most: int | None) -> Positions:
-        """The end of the next batch. Spark asks again at once if nothing is new: so a moment passes before
-        it is told that, and an idle stream costs little.
+        """The end of the next batch. If nothing is new, waits `IDLE_PAUSE_S` first, because Spark asks again
+        at once.
         """
         before = self.stream.position
         position = self.stream.advance(most)
@@ -98,7 +98,7 @@ def inputs(splits: Iterable[Split]) -> list[InputPartition]:
 
 
 def read(partition: InputPartition | None, shared: Reading) -> Iterator[pa.RecordBatch]:
-    """The records of a split; Spark makes one task without any where there is none."""
+    """The records of a split; without a split, Spark runs one task with None."""
     try:
         if partition is not None:
             yield from record_batches(OsFileSystem(), partition.value, shared)

@@ -1,6 +1,6 @@
 """replay(): a plain function over a DataFrame, so that it runs wherever its session does.
 
-1. asks the brokers, and looks at how the source is read, for what follows takes its time
+1. asks the brokers, and checks how the source is read, before the slow steps
 2. reads the source once, to know what its records are
 3. compares that with the topics to write, and refuses, changes or creates them
 4. fences the runs before, and finds out how far they came
@@ -99,7 +99,7 @@ class Target(NamedTuple):
 
     @property
     def writer(self) -> Identity:
-        """Who asks and writes.
+        """The identity of the clients that ask and write.
 
         Raises:
             SparkError: there is no such security.

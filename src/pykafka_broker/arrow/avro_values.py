@@ -66,7 +66,8 @@ class RegistryAvro:
     schema_id: int | None = None
 
     def pinned(self, topic: str, column: str) -> RegistryAvro:
-        """The same, with the schema that its columns have now, whatever the registry gets later.
+        """The same, fixed to the schema that its columns have now; later schemas of the registry do not
+        matter.
 
         Raises:
             ConnectionError: the registry does not answer.

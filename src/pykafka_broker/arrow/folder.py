@@ -1,10 +1,10 @@
-"""A partition's folder: an iterator over its batches, without a broker. The shell above files.
+"""A partition's folder: an iterator over its batches, without a broker.
 
 All records in the folder are read, also those that a replica has written and its cluster has not committed
-yet. A reader of committed records goes through the headers of the batches first, for the markers of
-transactions: these are in the log itself, so a copy without indexes will do. If there is a snapshot of the
-producers before the first wanted offset, it begins there; it ends where every transaction that was begun
-before the last wanted offset has ended.
+yet. A reader of committed records first reads the headers of batches for transaction markers: these are in
+the log itself, so a copy without indexes will do. This pass begins at the last producer snapshot before the
+first wanted offset, if there is one, and ends once every transaction begun before the last wanted offset has
+ended.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ class FolderReader:
 
 
 def followed(readers: Sequence[FolderReader], limits: Limits) -> Iterator[list[StoredBatch]]:
-    """Yield the batches of the readers, in turns, until all have read the wanted ones; wait for those that
-    are still to be written.
+    """Yield the batches of the readers, in turns, until all wanted ones are read; wait for those still to be
+    written.
     """
     while unfinished := [reader for reader in readers if not reader.is_finished]:
         found_any = False
@@ -175,7 +175,7 @@ class KnownTransactions:
         return AbortedTransactions(self._scan.aborted_from(offset))
 
     def forget_aborted(self) -> None:
-        """For who asks only where committed records end."""
+        """For callers that only need the end of committed records."""
         self._scan.aborted.clear()
 
 

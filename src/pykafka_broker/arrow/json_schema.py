@@ -8,8 +8,7 @@
     [type, "null"], oneOf or anyOf with null the other one
 
 `$ref` within the file is followed. Restrictions of values (required, minimum, pattern, format, ...) are not
-checked: this is for reading, not for refusing. A schema that allows several types, or that contains itself,
-has no Arrow type.
+checked. A schema that allows several types, or that contains itself, has no Arrow type.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""A partition's folder as brokers write it, and a cursor that goes through its segments. One may be writing
-to it.
+"""A partition's folder as brokers write it, also meanwhile, and a cursor that goes through its segments.
 
-The cursor reads a segment that retention or compaction replaces meanwhile to its end. Where it goes on is
-asked anew of the folder: segments that compaction has merged are found under the name of the first of them.
+The cursor reads a segment to its end even if retention or compaction replaces it meanwhile. Then it lists the
+folder again: segments that compaction has merged have the name of the first of them.
 """
 
 from __future__ import annotations
@@ -145,8 +144,8 @@ class PartitionFolder:
         return max(total - left_out, 0)
 
     def divided(self, wanted: OffsetRange, size: int) -> list[OffsetRange]:
-        """These offsets in parts of about so many bytes, each of which begins with a batch: small segments
-        are joined, large ones cut where their indexes know a batch.
+        """These offsets in parts of about `size` bytes, each of which begins with a batch: small segments are
+        joined, large ones cut where their indexes have a batch.
         """
         cuts: list[int] = []
         filled = 0
@@ -257,10 +256,10 @@ def open_folders(files: FileSystem, path: str, topic: str | None) -> tuple[str, 
 
 
 class Cursor:
-    """Goes through the batches of a folder from an offset on, up to the present end of the log; and later
-    from there.
+    """Goes through the batches of a folder from an offset on, up to the present end of the log; each pass
+    goes on where the last one ended.
 
-    The reader says how far it has come: `offset` is the next wanted one.
+    The reader sets `offset` to the next wanted one.
     """
 
     __slots__ = ("_at", "_folder", "offset")
@@ -271,7 +270,7 @@ class Cursor:
         self._at: tuple[SegmentFile, int] | None = None
 
     def chunks(self, size: int) -> Iterator[list[tuple[BatchHeader, memoryview]]]:
-        """The batches from `offset` on, so many bytes at a time.
+        """The batches from `offset` on, about `size` bytes at a time.
 
         Raises:
             KafkaError: as `PartitionFolder.find`.
@@ -302,7 +301,7 @@ class Cursor:
                 yield header, segment.read(header.size_in_bytes, begin) if header.is_control else b""
 
     def rewind(self) -> None:
-        """Go on at `offset`, also where chunks went beyond it."""
+        """Go on at `offset`, even if chunks went beyond it."""
         self._at = None
 
     def _next(self) -> tuple[SegmentFile, int] | None:

@@ -22,8 +22,8 @@ class Ranges:
     """The records to read: from `start` up to, and without, `end`, each for all partitions or by partition.
 
     A time stands for the first record of a partition at or after it (milliseconds count; a time without a
-    zone is local), and for the end if there is none. As with Kafka itself, records between two times are
-    those between two offsets: where timestamps do not ascend, some may be a little outside.
+    zone is local), and for the end if there is none. As in Kafka, records between two times are those between
+    two offsets: if timestamps do not ascend, some may lie outside.
     """
 
     start: Place | Mapping[int, Place] = "earliest"

@@ -1,4 +1,4 @@
-"""`read_topic` and `read_folder`, put together from the parts."""
+"""`read_topic` and `read_folder`."""
 
 from __future__ import annotations
 
@@ -44,10 +44,9 @@ def read_topic(
 ) -> pa.RecordBatchReader:
     """The records of a topic of any Kafka cluster.
 
-    Where the topic is and which offsets there are is asked at once, records are fetched while the reader is
-    read. Every partition's records come in their order; RecordBatches may hold those of several partitions.
-    With `follow` the reader goes on with records that are still to come, and ends only where `ranges` says;
-    `close` ends it.
+    Leaders and offsets are looked up at once; records are fetched while the reader is read. Every partition's
+    records come in their order; RecordBatches may hold those of several partitions. With `follow` the reader
+    waits for new records, and ends only where `ranges` says; `close` ends it.
 
     A cluster with TLS or users takes the properties of Kafka's clients in the place of the addresses:
     `bootstrap.servers`, `security.protocol`, `sasl.*` and `ssl.*`.
@@ -77,7 +76,7 @@ def read_topic(
             yield from reader.batches(planned, follow=follow)
 
     stored = batches()
-    # Begun here, so that the connections are closed also where nothing is ever read.
+    # Begun here, so that the connections are closed even if nothing is ever read.
     next(stored)
     return _reader(assembly, stored)
 

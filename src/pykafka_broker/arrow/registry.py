@@ -17,7 +17,7 @@ from urllib.request import Request, urlopen
 from pykafka_broker.system.named_tuple import NamedTuple
 
 ACCEPT = "application/vnd.schemaregistry.v1+json, application/json"
-#: A schema refers to others, which refer to others: no deeper than this.
+#: The greatest depth of schemas that refer to others.
 DEEPEST_REFERENCE = 32
 _NOT_FOUND, _UNPROCESSABLE = 404, 422
 
@@ -68,7 +68,7 @@ class Registry:
         return self._get(f"/subjects/{quote(subject, safe='')}/versions/latest", subject)
 
     def references(self, schema: RegistrySchema, depth: int = 0) -> Iterator[RegistrySchema]:
-        """The schemas that one refers to, each behind those that it refers to itself."""
+        """The schemas that one refers to, each after those that it refers to itself."""
         if depth > DEEPEST_REFERENCE:
             raise ValueError(f"schema {schema.name} of the registry refers to too many others")
         for subject, version in schema.references:

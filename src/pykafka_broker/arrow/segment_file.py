@@ -1,6 +1,5 @@
-"""One `.log` file of a partition's folder, read from any offset or time on. It may be written to meanwhile.
-
-Indexes are used where they are there and agree with the log; nothing is wrong without them, only slower.
+"""One `.log` file of a partition's folder, read from any offset or time on, also while it is written. Indexes
+are used if they exist and agree with the log; without them reading is only slower.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class Chunk(NamedTuple):
 
 
 class SegmentFile:
-    """The file with the offsets from `base_offset` on; closed when it is let go."""
+    """The file with the offsets from `base_offset` on; closed when nothing refers to it."""
 
     __slots__ = ("_file", "_files", "base_offset")
 
@@ -80,8 +79,8 @@ class SegmentFile:
         return position if is_right else 0
 
     def batches_every(self, size: int, position: int) -> Iterator[tuple[int, int]]:
-        """Position and base offset of a batch about `size` bytes behind `position`, of one about as far
-        behind that, and so on. Batches that the index does not have yet are found by their headers.
+        """Position and base offset of a batch about every `size` bytes after `position`. Batches that the
+        index does not have yet are found by their headers.
         """
         if position + size >= self.size():
             return
@@ -140,7 +139,7 @@ class SegmentFile:
                 end = at + header.batch_length + LOG_OVERHEAD_BYTES
                 batches.append((header, data[at:end]))
         except CorruptRecord:
-            # Kafka can be told to make files as large as they are going to be.
+            # With `preallocate`, Kafka makes files of their full size, filled with zeros.
             if data[end : end + HEADER_BYTES] != _ZEROS:
                 raise
         return Chunk(batches, position + end)

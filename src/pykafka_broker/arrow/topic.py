@@ -1,8 +1,8 @@
-"""A topic as brokers serve it: an iterator over the batches of its partitions. The shell: it connects,
-waits and tries again.
+"""A topic as brokers serve it: an iterator over the batches of its partitions, which connects, waits and
+tries again.
 
-Each broker has one answer on its way while another one is in use: as soon as an answer has come, and it is
-known where it ends, the next one is asked for, so that the broker works while the records are decoded.
+Each broker has one answer under way while another one is in use: the next one is requested as soon as an
+answer has come and its end offsets are known, so the broker works while the records are decoded.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from pykafka_broker.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 
-#: The errors that pass while the leader of a partition changes, or a broker starts. Where the topic is gone,
-#: or another one has its name, looking for the leaders raises an error.
+#: The errors that pass while the leader of a partition changes, or a broker starts. If the topic is gone, or
+#: another one has its name, the look-up of the leaders raises an error.
 PASSING = RETRIABLE | {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
@@ -61,9 +61,9 @@ class TopicReader:
         self._asked: dict[int, Connection] = {}
         #: The offsets still to be read by partition; the partitions that were answered last come last.
         self._ranges: dict[int, OffsetRange] = {}
-        #: When a partition last came on.
+        #: When a partition last made progress.
         self._moved_s = 0.0
-        #: Since when each broker that leads partitions has not answered well.
+        #: When each broker that leads partitions began to fail.
         self._failing_since_s: dict[int, float] = {}
 
     @property
@@ -119,7 +119,7 @@ class TopicReader:
 
     def batches(self, ranges: Mapping[int, OffsetRange], *, follow: bool) -> Iterator[list[StoredBatch]]:
         """The batches with these offsets, as answers bring them, in the order of the offsets of every
-        partition. A reader that follows waits for those that are still to come.
+        partition. A reader that follows waits for new ones.
 
         Raises:
             KafkaError: a partition cannot be read at its offset; REQUEST_TIMED_OUT, nothing comes before
@@ -149,7 +149,9 @@ class TopicReader:
                     self._insist_on_progress()
 
     def _ask(self) -> None:
-        """Send a request to each broker that owes no answer and has something that is still to be read."""
+        """Send a request to each broker that owes no answer and leads a partition with offsets still to be
+        read.
+        """
         for leader in {self._leaders[partition] for partition in self._ranges} - self._asked.keys():
             positions = {p: wanted.start for p, wanted in self._ranges.items() if self._leaders[p] == leader}
             try:
@@ -168,11 +170,11 @@ class TopicReader:
             for leader, connection in self._asked.items():
                 selector.register(connection, selectors.EVENT_READ, leader)
             ready = selector.select(self._limits.timeout_s)
-        # Where none answers, the first one is waited for in vain, and named.
+        # If none answers, the first one times out, and the error names it.
         return [key.data for key, _ in ready] or list(self._asked)[:1]
 
     def _next(self, leader: int) -> tuple[list[StoredBatch], Exception | None]:
-        """The batches of a broker's answer, and the temporary error that keeps the next one from coming."""
+        """The batches of a broker's answer, and the temporary error that stopped the next one."""
         batches: list[StoredBatch] = []
         passing: Exception | None = None
         try:
@@ -206,7 +208,7 @@ class TopicReader:
             return []
         batches, position = take_answer(self._topic.name, answer, wanted, self._isolation_level)
         if position != wanted.start:
-            # Behind the others from now on: the first ones fill an answer.
+            # Move it behind the others: the first partitions fill an answer.
             del self._ranges[partition]
             if position < wanted.end:
                 self._ranges[partition] = OffsetRange(position, wanted.end)
@@ -229,7 +231,7 @@ class TopicReader:
     # ----------
 
     def _recover(self, error: Exception) -> None:
-        """Find the leaders after a failure that may pass, and ask them for everything that was not answered.
+        """Find the leaders after a failure that may pass, and ask again for everything that was not answered.
 
         Raises:
             ConnectionError, KafkaError: it lasts for longer than the time-out.
@@ -246,7 +248,7 @@ class TopicReader:
         try:
             self._find_leaders()
         except ConnectionError:
-            # There is a next time.
+            # The next call tries again.
             return
         leaders = set(self._leaders.values())
         self._failing_since_s = {

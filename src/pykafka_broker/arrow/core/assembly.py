@@ -31,10 +31,10 @@ class Assembly(NamedTuple):
         return decoded_schema(self.schema, self.decoded)
 
     def record_batches(self, batches: Iterable[StoredBatch]) -> Iterator[pa.RecordBatch]:
-        """The records of these batches; as many batches together as a RecordBatch may have bytes.
+        """The records of these batches; each RecordBatch joins as many batches as `limits` allow.
 
         Raises:
-            KafkaError: a batch is damaged, or a record that is to be decoded cannot be.
+            KafkaError: a batch is damaged, or a record cannot be decoded.
         """
         most_rows, most_bytes = self.limits.batch_rows, self.limits.batch_bytes
         sections: list[Section] = []

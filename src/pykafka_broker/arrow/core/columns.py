@@ -11,7 +11,7 @@
     producerId      int64, and producerEpoch int16: null where the producer was not idempotent
     leaderEpoch     int32: of the leader that appended the record; null where it is not known
 
-The last three are read where they are asked for.
+The last three are read only if they are asked for.
 """
 
 from __future__ import annotations

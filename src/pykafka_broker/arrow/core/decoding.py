@@ -1,11 +1,11 @@
 """From the bytes of record batches to columns of numbers: the positions of keys, values and headers, and the
 values of varints. Pure; no step works on a single record.
 
-All batches that are given together are decoded together, however few records each has: their records are
-joined, and each field of all of them is read at once (`varints.py`), 0.1 us a record and 3 us a batch.
-Nothing is believed: a record has to be filled exactly by its fields, its offset has to lie within its
-batch, and each batch has to hold as many records as it says. A batch that fails here is given to the codec of
-single records (`protocol.records`), which raises the exact error.
+Batches that are given together are decoded together: their records are joined, and each field of all of them
+is read at once (`varints.py`), 0.1 us a record and 3 us a batch. Everything is checked: fields must fill
+their record exactly, offsets must lie within their batch, and each batch must hold as many records as it
+says. A batch that fails here is given to the codec of single records (`protocol.records`), which raises the
+exact error.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Decoded(NamedTuple):
 
 
 def decode(sections: Sequence[Section], topic: str, *, headers: bool) -> Decoded:
-    """The records of these sections of a topic. Without `headers` those are not looked at.
+    """The records of these sections of a topic. Without `headers`, those are skipped.
 
     Raises:
         InvalidRecord: bytes that are no records; the message says in which partition and batch.

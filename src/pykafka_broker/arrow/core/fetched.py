@@ -26,8 +26,8 @@ class TopicName(NamedTuple):
 def fetch_request(
     topic: TopicName, positions: Mapping[int, int], isolation_level: int, limits: Limits
 ) -> FetchRequest:
-    """Ask for the records from these offsets of some partitions on, in their order: the first ones are
-    answered first.
+    """Ask for the records of some partitions from these offsets on; the broker answers for the first ones
+    first.
     """
     share = max(limits.fetch_bytes // len(positions), min(LEAST_PARTITION_BYTES, limits.fetch_bytes))
     return FetchRequest(
@@ -52,7 +52,7 @@ def take_answer(topic: str, answer: PartitionData, wanted: OffsetRange, isolatio
     """The batches of an answer that hold wanted offsets.
 
     Raises:
-        KafkaError: CORRUPT_MESSAGE, the answer is no row of batches, or a marker is damaged.
+        KafkaError: CORRUPT_MESSAGE, the answer does not consist of batches, or a marker is damaged.
     """
     if not answer.records:
         return Taken([], wanted.start)

@@ -9,22 +9,21 @@ from pykafka_broker.protocol.records.compression import DEFAULT_LIMIT_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of one reader. It holds one answer of each broker (`fetch_bytes`), one more on its way, and
-    about three times `batch_bytes`, or three times one record batch of the topic if that is larger.
+    """Limits of one reader. It holds one answer of each broker (`fetch_bytes`), one more that is under way,
+    and about three times `batch_bytes`, or three times one record batch of the topic if that is larger.
     """
 
-    #: A RecordBatch has at most so many rows,
+    #: The most rows of a RecordBatch,
     batch_rows: int = 65_536
-    #: and at most so many bytes of records as they are stored, decompressed; a larger record is alone in
-    #: its own.
+    #: and its most bytes of records, as stored and decompressed; a larger record has one to itself.
     batch_bytes: int = 4 * 1024 * 1024
     #: The most bytes to ask a broker for, or to read from a file, at once. A larger batch comes alone.
     fetch_bytes: int = 8 * 1024 * 1024
     #: A batch that decompresses to more is refused.
     decompressed_bytes: int = DEFAULT_LIMIT_BYTES
-    #: The time for which a broker may be away, or a partition bring nothing before its end, without an error.
+    #: How long a broker may be away, or a partition bring nothing before its end, without an error.
     timeout_s: float = 30.0
-    #: The time for which a reader that follows waits for new records at once.
+    #: How long one fetch of a reader that follows waits for new records.
     wait_ms: int = 500
 
     def __post_init__(self) -> None:

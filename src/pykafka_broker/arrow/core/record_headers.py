@@ -1,8 +1,8 @@
 """The headers of many records at once. Pure.
 
-Records have few headers, so the first headers of all records are read together, then the second ones of
-those that have two, and so on. Where only a few records go on, they are read one by one: a record of a
-million headers costs a microsecond for each.
+Records have few headers, so the first headers of all records are read together, then the second ones of those
+that have two, and so on. The last few records are read one by one: a record of a million headers costs a
+microsecond for each.
 """
 
 from __future__ import annotations

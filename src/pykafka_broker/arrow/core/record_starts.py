@@ -1,12 +1,11 @@
 """The start positions of the records of many batches. Pure.
 
-A record begins with its length, so the beginning of each follows from the one before it: a loop in Python,
-0.15 us a record. Most records can be found faster. A record ends in the number of its headers, mostly 0,
-and the next one begins with a length of one or two bytes and its attributes, 0 as none are defined. The
-places where the bytes look so are found by comparing all bytes at once. From the first record on, a place
-is taken if the record before it ends there by its length; where the next place found is another one, the
-loop goes on until it comes to one again. So every place taken is right, and costs 0.06 us a record of 120
-bytes.
+A record begins with its length, so a loop in Python can go from each record to the next: 0.15 us a record.
+Most records can be found faster. A record ends in the number of its headers, mostly 0, and the next one
+begins with a length of one or two bytes and its attributes, which are 0. Comparing all bytes at once finds
+the places that look like this. A place is taken if the record before it ends there by its length; where that
+record ends elsewhere, the loop goes on until it reaches a place again. So every place taken is right, at 0.06
+us a record of 120 bytes.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from pykafka_broker.protocol.records.batch import varint
 from pykafka_broker.protocol.records.errors import InvalidRecord
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: Looking at every byte of longer records takes longer than the loop.
+#: For longer records, comparing every byte takes longer than the loop.
 LONGEST_GUESSED_BYTES = 1_000
 PIECE_BYTES = 64 * 1024
-#: The loop is taken if more than one in 2^n guesses would have to be mended.
+#: The loop is used if more than one in 2^n guesses would be wrong.
 LEAST_GUESSED_SHIFT = 4
 #: Length, attributes, time, offset, key length, value length, number of headers: a byte each.
 SMALLEST_RECORD_BYTES = 7
@@ -39,8 +38,8 @@ class Layout(NamedTuple):
 
 
 def find_starts(layout: Layout) -> Positions:
-    """The start position of each record. Only the number of them is sure: the caller has to check that each
-    ends where the next one begins.
+    """The start position of each record. Only their number is sure: the caller has to check that each ends
+    where the next one begins.
 
     Raises:
         InvalidRecord: the batches do not hold as many records as they say.
@@ -85,7 +84,7 @@ def _walk(layout: Layout) -> Positions:
 
 
 def _guess(layout: Layout, records: int) -> Positions | None:
-    """The start position of each record, found by the look of the bytes there; None if that is no use."""
+    """The start position of each record, guessed from the bytes there; None if guessing does not pay."""
     data = layout.data
     if _first_has_headers(data):
         return None
@@ -97,7 +96,7 @@ def _guess(layout: Layout, records: int) -> Positions | None:
     pieces: list[Positions] = []
     begin = 0
     for at in broken:
-        if at < begin:  # found, but no beginning
+        if at < begin:  # found, but not a start
             continue
         pieces.append(found[begin : at + 1])
         pos = int(following[at])
@@ -119,10 +118,9 @@ def _guess(layout: Layout, records: int) -> Positions | None:
 
 
 def _alike(octets: Octets) -> Positions:
-    """The places that look like a record's beginning, and the first: the byte in front, the number of
-    headers, and the attributes behind a length of one or two bytes are 0.
-
-    In pieces that fit the processor's cache.
+    """The first place, and all that look like the start of a record: the byte before (the number of headers)
+    and the attributes after a length of one or two bytes are 0. Works in pieces that fit the processor's
+    cache.
     """
     found = [np.zeros(1, np.int64)]
     for begin in range(0, len(octets), PIECE_BYTES):

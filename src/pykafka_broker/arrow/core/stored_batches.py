@@ -20,7 +20,7 @@ from pykafka_broker.protocol.records.crc import crc32c
 from pykafka_broker.protocol.records.errors import CorruptRecord
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: No offset is so large.
+#: Greater than every offset.
 NO_END = 2**63 - 1
 
 

@@ -1,7 +1,7 @@
 """Columns of bytes that become columns of values, and the treatment of records that cannot be decoded. Pure.
 
 A caller names a `Format` (`Json`, `Avro`, ...), which makes a `ValueDecoder` for each column of a topic. Null
-stays null: a record without a value is no bad one.
+stays null: a record without a value is not bad.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class BadRecord(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The values of a column, null where there was none or a bad one, and the bad ones in order."""
+    """The values of a column (null for missing and bad ones), and the bad ones in order."""
 
     values: pa.Array
     bad: Sequence[BadRecord]
@@ -118,7 +118,7 @@ def decode_columns(
     """The batch with these columns decoded, of `decoded_schema`.
 
     Raises:
-        KafkaError: INVALID_RECORD, a record cannot be decoded, and that is to be an error.
+        KafkaError: INVALID_RECORD, a record of a column with `on_error="error"` cannot be decoded.
     """
     arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
     for column in columns:
@@ -154,9 +154,7 @@ def _kept(data: pa.Array, bad: Sequence[BadRecord]) -> pa.Array:
 
 
 def decode_each(data: pa.Array, kind: pa.DataType, decode: Callable[[bytes], object]) -> Outcome:
-    """Decode one record after the other, for formats whose library does that; `decode` may raise anything
-    for a bad one.
-    """
+    """Decode record by record, for libraries that work so; `decode` may raise anything for a bad one."""
     values: list[object] = []
     bad: list[BadRecord] = []
     for row, each in enumerate(data.to_pylist()):

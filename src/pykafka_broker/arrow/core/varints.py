@@ -1,12 +1,12 @@
 """Zigzag varints of many records at once: each function takes positions and reads one number at each. Pure.
 
 A number of Kafka's records has 7 bits a byte, the lowest first, and its lowest bit is the sign. Nearly all
-have one byte or two: those are read with two gathers over all records, 5 ns a number. The few longer ones
-are read byte by byte, as long as any has another byte.
+have one byte or two: those are read with two gathers over all records, 5 ns a number. The few longer ones are
+read byte by byte.
 
 Positions need not lie within the bytes: a gather beyond the end reads the last byte. Callers check where a
-record has ended after they have read all of it; positions never go back, so a read beyond the end shows
-there.
+record ends after they have read all of it; positions never go back, so that check finds a read beyond the
+end.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 NO_CONTROLLER = -1
 #: The key of the API, and its first version that tells of fenced brokers.
 DESCRIBE_CLUSTER, FENCED_SINCE = 60, 2
-#: Connects to the brokers at an address; they may take so many seconds to answer.
+#: Connects to the brokers at an address, given it and the seconds that they may take to answer.
 Connect = Callable[[str, float], Client]
 
 
@@ -121,7 +121,7 @@ def registered(client: Client) -> DescribeClusterResponse:
 def standing(client: Client) -> Standing:
     """Which broker is connected to, and whether it is registered and unfenced.
 
-    A broker describes its own configuration alone (KIP-133), which tells who it is.
+    A broker describes only its own configuration (KIP-133), which tells its node id.
 
     Raises:
         KafkaError: the broker is too old, or does not tell this client.
@@ -194,7 +194,7 @@ def _is_same(one: Address, other: Address) -> bool:
 
 
 def judge_standing(bootstrap: Address, found: Standing) -> Finding | None:
-    """A broker that answers and is no part of the cluster, or not now; None if it is, or does not tell."""
+    """A broker that answers but is not registered, or is fenced; None if it is neither, or does not tell."""
     where = shown(bootstrap)
     if found.is_registered is False:
         return problem(
@@ -219,9 +219,7 @@ def judge_standing(bootstrap: Address, found: Standing) -> Finding | None:
 def judge(
     bootstrap: Address, cluster: Cluster, found: Mapping[int, Advertised], protocol: str = "PLAINTEXT"
 ) -> list[Finding]:
-    """Judge the advertised addresses for a client that came by this bootstrap address, with this security
-    protocol.
-    """
+    """Judge the advertised addresses for a client with this bootstrap address and security protocol."""
     if not cluster.brokers:
         return [
             problem(
@@ -253,7 +251,7 @@ def _about(
     answer = found[node_id].answer
     if _answers(found[node_id], cluster):
         if is_loopback(address[0]) and not is_loopback(bootstrap[0]):
-            # Other brokers have the host in common with the one that answered, but not its port.
+            # Other brokers share the host of the one that answered, but not its port.
             reached = bootstrap if len(cluster.brokers) == 1 else (bootstrap[0], address[1])
             return warning(
                 "brokers",
@@ -263,7 +261,7 @@ def _about(
                 _advertise(reached, protocol),
             )
         return ok("brokers", subject, f"Broker {node_id} advertises {where}, and answers there.")
-    # Where no broker answers as advertised, the one at the bootstrap address does not either: it is not down.
+    # If no broker answers as advertised, neither does the one at the bootstrap address, which is not down.
     if answer.kind in _DOWN and any(_answers(other, cluster) for other in found.values()):
         return problem(
             "brokers",
@@ -291,7 +289,7 @@ def _about(
     )
 
 
-#: How an address answers, or does not, whose broker may be down or hang.
+#: The answers of an address whose broker may hang, or be down.
 _HANGS = frozenset({Kind.CLOSES, Kind.SILENT})
 _DOWN = _HANGS | {Kind.REFUSED, Kind.TIMED_OUT, Kind.UNREACHABLE}
 

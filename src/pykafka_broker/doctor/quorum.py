@@ -1,7 +1,6 @@
-"""The quorum of controllers: without a leader nothing about the cluster changes any more, nor becomes known.
-
-A broker that has lost the quorum goes on telling clients the leaders and replicas of before, and serves those
-that it leads itself: what it tells has to be told with its age and its source.
+"""The quorum of controllers: without a leader, nothing in the cluster changes, and no change becomes known. A
+broker that has lost the quorum goes on telling clients the old leaders and replicas, and serves the
+partitions that it leads. So its answers are reported with their age and source.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ VOTER_WITHIN_S = 1.0
 
 
 class Source(NamedTuple):
-    """The broker that tells what is known of a cluster without a quorum: its address, and how much of the
-    metadata log it has; -1 where it does not tell.
+    """The broker that describes a cluster without a quorum: its address, and how much of the metadata log it
+    has; -1 if it does not tell.
     """
 
     address: str
@@ -29,7 +28,7 @@ class Source(NamedTuple):
 
 
 def look(client: Client) -> QuorumStatus | LostQuorum | None:
-    """What is told of the quorum; None by a cluster that does not tell."""
+    """The status of the quorum; None from a cluster that does not tell."""
     try:
         return quorum_status(client)
     except KafkaError:  # a cluster before KRaft, or a user who may not ask
@@ -37,8 +36,8 @@ def look(client: Client) -> QuorumStatus | LostQuorum | None:
 
 
 def silent_voters(lost: LostQuorum, answering: Collection[int]) -> list[int] | None:
-    """The controllers that do not answer from here, and are none of the `answering` brokers; None where it is
-    not told who they are.
+    """The controllers that do not answer from here and are not among the `answering` brokers; None if it is
+    not known who they are.
     """
     if lost.voters is None:
         return None
@@ -87,7 +86,7 @@ def _finding(lost: LostQuorum, source: Source) -> str:
 
 
 def _about_voters(lost: LostQuorum, silent: Sequence[int] | None) -> str:
-    """Who of the voters does not answer, or of the controllers where that is all that is told."""
+    """The voters that do not answer; or the controllers, if only these are known."""
     if lost.voters is None or silent is None:
         return ""
     nodes = "controllers" if lost.leader_epoch is None else "voters"

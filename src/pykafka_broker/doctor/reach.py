@@ -35,11 +35,11 @@ _CORRELATION_ID = 0x70796B62
 #: The key of Metadata, which controllers do not serve to clients.
 METADATA = 3
 _HTTP_REQUEST = b"GET / HTTP/1.0\r\n\r\n"
-#: A peer that is silent for so long is asked in other languages before it is waited for.
+#: A peer that is silent for this long is asked in other protocols before it is given its full time.
 SILENCE_S = 1.0
-#: Threads that wait for an answer each.
+#: The most threads, each of which waits for an answer.
 MOST_AT_ONCE = 16
-#: A greeting is quoted up to here.
+#: The most bytes of a greeting that are quoted.
 _GREETING_BYTES = 32
 
 
@@ -96,7 +96,7 @@ def is_loopback(host: str) -> bool:
 
 
 def probe(address: Address, timeout_s: float, tls: Tls | None = None) -> Answer:
-    """Connect, and see who answers; with `tls`, to a client that uses TLS."""
+    """Connect, and see who answers; with `tls`, as a client that uses TLS."""
     try:
         if tls is not None:
             return _asked_in_tls(address, timeout_s, tls)
@@ -120,8 +120,8 @@ def probe(address: Address, timeout_s: float, tls: Tls | None = None) -> Answer:
 
 
 def all_at_once(ask: Callable[[Asked], Told], asked: Iterable[Asked]) -> list[Told]:
-    """What `ask` returns for each, in their order: each may be silent for as long as its time-out. No more
-    than `MOST_AT_ONCE` are asked at a time.
+    """The results of `ask`, in the order of its arguments, each of which may take its whole time-out. At most
+    `MOST_AT_ONCE` calls run at a time.
 
     Raises:
         Exception: one that `ask` raises.
@@ -134,7 +134,7 @@ def all_at_once(ask: Callable[[Asked], Told], asked: Iterable[Asked]) -> list[To
     failed: list[Exception] = []
 
     def work() -> None:
-        # One iterator for all: each takes the next one.
+        # The threads share one iterator: each takes the next subject.
         for at in waiting:
             try:
                 told[at] = ask(subjects[at])
@@ -142,7 +142,7 @@ def all_at_once(ask: Callable[[Asked], Told], asked: Iterable[Asked]) -> list[To
                 failed.append(error)
                 return
 
-    # Not those of a pool, whose end waits for them: Ctrl-C ends a command at once.
+    # Not a pool, which waits for its threads at the end: Ctrl-C must end a command at once.
     threads = [Thread(target=work, daemon=True) for _ in subjects[1:MOST_AT_ONCE]]
     for thread in threads:
         thread.start()
@@ -155,8 +155,8 @@ def all_at_once(ask: Callable[[Asked], Told], asked: Iterable[Asked]) -> list[To
 
 
 def is_answered(address: Address, timeout_s: float) -> bool:
-    """Whether a process answers there at all, be it with an alert of TLS or by closing the connection. It is
-    asked in Kafka's protocol alone: one that only hangs now would find other languages in its log later.
+    """Whether a process answers there at all, even with a TLS alert or by closing the connection. Only
+    Kafka's protocol is tried: a broker that hangs would later find other protocols in its log.
     """
     try:
         return _asked_in_kafka(address, timeout_s, timeout_s).kind is not Kind.SILENT
@@ -165,7 +165,7 @@ def is_answered(address: Address, timeout_s: float) -> bool:
 
 
 def _asked_in_kafka(address: Address, timeout_s: float, patience_s: float) -> Answer:
-    """Connect within the time-out, and see who answers ApiVersions as long as the patience lasts.
+    """Connect within the time-out, and see who answers ApiVersions within `patience_s`.
 
     Raises:
         OSError: no connection comes about.
@@ -254,7 +254,7 @@ def _recognised(start: bytes | None) -> Answer | None:
 
 
 def _speaks_tls(address: Address, timeout_s: float) -> bool:
-    """Whether a TLS handshake gets as far as a TLS answer, with whatever certificate."""
+    """Whether a TLS handshake gets a TLS answer, with any certificate."""
     import ssl
 
     context = ssl.create_default_context()
@@ -418,7 +418,7 @@ def about_listener(
     Args:
         address: The address that was asked.
         apis: The keys of the APIs that it serves; None if it refused before it was asked for them.
-        refusal: How the login or Metadata failed, None if neither did.
+        refusal: The error of the login or of Metadata; None if neither failed.
     """
     where = shown(address)
     if apis is not None and METADATA not in apis:

@@ -20,7 +20,7 @@ from pykafka_broker.system.wording import counted, listed
 
 NO_LEADER = -1
 READ_COMMITTED = 1
-#: Offsets are asked of so many partitions at most; a look at all of a large cluster takes too long.
+#: The most partitions whose offsets are asked for; all of a large cluster would take too long.
 MOST_PARTITIONS = 2000
 
 
@@ -53,7 +53,7 @@ class Offsets(NamedTuple):
 
 
 class OpenTransaction(NamedTuple):
-    """A transaction that holds up those who read committed records only."""
+    """A transaction that holds up consumers with `isolation.level=read_committed`."""
 
     producer_id: int
     first_offset: int
@@ -90,7 +90,7 @@ def _min_insync_replicas(client: Client, names: Sequence[str]) -> dict[str, int]
 
 
 def configs(client: Client, resource_type: int, name: str, *keys: str) -> dict[str, str]:
-    """Some values of a resource; none of those that the broker does not tell."""
+    """Some values of a resource; those that the broker does not tell are left out."""
     from pykafka_broker.protocol.messages.describe_configs import (
         DescribeConfigsRequest,
         DescribeConfigsResource,
@@ -109,7 +109,7 @@ BROKER, TOPIC = 4, 2
 def creates_topics(client: Client) -> bool:
     """Whether the broker at the bootstrap address creates a topic when it is first used."""
     key = "auto.create.topics.enable"
-    # Each broker tells about itself only, and which of them this connection leads to is not known.
+    # Each broker tells about itself only, and it is not known which one this connection leads to.
     answers = [configs(client, BROKER, str(node_id), key) for node_id in sorted(client.brokers.addresses)]
     return any(values.get(key) == "true" for values in answers)
 
@@ -208,9 +208,9 @@ def judge_missing(name: str, existing: Sequence[str], is_created_on_first_use: b
 def strongest_acks(
     leader_id: int, replicas: Collection[int], isr: Collection[int], least: int, answering: Collection[int]
 ) -> str | None:
-    """The strongest `acks` with which a partition takes records now, where these brokers answer: "all" needs
-    all of its in-sync replicas, and `least` of them (`min.insync.replicas`) or as many as there are replicas;
-    "1" its leader. None: it takes none.
+    """The strongest `acks` with which a partition takes records now, if these brokers answer: "all" needs all
+    of its in-sync replicas, and at least the smaller of `least` (`min.insync.replicas`) and the number of
+    replicas; "1" needs its leader. None: it takes none.
     """
     if leader_id not in answering:
         return None
@@ -219,7 +219,7 @@ def strongest_acks(
 
 
 def is_enough(replicas: Collection[int], isr: Collection[int], least: int) -> bool:
-    """Whether acks=all is not refused for too few replicas in sync; no more are asked for than there are."""
+    """Whether enough replicas are in sync for acks=all: `least` of them, or all if there are fewer."""
     return len(isr) >= min(least, len(replicas))
 
 
@@ -234,7 +234,7 @@ def taken_now(acks: Sequence[str | None]) -> str:
 
 
 def judge_without_quorum(topics: Sequence[Topic], answering: Collection[int]) -> Finding:
-    """Which partitions can be written while no controller leads, and so nothing about them changes."""
+    """Which partitions can be written while no controller leads, so that nothing about them changes."""
     acks = [
         strongest_acks(
             partition.leader_id, partition.replicas, partition.isr, topic.min_insync_replicas, answering
@@ -283,8 +283,8 @@ def judge(topics: Sequence[Topic], registered: Collection[int] | None = None) ->
 
 
 def _missing(nodes: Iterable[int], registered: Collection[int] | None, remedy: str) -> str:
-    """A remedy about brokers that are missing, with their ids in the place of `{}`; those that are not
-    registered are nothing to be started.
+    """A remedy for missing brokers, whose ids replace `{}`; those that are not registered get a remedy of
+    their own.
     """
     missing = sorted({*nodes})
     gone = [] if registered is None else [node for node in missing if node not in registered]
@@ -372,7 +372,7 @@ def judge_records(topic: Topic, found: Mapping[PartitionKey, Offsets], retention
 def judge_stability(
     found: Mapping[PartitionKey, Offsets], transactions: Mapping[PartitionKey, OpenTransaction]
 ) -> list[Finding]:
-    """Partitions in which an open transaction holds up those who read committed records only."""
+    """Partitions in which an open transaction holds up consumers with `isolation.level=read_committed`."""
     findings = []
     for (name, index), offset in sorted(found.items()):
         if offset.last_stable >= offset.end:

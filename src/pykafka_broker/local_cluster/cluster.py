@@ -45,13 +45,13 @@ NOT_STARTED = (
     "this cluster has not been started: `async with cluster`, `with cluster` and `await cluster.start()` "
     "start it"
 )
-#: The longest that a call waits where its caller does not say.
+#: The default time-out of a call.
 TIMEOUT_S = 60.0
-#: Nodes of one process need not wait for each other as long as those of several machines.
+#: Nodes of one process need shorter time-outs than those of several machines.
 QUICK = {
     "controller.quorum.election.timeout.ms": "100",
     "controller.quorum.election.backoff.max.ms": "100",
-    # A broker may stop when the heartbeats of the others tell that they know who leads after it.
+    # A broker may stop once the heartbeats of the others show that they know the new leaders.
     "broker.heartbeat.interval.ms": "250",
     # Brokers that were all killed come back when their sessions are over.
     "broker.session.timeout.ms": "3000",
@@ -64,16 +64,16 @@ QUICK = {
 class Cluster:
     """The nodes of a Kafka cluster. It starts once and stops once; its nodes stop and start in between.
 
-    Each of the `nodes`, three if nothing is said, is both a broker and a controller; `brokers` and
-    `controllers`, given together, keep them apart. Nodes are numbered from 1, controllers first. The folder
-    `data_dir` keeps the data, for the next `Cluster` of as many nodes or for `pykafka-broker cluster`;
-    without it the data is gone at the end. Nodes of a new folder listen on `port` and up, and
-    their controllers 100 higher; 0 picks free ports. `overrides` are keys of all nodes, for this run.
-    `security` is for this run, too; what nodes say to each other is secured alike.
+    Each of the `nodes`, three by default, is both a broker and a controller; `brokers` and `controllers`,
+    given together, keep them apart. Nodes are numbered from 1, controllers first. The folder `data_dir` keeps
+    the data, for the next `Cluster` of as many nodes or for `pykafka-broker cluster`; without it the data is
+    gone at the end. Nodes of a new folder listen on `port` and up, and their controllers 100 higher; 0 picks
+    free ports. `overrides` are keys of all nodes, for this run. `security` is for this run, too; what nodes
+    say to each other is secured alike.
 
     Raises:
         ValueError: there is no such cluster.
-        ConfigError: something in `overrides` cannot be read, or is not for all nodes to share.
+        ConfigError: `overrides` cannot be read, or have a key that each node has its own value of.
     """
 
     def __init__(
@@ -95,13 +95,13 @@ class Cluster:
         self._overrides = {**QUICK, **_shared(parse_overrides(overrides)), **secured}
         self._nodes: Nodes | None = None
         self._thread: BrokerThread | None = None
-        #: The steps that undo the start as far as it has come.
+        #: The steps that undo what the start has done so far.
         self._undo = AsyncExitStack()
         self._stopped: asyncio.Task[None] | None = None
 
     @property
     def bootstrap_servers(self) -> str:
-        """The addresses of all brokers: `host:port,host:port`. They remain when nodes stop.
+        """The addresses of all brokers, `host:port,host:port`. They stay the same when nodes stop.
 
         Raises:
             RuntimeError: the cluster has not been started.
@@ -141,10 +141,9 @@ class Cluster:
     # -------
 
     async def start(self, *node_ids: int, timeout_s: float = TIMEOUT_S) -> None:
-        """Start the cluster, or those of the named nodes that are down.
-
-        When this returns, the nodes serve, and all nodes that run know that they do. A cluster starts once. A
-        start that fails leaves nothing behind but `data_dir`.
+        """Start the cluster, or those of the named nodes that are down. When this returns, the nodes serve,
+        and all running nodes know it. A cluster starts once. A failed start leaves nothing behind but
+        `data_dir`.
 
         Raises:
             NoSuchNodeError: there is no such node.
@@ -189,8 +188,8 @@ class Cluster:
         return folder
 
     async def stop(self, *node_ids: int) -> None:
-        """Stop the named nodes in good order: others lead their partitions by then. Without names, stop the
-        cluster: all its nodes; data that has no `data_dir` is removed.
+        """Stop the named nodes in good order, after other nodes have taken over their partitions. Without
+        names, stop all nodes, and remove the data unless there is a `data_dir`.
 
         Stopping again is harmless.
 
@@ -206,8 +205,8 @@ class Cluster:
         await asyncio.shield(self._stopped)
 
     async def kill(self, *node_ids: int) -> None:
-        """End nodes as a kill of their processes would, as far as others can tell: their connections break,
-        they hand nothing over, and others lead when the controller has found them gone. See `Broker.kill`.
+        """End nodes as if their processes were killed: their connections break, they hand nothing over, and
+        others lead once the controller has found them gone. See `Broker.kill`.
 
         Raises:
             NoSuchNodeError: there is no such node.
@@ -215,8 +214,9 @@ class Cluster:
         await self._made().kill(self._checked(node_ids))
 
     async def restart(self, *node_ids: int, timeout_s: float = TIMEOUT_S) -> None:
-        """Stop and start nodes, one after the other; all of them if none is named. The next one stops when
-        the replicas that were in sync are so again. `timeout_s` is for each start, and for each such wait.
+        """Stop and start nodes, one after the other; all of them if none is named. The next one stops once
+        the replicas that were in sync before are in sync again. `timeout_s` is for each start and each such
+        wait.
 
         Raises:
             NoSuchNodeError: there is no such node.
@@ -268,7 +268,7 @@ class Cluster:
     def __enter__(self) -> BlockingCluster:
         thread = BrokerThread(self, "cluster-loop")
         thread.start()
-        # Only now: a second start is refused, and then the thread that serves is still the one to stop.
+        # Only now: if this was a second start, it was refused, and the first thread is still the one to stop.
         self._thread = thread
         return BlockingCluster(self, thread)
 
@@ -281,7 +281,7 @@ class Cluster:
     # ------------
 
     async def leader(self, topic: str, partition: int = 0, *, timeout_s: float = TIMEOUT_S) -> int:
-        """The node that leads a partition, once there is one and all nodes that run know it.
+        """The node that leads a partition, once there is one and all running nodes know it.
 
         Raises:
             TimeoutError: there was none in time; or there is no such partition.
@@ -308,7 +308,7 @@ class Cluster:
         """Return when all replicas of a topic, or of all topics there are, run and are in sync.
 
         Raises:
-            TimeoutError: they are not in time, as where a node is down.
+            TimeoutError: they are not in time, for example because a node is down.
         """
         nodes = self._made()
         await nodes.waiting.until(
@@ -327,7 +327,7 @@ class Cluster:
 
 
 class BlockingCluster:
-    """A `Cluster` that runs in a thread of its own: the same calls, each of which waits. Any thread."""
+    """A `Cluster` that runs in a thread of its own: the same calls, which block. Any thread."""
 
     def __init__(self, cluster: Cluster, thread: BrokerThread) -> None:
         self._cluster = cluster
@@ -335,7 +335,7 @@ class BlockingCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The addresses of all brokers: `host:port,host:port`. They remain when nodes stop."""
+        """The addresses of all brokers, `host:port,host:port`. They stay the same when nodes stop."""
         return self._cluster.bootstrap_servers
 
     @property
@@ -363,7 +363,7 @@ class BlockingCluster:
             self._thread.stop()
 
     def kill(self, *node_ids: int) -> None:
-        """End nodes as a kill of their processes would; see `Cluster.kill`."""
+        """End nodes as if their processes were killed; see `Cluster.kill`."""
         self._thread.call(self._cluster.kill(*node_ids))
 
     def restart(self, *node_ids: int, timeout_s: float = TIMEOUT_S) -> None:

@@ -56,7 +56,7 @@ class ClusterFolder:
     # ------------
 
     def exists(self) -> bool:
-        """Whether the cluster has been made, maybe not to its end."""
+        """Whether the cluster has been made, at least in part."""
         return self._plan.exists()
 
     def create(self, layout: Layout, first_port: int, overrides: Mapping[str, str]) -> None:
@@ -85,10 +85,10 @@ class ClusterFolder:
         self._write_plan({"cluster.id": uuid_text(_new_id()), "initial.controllers": voters})
 
     def check_layout(self, asked: Layout) -> None:
-        """Accept the nodes that are asked for.
+        """Check that the cluster has the nodes that are asked for.
 
         Raises:
-            LogDirError: the folder holds a cluster of others.
+            LogDirError: the folder holds a cluster of other nodes.
         """
         from pykafka_broker.log.disk.directories import LogDirError
 
@@ -100,8 +100,8 @@ class ClusterFolder:
             )
 
     def add_node(self, roles: Sequence[str] | None = None) -> int:
-        """Make a node more, as the last one with these roles is, or the last one of all: formatted for the
-        cluster that there is. It listens on the next ports that are free.
+        """Add a node like the last one with these roles, or like the last one of all, formatted for this
+        cluster. It listens on the next free ports.
 
         Raises:
             LogDirError: the cluster has no node with these roles, or as many as it may have.
@@ -139,12 +139,12 @@ class ClusterFolder:
         return node_id
 
     def format(self, node_ids: Collection[int] | None = None) -> list[int]:
-        """Format the nodes that are not formatted yet, of these or of all; return those of them that have
-        lost their directories.
+        """Format those of these nodes (all by default) that are not formatted; return those that have lost
+        their directories.
 
         At first all nodes are formatted, controllers as the first voters. A controller that is formatted
-        again has forgotten what it acknowledged and whom it voted for. So it is another voter: it joins with
-        the id of its new directory, when those that remember have elected a leader.
+        again has forgotten its acknowledgements and votes. So it is a new voter: it joins with the id of its
+        new directory once the other controllers have elected a leader.
 
         Raises:
             StorageFormatError: a directory belongs to something else.
@@ -153,7 +153,7 @@ class ClusterFolder:
         plan = _read_properties(self._plan)
         configs = {node_id: self.config(node_id) for node_id in self.node_ids()}
         empty = [node_id for node_id, config in configs.items() if not _is_formatted(config)]
-        # Without any directory there is nothing left to lose: the cluster begins anew.
+        # If all directories are gone, the cluster begins anew.
         is_first = len(empty) == len(configs) or not (FORMATTED in plan or _has_been_started(configs))
         if not is_first:
             self._check_majority(empty)
@@ -169,7 +169,7 @@ class ClusterFolder:
         return lost
 
     def _check_majority(self, lost: Collection[int]) -> None:
-        """Accept that these nodes have lost their directories.
+        """Check that a majority of the controllers still has its directories.
 
         Raises:
             LogDirError: no majority of the controllers is left.
@@ -186,7 +186,7 @@ class ClusterFolder:
             )
 
     def _let_join(self, node_id: int) -> None:
-        """Folders of before have nodes that do not join by themselves."""
+        """Set `controller.quorum.auto.join.enable`, which folders of earlier versions lack."""
         file = self.properties_file(node_id)
         if AUTO_JOIN not in _read_properties(file):
             with file.open("a") as keys:
@@ -332,7 +332,7 @@ def _free_ports(nodes: Iterable[int]) -> dict[int, Ports]:
 
 
 def _next_port(after: int, taken: Collection[int]) -> int:
-    """The next port that neither a node of the cluster has nor anybody else now."""
+    """The next port that neither a node of the cluster nor another process has."""
     for port in range(after + 1, 65_536):
         if port not in taken:
             with suppress(OSError), socket.create_server((HOST, port)):

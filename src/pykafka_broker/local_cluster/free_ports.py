@@ -1,7 +1,7 @@
-"""Free ports for servers that come and go, and are to find their ports again.
+"""Free ports for servers that stop and start again on the same port.
 
-They are below those that the system gives to outgoing connections and to programs that let it choose: who
-tries to reach a server while it is down, or starts another one meanwhile, does not get its port.
+They are below the ports that the system gives to outgoing connections and to programs that let it choose. So
+while a server is down, a client that tries to reach it, or another server, does not get its port.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pykafka_broker.local_cluster.layout import HOST
 FIRST_OUTGOING_PORT = 32_768
 FIRST_PORT = 10_000
 
-#: Not those of `random`, which some tests set to the same numbers again and again.
+#: Not `random`, which some tests seed with the same number again and again.
 _DICE = random.SystemRandom()
 #: Ports whose servers may not listen yet.
 _HANDED_OUT: set[int] = set()

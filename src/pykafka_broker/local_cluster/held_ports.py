@@ -1,9 +1,8 @@
-"""Ports that stay those of a cluster while none of its nodes listens there.
+"""Ports that stay reserved for a cluster while none of its nodes listens there.
 
-Nodes come and go, and find their ports again. Other programs that let the system choose a port, which tests
-do, are not given one of these. On Linux a bound socket that does not listen keeps a port so: connections are
-refused, as at a port that nothing has, and a node can listen there beside it. Elsewhere a node could not, and
-ports are not held.
+The system does not give a held port to programs that let it choose one. On Linux a bound socket that does not
+listen holds a port: connections are refused, as at a port without a listener, and a node can listen there
+too. Elsewhere a node could not, and ports are not held.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class HeldPorts:
     def hold(self, ports: Iterable[int]) -> None:
         """Keep these ports.
 
-        One that another program has is left to it: the node that cannot listen there says so better.
+        A port of another program is left to it: the node that cannot listen there has the better error.
         """
         if sys.platform != "linux":
             return

@@ -9,16 +9,16 @@ from pykafka_broker.system.named_tuple import NamedTuple
 HOST = "127.0.0.1"
 #: The names of the listeners of brokers and of controllers.
 LISTENERS = BROKERS, CONTROLLERS = "PLAINTEXT", "CONTROLLER"
-#: How many nodes of a kind: controllers elect by majority, and each node has its own threads, or a process.
+#: The most nodes of a kind: controllers elect by majority, and each node has its own threads, or a process.
 MOST_NODES = 100
-#: The nodes of a new cluster where nothing is said.
+#: The number of nodes of a new cluster, by default.
 DEFAULT_NODES = 3
-#: The ports of controllers are as far above those of brokers.
+#: How far the ports of controllers are above those of brokers.
 CONTROLLER_PORTS_ABOVE = 100
-#: Keys that each node has a value of its own of.
+#: Keys of which each node has its own value.
 SET_FOR_EACH_NODE = frozenset(("process.roles", "node.id", "listeners", "log.dirs", "log.dir"))
 
-#: A controller with it joins the voters by itself, also after it has lost its directory (KIP-1186).
+#: Lets a controller join the voters by itself, also after it has lost its directory (KIP-1186).
 AUTO_JOIN = "controller.quorum.auto.join.enable"
 
 
@@ -43,11 +43,11 @@ class Layout(NamedTuple):
 
 
 def layout_of(nodes: int | None, brokers: int | None, controllers: int | None) -> Layout | None:
-    """The nodes that are asked for: each both broker and controller, or both kinds apart. None if nothing is
-    said.
+    """The nodes that are asked for: each both broker and controller, or both kinds apart. None if no number
+    is given.
 
     Raises:
-        ValueError: what is said contradicts itself, or it is too few or too many.
+        ValueError: the numbers contradict each other, or are too small or too large.
     """
     for number in (nodes, brokers, controllers):
         if number is not None and not 1 <= number <= MOST_NODES:
@@ -79,8 +79,9 @@ def properties(
 ) -> dict[int, dict[str, str]]:
     """The keys of each node's server.properties.
 
-    Internal topics have three replicas, or as many as there are brokers, and their `min.isr` is Kafka's or
-    one if there are not two. Groups do not wait for more members before they begin, as with `start`.
+    Internal topics have three replicas, or as many as there are brokers, and their `min.isr` is 2, Kafka's
+    default, or 1 if there is only one broker. Groups do not wait for more members before they begin, as with
+    `start`.
     """
     roles = layout.roles()
     controllers = ",".join(

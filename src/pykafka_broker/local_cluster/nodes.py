@@ -1,7 +1,7 @@
 """The nodes of a cluster that run in this process, and what they know.
 
 Each is a `Broker` over the folder of its node. Answers come from the metadata images that the nodes have
-published; where nodes differ, because news has not reached all of them, there is no answer yet.
+published; if nodes differ, because a change has not reached all of them, there is no answer yet.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pykafka_broker.local_cluster.folder import ClusterFolder, checked
 from pykafka_broker.local_cluster.waiting import Waiting
 
 IS_OVER = "this cluster has been stopped: make another one"
-#: How long a start waits for the others to find out that the node was killed.
+#: How long a start waits until the other nodes have found that the node was killed.
 FENCED_WITHIN_S = 3.0
 
 
@@ -68,7 +68,7 @@ class Nodes:
         return tuple(node_id for node_id, roles in self._roles.items() if "broker" in roles)
 
     async def start(self, node_ids: Iterable[int]) -> None:
-        """Start those of these nodes that are down; return when they serve, and all that run know it.
+        """Start those of these nodes that are down; return when they serve and all running nodes know it.
 
         If one cannot start, those that are starting are stopped again.
 
@@ -89,7 +89,7 @@ class Nodes:
         await self.all_know()
 
     async def all_know(self) -> None:
-        """Return when all nodes that serve have published what one of them has published now."""
+        """Return when every serving node has published everything that any of them has published before."""
         newest = max(self._published(), default=0)
         await self.waiting.until(
             lambda: _true(offset >= newest for offset in self._published()), None, lambda: ""
@@ -103,10 +103,10 @@ class Nodes:
         await _all(self._end(node_id, Broker.stop) for node_id in asked if node_id not in brokers)
 
     async def stop_all(self) -> None:
-        """Stop all nodes for good, also those that are starting.
+        """Stop all nodes, also those that are starting; none can start again.
 
-        Brokers are fenced while the controllers run, so that each can start again at once; none of them waits
-        for others to take anything over.
+        Brokers are fenced while the controllers run, so that the next start need not wait; none of them waits
+        for others to take over.
         """
         self._is_over = True
         for task in self._starting:
@@ -145,7 +145,7 @@ class Nodes:
     async def _fenced(self, node_id: int) -> None:
         """Return when a node that was killed is fenced, as far as the others know.
 
-        A process that came back before would be taken for the former one until that one's session is over.
+        A process that came back earlier would be taken for the old one until the old session is over.
         """
         if self._has_majority():
             with suppress(TimeoutError):
@@ -175,7 +175,7 @@ class Nodes:
         return None
 
     def administration(self, node_id: int) -> ClusterAdministration:
-        """What the controller of a node that serves does for clients."""
+        """The administration that the controller of a serving node offers clients."""
         return self._started[node_id].node.administration
 
     def leader(self, topic: str, partition: int) -> Optional[int]:

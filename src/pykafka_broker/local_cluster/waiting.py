@@ -1,4 +1,4 @@
-"""Waits for what the nodes of a cluster come to know, without polling."""
+"""Waits for what the nodes of a cluster know, without polling."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Answer = TypeVar("Answer")
 
 
 class Waiting:
-    """Looks again for each who waits whenever it is told that there may be news. Event loop only."""
+    """Repeats the check of every waiter when there may be news. Event loop only."""
 
     def __init__(self) -> None:
         self._looks: list[Callable[[], None]] = []

@@ -1,12 +1,11 @@
 """A clock that stands still until a test moves it.
 
-clock = VirtualClock()
-clock.call_at(clock.monotonic_ms() + 1_000, callback)
-clock.advance(1_000)               callbacks that fall due run in their order, each at its own moment
-await clock.pass_time(1_000)       the same, and tasks react to each callback before the next one
+clock = VirtualClock() clock.call_at(clock.monotonic_ms() + 1_000, callback) clock.advance(1_000)
+callbacks that fall due run in their order, each at its own moment await clock.pass_time(1_000)       the
+same, and tasks react to each callback before the next one
 
-Timers of `VirtualClock(early_ms=1)` come a millisecond before their moment, as those of event loops may: what
-acts only when its moment is reached has to set another, which then comes at its moment.
+Timers of `VirtualClock(early_ms=1)` fire a millisecond early, as those of event loops may: code that must not
+act before its moment has to set a second timer, which then fires on time.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class VirtualTimer:
         return self._callback is None
 
     def cancel(self) -> None:
-        # What it would have called need not live until then.
+        # Release the callback at once.
         self._callback = None
 
     def run(self) -> None:
@@ -42,7 +41,7 @@ class VirtualTimer:
 class VirtualClock:
     """The `Clock` of a broker under test; time passes only in `advance` and `pass_time`.
 
-    A timer that is set for more than `early_ms` later comes so much too early.
+    A timer that is set for more than `early_ms` ahead fires `early_ms` too early.
     """
 
     def __init__(self, now_ms: int = NOW, *, early_ms: int = 0) -> None:
@@ -68,14 +67,14 @@ class VirtualClock:
         return timer
 
     def _run_soon(self) -> None:
-        """Run a timer that is due already in the next turn of the event loop, if one is running."""
+        """Run a timer that is already due in the next turn of the event loop, if one is running."""
         try:
             asyncio.get_running_loop().call_soon(self._run_next, self._monotonic_ms)
         except RuntimeError:
             return
 
     async def sleep(self, duration_ms: int) -> None:
-        """Wait until so much virtual time has passed."""
+        """Wait until `duration_ms` of virtual time have passed."""
         is_over = asyncio.Event()
         timer = self.call_at(self._monotonic_ms + duration_ms, is_over.set)
         try:

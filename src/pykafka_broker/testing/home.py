@@ -9,8 +9,8 @@
         assert await user.values("orders") == [b"one", b"two"]
 
 Time stands still unless the test moves it. `home.killed()` is the home that the next process finds after a
-kill -9 now. Other clients connect to `home.broker.bootstrap_servers`; where they wait for time to pass by
-itself, give `Home` a `SystemClock`.
+kill -9 now. Other clients connect to `home.broker.bootstrap_servers`; if these need time to pass by itself,
+give `Home` a `SystemClock`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pykafka_broker.testing.memory_files import MemoryFiles
 from pykafka_broker.testing.user import User
 
 DATA = "/data"
-#: The longest time that `until` waits in real time: for worker threads, on a busy machine.
+#: How long `until` waits in real time, for worker threads on a busy machine.
 PATIENCE_SECONDS = 60
 
 
@@ -58,8 +58,7 @@ class Home:
         listen: str | None = "127.0.0.1:0",
         cluster_id: str | None = None,
     ) -> None:
-        #: `MemoryFiles`, unless others were given; Any, so that a test may use methods that only its own
-        #: have.
+        #: `MemoryFiles`, unless others were given; Any, so that a test may use the methods of its own files.
         self.files: Any = MemoryFiles() if files is None else files
         #: A `VirtualClock`, unless another was given.
         self.clock: Any = VirtualClock() if clock is None else clock

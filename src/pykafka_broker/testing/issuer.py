@@ -1,5 +1,5 @@
-"""An issuer of bearer tokens: it gives a token for a user and his password, and publishes the key that signs
-them (RFC 6749, 4.4; RFC 7517).
+"""An issuer of bearer tokens: it gives a token for a user and password, and publishes the key that signs
+tokens (RFC 6749, 4.4; RFC 7517).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LIFETIME_S = 3_600
 
 
 class Issuer:
-    """Serves on the loopback interface until it is closed. `users` have their passwords."""
+    """Serves on the loopback interface until it is closed. `users` maps names to passwords."""
 
     def __init__(self, users: Mapping[str, str]) -> None:
         self._users = dict(users)

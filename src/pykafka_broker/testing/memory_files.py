@@ -48,7 +48,7 @@ class Inode:
 
 
 class _Naming(NamedTuple):
-    """A file gets the name `path`, or loses it if `inode` is None; a rename removes `old` at once."""
+    """A file gets the name `path`, or loses it if `inode` is None; a rename also removes the name `old`."""
 
     path: str
     inode: Inode | None
@@ -421,7 +421,7 @@ class MemoryFiles:
 
 
 def _moved(naming: _Naming, old: str, new: str) -> _Naming:
-    """The same in a folder that was renamed."""
+    """The same change, in a folder that was renamed."""
 
     def moved(path: str) -> str:
         return new + path[len(old) :] if path.startswith(old + "/") else path

@@ -14,7 +14,7 @@ class MemoryTransport(asyncio.Transport):
     def __init__(self, protocol: asyncio.BufferedProtocol) -> None:
         super().__init__(extra={"sockname": ("127.0.0.1", 9092)})
         self.protocol = protocol
-        #: Everything written, and in how many calls.
+        #: Everything written, and the number of calls.
         self.written = bytearray()
         self.writes = 0
         self.reading = True

@@ -36,8 +36,8 @@ PING = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 
 
 def environment() -> dict[str, str]:
-    """The environment of a broker's process: that of this one, without the variable that would make Python
-    compile the broker at each start.
+    """The environment of a broker's process: that of this one, without PYTHONDONTWRITEBYTECODE, with which
+    Python would compile the broker at each start.
     """
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
@@ -66,7 +66,7 @@ class BrokerProcess(ABC):
     name: str
     #: Where it listens.
     host = "127.0.0.1"
-    #: With which it is asked whether it serves; None where it listens without TLS.
+    #: TLS for the request that checks whether it serves; None if it listens without TLS.
     tls: Tls | None = None
     start_timeout_s = 180.0
     stop_timeout_s = 120.0
@@ -130,7 +130,7 @@ class BrokerProcess(ABC):
                 raise BrokerError(f"{self.name} ended with {self.process.returncode}:\n{self.log_tail()}")
             if time.perf_counter() - started > self.start_timeout_s:
                 raise BrokerError(f"{self.name} did not answer on {self.address}:\n{self.log_tail()}")
-            # To a hundredth, which is no busy loop where it takes long.
+            # Precise to a hundredth of the time, without a busy loop.
             time.sleep(max(0.001, (time.perf_counter() - started) / 100))
 
     def stop(self) -> float:
@@ -172,14 +172,14 @@ class BrokerProcess(ABC):
         self.close()
 
 
-#: Kafka's defaults where `start` has others when it is given no file: a test compares with Apache Kafka.
+#: Kafka's defaults, where `start` without a file has others: tests compare with Apache Kafka.
 KAFKA_DEFAULTS = {"group.initial.rebalance.delay.ms": "3000"}
 
 
 class PykafkaBroker(BrokerProcess):
     """`pykafka-broker start`, run by the interpreter of the caller."""
 
-    #: As it is called in results of comparisons.
+    #: Its name in the results of comparisons.
     name = "ours"
 
     def command(self) -> list[str]:
@@ -195,8 +195,8 @@ class PykafkaBroker(BrokerProcess):
 
 
 class PykafkaNode(PykafkaBroker):
-    """The same with a listener of controllers beside that of brokers, as Apache Kafka's own
-    server.properties has it.
+    """The same with a listener for controllers beside that for brokers, as in Apache Kafka's own
+    server.properties.
     """
 
     def __init__(self, properties: Mapping[str, str] | None = None, folder: Path | None = None) -> None:

@@ -1,12 +1,12 @@
-"""A client for tests: one connection to a broker, and few words for the common requests.
+"""A client for tests: one connection to a broker, and short calls for the common requests.
 
     async with await User.connect("127.0.0.1:9092") as user:
         await user.create_topic("orders", partitions=3)
         await user.produce("orders", b"one", b"two")
         assert await user.values("orders") == [b"one", b"two"]
 
-Its methods raise AssertionError with the error code where the broker refuses; those named `try_to` return
-the code. `send` takes any request of `pykafka_broker.protocol.messages`; `write` and `read` are its halves.
+Its methods raise AssertionError with the error code where the broker refuses; those named `try_to` return the
+code. `send` takes any request of `pykafka_broker.protocol.messages`; `write` and `read` are its halves.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """An archive of the classes that a broker of Apache Kafka loads, made once (Java's class data sharing).
 
 A JVM that maps it needs half the processor time to start a broker: most of a start is reading and checking
-classes. `tools.py` hands it to all processes that live for seconds; no measurement of Kafka uses it.
+classes. `tools.py` gives it to all short-lived processes; no measurement of Kafka uses it.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ CLIENTS_POM = POM.with_name("clients.pom.xml")
 
 
 class ApacheUnavailableError(Exception):
-    """Java, Maven or the jars cannot be had on this machine; the message says which."""
+    """Java, Maven or the jars are not available on this machine; the message says which."""
 
 
 def java() -> str:
@@ -35,8 +35,8 @@ def java() -> str:
 
 
 def libs(version: str = VERSION) -> Path:
-    """The folder of Kafka's jars, fetched on first use; of a release other than `VERSION`, those of its
-    clients and tools alone. Raises ApacheUnavailableError.
+    """The folder of Kafka's jars, fetched on first use; of a release other than `VERSION`, only those of its
+    clients and tools. Raises ApacheUnavailableError.
     """
     return fetched("libs", POM if version == VERSION else CLIENTS_POM, version)
 
@@ -64,7 +64,7 @@ def fetched(name: str, pom: Path, version: str, *options: str) -> Path:
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
     """Hold the lock file at `path`: several test processes want the same jars at the same time."""
-    import fcntl  # Windows has none, and reads the rest of this module
+    import fcntl  # not on Windows, where the rest of this module is imported too
 
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -225,7 +225,7 @@ class Nodes:
         self._tell_controllers()
 
     def _tell_controllers(self) -> None:
-        """Have each node, from its next start on, know where the quorum may be asked for."""
+        """Give each node, for its next start, the addresses of all controllers."""
         if self._dynamic:
             servers = ",".join(node.controller_address for node in self if node.is_controller)
             for node in self:
@@ -269,7 +269,7 @@ class Nodes:
     def quorum(
         self, is_so: Callable[[m.DescribeQuorumResponsePartitionData], object] = bool
     ) -> m.DescribeQuorumResponsePartitionData:
-        """The quorum as its leader describes it, once there is one, and once `is_so` of it."""
+        """The quorum as its leader describes it, once there is a leader and `is_so(quorum)` is true."""
         described: m.DescribeQuorumResponsePartitionData | None = None
 
         def found() -> bool:
@@ -288,7 +288,7 @@ class Nodes:
         return self.quorum(lambda described: described.high_watermark >= 0).leader_id
 
     def comes(self, is_so: Callable[[], object], what: str | Callable[[], str]) -> None:
-        """Wait until something is so.
+        """Wait until `is_so()`.
 
         Raises BrokerError after `PATIENCE_S`, which says `what` did not happen, with the ends of all logs.
         """
@@ -304,7 +304,7 @@ class Nodes:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        """Kill all of them: what a test wants to see of a stop, it stops itself."""
+        """Kill all of them: a test that examines a stop stops nodes itself."""
         for node in self:
             node.kill()
 

@@ -6,7 +6,7 @@ import subprocess
 
 from pykafka_broker.testing.apache.jars import VERSION, class_archive, java, libs
 
-#: For processes that live for seconds: neither the optimising compiler nor a parallel collector pays there.
+#: For short-lived processes, in which neither the optimising compiler nor a parallel collector pays off.
 SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
@@ -19,7 +19,7 @@ def command(
 ) -> list[str]:
     """The command line of a main class of Kafka, or of a Java program that needs its jars.
 
-    A process that lives for seconds maps the archive of Kafka's classes, once there is one.
+    A short-lived process maps the archive of Kafka's classes, once there is one.
     """
     shared: tuple[str, ...] = ()
     if version == VERSION and set(SHORT_LIVED) <= set(jvm_options) and class_archive().exists():

@@ -91,7 +91,9 @@ class Environment:
             self._events.on_failure(error)
 
     def open_failed(self, error: OSError) -> None:
-        """Report a file that could not be opened: if too many are open, the owner can close some. Any thread."""
+        """Report a file that could not be opened: if too many are open, the owner can close some. Any
+        thread.
+        """
         if error.errno in EXHAUSTED_ERRORS:
             self._events.on_exhausted()
 

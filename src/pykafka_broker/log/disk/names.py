@@ -84,7 +84,9 @@ def partition_folder(topic: str, partition: int) -> str:
 
 
 def set_aside_folder(topic: str, partition: int, unique_hex: str, state: str) -> str:
-    """`orders-3.0123456789abcdef0123456789abcdef-delete`: out of service, to be removed or kept for a person."""
+    """`orders-3.0123456789abcdef0123456789abcdef-delete`: out of service, to be removed or kept as a
+    stray.
+    """
     rest = f"-{partition}.{unique_hex}-{state}"
     return topic[: _MAX_NAME - len(rest)] + rest
 

@@ -17,7 +17,7 @@ UNDEFINED_EPOCH_OFFSET = -1
 
 
 class LeaderEpochs:
-    """A mutable cache owned by one log; `entries` is replaced on change, so that a held tuple never changes."""
+    """A mutable cache owned by one log; `entries` is replaced on change, so a held tuple never changes."""
 
     __slots__ = ("entries",)
 

@@ -163,7 +163,7 @@ class ProducerFiles:
 
 
 def replay(producers: ProducerStates, segment: Segment, start_offset: int) -> None:
-    """Note a segment's batches from `start_offset` on, by their headers; restores lost aborted transactions."""
+    """Note a segment's batches from `start_offset` on, by their headers; restores aborted transactions."""
     begin = segment.index.position_before(start_offset) if start_offset > segment.base_offset else 0
     for position, header in segment.headers(begin):
         if header.base_offset < start_offset or header.producer_id < 0:

@@ -1,8 +1,9 @@
 """A clock that stands still until a test moves it.
 
-clock = VirtualClock() clock.call_at(clock.monotonic_ms() + 1_000, callback) clock.advance(1_000)
-callbacks that fall due run in their order, each at its own moment await clock.pass_time(1_000)       the
-same, and tasks react to each callback before the next one
+    clock = VirtualClock()
+    clock.call_at(clock.monotonic_ms() + 1_000, callback)
+    clock.advance(1_000)             callbacks that fall due run in their order, each at its own moment
+    await clock.pass_time(1_000)     the same, and tasks react to each callback before the next one
 
 Timers of `VirtualClock(early_ms=1)` fire a millisecond early, as those of event loops may: code that must not
 act before its moment has to set a second timer, which then fires on time.

@@ -4,9 +4,9 @@ One file per command, imported only when that command is asked for: `start` must
 `health`, which Docker runs every few seconds, for anything. To add a command, write `<file>.py` with a click
 command and name it in `COMMANDS`.
 
-Errors that a user can cause (a broker that is away, a bad configuration, a refused request) end as one line
-on stderr and exit status 1; wrong usage is click's status 2. A traceback means a bug of ours. Commands show
-their results with `output.py`; docs/cli.md describes those of each.
+Errors that a user can cause (a broker that does not answer, a bad configuration, a refused request) end as
+one line on stderr and exit status 1; wrong usage is click's status 2. A traceback means a bug of ours.
+Commands show their results with `output.py`; docs/cli.md describes those of each.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ class ReaderGoneError(Exception):
 
 @contextmanager
 def _noticing_closed_output() -> Iterator[None]:
-    """A command's BrokenPipeError is its output's: the client makes another error of a broker's."""
+    """Turn a BrokenPipeError of the output into ReaderGoneError; for broken connections to brokers, the
+    client raises other errors.
+    """
     try:
         yield
     except BrokenPipeError as error:
@@ -164,7 +166,7 @@ def main(arguments: list[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt):
         sys.exit(INTERRUPTED)
     except ReaderGoneError:
-        # As in `consume … | head`. The rest of the buffer would fail once more when Python ends.
+        # As in `consume … | head`. At its end, Python would fail again to write the rest of the buffer.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
@@ -183,7 +185,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def expected(error: Exception) -> Failure | None:
-    """The failure to show to the user for an error that is not a bug of ours, with its notes; else None."""
+    """The failure to show for an error that is not a bug of ours, with the error's notes; None for a bug."""
     failure = _described(error)
     if failure is None:
         return None
@@ -206,7 +208,7 @@ def _described(error: Exception) -> Failure | None:
     if isinstance(error, OSError):
         path = f": {error.filename}" if error.filename else ""
         return Failure(f"{error.strerror or error}{path}")
-    # The code that raised one has imported its module; looking here must not import the others.
+    # The code that raised the error has imported its module; this look-up must not import the others.
     for module, name in (
         ("pykafka_broker.config.keys", "ConfigError"),
         ("pykafka_broker.log.disk.directories", "LogDirError"),

@@ -81,7 +81,7 @@ class Named(NamedTuple):
 
 
 class Who(NamedTuple):
-    """Who may do what, as the options say."""
+    """The principals, hosts and operations, as the options name them."""
 
     allow_principal: tuple[str, ...]
     deny_principal: tuple[str, ...]
@@ -314,7 +314,7 @@ def _of(resource: Any, acl: Any) -> Acl:
 
 
 def _removed(client: Any, found: list[Acl]) -> list[Acl]:
-    """Those of them that there were."""
+    """Remove these ACLs; return those that existed."""
     from pykafka_broker.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 
     filters = []
@@ -354,7 +354,7 @@ def _numbers(acl: Acl) -> dict[str, Any]:
 
 
 def _name_of(words: dict[str, int], number: int) -> str:
-    """A number in Kafka's word; UNKNOWN, as in Kafka, of what this release does not know."""
+    """Kafka's word for a number; UNKNOWN, as in Kafka, if this release does not know it."""
     return next((_word(word) for word, known in words.items() if known == number), "UNKNOWN")
 
 

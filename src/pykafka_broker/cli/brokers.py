@@ -33,8 +33,8 @@ LOOKS, LOOK_S = 5, 0.2
 
 
 class BrokerStatus(NamedTuple):
-    """A broker; `state` is "up", "fenced" or, where it was asked, "silent": it counts as up and does not
-    answer. It leads and is in sync for so many partitions; None of one that is silent: that was before.
+    """A broker; `state` is "up", "fenced" or "silent": it counts as up, but did not answer when asked.
+    `leaders` and `in_sync` count partitions; None for a silent broker, because the numbers are old.
     """
 
     broker_id: int
@@ -47,8 +47,8 @@ class BrokerStatus(NamedTuple):
 
 
 class BrokerLogDir(NamedTuple):
-    """A log directory of a broker; `state` is "online", "cordoned" or "offline". The sizes are in bytes: of
-    the replicas in it, and of its disk, or null where the broker does not tell.
+    """A log directory of a broker; `state` is "online", "cordoned" or "offline". The sizes, of the replicas
+    in it and of its disk, are in bytes; null if the broker does not tell.
     """
 
     broker_id: int
@@ -88,7 +88,7 @@ def list_(cluster: Cluster, output: Output) -> None:
 
 
 def _answering(cluster: Cluster, found: Sequence[BrokerStatus]) -> set[int]:
-    """Which of these brokers answer, where metadata does not tell."""
+    """Which of these brokers answer: metadata does not tell."""
     from pykafka_broker.client.quorum import QUORUM_WITHIN_S
     from pykafka_broker.doctor.reach import all_at_once
 
@@ -148,8 +148,8 @@ def unregister(broker_id: int, force: bool, cluster: Cluster, output: Output) ->
 
 
 def why_it_stays(broker_id: int, *, is_up: bool, held: Sequence[str]) -> str:
-    """Why a broker should not be forgotten yet, which partitions it holds, and the way; "" if nothing speaks
-    against it.
+    """Why a broker should not be forgotten yet, and what to do first; "" if there is no reason. `held` are
+    the partitions that it holds.
     """
     states, steps = [], []
     if is_up:
@@ -172,7 +172,9 @@ def why_it_stays(broker_id: int, *, is_up: bool, held: Sequence[str]) -> str:
 
 
 def _why_it_stays(client: Client, broker_id: int) -> str:
-    """The same, of the broker that is asked now, and not what that has yet to hear of: a stop, or a move."""
+    """The same for a broker, looked up more than once: the first broker asked may not know of a stop or a
+    move yet.
+    """
     reason = ""
     for _ in range(LOOKS):
         topics = client.metadata(None).topics
@@ -184,7 +186,7 @@ def _why_it_stays(client: Client, broker_id: int) -> str:
             for partition in topic.partitions
             if broker_id in partition.replica_nodes
         )
-        # Of one that is not registered the controller says so.
+        # If it is not registered, the controller says so.
         reason = "" if state is None else why_it_stays(broker_id, is_up=state == "up", held=held)
         if not reason:
             break
@@ -216,7 +218,7 @@ def broker_statuses(client: Client, topics: Sequence[Any]) -> tuple[str, list[Br
 
 
 def with_silent(found: Sequence[BrokerStatus], answering: Collection[int]) -> list[BrokerStatus]:
-    """The same brokers, where these answer: others that count as up are silent."""
+    """The same brokers; those that count as up but are not among `answering` are silent."""
     return [
         broker._replace(state="silent", leaders=None, in_sync=None)
         if broker.state == "up" and broker.broker_id not in answering
@@ -264,7 +266,7 @@ def broker_table(
 
 
 def or_unknown(count: int | None) -> int | str:
-    """A count, or that there is none to be told."""
+    """A count, or "unknown"."""
     return "unknown" if count is None else count
 
 

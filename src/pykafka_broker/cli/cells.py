@@ -24,8 +24,8 @@ class Column(NamedTuple):
     """A column of a table.
 
     Where the terminal is too narrow, ids are shortened in the middle and prose is folded first. Then columns
-    are left out, the one with the highest `drop` first; 0 stays. A column that may be left out is left out as
-    well when nothing stands in it.
+    are left out, the one with the highest `drop` first; 0 stays. A column that may be left out is also left
+    out if it is empty.
     """
 
     title: str

@@ -1,6 +1,6 @@
 """The cluster that a command talks to: the options that name it, and a client for it.
 
-At a terminal it shows what it waits for, and points to `doctor` where there may be no broker.
+At a terminal it shows what it waits for, and suggests `doctor` if no broker may be there.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Cluster(NamedTuple):
         """The same security in the keys of Kafka's clients, for Spark's connector.
 
         Raises:
-            KafkaError, OSError: a broker is asked which mechanisms it offers, and does not answer.
+            KafkaError, OSError: the broker does not tell which mechanisms it offers.
             click.ClickException: the security that the options ask for cannot be had.
         """
         security = self.identity.security
@@ -93,11 +93,11 @@ class Cluster(NamedTuple):
         return self.connect_to(self.bootstrap_server, self.timeout_s)
 
     def within(self, timeout_s: float) -> Cluster:
-        """The same, for answers that a command waits for no longer than this."""
+        """The same, with at most this time-out."""
         return self._replace(timeout_s=min(self.timeout_s, timeout_s))
 
     def at(self, address: str) -> Cluster:
-        """The same, asked at the address of a node that has answered."""
+        """The same, reached through a node that has answered at this address."""
         if self.bootstrap_controller is not None:
             return self._replace(bootstrap_controller=address)
         return self._replace(bootstrap_server=address)
@@ -148,12 +148,14 @@ def cluster_options(command: Command) -> Command:
 
 
 def cluster_options_beside_users(command: Command) -> Command:
-    """The same, for a command whose `--user` is a user that it is about."""
+    """The same, for a command that has a `--user` of its own."""
     return _cluster_options(command, "--login")
 
 
 def cluster_or_controller_options(command: Command) -> Command:
-    """The same, for a command that controllers serve by themselves: they may be named instead of brokers."""
+    """The same, for a command that controllers serve too: `--bootstrap-controller` may replace the
+    brokers.
+    """
 
     @functools.wraps(command)
     def run(cluster: Cluster, **options: Any) -> Any:
@@ -172,11 +174,11 @@ def cluster_or_controller_options(command: Command) -> Command:
 
 @contextmanager
 def telling_of_loss(cluster: Cluster) -> Iterator[None]:
-    """An error of the body says that no controller leads, where that may be the reason of it."""
+    """Add to an error of the body that no controller leads, if that may be its reason."""
     try:
         yield
     except (ConnectionError, TimeoutError, KafkaError) as error:
-        # At a broken pipe it is the reader of the output that has gone.
+        # A broken pipe means that the reader of the output has gone.
         is_of_cluster = not isinstance(error, KafkaError | BrokenPipeError)
         if is_of_cluster or (isinstance(error, KafkaError) and error.code in _OF_LOST_QUORUMS):
             reason = why_unanswered(cluster)
@@ -195,8 +197,8 @@ def _telling_of_loss(command: Command) -> Command:
 
 
 def loss_of(cluster: Cluster, client: Client) -> str | None:
-    """What the broker that this client asks says of a lost quorum, and how old what it tells is; None where a
-    controller leads, or that is not told.
+    """What the broker asked by this client says about a lost quorum, and how old its metadata is; None if a
+    controller leads, or the broker does not tell.
     """
     from pykafka_broker.client.quorum import QUORUM_WITHIN_S, LostQuorum
     from pykafka_broker.doctor.quorum import Source, look, told_of_loss
@@ -210,17 +212,17 @@ def loss_of(cluster: Cluster, client: Client) -> str | None:
 
 
 def why_unanswered(cluster: Cluster) -> str:
-    """Why a cluster without a quorum does not do what it is asked for; "" where a controller leads, or no
-    node tells.
+    """Why a cluster without a quorum does not do what it is asked for; "" if a controller leads, or no node
+    tells.
     """
     from pykafka_broker.client.quorum import QUORUM_WITHIN_S, LostQuorum
     from pykafka_broker.doctor.quorum import Source, look, silent_voters, why_nothing_changes
 
     try:
-        # However short the command's own time is: a node that knows says so at once.
+        # Even if the command's own time-out is shorter: a node that knows answers at once.
         cluster = cluster._replace(timeout_s=max(WHY_WITHIN_S, cluster.timeout_s)).within(QUORUM_WITHIN_S)
         with cluster.connect() as client:
-            # One that refuses this client refuses that, too.
+            # A node that refuses this client also refuses this request.
             client.cluster_id()
             source = Source(client.connection().peer)
         with cluster.at(source.address).connect() as client:

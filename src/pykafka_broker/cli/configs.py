@@ -59,7 +59,7 @@ class Resource(NamedTuple):
 
 
 class Synonym(NamedTuple):
-    """A value that a key would have, if those before it were not set, and the source that sets it."""
+    """The value that a key would have without the earlier synonyms, and the source that sets it."""
 
     name: str
     value: str | None
@@ -67,7 +67,7 @@ class Synonym(NamedTuple):
 
 
 class ConfigEntry(NamedTuple):
-    """A key with its value; that of a secret is None, as is a documentation that was not asked for."""
+    """A key with its value, which is None for a secret; so is documentation that was not asked for."""
 
     name: str
     value: str | None
@@ -235,7 +235,7 @@ def entry_lines(entry: ConfigEntry) -> Iterator[str]:
 
 
 def entry_table(title: str, entries: list[ConfigEntry]) -> Table:
-    """The keys as a table; the source and the value otherwise are left out where there is no room."""
+    """The keys as a table; columns without room are left out."""
     columns = (
         Column("KEY"),
         Column("VALUE", is_prose=True),
@@ -313,7 +313,7 @@ def alter(
         validate_only=dry_run,
     )
     with cluster.connect() as client:
-        # Controllers change the configuration of any broker, and know no address of those.
+        # Controllers change the configuration of any broker, but do not know the brokers' addresses.
         is_by_controllers = cluster.bootstrap_controller is not None and resource.kind == BROKER
         result = client.send(request, None if is_by_controllers else _node_of(resource)).responses[0]
         if resource.kind == TOPIC and result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:

@@ -20,7 +20,7 @@ PREFERRED, UNCLEAN = 0, 1
 
 
 class Election(NamedTuple):
-    """A partition after an election: `elected` is false where its leader was the right one already."""
+    """A partition after an election; `elected` is false if its leader was already the right one."""
 
     topic: str
     partition: int

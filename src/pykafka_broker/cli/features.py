@@ -20,7 +20,7 @@ UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 
 
 class Feature(NamedTuple):
-    """A feature, and the levels of it that the broker supports; finalized at 0 where it is off."""
+    """A feature, and the levels of it that the broker supports; finalized at 0 if it is off."""
 
     feature: str
     supported_min_level: int
@@ -30,7 +30,7 @@ class Feature(NamedTuple):
 
 
 class ChangedFeature(NamedTuple):
-    """A feature whose level is changed, or with `dry_run` could be."""
+    """A feature whose level is changed, or could be, with `dry_run`."""
 
     feature: str
     level: int
@@ -147,7 +147,7 @@ def _level(name: str, level: str) -> int:
     """The number of a level.
 
     Raises:
-        click.BadParameter: it is none, and no release that brought a metadata.version.
+        click.BadParameter: it is neither a level nor a release that introduced a metadata.version.
     """
     from pykafka_broker.cluster.features import METADATA_VERSION_NAMES
 

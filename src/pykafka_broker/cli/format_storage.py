@@ -1,7 +1,7 @@
 """`format`: prepare data directories, as `kafka-storage format` does.
 
-`start` does what `--standalone` does by itself when it finds empty directories; this command is for those who
-want to see it done first, who prepare volumes elsewhere, or who want another release's features.
+`start` formats empty directories by itself, as `--standalone` does; this command is for preparing volumes
+elsewhere, for checking them before the start, or for another release's features.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class FormattedStorage(NamedTuple):
-    """The cluster that log directories belong to now, and those that did not before."""
+    """The cluster that log directories belong to now, and the directories that were formatted."""
 
     cluster_id: str
     metadata_version: str
@@ -36,7 +36,7 @@ class Choices(NamedTuple):
 
     @property
     def quorums(self) -> int:
-        """How many kinds of quorum are asked for."""
+        """How many of the options about the quorum are given."""
         return sum((self.standalone, self.initial_controllers is not None, self.no_initial_controllers))
 
 

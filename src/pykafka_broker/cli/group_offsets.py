@@ -1,4 +1,4 @@
-"""What commands do to groups of any kind: choose partitions and the new offset in each, and delete."""
+"""What commands do to groups of any kind: choose partitions and new offsets, and delete."""
 
 from __future__ import annotations
 
@@ -61,7 +61,9 @@ def _wanted(
     how: str,
     value: Any,
 ) -> Mapping[PartitionKey, int]:
-    """Where each partition is to be, wherever its records are; one that is left out goes to its start."""
+    """The wanted offset of each partition, before it is limited to the log; partitions without one go to
+    their start.
+    """
     if how in ("to_datetime", "by_duration"):
         import time
 
@@ -71,7 +73,7 @@ def _wanted(
             else max(int(time.time() * 1000) - parse_duration_ms(value), 0)
         )
         at_time = list_offsets(client, dict.fromkeys(partitions, since))
-        # -1: no record is that young.
+        # -1: no record is at or after that time.
         return {p: end[p] if at_time[p] < 0 else at_time[p] for p in partitions}
     if how == "shift_by":
         if missing := [p for p in partitions if p not in committed]:
@@ -87,7 +89,7 @@ def _wanted(
 
 
 def delete_group(client: Client, name: str) -> int:
-    """Delete a group of any kind; the error code of the answer, 0 if it is gone."""
+    """Delete a group of any kind; the error code of the answer, 0 if it is deleted."""
     from pykafka_broker.protocol.messages.delete_groups import DeleteGroupsRequest
 
     request = DeleteGroupsRequest(groups_names=[name])

@@ -37,7 +37,7 @@ class Member(NamedTuple):
 
 
 class Coordinator(NamedTuple):
-    """The broker that looks after a group."""
+    """The broker that coordinates a group."""
 
     node_id: int
     host: str
@@ -45,7 +45,9 @@ class Coordinator(NamedTuple):
 
 
 class Position(NamedTuple):
-    """A group's position in a partition; None: nothing is committed, the topic is gone, there is no owner."""
+    """A group's position in a partition. A field is None if nothing is committed, the topic is gone, or there
+    is no owner.
+    """
 
     topic: str
     partition: int
@@ -186,7 +188,7 @@ def _streams_group(client: Client, coordinator: int, name: str) -> Group | None:
 
 
 def _assigned(assignment: bytes) -> tuple[TopicPartition, ...]:
-    """The partitions of a classic member, as far as its protocol is the consumers' one."""
+    """The partitions of a classic member, if its protocol is that of consumers."""
     if len(assignment) < 2:
         return ()
     version = min(int.from_bytes(assignment[:2], "big"), 3)

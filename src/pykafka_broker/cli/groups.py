@@ -67,7 +67,7 @@ def list_(show_state: bool, cluster: Cluster, output: Output) -> None:
     with cluster.connect() as client:
         listed = list_groups(client)
     found = [
-        # Fields that an old version of the answer lacks have their defaults: no state and no type.
+        # Fields that an old version of the answer lacks have their defaults, the empty text.
         ListedGroup(name, group.group_state or None, group.group_type or None, group.protocol_type)
         for name, group in sorted(listed.items())
     ]
@@ -125,7 +125,7 @@ def _described(client: Client, name: str) -> Group:
     """A group that was asked for by name.
 
     Raises:
-        KafkaError: the coordinator's error; for an unknown group, with the name of the one that may be meant.
+        KafkaError: the coordinator's error; for an unknown group, with a similar name that exists.
     """
     try:
         return describe_group(client, name)
@@ -297,7 +297,7 @@ def reset_offsets(
 
 
 def check_inactive(client: Client, name: str) -> None:
-    """Refuse to move a group under the feet of its members.
+    """Refuse to change the offsets of a group that has members.
 
     Raises:
         click.ClickException: it has members.

@@ -1,6 +1,6 @@
 """`health`: does a broker answer, and can it do its work? For container health checks, probes and scripts.
 
-    --alive     it answers ApiVersions, as a controller does too: a restart would mend nothing
+    --alive     it answers ApiVersions, as a controller does too: a restart would not help
     --serving   it is registered and not fenced: clients are sent to it
     --ready     it can commit: a controller leads, its disks take records, and so many replicas are in sync of
                 the partitions that it leads that acks=all is not refused
@@ -57,7 +57,7 @@ UNKNOWN_BYTES = -1
 
 
 class Stage(StrEnum):
-    """How far a broker has come; each contains those before it."""
+    """How far a broker has come; each stage includes those before it."""
 
     ALIVE = "alive"
     SERVING = "serving"
@@ -69,8 +69,8 @@ NOT_SERVING = ("not registered", "fenced")
 
 
 class Problem(NamedTuple):
-    """What keeps a broker from its work: `problem` is "offline" or "full", of a log directory, or "not
-    registered", "fenced", "no quorum", or "under min isr"; `text` is a sentence.
+    """What keeps a broker from its work. `problem` is "offline" or "full", of a log directory, or "not
+    registered", "fenced", "no quorum" or "under min isr"; `text` is a sentence.
     """
 
     log_dir: str | None
@@ -80,9 +80,9 @@ class Problem(NamedTuple):
 
 
 class Health(NamedTuple):
-    """A broker that answers; `status` is "healthy" or "degraded", by what was asked for, and `stage` how far
-    it has come, as far as it was asked. `checked` is how far it could be asked; `node_id` is None where that
-    does not tell.
+    """A broker that answers. `status` is "healthy" or "degraded", by what was asked for; `stage` is how far
+    it has come, as far as it was asked. `checked` is how far it could be asked; `node_id` is None if that did
+    not tell.
     """
 
     status: str
@@ -210,7 +210,7 @@ def _asked_by_stranger(listener: OwnListener, timeout_s: float, wanted: Stage | 
 
 
 def _only_alive(address: str, checked: str, wanted: Stage | None) -> Health:
-    """A broker that was asked no more: that is enough unless more was wanted of it."""
+    """A broker that was not asked more than whether it is alive: healthy, unless more was wanted."""
     status = HEALTHY if wanted in (None, Stage.ALIVE) else "degraded"
     return Health(status, Stage.ALIVE.value, None, None, address, [], checked)
 
@@ -232,7 +232,7 @@ def _lines(found: Health, wanted: Stage | None) -> list[str]:
 
 
 def _standing(client: Client) -> tuple[int | None, list[Problem]]:
-    """Which broker it is, and what keeps clients from it, as far as it tells this client."""
+    """The broker's id, and what keeps clients from it, as far as it tells this client."""
     from pykafka_broker.doctor.brokers import standing
     from pykafka_broker.protocol.errors import KafkaError
 
@@ -250,7 +250,7 @@ def _standing(client: Client) -> tuple[int | None, list[Problem]]:
 
 
 def _replica_problems(client: Client, node_id: int) -> Iterator[Problem]:
-    """The partitions that the broker leads and cannot commit: too few of their replicas are in sync."""
+    """The partitions that the broker leads but cannot commit to: too few of their replicas are in sync."""
     from pykafka_broker.doctor.topics import is_enough, look
     from pykafka_broker.system.wording import counted, listed
 

@@ -1,8 +1,8 @@
-"""Ctrl-C and SIGTERM for commands that go on until they are told to stop.
+"""Ctrl-C and SIGTERM for commands that run until they are told to stop.
 
-A signal may come between any two steps, and half-done work must not be taken for done: a record that is
-counted and not printed, or an answer that is left unread. So the first signal only asks the command to stop.
-It cuts short waits, and nothing else; a second one ends the command wherever it is.
+A signal may come between any two steps, and must not interrupt a step: a record would be counted but not
+printed, or an answer left unread. So the first signal only asks the command to stop, and cuts short nothing
+but waits; a second one ends the command wherever it is.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class Interrupts:
 
     @property
     def exit_status(self) -> int:
-        """The status that a shell reports of a process ended by the signal; 0 without a signal."""
+        """The status that a shell reports for a process ended by the signal; 0 without a signal."""
         return 128 + self.number if self.number else 0
 
     def __enter__(self) -> Interrupts:
-        # A signal that is ignored stays so: a shell's background jobs are not to hear Ctrl-C.
+        # An ignored signal stays ignored: Ctrl-C must not reach a shell's background jobs.
         self._before = {
             number: signal.signal(number, self._on_signal)
             for number in SIGNALS

@@ -82,7 +82,7 @@ Dump = Iterator[Item | Problem]
 
 
 def dump_file(path: str, options: Options) -> Dump:
-    """Everything to say about a file, by the kind its name tells.
+    """The content of a file, whose name tells its kind.
 
     Raises:
         OSError: the file cannot be read.
@@ -111,7 +111,7 @@ def dump_file(path: str, options: Options) -> Dump:
 
 
 def dump_log(path: str, options: Options) -> Dump:
-    """Batches, and if wanted the records in them."""
+    """Batches and, if wanted, the records in them."""
     name = os.path.basename(path)
     data = memoryview(_read(path))
     yield _title(name)
@@ -281,7 +281,7 @@ def dump_offset_index(path: str, options: Options) -> Dump:
     for at in range(0, len(data) - len(data) % 8, 8):
         offset = base_offset + int.from_bytes(data[at : at + 4], "big", signed=True)
         position = int.from_bytes(data[at + 4 : at + 8], "big", signed=True)
-        # The zeros that follow in a preallocated file that was not closed in good order.
+        # Zeros follow, if a preallocated file was not closed in good order.
         if offset == base_offset and at > 0:
             return
         if options.entries:

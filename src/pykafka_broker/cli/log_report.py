@@ -20,7 +20,7 @@ REMEDY_STYLES = {Remedy.NONE: "red", Remedy.START: "dim", Remedy.FENCED: "dim"}
 
 
 class FindingResult(NamedTuple):
-    """A problem of a file; `remedy` is the remedy of `log repair`, by its name in `Remedy`."""
+    """A problem of a file; `remedy` is what `log repair` does about it, by its name in `Remedy`."""
 
     path: str
     problem: str
@@ -84,7 +84,7 @@ class Report:
         ]
 
     def add_mended(self, folder: str, mended: int) -> None:
-        """So many of the problems just told are mended."""
+        """Count problems just reported that are mended."""
         self.mended += mended
         if mended and self.output.form is Form.LINES:
             click.echo(f"{folder}: {mended} mended")

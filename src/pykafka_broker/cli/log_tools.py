@@ -1,7 +1,7 @@
 """`log`: look into the data of a broker, and mend what can be mended while it does not run.
 
-`log dump` is `dump-log`. The others take log directories or single partition folders. If a running broker has
-a folder, `verify` and `stats` say so, and say up to where they have read.
+`log dump` is `dump-log`. The others take log directories or single partition folders. If a running broker
+uses a folder, `verify` and `stats` say so, and up to which offset they have read.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def repair(paths: tuple[str, ...], dry_run: bool, accepts_loss: bool, show_all: 
     files = OsFileSystem()
     report = Report(output)
     with ExitStack() as locks:
-        # Once each, also where a link leads to it: a lock that this process has keeps itself out, too.
+        # Once each, even if a link leads to it: a lock of this process excludes this process too.
         for directory in {os.path.realpath(path): path for path in map(_log_directory, paths)}.values():
             _lock(directory, locks)
         for folder, checked in _checked(paths, {}, output):
@@ -190,10 +190,10 @@ def _counted(folder: str, advance: Callable[[int], object], is_last_look: bool) 
 
 
 def _check_is_kafkas(paths: Iterable[str]) -> None:
-    """Refuse a folder that is neither a log directory nor a partition's, before anything is done there.
+    """Refuse a path that is neither a log directory nor a partition's folder, before anything is changed.
 
     Raises:
-        LogDirError: a folder has nothing of Kafka in it.
+        LogDirError: there is nothing of Kafka in it.
     """
     for path in paths:
         if parse_partition_folder(os.path.basename(os.path.abspath(path))) is not None:
@@ -220,7 +220,7 @@ def _is_log_directorys(entry: os.DirEntry[str]) -> bool:
 
 
 def _told_in_use(paths: tuple[str, ...], output: Output) -> dict[str, int]:
-    """The log directories that a running process has, and its id; says so."""
+    """The log directories that a running process uses, and its id; prints a note for each."""
     found = {}
     for directory in dict.fromkeys(map(_log_directory, paths)):
         process_id = lock_holder(os.path.join(directory, LOCK_FILE))
@@ -234,7 +234,7 @@ def _told_in_use(paths: tuple[str, ...], output: Output) -> dict[str, int]:
 
 
 def _log_directory(path: str) -> str:
-    """The log directory that is meant, or that a partition folder lies in."""
+    """The log directory: `path` itself, or the one that a partition folder lies in."""
     path = os.path.abspath(path)
     return path if parse_partition_folder(os.path.basename(path)) is None else os.path.dirname(path)
 
@@ -259,8 +259,8 @@ def _each(
     look: Callable[[str, Callable[[int], object], bool], Found],
 ) -> Iterator[tuple[str, Found]]:
     """Look into every partition, and show the progress. If a broker replaces files while they are read, the
-    look is repeated, and `look` is told which attempt is the last; a folder that a broker has removed is left
-    out.
+    look is repeated; `look` is told whether the attempt is the last. A folder that a broker has removed is
+    left out.
     """
     from pykafka_broker.system.event_loop import raise_open_file_limit
 
@@ -281,14 +281,14 @@ def _each(
 
 
 def _size_of(folder: str) -> int:
-    """Bytes of the segments in a folder; none if it is gone by now."""
+    """Bytes of the segments in a folder; 0 if it was removed meanwhile."""
     with suppress(FileNotFoundError):
         return sum([size for _, size in segment_offsets(OsFileSystem(), folder)])
     return 0
 
 
 def _partitions(paths: tuple[str, ...]) -> Iterator[str]:
-    """The partition folders that are meant: one, or all of a log directory that are in service."""
+    """The partition folders that are meant: one, or all in service of a log directory."""
     for path in map(os.path.normpath, paths):
         if parse_partition_folder(os.path.basename(os.path.abspath(path))) is not None:
             yield path

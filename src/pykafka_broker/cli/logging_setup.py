@@ -51,8 +51,8 @@ def _level_name(record: logging.LogRecord) -> str:
 
 
 class KafkaFormatter(logging.Formatter):
-    """`[date time,ms] LEVEL message (logger)`, in local time, a traceback below. A message is one line,
-    whatever names clients have given to things.
+    """`[date time,ms] LEVEL message (logger)`, in local time, a traceback below. A message is one line, even
+    if it contains names with line breaks.
     """
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
@@ -65,7 +65,7 @@ class JsonFormatter(logging.Formatter):
     """An object with time (UTC), level, logger, message and, where there is one, exception."""
 
     def format(self, record: logging.LogRecord) -> str:
-        # A log in Kafka's form does not need it.
+        # Not needed for a log in Kafka's form.
         import json
 
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
@@ -101,14 +101,14 @@ def set_up_logging(
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(root_level)
-    # Messages of asyncio about itself concern its developers.
+    # asyncio's messages about itself are for its developers.
     logging.getLogger("asyncio").setLevel(logging.WARNING)
     for name, level in levels.items():
         logging.getLogger("" if name in ("root", "rootLogger") else name).setLevel(level)
 
 
 def logs_objects() -> bool:
-    """Whether the log is JSON, so that a line of another form would be none of its objects."""
+    """Whether the log is JSON, so that a plain line must not be mixed in."""
     return any(isinstance(handler.formatter, JsonFormatter) for handler in logging.getLogger().handlers)
 
 

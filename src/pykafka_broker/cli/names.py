@@ -1,8 +1,8 @@
 """Names for a shell to complete: of the topics, groups and brokers of the cluster that the options name.
 
-Whoever presses Tab waits: after `WITHIN_S` nothing is suggested, nor where no broker answers, where one
-refuses, or where a password would have to be typed. Names that a shell would not take as they stand are left
-out: groups may be called anything.
+Completion must be fast: nothing is suggested after `WITHIN_S`, or if no broker answers, one refuses, or a
+password would have to be typed. Names that a shell would not take unquoted are left out: a group may have any
+name.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _completing(names: Callable[[Client], Iterable[object]]) -> Completions:
         from threading import Thread
 
         found: list[str] = []
-        # Not even the look-up of a host can be given a time-out.
+        # A thread, because the look-up of a host name has no time-out.
         asking = Thread(target=lambda: found.extend(_asked(ctx, names)), daemon=True)
         asking.start()
         asking.join(WITHIN_S)

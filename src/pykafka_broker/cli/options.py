@@ -22,15 +22,15 @@ class Seconds(click.FloatRange):
         super().__init__(min=least, max=INT32_MAX // 1000)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        # Not a number is in every range.
+        # Every range accepts NaN.
         if math.isnan(float(seconds := super().convert(value, param, ctx))):
             self.fail(f"{value!r} is no time", param, ctx)
         return seconds
 
 
 def gathered(values: Any, name: str) -> Callable[[Command], Command]:
-    """Hand a command the options that `values`, a named tuple, has fields for as one value called `name`; a
-    field of which the command has no option keeps its default.
+    """Hand a command the options that `values`, a named tuple, has fields for, as one value called `name`. A
+    field without an option keeps its default.
     """
 
     def decorate(command: Command) -> Command:
@@ -45,7 +45,7 @@ def gathered(values: Any, name: str) -> Callable[[Command], Command]:
 
 
 def progress_option(command: Command) -> Command:
-    """Add `--progress`, which shows progress where none would be shown otherwise."""
+    """Add `--progress`, which shows progress where none would be shown by default."""
     return click.option(
         "--progress",
         "show_progress",

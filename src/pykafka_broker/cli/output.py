@@ -20,14 +20,14 @@ wants to look at something else, its tables:
         output.show_all(found, lines=(group.group for group in found), tables=[Table(...)])
 
 `docs/cli.md` documents the fields; a test compares it with the declarations here. Notes for a person besides
-the result go to standard error with `output.note`, in every form. An error is the last line there:
-`Error: ...`, or with `--json` an object (`Failure`). Wrong usage (status 2) concerns the author of a script,
-and is always text.
+the result go to standard error with `output.note`, in every form. An error is the last line there: `Error:
+...`, or with `--json` an object (`Failure`). Wrong usage (status 2) concerns the author of a script, and is
+always text.
 
-Names and messages come from other people's programs: on a terminal, characters that cannot be printed are
-shown as their escapes in every form but JSON. Notes and errors are folded between words there.
+Names and messages come from other programs: on a terminal, unprintable characters are shown as escapes in
+every form but JSON. Notes and errors are folded between words there.
 
-Colours: none with NO_COLOR, CLICOLOR=0 or TERM=dumb. FORCE_COLOR and CLICOLOR_FORCE want them also where the
+Colours: none with NO_COLOR, CLICOLOR=0 or TERM=dumb. FORCE_COLOR and CLICOLOR_FORCE turn them on even if the
 output is no terminal, but never turn lines into tables.
 """
 
@@ -70,7 +70,7 @@ class Failure(NamedTuple):
 
 
 class Output:
-    """Says the results of one run of a command."""
+    """Shows the results of one run of a command."""
 
     def __init__(self, form: Form, key: str | None = None) -> None:
         self.form = form
@@ -79,7 +79,7 @@ class Output:
         self._has_tables = False
 
     def show(self, result: Any, lines: Iterable[Line], tables: Iterable[Table] | None = None) -> None:
-        """Say one result. Only the form that is wanted is looked at; without tables, people get the lines."""
+        """Show one result. Only the wanted form is evaluated; without tables, a terminal gets the lines."""
         if self.form is Form.JSON:
             click.echo(compact_json(json_value(result)))
         elif self.form is Form.TABLES and tables is not None:
@@ -92,7 +92,7 @@ class Output:
                 sys.stdout, os.environ
             )
             text = "\n".join(self._written(line, is_coloured) for line in said)
-            # Without its word on it, click takes colours off where no terminal reads.
+            # Unless told otherwise, click removes colours if the output is no terminal.
             click.echo(text, color=is_coloured or None)
 
     def _written(self, line: Line, is_coloured: bool) -> str:
@@ -110,13 +110,13 @@ class Output:
     def show_all(
         self, results: Sequence[Any], lines: Iterable[Line], tables: Iterable[Table] | None = None
     ) -> None:
-        """Say all results at once."""
+        """Show all results at once."""
         assert self.key is not None
         self.show({self.key: results}, lines, tables)
 
     @contextmanager
     def one_by_one(self) -> Iterator[Output]:
-        """Say results as they come; as JSON when all are there, or an error ends it."""
+        """Show results as they come; as JSON, once all are there or an error ends it."""
         if self.form is not Form.JSON:
             yield self
             return
@@ -137,7 +137,7 @@ class Output:
 
 
 class Collecting(Output):
-    """Keeps results for the one object that they become."""
+    """Keeps results for the one object that has them all."""
 
     def __init__(self) -> None:
         super().__init__(Form.JSON)
@@ -178,9 +178,9 @@ class Invocation:
 class JsonOption(click.Option):
     """`--json`; knows the form of the command's JSON.
 
-    `result` is the named tuple of each object (None: docs/cli.md says it in words), `key` the name under
-    which one object has them all. Without a key the objects are lines of a stream if there are several; with
-    `streams` the help says so.
+    `result` is the named tuple of each object (None: docs/cli.md describes it), `key` the name under which
+    one object has them all. Without a key, several objects are the lines of a stream; with `streams` the help
+    says so.
     """
 
     def __init__(
@@ -201,7 +201,7 @@ class JsonOption(click.Option):
 def json_option(
     result: type | None, *, key: str | None = None, streams: bool = False
 ) -> Callable[[Command], Command]:
-    """Give a command `--json`, and an `output` to say its results by."""
+    """Give a command `--json`, and an `output` to show its results."""
 
     def chosen(ctx: click.Context, option: click.Parameter, as_json: bool) -> Output:
         invocation = ctx.find_object(Invocation)
@@ -236,5 +236,5 @@ def show_failure(failure: Failure, as_json: bool) -> None:
 
 
 def told(text: str, stream: IO[str]) -> str:
-    """A message as it is written to a stream."""
+    """A message in the form in which it is written to a stream."""
     return folded(printable_lines(text), terminal_width(stream)) if stream.isatty() else text

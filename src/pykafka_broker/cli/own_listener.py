@@ -1,10 +1,10 @@
-"""The broker that runs here with a configuration, asked by one who has that and is no user: for `health`.
+"""The broker that runs here with a known configuration, asked without being one of its users: for `health`.
 
 Of its listeners for clients that one is asked that tells a stranger most:
 
     PLAINTEXT                         its metadata and its disks, as everywhere
     SSL                               the same, after a handshake of TLS
-    SASL_PLAINTEXT, SASL_SSL          ApiVersions, which is answered before anybody logs in
+    SASL_PLAINTEXT, SASL_SSL          ApiVersions, which is answered before the login
     ssl.client.auth=required          the handshake: that it is answered, be it by a refusal
 
 Certificates are not verified: nothing secret is sent, and a broker whose certificate others would refuse is
@@ -28,7 +28,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class OwnListener(NamedTuple):
-    """A listener for clients, at an address where it can be reached from here."""
+    """A listener for clients, at an address that can be reached from here."""
 
     address: Address
     security_protocol: str
@@ -37,7 +37,7 @@ class OwnListener(NamedTuple):
 
     @property
     def needs_user(self) -> bool:
-        """Whether it asks clients to log in."""
+        """Whether clients must log in."""
         return self.security_protocol.startswith("SASL")
 
 
@@ -56,12 +56,12 @@ def listeners_of(file: str | None) -> list[OwnListener]:
 
 
 def most_open(listeners: list[OwnListener]) -> OwnListener:
-    """The one that tells a stranger most."""
+    """The listener that tells a client without credentials most."""
     return min(listeners, key=lambda one: (one.needs_certificate, one.needs_user, one.security_protocol))
 
 
 def for_security(listeners: list[OwnListener], security: Security) -> OwnListener:
-    """The first one that a client with this security can use.
+    """The first listener that a client with this security can use.
 
     Raises:
         click.ClickException: there is none.
@@ -74,12 +74,12 @@ def for_security(listeners: list[OwnListener], security: Security) -> OwnListene
 
 
 def stranger(listener: OwnListener) -> Security | None:
-    """The security of a client that trusts everybody and is nobody."""
+    """The security of a client that verifies no certificate and has no credentials."""
     return Security(tls=_untrusting) if listener.security_protocol.endswith("SSL") else None
 
 
 def greet(address: Address, timeout_s: float) -> None:
-    """A handshake of TLS, as far as it goes without a certificate.
+    """A TLS handshake, as far as it goes without a certificate.
 
     Raises:
         ConnectionError: it is not answered in TLS.

@@ -1,4 +1,4 @@
-"""The partition of a record: as the Java client chooses it, so that keys stay where they are."""
+"""The partition of a record, chosen as the Java client does, so that keys keep their partitions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Partitioner:
         self._sticky = random.choice(partitions)
 
     def next_batch(self) -> None:
-        """Choose anew for records without a key."""
+        """Choose a new partition for records without a key."""
         self._sticky = random.choice(self._partitions)
 
     def choose(self, key: bytes | None) -> int:

@@ -2,9 +2,9 @@
 
 Lines are sent as they come: those of one read make one batch per partition, so a pipe of many lines is fast
 and a person at a terminal sees each line go at once. With acks=all, the default, the producer is idempotent:
-while leaders move and brokers stop it sends a batch again, until `--timeout`, and the batch is written once.
-With other acks, a batch whose answer does not come may be written or not; the command says so and stops.
-Interrupted, it says how many records the brokers have acknowledged.
+it sends a batch again while leaders move and brokers stop, until `--timeout`, and the batch is written once.
+With other acks, a batch without an answer may be written or not; the command says so and stops. Interrupted,
+it says how many records the brokers have acknowledged.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class Writer:
         return self._idempotent
 
     def _leader(self, partition: int) -> Connection:
-        """A connection to the leader of a partition, on which nothing was sent yet that could be lost."""
+        """A connection to the leader of a partition, on which no earlier request is unanswered."""
 
         def once() -> Connection:
             try:
@@ -298,14 +298,14 @@ def produce(
 
 
 def _how_to_tell(is_asked: bool, *, says_where: bool, is_typed: bool) -> progress.Shown:
-    """The form in which to show progress; none to a person who types the input, unless asked for."""
+    """The form in which to show progress; none if the input is typed, unless asked for."""
     if is_typed and not is_asked:
         return progress.Shown.NOT
     return progress.shown(is_asked=is_asked, results_come=says_where)
 
 
 def _size_of_input(values: tuple[str, ...]) -> int | None:
-    """The number of bytes to be read; None if only the end will tell."""
+    """The number of bytes to read; None if it is not known beforehand."""
     if values:
         return None
     try:
@@ -327,7 +327,7 @@ def _told_interrupted(writer: Writer) -> str:
 
 
 def write_lines(writer: Writer, lines: list[bytes], parse: Callable[[bytes], NewRecord]) -> list[Written]:
-    """Write the records that lines stand for; if one is no record, those before it.
+    """Write the records of these lines; if a line is no record, only those before it.
 
     Raises:
         click.ClickException: a line is no record.

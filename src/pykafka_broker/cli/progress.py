@@ -1,7 +1,7 @@
-"""The progress of work that takes longer than a second, or the thing it waits for: on standard error.
+"""The progress of work that takes longer than a second, or what it waits for, on standard error.
 
-A bar is shown on a terminal only, and not where results go to the same terminal while they come. Where it is
-asked for and cannot be drawn, a line a second tells the same.
+A bar is shown on a terminal only, and not if results are printed to the same terminal meanwhile. If progress
+is asked for and no bar can be drawn, there is one line a second.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def shown(*, is_asked: bool = False, results_come: bool = False) -> Shown:
 
 
 class Progress:
-    """Counts bytes, and records where the work is on records; a bar needs the total of one of them."""
+    """Counts bytes, and records if the work is on records; a bar needs the total of one of them."""
 
     def __init__(
         self, title: str, how: Shown, total_bytes: int | None = None, total_records: int | None = None
@@ -62,7 +62,7 @@ class Progress:
         self._task: TaskID | None = None
 
     def advance(self, count: int, records: int = 0) -> None:
-        """So many bytes, and records, more are done."""
+        """Count bytes and records that are done."""
         self.bytes += count
         self.records += records
         if self.how is Shown.NOT:
@@ -90,7 +90,7 @@ class Progress:
         return f"{self.records} records, {self.records / seconds:.0f}/s, {size}"
 
     def close(self) -> None:
-        """Remove the bar; lines end with one of the whole."""
+        """Remove the bar; or print a last line with the totals."""
         if self._bar is not None:
             self._bar.stop()
         elif self.how is Shown.LINES:

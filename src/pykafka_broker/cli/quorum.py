@@ -55,7 +55,9 @@ class Quorum(NamedTuple):
 
 
 class ChangedController(NamedTuple):
-    """A controller that votes now, or no longer, or with `dry_run` could; without endpoints if removed."""
+    """A controller that was added to the voters, or removed from them, or could be, with `dry_run`; without
+    endpoints if removed.
+    """
 
     controller_id: int
     directory_id: str
@@ -129,7 +131,7 @@ def add_controller(file: str, dry_run: bool, cluster: Cluster, output: Output) -
 
 
 def _controller_of(file: str) -> tuple[int, bytes, list[tuple[str, str, int]]]:
-    """The id of a controller, of its metadata directory, and where others reach it, by its configuration.
+    """The id of a controller, that of its metadata directory, and its endpoints, by its configuration.
 
     Raises:
         click.ClickException: it is no controller's, or its directory is not formatted.

@@ -40,7 +40,7 @@ Entity = dict[str, str | None]
 
 
 def entity_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that name an entity, handed to the command as one value; empty where none is given."""
+    """The options that name an entity, handed to the command as one value, which is empty without any."""
 
     @functools.wraps(command)
     def run(**options: Any) -> Any:
@@ -141,7 +141,7 @@ def remove(
 
 
 def _quotas_of(client: Any, entity: Entity) -> list[Quotas]:
-    """The quotas of this very entity; of all, if it is empty."""
+    """The quotas of exactly this entity; of all, if it is empty."""
     from pykafka_broker.protocol.messages.describe_client_quotas import (
         ComponentData,
         DescribeClientQuotasRequest,

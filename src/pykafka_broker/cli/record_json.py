@@ -1,7 +1,7 @@
 """Messages as JSON, in the form Apache Kafka's tools print them, and the records that are messages.
 
-A field of the version's schema stands under its JSON name, in the order of the schema; a tagged field only
-when it differs from its default; bytes are base64, ids are base64 without padding.
+A field has its JSON name, in the order of the schema; a tagged field is left out if it has its default; bytes
+are base64, ids are base64 without padding.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def decode_redacted_metadata(offset: int, key: bytes | None, value: bytes | None
 
 
 def redacted_metadata(offset: int, key: bytes | None, value: bytes | None) -> Decoded:
-    """The text of a record of `__cluster_metadata` that is not decoded, unless it has secrets."""
+    """The plain text of a record of `__cluster_metadata`, unless it has secrets."""
     try:
         has_secrets = bool(secret_fields(_metadata_record(value)[0]))
     except NO_RECORD:
@@ -211,7 +211,7 @@ def _types_of(module: Any) -> dict[int, tuple[type, type]]:
 
 
 def _show_members(shown: list[dict[str, Any]], members: Any) -> None:
-    """Replace the bytes that the members' clients encoded by their decoded content."""
+    """Replace the bytes that the members' clients encoded with their decoded content."""
     for entry, member in zip(shown, members, strict=True):
         for name, cls in (
             ("subscription", ConsumerProtocolSubscription),

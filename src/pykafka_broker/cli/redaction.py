@@ -1,7 +1,7 @@
-"""What commands that read the metadata log do not show unless they are asked to: secrets of users and nodes.
+"""Secrets of users and nodes, which commands that read the metadata log show only if asked to.
 
-The keys of SCRAM credentials, and the values of sensitive configurations and of those that are unknown here.
-Apache Kafka's tools print them.
+They are the keys of SCRAM credentials, and the values of sensitive and of unknown configurations. Apache
+Kafka's tools print them.
 """
 
 from __future__ import annotations

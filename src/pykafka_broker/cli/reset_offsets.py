@@ -1,4 +1,4 @@
-"""What the `reset-offsets` commands of all kinds of groups have in common: options, checks and output."""
+"""What the `reset-offsets` commands of all kinds of groups share: options, checks and output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class NewOffset(NamedTuple):
-    """The new offset of a group in a partition; it has it if `executed`."""
+    """The new offset of a group in a partition; it is set if `executed`."""
 
     group: str
     topic: str
@@ -46,7 +46,7 @@ ABSOLUTE_TARGETS = tuple(target for target in TARGETS if target not in ("to_curr
 
 
 def reset_options(all_topics: str, targets: tuple[str, ...] = tuple(TARGETS)) -> Callable[[Command], Command]:
-    """Give a command the options that choose partitions and say where to; `all_topics` is a help text."""
+    """Give a command the options that choose partitions and the new offset; `all_topics` is a help text."""
     options = [
         click.argument("name", metavar="GROUP", shell_complete=group_names),
         click.option(
@@ -71,10 +71,10 @@ def reset_options(all_topics: str, targets: tuple[str, ...] = tuple(TARGETS)) ->
 
 
 def chosen_target(topics: tuple[str, ...], all_topics: bool, target: Mapping[str, Any]) -> tuple[str, Any]:
-    """The one option that says where to, as parameter and value; `target` has all of the command's.
+    """The one option that chooses the new offset, as parameter and value; `target` has all of the command's.
 
     Raises:
-        click.UsageError: there is none, or several, or it is not said of which topics.
+        click.UsageError: there is none, or several, or no topics are named.
     """
     asked = [option for option, value in target.items() if value is not None and value is not False]
     if len(asked) != 1:

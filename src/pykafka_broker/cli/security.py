@@ -91,10 +91,10 @@ def client_properties(
     """The same security in the keys of Kafka's clients, for programs with a client of their own.
 
     Args:
-        mechanism: By which the user logs in, as the broker offers it.
+        mechanism: With which the user logs in, one that the broker offers.
         command_config: As the option.
         login: As the option.
-        ca: As the option; the authority goes along, for a program may run elsewhere.
+        ca: As the option; the certificate itself is included, because the program may run elsewhere.
 
     Raises:
         click.ClickException: a file cannot be read.
@@ -136,7 +136,7 @@ def _properties(command_config: str | None, ca: str | None) -> dict[str, str]:
 
 @lru_cache(maxsize=8)
 def _credentials(login: str) -> tuple[str, str]:
-    """The user and the password; the password is asked for once."""
+    """The user and the password, which is asked for once if it is not given."""
     name, colon, password = login.partition(":")
     return name, password if colon else _password(name)
 

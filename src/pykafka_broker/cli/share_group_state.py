@@ -53,8 +53,7 @@ def describe_share_group(client: Client, name: str) -> ShareGroup:
     """A share group, without its offsets.
 
     Raises:
-        KafkaError: GROUP_ID_NOT_FOUND, also where it is a group of another kind; or another error of the
-            coordinator.
+        KafkaError: GROUP_ID_NOT_FOUND, also for a group of another kind; or another error of the coordinator.
     """
     return client.at_coordinator(name, lambda node_id: _described(client, node_id, name))
 
@@ -124,8 +123,8 @@ def set_start_offsets(client: Client, name: str, offsets: Mapping[tuple[str, int
     """Let a group without members start reading elsewhere; it is created if there is none.
 
     Raises:
-        KafkaError: NON_EMPTY_GROUP, or another error of the coordinator; where it has taken some of the
-            offsets, the error of the first that it has not.
+        KafkaError: NON_EMPTY_GROUP, or another error of the coordinator; if it has set some of the offsets,
+            the error of the first that it has refused.
     """
     client.at_coordinator(name, lambda node_id: _set(client, node_id, name, offsets))
 

@@ -1,7 +1,7 @@
 """`share-groups`: list, describe, reset and delete share groups (KIP-932); lines as of kafka-share-groups.sh.
 
-The members of a share group share partitions, so it has no committed offsets: it starts reading where records
-are still to be delivered, and that can be set while the group has no members.
+The members of a share group share partitions, so it has no committed offsets. It starts reading at the first
+record that is still to be delivered; this start offset can be set while the group has no members.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class DeletedShareGroup(NamedTuple):
 
 
 class ForgottenTopic(NamedTuple):
-    """A topic that a group is to forget; with an error, it has not."""
+    """A topic that a group should forget; with an error, it has not."""
 
     group: str
     topic: str
@@ -124,7 +124,7 @@ def _described(client: Client, name: str) -> ShareGroup:
     """A share group that was asked for by name.
 
     Raises:
-        KafkaError: the coordinator's error; for an unknown group, with the name of the one that may be meant.
+        KafkaError: the coordinator's error; for an unknown group, with a similar name that exists.
     """
     try:
         return describe_share_group(client, name)
@@ -299,7 +299,7 @@ def delete(names: tuple[str, ...], cluster: Cluster, output: Output) -> None:
 
 
 def _why_not_deleted(client: Client, name: str, states: dict[str, str]) -> str | None:
-    """Delete a share group, unless it is of another kind or has members; why not, None if it is gone."""
+    """Delete a share group, unless it is of another kind or has members; the reason if it is not deleted."""
     if name not in states:
         from pykafka_broker.config.suggestions import did_you_mean
 
@@ -341,7 +341,7 @@ def reset_offsets(
 
 
 def check_empty(client: Client, name: str) -> None:
-    """Refuse to move a group under the feet of its members; one that there is not may be moved.
+    """Refuse to change the start offsets of a group that has members; a group that does not exist has none.
 
     Raises:
         click.ClickException: it has members.

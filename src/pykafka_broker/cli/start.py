@@ -1,9 +1,9 @@
 """`start`: run a broker until it is told to stop.
 
-The first SIGTERM, SIGINT or SIGHUP (its terminal was closed; not under `nohup`) stops it in good order, as
-it stops Apache Kafka: parked requests are answered, logs are synced, the clean shutdown marker is written.
-A second one ends the process at once; acknowledged records are recovered at the next start. Lines that
-tools wait for are Kafka's own and appear once, when the broker really serves.
+The first SIGTERM, SIGINT or SIGHUP (its terminal was closed; not under `nohup`) stops it in good order, as it
+stops Apache Kafka: parked requests are answered, logs are synced, the clean shutdown marker is written. A
+second one ends the process at once; the next start recovers acknowledged records. The lines that tools wait
+for are Kafka's own and appear once, when the broker serves.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ def start(
     environment variables, which beat the file. KAFKA_LOG4J_ROOT_LOGLEVEL and KAFKA_LOG4J_LOGGERS set log
     levels.
     """
-    # Some hundred modules are loaded now, and none is garbage: looking for it takes 5 % of a start, and later
-    # every full collection would look through them again.
+    # Some hundred modules are loaded, and none is garbage: collecting takes 5 % of a start, and later every
+    # full collection would examine them again.
     gc.disable()
     end_at_once()
 
@@ -123,7 +123,7 @@ def start(
 
 
 def report(config: BrokerConfig) -> None:
-    """Log the differences from Apache Kafka that there are because no properties file is given."""
+    """Log the differences from Apache Kafka that result from the missing properties file."""
     if DELAY in config.assumed:
         config_logger.info(
             "Without a properties file %s is %d: groups do not wait for more members before they begin",
@@ -133,7 +133,7 @@ def report(config: BrokerConfig) -> None:
 
 
 async def serve(config: BrokerConfig, topics: list[NewTopic], output: Output) -> None:
-    """Start a broker, create `topics`, say that it serves, wait for a signal, stop it.
+    """Start a broker, create `topics`, announce that it serves, wait for a signal, stop it.
 
     Raises:
         click.ClickException: the broker cannot go on.
@@ -167,7 +167,7 @@ async def serve(config: BrokerConfig, topics: list[NewTopic], output: Output) ->
 async def started(broker: Broker, stop: asyncio.Event) -> bool:
     """Start the broker; False if a signal came first, and the start was undone.
 
-    A voter may wait for others of its quorum for as long as they do not come.
+    A voter waits for the other voters without a time limit.
     """
     import asyncio
 
@@ -201,7 +201,7 @@ async def wait_for_end(stop: asyncio.Event, broker: Broker) -> BaseException | N
 
 
 def announce(broker: Broker, config: BrokerConfig, output: Output) -> None:
-    """Say that the node serves: Kafka's lines for programs, and one with the addresses for people."""
+    """Announce that the node serves: Kafka's lines for programs, and one with the addresses for people."""
     from pykafka_broker.cli.logging_setup import logs_objects
 
     node_id = config.node_id

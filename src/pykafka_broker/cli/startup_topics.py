@@ -1,6 +1,6 @@
 """Topics that the environment asks for: KAFKA_CREATE_TOPICS=name:partitions:replicas[:policy],…
 
-The variable of a container image that many compose files still use. Existing topics are left as they are.
+Many compose files use this variable of a container image. Existing topics are left as they are.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Suggestions for misspelt names: of commands, topics, groups and configuration keys.
 
-Used after a mistake only, so its imports and its requests to the cluster cost no other run anything.
+Used only after a mistake, so that its imports and requests do not slow other runs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def known_topic(client: Client, name: str, *, auto_create: bool = False) -> Meta
     """A topic's metadata, once all its partitions have a leader.
 
     Raises:
-        KafkaError: there is no such topic, and another one may be meant.
+        KafkaError: there is no such topic; the message may suggest another one.
     """
     try:
         return client.topic(name, auto_create=auto_create)
@@ -31,7 +31,7 @@ def known_topic(client: Client, name: str, *, auto_create: bool = False) -> Meta
 
 
 def unknown_topic(client: Client, name: str) -> KafkaError:
-    """The error of a topic that is not there, with the one that may be meant."""
+    """The error of a topic that does not exist, with a similar name that does."""
     from pykafka_broker.config.suggestions import did_you_mean
 
     error = topic_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
@@ -43,7 +43,7 @@ def unknown_topic(client: Client, name: str) -> KafkaError:
 
 
 def unknown_group(client: Client, name: str) -> str:
-    """The suggestion of an existing group for one that is not there; "" without one."""
+    """A similar name of an existing group, as a sentence; "" without one."""
     from pykafka_broker.cli.group_state import list_groups
     from pykafka_broker.config.suggestions import did_you_mean
 
@@ -54,7 +54,7 @@ def unknown_group(client: Client, name: str) -> str:
 
 
 def unknown_config(error: KafkaError, keys: Iterable[str], resource_type: int) -> KafkaError:
-    """The error of a refused change, with the key that may be meant by one the broker does not know."""
+    """The error of a refused change, with a similar key if the broker does not know the key."""
     for key in keys:
         meant = meant_config(key, resource_type)
         if meant is not None and key in error.message:
@@ -63,7 +63,7 @@ def unknown_config(error: KafkaError, keys: Iterable[str], resource_type: int) -
 
 
 def meant_config(key: str, resource_type: int) -> str | None:
-    """The key that a misspelt one may stand for; None for a key that exists."""
+    """The key that a misspelt one resembles; None for a key that exists."""
     from pykafka_broker.config.suggestions import suggested_key
 
     meant = suggested_key(key, resource_type)

@@ -1,9 +1,9 @@
 """Tables on a terminal, drawn by rich: columns without borders that fit the width.
 
 To make a table fit, ids are shortened in the middle, down to `ID_WIDTH`, and prose is folded, down to
-`PROSE_WIDTH`; then columns are left out in the order of their `drop`, and named in a line below; text
-still too wide is folded. Text comes from other people's programs: characters that cannot be printed are shown
-as their escapes, so that a group's name cannot write to the terminal.
+`PROSE_WIDTH`; then columns are left out in the order of their `drop`, and named in a line below; text still
+too wide is folded. Unprintable characters are shown as escapes, so that a group's name cannot control the
+terminal.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _print(console: Console, table: Table, width: int) -> None:
 
 
 def _print_details(console: Console, details: Sequence[Text]) -> None:
-    """As many in a line as there is room for, indented; one that has a line for itself may be folded."""
+    """Print as many details in a line as fit, indented; a detail alone on its line may be folded."""
     lines: list[Text] = []
     for detail in details:
         if lines and lines[-1].cell_len + detail.cell_len + 2 * GAP <= console.width:
@@ -124,7 +124,7 @@ def fit(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) ->
     spare = max(width - sum(least[index] + GAP for index in shown) + GAP, 0)
     widths = []
     for index in shown:
-        # The first ids get the spare columns: the reader looks for them.
+        # The first ids get the spare width, because readers look for them.
         extra = min(natural[index] - least[index], spare)
         spare -= extra
         widths.append(least[index] + extra)

@@ -22,7 +22,7 @@ def terminal_width(stream: IO[str]) -> int:
 
 
 def wants_colour(stream: IO[str], environ: Mapping[str, str]) -> bool:
-    """Whether to write colours to a stream, as NO_COLOR, FORCE_COLOR, CLICOLOR and TERM have it."""
+    """Whether to write colours to a stream, by NO_COLOR, FORCE_COLOR, CLICOLOR and TERM."""
     if environ.get("NO_COLOR"):
         return False
     if environ.get("FORCE_COLOR") or environ.get("CLICOLOR_FORCE", "0") != "0":

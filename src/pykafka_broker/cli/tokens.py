@@ -1,4 +1,4 @@
-"""`tokens`: delegation tokens, with which others log in as their owner; lines as of
+"""`tokens`: delegation tokens, with which clients log in as the token's owner; lines as of
 kafka-delegation-tokens.sh.
 """
 
@@ -251,5 +251,5 @@ def _line(cells: tuple[Any, ...]) -> str:
 
 
 def _date(timestamp_ms: int) -> str:
-    """In the time zone of this machine, to the minute, as Apache's command prints it."""
+    """The time in the time zone of this machine, to the minute, as Apache's command prints it."""
     return datetime.fromtimestamp(timestamp_ms // 1_000).astimezone().strftime("%Y-%m-%dT%H:%M")

@@ -45,14 +45,14 @@ class TopicName(NamedTuple):
 
 
 class CreatedTopic(NamedTuple):
-    """The result for a topic to be created; with --if-not-exists it may have been there."""
+    """The result of creating a topic; with --if-not-exists it may have existed before."""
 
     topic: str
     created: bool
 
 
 class DeletedTopic(NamedTuple):
-    """The result for a topic to be deleted; with --if-exists it may never have been there."""
+    """The result of deleting a topic; with --if-exists it may never have existed."""
 
     topic: str
     deleted: bool
@@ -66,8 +66,8 @@ class PartitionCount(NamedTuple):
 
 
 class Partition(NamedTuple):
-    """A partition; without a leader that is None, as are lists that the broker does not tell, and the
-    replicas to come and to go where no reassignment is under way.
+    """A partition. `leader` is None without one; so are lists that the broker does not tell, and the replicas
+    that are added and removed if no reassignment is under way.
     """
 
     partition: int
@@ -81,7 +81,7 @@ class Partition(NamedTuple):
 
     @property
     def replication_factor(self) -> int:
-        """Without the replicas that a reassignment adds."""
+        """The number of replicas without those that a reassignment adds."""
         if self.adding_replicas is None or self.removing_replicas is None:
             return len(self.replicas)
         return replication_factor(
@@ -297,7 +297,7 @@ def _listed(partition: Any, name: str) -> list[int] | None:
 
 
 def topic_lines(topic: Topic, *, with_head: bool) -> Iterator[str]:
-    """The line of a topic, if wanted, and those of its partitions."""
+    """The line of a topic, if wanted, and the lines of its partitions."""
     if with_head:
         configs = ",".join(f"{key}={value}" for key, value in topic.configs.items())
         yield (
@@ -325,7 +325,7 @@ def _moving(partition: Partition) -> Iterator[str]:
 
 
 def topic_table(topic: Topic) -> Table:
-    """A topic for a person: its partitions below the configuration it sets."""
+    """A topic as a table of its partitions, below the configuration it sets."""
     configs = ", ".join(f"{key}={value}" for key, value in topic.configs.items())
     rows: list[list[Cell]] = [
         [

@@ -25,7 +25,7 @@ SALT_BYTES = 20
 
 
 class Credential(NamedTuple):
-    """A user's password for a mechanism; the password itself is not known to anybody."""
+    """A user's credential for a mechanism; the password itself is not stored."""
 
     user: str
     mechanism: str
@@ -91,7 +91,7 @@ def list_(names: tuple[str, ...], cluster: Cluster, output: Output) -> None:
 
 
 def mechanism_option(command: Any) -> Any:
-    """`--mechanism`, which is SCRAM-SHA-512 where it is not given."""
+    """`--mechanism`, by default SCRAM-SHA-512."""
     return click.option(
         "--mechanism",
         type=click.Choice(list(MECHANISMS.values()), case_sensitive=False),

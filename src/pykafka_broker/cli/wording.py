@@ -15,14 +15,16 @@ def human_size(count: float) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """Text without anything that a terminal obeys but the ends of lines and tabs."""
+    """Text in which only line ends and tabs are left of the characters that control a terminal."""
     if text.isprintable():
         return text
     return "\n".join("\t".join(map(printable, line.split("\t"))) for line in text.split("\n"))
 
 
 def folded(text: str, width: int) -> str:
-    """Text whose wider lines are broken between words; the rest of a line is indented as that is."""
+    """Text whose wide lines are broken between words; continuation lines have the indentation of the
+    first.
+    """
     import textwrap
 
     lines = []

@@ -8,10 +8,10 @@
     lines.py      a record as a line
 
 The default output is that of kafka-console-consumer.sh with the same parts printed; `--json` prints one
-object a line. With `--group` it starts at the group's committed offsets and commits how far it came, as a
-consumer that assigns partitions to itself: it does not join, so a group with members refuses its commits.
-It commits every few seconds, records or not, and at its end, however that comes; only records it has printed.
-With `--share` it is a member of a share group, as kafka-console-share-consumer.sh is.
+object a line. With `--group` it starts at the group's committed offsets and commits its progress, as a
+consumer that assigns partitions to itself: it does not join, so a group with members refuses its commits. It
+commits printed records only, every few seconds and at its end, whatever ended it. With `--share` it is a
+member of a share group, as kafka-console-share-consumer.sh is.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def consume(
                 try:
                     printer.run(wanted.max_messages, wanted.idle_s, telling)
                 except KeyboardInterrupt:
-                    # How a person ends it. A second signal, at whatever follows, is passed on.
+                    # A person ends it so. A second signal, during what follows, is passed on.
                     pass
                 finally:
                     printer.end()

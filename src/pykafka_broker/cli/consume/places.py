@@ -64,7 +64,7 @@ class Places:
         if where.startswith("@"):
             end = self._at(LATEST)
             found = self._at(parse_time_ms(where[1:]))
-            # -1: no record is that young.
+            # -1: no record is at or after that time.
             return {p: end[p] if found[p] < 0 else found[p] for p in self.partitions}
         raise click.BadParameter(
             f"{where!r} is none of beginning, end, an offset, -N and @TIME", param_hint=option
@@ -72,7 +72,7 @@ class Places:
 
     def _at(self, timestamp: int) -> dict[int, int]:
         times = {(self.topic, partition): timestamp for partition in self.partitions}
-        # The end of a partition follows the isolation level; looking up a time does not need to.
+        # The isolation level decides the end of a partition; a time is looked up among all records.
         level = self.isolation_level if timestamp == LATEST else 0
         found = list_offsets(self.client, times, isolation_level=level)
         return {partition: found[self.topic, partition] for partition in self.partitions}

@@ -1,4 +1,4 @@
-"""The loop: records as they come, and what the cluster is told of them."""
+"""The loop: prints records as they come, and acknowledges them to the cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pykafka_broker.cli.interrupts import Interrupts
 
 
 class Source(Protocol):
-    """Where records come from."""
+    """A source of records."""
 
     @property
     def bytes(self) -> int:
@@ -23,7 +23,7 @@ class Source(Protocol):
 
     @property
     def is_finished(self) -> bool:
-        """Whether no more will come."""
+        """Whether all records have come."""
         ...
 
     @property
@@ -32,24 +32,24 @@ class Source(Protocol):
         ...
 
     def poll(self) -> Iterator[ReadRecord]:
-        """Those that one round brings."""
+        """The records that one round brings."""
         ...
 
 
 class Commitments(Protocol):
-    """Tells the cluster what has been printed."""
+    """Commits or acknowledges printed records."""
 
     @property
     def refused(self) -> Iterable[str]:
-        """What the cluster has not taken."""
+        """The commits or acknowledgements that the cluster has refused."""
         ...
 
     def maybe_commit(self) -> None:
-        """Tell it if it is time."""
+        """Commit if it is time."""
         ...
 
     def commit(self) -> None:
-        """Tell it now, as the last thing."""
+        """Commit now, at the end."""
         ...
 
 
@@ -71,7 +71,7 @@ class Printer:
         self._out = sys.stdout.buffer
 
     def run(self, max_messages: int | None, idle_s: float | None, telling: progress.Progress) -> None:
-        """Print records until every partition has reached its end, there were `max_messages`, or nothing
+        """Print records until every partition has reached its end, `max_messages` are printed, or nothing
         came for `idle_s`.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Fetching: the records of some partitions of a topic from where they are to be read, up to where."""
+"""Fetching: the records of some partitions of a topic, between two offsets of each."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ READ_COMMITTED = 1
 
 
 class ReadRecord(NamedTuple):
-    """A record and where it is from."""
+    """A record, and the partition that it is from."""
 
     partition: int
     is_append_time: bool
@@ -74,7 +74,7 @@ class Reader:
 
     @property
     def is_finished(self) -> bool:
-        """Whether all have."""
+        """Whether all partitions have reached their end."""
         return not self.unfinished
 
     @property
@@ -88,7 +88,7 @@ class Reader:
         """The records that one round of fetches brings; none if there were none for a while.
 
         Raises:
-            KafkaError: a partition cannot be read, or not where it was to be read.
+            KafkaError: a partition cannot be read, or not at its offset.
             OSError: a leader has not answered for the client's time-out, and there is no other.
             KeyboardInterrupt: a signal came before an answer.
         """
@@ -109,7 +109,9 @@ class Reader:
             self._look_again(missing)
 
     def _look_again(self, error: OSError) -> None:
-        """Look up the leaders, one of which has not answered: it may have stopped, and another may lead."""
+        """Look up the leaders again, because one has not answered: it may have stopped, and another
+        may lead.
+        """
         if self._attempts is None:
             self._attempts = self.client.attempts()
         with self._interrupts.waiting():
@@ -180,5 +182,5 @@ class Reader:
                     if self.positions[partition] <= record.offset < end:
                         self.positions[partition] = record.offset + 1
                         yield ReadRecord(partition, header.timestamp_type == 1, record)
-            # Beyond the last record there may be some that were compacted away, or hidden.
+            # After the last record there may be offsets of records that were compacted away, or are hidden.
             self.positions[partition] = max(self.positions[partition], min(header.next_offset, end))

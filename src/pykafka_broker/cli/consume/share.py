@@ -1,8 +1,8 @@
 """Reading as a member of a share group (KIP-932): records are acquired, printed, and acknowledged.
 
-The member is one of a group as any other: it sends heartbeats, and reads the partitions that the coordinator
-assigns to it. How a printed record is acknowledged is told once, for all of them. Acknowledgements go along
-with the next fetch, the last ones when the session ends; what was acquired and not printed is released then.
+The member is like any other of the group: it sends heartbeats, and reads the partitions that the coordinator
+assigns to it. All printed records are acknowledged in the same way. Acknowledgements go with the next fetch,
+the last ones with the end of the session, when acquired records that were not printed are released.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ShareReader:
         max_records: int | None = None,
         interrupts: Interrupts | None = None,
     ) -> None:
-        """`max_records` is the most that is given; none beyond them is acquired where brokers can do that."""
+        """`max_records` is the most that are given; if brokers can limit it, no more are acquired."""
         self.client = client
         self.topic = topic
         self.distance = None
@@ -72,7 +72,7 @@ class ShareReader:
 
     @property
     def refused(self) -> list[str]:
-        """The acknowledgements that leaders have not taken."""
+        """The acknowledgements that leaders have refused."""
         return [
             f"{self.topic}-{partition}: {error.name}"
             for session in (*self._ended, *self._sessions.values())
@@ -100,7 +100,7 @@ class ShareReader:
         for partition in assigned & self._leaders.keys():
             by_leader.setdefault(self._leaders[partition], set()).add(partition)
         if not assigned:
-            # A heartbeat brings some when the share coordinator knows of them; a person does not wait for it.
+            # A later heartbeat assigns partitions, once the share coordinator knows of them.
             with self._interrupts.waiting():
                 time.sleep(MAX_WAIT_MS / 1_000)
             self._next_heartbeat_s = 0.0
@@ -115,7 +115,9 @@ class ShareReader:
                 yield ReadRecord(acquired.partition, acquired.is_append_time, acquired.record)
 
     def _fetch(self, leader: int, session: ShareSession, partitions: set[int]) -> list[Acquired]:
-        """Acquire records; none where the leader has gone, or knows no session: the next round begins one."""
+        """Acquire records; none if the leader has gone or does not know the session: the next round begins a
+        new one.
+        """
         most = MAX_RECORDS if self._left is None else min(MAX_RECORDS, max(self._left, 1))
         request = session.fetch(
             partitions,
@@ -150,7 +152,7 @@ class ShareReader:
     # ---- acknowledging ----
 
     def maybe_commit(self) -> None:
-        """Acknowledgements go along with the next fetch."""
+        """Nothing to do: acknowledgements go with the next fetch."""
 
     def commit(self) -> None:
         """Acknowledge what was given, end the sessions, and leave the group.

@@ -87,7 +87,7 @@ def examine(question: Question, pause: Callable[[float], None] = time.sleep) -> 
 
 
 def _listener(address: Address, answer: Answer) -> str:
-    """The process of this machine that answers instead of a broker; "" where that cannot be told."""
+    """The process of this machine that answers instead of a broker; "" if it cannot be found."""
     host, port = address
     if answer.kind is Kind.KAFKA or not answer.is_from_a_listener or not reach.is_loopback(host):
         return ""
@@ -96,14 +96,14 @@ def _listener(address: Address, answer: Answer) -> str:
 
 
 def _quorum(client: Client, cluster: Cluster, address: Address) -> QuorumStatus | LostQuorum | None:
-    """What is told of the quorum, which is not waited for as long as for other answers."""
+    """The status of the quorum, with a shorter time-out than other answers."""
     with cluster.connect_to(shown(address), min(cluster.timeout_s, QUORUM_WITHIN_S)) as asked:
         asked.brokers.addresses.update(client.brokers.addresses)
         return quorum.look(asked)
 
 
 def _outside(client: Client, address: Address) -> Finding | None:
-    """The finding about a broker that is none of the cluster's, as far as it tells."""
+    """The finding about a broker that is not part of the cluster, as far as it tells."""
     try:
         return brokers.judge_standing(address, brokers.standing(client))
     except KafkaError:
@@ -111,7 +111,7 @@ def _outside(client: Client, address: Address) -> Finding | None:
 
 
 def _registered(client: Client) -> set[int] | None:
-    """The brokers that are registered, as far as it is told."""
+    """The registered brokers; None if brokers do not tell."""
     if not brokers.tells_fenced(client):
         return None
     try:
@@ -121,7 +121,7 @@ def _registered(client: Client) -> set[int] | None:
 
 
 def _refused(client: Client, address: Address) -> Finding | None:
-    """The finding about a listener at this address that is no use to clients; None if it is of use."""
+    """The finding about a listener at this address that clients cannot use; None if they can."""
     refusal: Exception | None = None
     versions: Mapping[int, tuple[int, int]] | None = None
     try:
@@ -165,7 +165,7 @@ def _about_groups(
     for name in chosen:
         if name not in types:
             yield groups.judge_missing(name, list(types))
-    # Without asking for the coordinator of a group that does not exist: that creates the topic of offsets.
+    # Do not ask for the coordinator of a group that does not exist: that creates `__consumer_offsets`.
     shared = [name for name in chosen if types.get(name) == SHARE]
     others = [name for name in chosen if name in types and name not in shared]
 

@@ -1,8 +1,8 @@
 """Groups that commit offsets and make no progress, and why: of consumers, with both protocols, and of Kafka
 Streams.
 
-Whether a group moves shows only in two looks at it, a few seconds apart: a committed offset that stays where
-it is although records wait behind it, or a rebalance that does not end.
+Two looks, a few seconds apart, show whether a group moves: a committed offset may stay where it is although
+records follow it, or a rebalance may not end.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def types(client: Client) -> dict[str, str]:
 
 
 def look(client: Client, name: str, group_type: str) -> Look:
-    """See where a group is that is none of share groups.
+    """The present state of a group that is not a share group.
 
     Raises:
         KafkaError: GROUP_ID_NOT_FOUND, or another error of the coordinator.
@@ -65,7 +65,7 @@ def places(seen: Look) -> set[PartitionKey]:
 
 
 def may_be_stuck(seen: Look, offsets: Mapping[PartitionKey, Offsets]) -> bool:
-    """Whether a second look is needed to tell: a rebalance, or records that wait for members."""
+    """Whether a second look is needed: the group rebalances, or records wait for members."""
     if not seen.group.members:
         return False
     return seen.group.state in REBALANCING or any(
@@ -93,7 +93,7 @@ def judge_missing(name: str, existing: Sequence[str]) -> Finding:
 def judge(
     before: Look, after: Look, offsets: Mapping[PartitionKey, Offsets], seconds: float
 ) -> list[Finding]:
-    """Find the reasons why a group does not get on, from two looks at it so many seconds apart.
+    """Find the reasons why a group makes no progress, from two looks at it.
 
     Args:
         before: The first look.
@@ -168,7 +168,7 @@ def _rebalancing(group: Group, seconds: float) -> Finding:
 def _about_places(
     name: str, committed: Mapping[PartitionKey, int], offsets: Mapping[PartitionKey, Offsets]
 ) -> list[Finding]:
-    """Committed offsets at which there are no records any more, or not yet."""
+    """Committed offsets that are before the log start or past the log end."""
     findings = []
     for partition, offset in sorted(committed.items()):
         topic, index = partition
@@ -273,7 +273,9 @@ def _about_progress(
 def _without_offsets(
     before: Look, after: Look, offsets: Mapping[PartitionKey, Offsets], seconds: float
 ) -> list[Finding]:
-    """Partitions with records that a member has, and in which it has never committed an offset."""
+    """Partitions with records that are assigned to a member, and in which it has never committed an
+    offset.
+    """
     owners = {(p.topic, p.partition): member for member in after.group.members for p in member.assignment}
     silent = [
         p

@@ -1,7 +1,7 @@
 """Share groups (KIP-932) that make no progress, and why.
 
-Members acknowledge records one by one: a group may get on although it starts reading where it did. Then fewer
-records wait; only where neither changes in two looks, a few seconds apart, nothing is dealt with.
+Members acknowledge records one by one, so a group may make progress while its start offset stays: then fewer
+records wait. A group is stuck only if neither changes between two looks, a few seconds apart.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pykafka_broker.system.wording import counted
 
 
 def look(client: Client, name: str) -> ShareGroup:
-    """See where a group is.
+    """The present state of a group.
 
     Raises:
         KafkaError: GROUP_ID_NOT_FOUND, or another error of the coordinator.
@@ -37,14 +37,14 @@ def places(seen: ShareGroup) -> set[PartitionKey]:
 
 
 def may_be_stuck(seen: ShareGroup, offsets: Mapping[PartitionKey, Offsets]) -> bool:
-    """Whether a second look is needed to tell: records wait for members."""
+    """Whether a second look is needed: records wait for members."""
     return bool(seen.members) and bool(_waiting(seen, offsets) or _silent(seen, offsets))
 
 
 def judge(
     before: ShareGroup, after: ShareGroup, offsets: Mapping[PartitionKey, Offsets], seconds: float
 ) -> list[Finding]:
-    """Find the reasons why a group does not get on, from two looks at it so many seconds apart.
+    """Find the reasons why a group makes no progress, from two looks at it.
 
     Args:
         before: The first look.
@@ -82,7 +82,7 @@ def judge(
 
 
 def _started(seen: ShareGroup) -> dict[PartitionKey, int]:
-    """Where the group starts reading, as far as that is decided."""
+    """The offset at which the group starts reading each partition, if that is decided."""
     return {
         (each.topic, each.partition): each.start_offset
         for each in seen.offsets or ()
@@ -100,7 +100,7 @@ def _owners(seen: ShareGroup) -> dict[PartitionKey, list[ShareMember]]:
 
 
 def _waiting(seen: ShareGroup, offsets: Mapping[PartitionKey, Offsets]) -> dict[PartitionKey, int]:
-    """How many records wait in the partitions in which some do."""
+    """The number of waiting records, of partitions that have some."""
     lags = {(each.topic, each.partition): each.lag for each in seen.offsets or ()}
     waiting = {}
     for place, start_offset in _started(seen).items():
@@ -114,7 +114,7 @@ def _waiting(seen: ShareGroup, offsets: Mapping[PartitionKey, Offsets]) -> dict[
 
 
 def _silent(seen: ShareGroup, offsets: Mapping[PartitionKey, Offsets]) -> list[PartitionKey]:
-    """Partitions with records that members have, and of which nothing was ever acknowledged."""
+    """Partitions with records that are assigned to members, and of which nothing was ever acknowledged."""
     started = _started(seen)
     return [
         place

@@ -1,8 +1,8 @@
 """`cluster`: run a cluster on this machine, a process and a folder per node, and look at any cluster.
 
-There is no daemon. All that is known about a local cluster stands in its folder (`local_cluster/folder.py`)
-and in the table of processes, so each command finds the nodes again, whoever started them. A node that has
-died stays down until it is restarted.
+There is no daemon. All that is known about a local cluster is in its folder (`local_cluster/folder.py`) and
+in the system's list of processes, so each command finds the nodes, whichever command started them. A node
+that has died stays down until it is restarted.
 """
 
 from __future__ import annotations
@@ -145,10 +145,10 @@ def start(
 
 
 def _layout(asked: Asked) -> Layout | None:
-    """The nodes that are asked for; None if nothing is said.
+    """The nodes that are asked for; None if no number is given.
 
     Raises:
-        click.UsageError: what is said contradicts itself.
+        click.UsageError: the options contradict each other.
     """
     try:
         return layout_of(*asked)
@@ -157,9 +157,9 @@ def _layout(asked: Asked) -> Layout | None:
 
 
 def _teller(output: Output) -> Any:
-    """Says one line per event: on standard error where the output is JSON.
+    """Prints one line per event; on standard error if the output is JSON.
 
-    Nodes are stopped also when the reader of the lines has gone.
+    Nodes are stopped even if the reader of the lines has gone.
     """
 
     def tell(line: str) -> None:
@@ -297,7 +297,7 @@ def _checked(found: ClusterFolder, nodes: Sequence[int]) -> list[int]:
 
 
 def _quiet(_: str) -> None:
-    """Says nothing: the command shows the nodes when it is done."""
+    """Prints nothing: the command shows the nodes when it is done."""
 
 
 def _show(found: ClusterFolder, output: Output) -> None:

@@ -1,6 +1,6 @@
-"""What a rolling restart waits for between two nodes: the replicas on nodes that run are in sync again.
+"""The wait between two nodes of a rolling restart: until the replicas on running nodes are in sync again.
 
-Which ones are is asked of the cluster as any client asks, with the security of the command.
+A Metadata request, with the security of the command, tells which ones are not.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def not_in_sync(topics: Iterable[Any], brokers: Collection[int]) -> set[Replica]
 
 
 def lagging(cluster: ClusterFolder, security: Security | None) -> set[Replica]:
-    """The replicas on nodes that run that are not in sync.
+    """The replicas on running nodes that are not in sync.
 
     Raises:
         OSError, KafkaError, ProtocolError: no broker tells.
@@ -59,8 +59,8 @@ def lagging(cluster: ClusterFolder, security: Security | None) -> set[Replica]:
 def await_in_sync(
     cluster: ClusterFolder, security: Security | None, before: Collection[Replica], timeout_s: float
 ) -> str | None:
-    """Return when all replicas on nodes that run are in sync, but for those that were not before; or what is
-    missing when the time is over.
+    """Return None when all replicas on running nodes are in sync, except those that were not `before`; or
+    what is missing when the time is over.
     """
     deadline = time.monotonic() + timeout_s
     while True:

@@ -1,8 +1,7 @@
-"""How far replicas are behind their leaders: the ends of their logs, as each broker that answers tells them.
+"""How far replicas are behind their leaders, by the log ends that brokers tell.
 
-A broker tells those of followers as well where it is asked as by Kafka's own tools, with replica id -2. All
-brokers are asked at once, each for itself: under load the lag of a replica is exact to what is written
-meanwhile.
+With replica id -2, as Kafka's own tools send it, a broker also tells the log ends of its followers' replicas.
+All brokers are asked at once: under load, a lag is inexact by the records written meanwhile.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ Ends = Mapping[tuple[int, PartitionKey], int]
 def log_ends(
     connect: Callable[[], Client], brokers: Iterable[int], topics: Sequence[Any]
 ) -> tuple[Ends, set[int]]:
-    """The ends of the logs on these brokers, of topics as a Metadata answer has them, and which of the
-    brokers answer. Missing are replicas that are not online.
+    """The log ends on these brokers, of topics as a Metadata answer has them, and which of the brokers
+    answer. Replicas that are not online are left out.
     """
 
     def ask(broker_id: int) -> tuple[bool, dict[PartitionKey, int]]:
@@ -82,13 +81,13 @@ def _ends_on(client: Client, broker_id: int, held: Mapping[str, list[int]]) -> d
 
 
 def max_lag(topic: Any, ends: Ends) -> int | None:
-    """The records that the last replica of a topic has not, of those that tell; None if no leader does."""
+    """The greatest lag, in records, of the replicas that tell; None if no leader tells."""
     lags = (partition_lag(topic.name, one, ends) for one in topic.partitions)
     return max((lag for lag in lags if lag is not None), default=None)
 
 
 def partition_lag(topic: str, described: Any, ends: Ends) -> int | None:
-    """The same of one partition."""
+    """The same for one partition."""
     partition = (topic, described.partition_index)
     end = ends.get((described.leader_id, partition))
     if end is None:

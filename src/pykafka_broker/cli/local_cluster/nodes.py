@@ -1,8 +1,7 @@
-"""Start, stop, kill and freeze the nodes of a local cluster, whoever started them.
+"""Start, stop, kill and freeze the nodes of a local cluster, whichever command started them.
 
 A node is `pykafka-broker start --config` in a session of its own, so that Ctrl-C reaches only the command
-that watches it. Doing a thing again is harmless: a node that runs is not started, one that is down not
-stopped.
+that watches it. Repeating is harmless: a running node is not started again, a stopped one not stopped again.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class NodesError(click.ClickException):
 
 
 def check_ports(layout: Layout, first_port: int) -> None:
-    """See that the nodes of a new cluster get the ports that follow from the first one.
+    """Check that the ports that follow from the first one are free for the nodes of a new cluster.
 
     Raises:
         NodesError: one of them is taken; the text names another first port.
@@ -114,12 +113,12 @@ def restart_nodes(
     note: Tell,
     security: Security | None = None,
 ) -> None:
-    """Stop and start nodes, one after the other: the next one when the replicas that were in sync are so
-    again, and those of a node that was down.
+    """Stop and start nodes, one after the other. Before the next one, wait until the replicas that were in
+    sync before are in sync again, and those of a node that was down.
 
-    That takes as long as a start may take; then there is a note, and the next one's turn. Where no broker
-    tells which replicas are in sync, as where it asks for another `security`, there is a note and no wait.
-    Leaders go back to their preferred replicas in the time of `leader.imbalance.check.interval.seconds`.
+    The wait takes at most `timeout_s`; then there is a note, and the next node follows. If no broker tells
+    which replicas are in sync, for example because it needs another `security`, there is a note and no wait.
+    Leaders return to their preferred replicas within `leader.imbalance.check.interval.seconds`.
 
     Raises:
         NodesError: one did not stop or start.
@@ -143,12 +142,12 @@ def stop_nodes(cluster: ClusterFolder, node_ids: Sequence[int], timeout_s: float
     """Stop nodes in good order: brokers hand over their partitions while there are controllers.
 
     Raises:
-        NodesError: one took too long, and runs on.
+        NodesError: one took too long, and still runs.
     """
     brokers = [node_id for node_id in node_ids if cluster.roles(node_id) == ["broker"]]
     for group in (brokers, [node_id for node_id in node_ids if node_id not in brokers]):
         _signal(cluster, group, signal.SIGTERM)
-        # A paused process would hear of it only when it goes on.
+        # A paused process would get the signal only when it is resumed.
         _signal(cluster, group, signal.SIGCONT)
         deadline = time.monotonic() + timeout_s
         running = set(group)
@@ -173,14 +172,14 @@ def kill_nodes(cluster: ClusterFolder, node_ids: Sequence[int]) -> None:
 
 
 def pause_nodes(cluster: ClusterFolder, node_ids: Sequence[int]) -> None:
-    """Freeze nodes; return when they are frozen: a busy machine takes a moment for it."""
+    """Freeze nodes; return when they are frozen, which may take a busy machine a moment."""
     _signal(cluster, node_ids, signal.SIGSTOP)
     while any((pid := pid_of(cluster, node_id)) is not None and not is_paused(pid) for node_id in node_ids):
         time.sleep(POLL_S)
 
 
 def resume_nodes(cluster: ClusterFolder, node_ids: Sequence[int]) -> None:
-    """Let frozen nodes go on; return when they do."""
+    """Resume frozen nodes; return when they run."""
     _signal(cluster, node_ids, signal.SIGCONT)
     while any((pid := pid_of(cluster, node_id)) is not None and is_paused(pid) for node_id in node_ids):
         time.sleep(POLL_S)
@@ -201,7 +200,7 @@ def _signal(cluster: ClusterFolder, node_ids: Sequence[int], number: signal.Sign
 def _spawn(cluster: ClusterFolder, node_id: int) -> None:
     """Start the process of a node.
 
-    What the environment sets for a broker is for one broker; only the levels of logs are for all nodes.
+    The environment's settings are for one broker, so nodes do not get them; except the log levels.
     """
     environ = {
         name: value
@@ -219,10 +218,10 @@ def _spawn(cluster: ClusterFolder, node_id: int) -> None:
             start_new_session=True,
         )
     cluster.pid_file(node_id).write_text(f"{process.pid}\n")
-    # For a moment a new process has no command line, by which the folder knows it.
+    # For a moment a new process has no command line, by which `pid_of` recognises it.
     while process.poll() is None and pid_of(cluster, node_id) is None:
         time.sleep(0.001)
-    # From here on the folder is asked how it goes, as it is by every other command.
+    # From here on its state comes from the folder, as in every other command.
     process.returncode = 0
 
 

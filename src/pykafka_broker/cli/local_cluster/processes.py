@@ -1,7 +1,7 @@
 """The processes of the nodes of a local cluster, and the state of each.
 
-A process is the node's own if its command line names the node's server.properties: the system gives ids of
-processes out again.
+A process is the node's own if its command line names the node's server.properties: the system reuses process
+ids.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LOG_TAIL_BYTES = 16_384
 class NodeState(NamedTuple):
     """A node of a local cluster.
 
-    `state` is "up", "starting", "paused", "stopped" (in good order) or "died"; `reason` tells why it died.
+    `state` is "up", "starting", "paused", "stopped" (in good order) or "died", for which `reason` tells why.
     """
 
     node_id: int
@@ -33,7 +33,7 @@ class NodeState(NamedTuple):
 
 
 def pid_of(cluster: ClusterFolder, node_id: int) -> int | None:
-    """The process of a node that runs, or has not ended yet: until then it has its ports."""
+    """The process of a node that runs, or is still ending and holds its ports."""
     pid = _written_pid(cluster, node_id)
     if pid is None or not (str(cluster.properties_file(node_id)) in command_line(pid) or is_ending(pid)):
         return None

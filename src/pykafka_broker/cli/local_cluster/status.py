@@ -1,8 +1,8 @@
 """`cluster status`: who leads the quorum, which brokers are up, which partitions lack replicas.
 
-Any broker answers with the metadata that it knows, the quorum's leader alone for the quorum. Where none
-leads, the rest is shown all the same, with its source, its age and what can be written, and the command ends
-with a status of its own.
+Any broker answers with the metadata that it knows, but only the quorum's leader describes the quorum. If none
+leads, the rest is still shown, with its source, its age and what can be written, and the command ends with a
+status of its own.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ NO_QUORUM = 4
 
 
 class TopicStatus(NamedTuple):
-    """How many partitions of a topic are as kafka-topics' options of the same names show them; None without a
-    quorum, for then no replica is taken out that stops.
+    """The number of a topic's partitions that kafka-topics shows with the options of these names; None
+    without a quorum, because then stopped replicas stay in the ISR.
     """
 
     topic: str
@@ -67,10 +67,10 @@ class TopicStatus(NamedTuple):
 
 
 class PartitionStatus(NamedTuple):
-    """A partition; without a leader that is None, as is the lag then. Missing are the replicas that are not
-    in sync, but for those that a reassignment adds. `acks` are the strongest with which it takes records now:
-    "all", "1", or None. It `is_well` if it takes them with "all", none is missing and `min.insync.replicas`
-    are in sync.
+    """A partition; `leader` and lag are None without a leader. `missing` are the replicas that are not in
+    sync, except those that a reassignment adds. `acks` are the strongest with which it takes records now:
+    "all", "1", or None. It `is_well` if these are "all", no replica is missing and `min.insync.replicas` are
+    in sync.
     """
 
     topic: str
@@ -87,10 +87,9 @@ class PartitionStatus(NamedTuple):
 class ClusterStatus(NamedTuple):
     """A cluster at a glance; the lag is that of the last voter, in records of the metadata log.
 
-    All is told by the broker at `metadata_from`, which had this much of the metadata log (-1: it does not
-    tell). Without a quorum there is no leader and no lag, the epoch and the voters are those that this broker
-    knows, and the rest is as old as `metadata_age_ms`; None where it does not tell. `silent_voters` do not
-    answer.
+    The broker at `metadata_from` tells all of it, from this much of the metadata log (-1: it does not tell).
+    Without a quorum, leader and lag are missing, epoch and voters are those that this broker knows, and the
+    rest is as old as `metadata_age_ms`; None if it does not tell. `silent_voters` do not answer.
     """
 
     cluster_id: str
@@ -109,7 +108,7 @@ class ClusterStatus(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """What a person wants to see beside topics that lack something."""
+    """What to show besides topics with missing replicas."""
 
     all_topics: bool
     lacking_partitions: bool
@@ -165,7 +164,7 @@ def status(
 
 
 def _servers(ctx: click.Context, asked: str, folder: Path) -> str:
-    """The brokers to ask first: those of the local cluster where no others are named, nodes that serve first.
+    """The brokers to ask first: those of the local cluster if no others are named, serving nodes first.
 
     Raises:
         click.UsageError, click.ClickException: both are named, or there is no cluster in the folder.
@@ -186,7 +185,7 @@ def _servers(ctx: click.Context, asked: str, folder: Path) -> str:
 
 
 def _watch(cluster: Cluster, output: Output, shown: Shown) -> None:
-    """Show it in the place of what was shown before; a cluster that does not answer may do so next time."""
+    """Show the status in place of the last one; a cluster that does not answer may do so next time."""
     if output.form is Form.TABLES:
         click.clear()
     try:
@@ -214,7 +213,7 @@ def _show(cluster: Cluster, output: Output, wanted: Shown) -> int:
 
 
 def _status(client: Client, cluster: Cluster) -> tuple[ClusterStatus, LostQuorum | None]:
-    """The cluster, and what is told of its quorum if that has no leader."""
+    """The cluster, and the state of its quorum if that has no leader."""
     metadata = client.metadata(None)
     for topic in metadata.topics:
         check(topic.error_code)
@@ -282,14 +281,14 @@ def topic_status(topic: Any, least: int, ends: Ends, ongoing: Mapping[PartitionK
 
 
 def _as_told_before(status: TopicStatus) -> TopicStatus:
-    """The same without what was so before the quorum was lost."""
+    """The same without the counts that date from before the quorum was lost."""
     return status._replace(under_replicated=None, at_min_isr=None, under_min_isr=None, offline=None)
 
 
 def partition_statuses(
     topic: Any, least: int, ends: Ends, ongoing: Mapping[PartitionKey, Ongoing], answering: Collection[int]
 ) -> Iterator[PartitionStatus]:
-    """The partitions of a topic in order; brokers that are `answering` can lead them."""
+    """The partitions of a topic in order; only brokers in `answering` can lead them."""
     for one in sorted(topic.partitions, key=lambda one: int(one.partition_index)):
         moving = ongoing.get((topic.name, one.partition_index))
         adding = moving.adding if moving else []

@@ -1,4 +1,4 @@
-"""Watch the nodes of a local cluster: one line per event, whoever caused it."""
+"""Watch the nodes of a local cluster: one line per event, whatever caused it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WATCH_S = 0.25
 
 
 def changes(before: Mapping[int, NodeState], now: Iterable[NodeState]) -> Iterator[str]:
-    """A line for each node that is not as before."""
+    """A line for each node whose state has changed."""
     for state in now:
         if before.get(state.node_id) == state:
             continue
@@ -29,8 +29,8 @@ def changes(before: Mapping[int, NodeState], now: Iterable[NodeState]) -> Iterat
 
 
 def watch(cluster: ClusterFolder, states: Sequence[NodeState], tell: Tell, interrupts: Interrupts) -> None:
-    """Tell what happens to the nodes after `states`, which have been told, until a signal comes, or all have
-    been stopped in good order.
+    """Report changes of the nodes after `states`, until a signal comes, or all have been stopped in good
+    order.
     """
     with suppress(KeyboardInterrupt):
         while any(state.state != "stopped" for state in states):

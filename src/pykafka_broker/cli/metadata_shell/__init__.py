@@ -42,7 +42,7 @@ class Answer(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Where the metadata is read: at most one of the four is given."""
+    """Where to read the metadata from: at most one of the four is given."""
 
     snapshot: str | None
     folder: str | None
@@ -111,7 +111,7 @@ def shell(
 
 
 def _only_one(source: Source) -> Source:
-    """The source without the default or the environment's brokers where files are named."""
+    """The source; brokers from the environment or a default do not count if files are named."""
     ctx = click.get_current_context()
     where = ctx.get_parameter_source("bootstrap_server")
     if where is click.core.ParameterSource.ENVIRONMENT and any(source._replace(bootstrap_server=None)):
@@ -124,7 +124,7 @@ def _only_one(source: Source) -> Source:
 
 
 def _reader(source: Source, cluster: Cluster) -> tuple[Callable[[], View], Callable[[], None]]:
-    """What reads the newest metadata, and what ends that."""
+    """A function that reads the newest metadata, and one that ends reading."""
     if source.snapshot is not None or source.folder is not None:
         from pykafka_broker.cli.metadata_shell.files import read_folder, read_snapshot
 
@@ -153,7 +153,7 @@ def _addresses(text: str, option: str) -> list[Address]:
 
 
 def _run_lines(read: Callable[[], View], output: Output) -> int:
-    """Run what is typed, or the script on standard input; status 1 if something was wrong in a script."""
+    """Run the typed lines, or the script on standard input; status 1 if a command of a script failed."""
     is_prompt = sys.stdin.isatty() and output.form is not Form.JSON
     session = Session(root(read()))
     status = 0

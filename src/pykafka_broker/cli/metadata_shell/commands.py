@@ -1,8 +1,7 @@
 """The commands of the metadata shell: `(session, line) -> Outcome`, pure; they behave as in Apache's shell.
 
-Paths may have `*`, `?` and `{a,b}`. Differences on purpose: problems are told apart from what was found, so
-that a script can fail for them; `find` names the nodes that a pattern matches, not the pattern; words may be
-quoted.
+Paths may have `*`, `?` and `{a,b}`. Differences on purpose: problems are separate from results, so that a
+script can fail for them; `find` names the nodes that a pattern matches, not the pattern; words may be quoted.
 """
 
 from __future__ import annotations
@@ -23,7 +22,9 @@ COLUMN_GAP = 2
 
 
 class Session(NamedTuple):
-    """What a command works on. `width` is that of the terminal, None where lists go one name a line."""
+    """The state that a command works on. `width` is that of the terminal; None prints lists with one name a
+    line.
+    """
 
     root: Directory
     working_directory: str = "/"
@@ -32,7 +33,7 @@ class Session(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a command printed, what was wrong, and where the session is then."""
+    """What a command printed, its problems, and the session's directory after it."""
 
     working_directory: str
     lines: tuple[str, ...] = ()
@@ -41,7 +42,7 @@ class Outcome(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A command: what `help` says of it, how many arguments it takes (None: any number)."""
+    """A command: its help, and how many arguments it takes (None: any number)."""
 
     usage: str
     description: str
@@ -75,7 +76,7 @@ def run(session: Session, words: Sequence[str]) -> Outcome:
 
 
 def completions(session: Session, before: str, text: str) -> list[str]:
-    """What `text` may become after what stands `before` it in the line: a command, else a path."""
+    """The completions of `text`, given the line `before` it: a command, else a path."""
     if not before.strip():
         return [f"{name} " for name in COMMANDS if name.startswith(text)]
     if before.split() == ["man"]:
@@ -95,7 +96,7 @@ def completions(session: Session, before: str, text: str) -> list[str]:
 
 
 class Found(NamedTuple):
-    """A node that a path means."""
+    """A node that a path leads to."""
 
     path: tuple[str, ...]
     node: Node
@@ -131,7 +132,7 @@ def _at(root: Directory, components: Sequence[str]) -> Node | None:
 
 
 def matching(session: Session, path: str) -> list[Found]:
-    """The nodes that a path means, in order; several if it is a pattern."""
+    """The nodes that a path leads to, in order; several if it is a pattern."""
     found = [Found((), session.root)]
     for component in _components(session, path):
         pattern = _pattern(component)
@@ -146,7 +147,7 @@ def matching(session: Session, path: str) -> list[Found]:
 
 
 def _pattern(component: str) -> re.Pattern[str] | None:
-    """The regular expression of a component; None if it is a plain name, or no well-formed pattern."""
+    """The regular expression of a component; None if it is a plain name, or not a well-formed pattern."""
     if not any(character in component for character in "*?{") or len(component) > MAX_PATTERN_CHARACTERS:
         return None
     expression, in_group = "", False

@@ -1,7 +1,7 @@
 """The metadata in the files of a node: a snapshot, or the newest snapshot of a folder and the log after it.
 
-Read only, also beside a running node. The files do not say which of the newest records are committed: all of
-them are shown. A batch that is not whole yet ends the log.
+Read only, also while the node runs. The files do not say which of the newest records are committed: all are
+shown. An incomplete batch ends the log.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The metadata of a running cluster, read from its controllers: `Observer` over sockets.
 
-`newest` reads on from where it has come, so that a shell that stays open always shows the newest image. A
-controller that is gone is replaced by another.
+`newest` reads on from the last offset, so that an open shell always shows the newest image. If a controller
+is gone, another one is asked.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class LiveMetadata:
             self._connection = None
 
     def _ask(self, deadline: float) -> Progress:
-        """One request, and what its answer means; of a controller that is gone, a pause before the next."""
+        """Send one request, and return what its answer means; if the controller is gone, a pause."""
         if self._connection is None:
             address = self._address or self._controllers[self._tried % len(self._controllers)]
             self._tried += 1
@@ -91,7 +91,7 @@ class LiveMetadata:
             self.close()
             self._address = self._observer.leader
         elif progress is Progress.WAIT:
-            # This one may be cut off from the quorum.
+            # This controller may be cut off from the quorum.
             self.close()
             self._address = None
         return progress
@@ -100,7 +100,7 @@ class LiveMetadata:
         """The connection is lost, or was not made."""
         self.close()
         self._address = None
-        # At first a controller that is not there is no pause in the life of a quorum.
+        # Before the first answer, raise instead of waiting: no controller may be there at all.
         is_never_there = self._tried >= len(self._controllers) and not self._observer.replaying.next_offset
         if is_never_there or time.monotonic() >= deadline:
             raise error

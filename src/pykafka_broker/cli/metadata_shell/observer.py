@@ -3,8 +3,8 @@
     request()     -> the next request for the controller that is asked
     take(answer)  -> Progress: ask again, ask the leader, wait, or all that is committed is here
 
-It counts neither as a voter nor as an observer of the quorum (its replica id is -1), and takes in committed
-records only: so its log never diverges from that of the leader.
+Its replica id is -1, so it counts neither as a voter nor as an observer of the quorum. It takes in committed
+records only, so its log never diverges from the leader's.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _OTHER_LEADER = (
 
 
 class Progress(Enum):
-    """What comes after an answer."""
+    """What to do after an answer."""
 
     ASK_AGAIN = "ask again at once"
     ASK_LEADER = "ask the controller at `leader`"
@@ -55,7 +55,7 @@ class _Download(NamedTuple):
 
 
 class Observer:
-    """What has been read of the log, and what is to be asked next."""
+    """The progress of reading the log, and the next request."""
 
     def __init__(self) -> None:
         self._replaying = Replaying()
@@ -66,7 +66,7 @@ class Observer:
 
     @property
     def replaying(self) -> Replaying:
-        """What has been taken in."""
+        """The records taken in so far, replayed."""
         return self._replaying
 
     def request(self) -> Union[FetchRequest, FetchSnapshotRequest]:
@@ -88,7 +88,7 @@ class Observer:
 
         Raises:
             KafkaError: the controller refuses.
-            MalformedAnswer, MalformedFile: it answers nothing, or sends a damaged snapshot.
+            MalformedAnswer, MalformedFile: its answer is empty, or its snapshot is damaged.
         """
         if response.error_code:
             raise KafkaError(ErrorCode(response.error_code))
@@ -104,7 +104,7 @@ class Observer:
             self._download = _Download(answer.snapshot_id)
             return Progress.ASK_AGAIN
         if answer.diverging is not None:
-            # The committed part of a log diverges from no leader's: this is another cluster.
+            # A committed log never diverges from a leader's: this is another cluster.
             raise KafkaError(ErrorCode.INCONSISTENT_CLUSTER_ID, "The metadata log is another than before")
         if answer.high_watermark is None:
             return Progress.WAIT

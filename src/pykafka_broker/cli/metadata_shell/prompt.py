@@ -1,4 +1,4 @@
-"""A person at a prompt: lines with history and completion by Python's readline, where it has one."""
+"""A prompt: lines with history and completion by Python's readline, if Python has it."""
 
 from __future__ import annotations
 

@@ -24,11 +24,11 @@ class Replaying:
 
     @property
     def view(self) -> View:
-        """All that has been taken in, but for a metadata transaction that has not ended."""
+        """Everything taken in, except a metadata transaction that has not ended."""
         return View(self._loader.image, self._last_timestamp_ms)
 
     def start_from(self, snapshot_id: SnapshotId, snapshot: Snapshot) -> None:
-        """Begin with a snapshot, in the place of all that was taken in before."""
+        """Begin with a snapshot, which replaces everything taken in before."""
         self._loader = MetadataLoader(ClusterImage())
         end_offset, epoch = snapshot_id
         self._loader.apply(map(decode_record, snapshot.values), offset=0, epoch=epoch)

@@ -4,10 +4,10 @@
             producerIds, provenance, scram, topics/{byId,byName}
     /local  commitId, version
 
-A pure view: directories look into the image when they are asked, and copy nothing.
+A pure view: directories read the image when they are listed, and copy nothing.
 
-Secrets are shown as [redacted]: SCRAM credentials, delegation tokens, sensitive configurations and those that
-are unknown here. Apache's shell prints them, though its own criteria for such nodes redact them.
+Secrets are shown as [redacted]: SCRAM credentials, delegation tokens, sensitive configurations and unknown
+ones. Apache's shell prints them, although its own criteria for such nodes redact them.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class View(NamedTuple):
 
 
 class Directory(NamedTuple):
-    """A node that has others: their names, in no order, and each by its name."""
+    """A node with children: their names, unordered, and a child by its name."""
 
     names: Callable[[], Iterable[str]]
     child: Callable[[str], Optional[Node]]

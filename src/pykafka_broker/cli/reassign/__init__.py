@@ -33,7 +33,9 @@ Plan = Mapping[TopicPartition, Sequence[int]]
 
 
 class PlannedPartition(NamedTuple):
-    """A partition that a plan changes: its replicas now and then, and the brokers to which it is copied."""
+    """A partition that a plan changes: its replicas before and after, and the brokers to which it is
+    copied.
+    """
 
     topic: str
     partition: int
@@ -320,12 +322,12 @@ def cancel(file: str, preserve_throttles: bool, cluster: Cluster, output: Output
             if under_way
             else "None of the specified partition reassignments are active."
         )
-        # Before the throttles are taken off: a broker that does not answer keeps its own.
+        # Shown before the throttles are removed: a broker that does not answer keeps its throttle.
         output.show_all(found, [line])
         if not preserve_throttles:
             if cluster.bootstrap_controller is None:
                 brokers = sorted(moves.racks(client))
             else:
-                # Controllers name no brokers that run: those of the plan have the throttle.
+                # Controllers do not list running brokers: those of the plan have the throttle.
                 brokers = brokers_of(wanted, {moved: one.replicas for moved, one in under_way.items()})
             moves.unthrottle(client, _topics(wanted), brokers)

@@ -1,4 +1,4 @@
-"""What `reassign` asks of a cluster: where partitions stand, that they move, and how fast."""
+"""The requests of `reassign`: replicas, moves and throttles."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def ongoing(
 def reassign(
     client: Client, timeout_ms: int, wanted: Mapping[TopicPartition, Sequence[int] | None]
 ) -> dict[TopicPartition, tuple[ErrorCode, str | None]]:
-    """Begin to move partitions, or call that off where the replicas are None; the errors of those refused."""
+    """Begin to move partitions, or cancel it if the replicas are None; the errors of those refused."""
     request = AlterPartitionReassignmentsRequest(
         timeout_ms=timeout_ms,
         topics=[
@@ -105,7 +105,7 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 
 
 def throttle(client: Client, current: Assignment, wanted: Assignment, bytes_per_second: int) -> list[int]:
-    """Slow these moves down on all brokers that take part; return the brokers."""
+    """Throttle these moves on all brokers that take part; return the brokers."""
     by_key = dict(zip(THROTTLED, throttled_replicas(current, wanted), strict=True))
     topics = sorted({topic for values in by_key.values() for topic in values})
     changed: list[AlterConfigsResource] = []
@@ -120,7 +120,7 @@ def throttle(client: Client, current: Assignment, wanted: Assignment, bytes_per_
 
 
 def unthrottle(client: Client, topics: Iterable[str], brokers: Iterable[int]) -> None:
-    """Take all throttles of replication off these topics and brokers."""
+    """Remove all replication throttles of these topics and brokers."""
     _alter(
         client,
         [
@@ -145,8 +145,8 @@ def _resource(kind: int, name: str, values: Mapping[str, str | None]) -> AlterCo
 
 
 def _alter(client: Client, changed: Sequence[AlterConfigsResource]) -> None:
-    """Change configurations; those of a broker are asked of itself, as only it can tell their errors, unless
-    controllers are asked.
+    """Change configurations. Those of a broker are sent to that broker, because only it can check them,
+    unless controllers are asked.
     """
     by_node: dict[int | None, list[AlterConfigsResource]] = {}
     for resource in changed:

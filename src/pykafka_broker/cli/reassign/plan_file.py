@@ -37,8 +37,8 @@ def parsed(text: str) -> dict[TopicPartition, tuple[int, ...]]:
     """The replicas that the JSON of a plan wants.
 
     Raises:
-        PlanFileError: it is no JSON, or not of this form; a partition has no replicas, one of them twice, or
-            comes twice itself; or it names directories, which `reassign` leaves to the brokers.
+        PlanFileError: it is no JSON, or not of this form; a partition is named twice, has no replicas, or has
+            one twice; or it names directories, which `reassign` leaves to the brokers.
     """
     try:
         tree = json.loads(text)

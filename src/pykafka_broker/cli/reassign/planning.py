@@ -1,7 +1,7 @@
-"""Which replicas move, so that partitions stand on the brokers they are wanted on. Pure.
+"""Which replicas move, so that partitions are on the wanted brokers. Pure.
 
-Replicas that may stay do stay: what moves is copied over the network. Three steps, each in a fixed order, so
-that the same cluster always gets the same plan:
+Replicas that may stay do stay, because moves are copied over the network. Three steps, each in a fixed order,
+so that the same cluster always gets the same plan:
 
 1. Replicas on other brokers are replaced, and missing ones added, by the brokers with the fewest replicas; a
    rack that a partition does not stand in yet comes before that.
@@ -63,7 +63,7 @@ class _Placing:
                     self._held[broker][partition] = None
 
     def place(self, partition: TopicPartition, count: int) -> None:
-        """Let so many replicas of a partition stand on brokers where they may."""
+        """Give a partition `count` replicas, on brokers where they may be."""
         if count > len(self._racks):
             raise PlanError(
                 f"{named([partition])} is to have {count} replicas, and there are {len(self._racks)} "
@@ -71,7 +71,7 @@ class _Placing:
             )
         replicas = self.replicas[partition]
         while len(replicas) > count:
-            # One that has to go anyway, otherwise the last.
+            # A replica that has to move anyway, otherwise the last.
             foreign = [broker for broker in replicas if broker not in self._racks]
             self._drop(partition, (foreign or replicas)[-1])
         for broker in [broker for broker in replicas if broker not in self._racks]:
@@ -122,7 +122,7 @@ class _Placing:
         return self._racks[target] not in others or self._racks[source] in others
 
     def even_leaders(self) -> None:
-        """Let other replicas be preferred while a broker is preferred at least twice more often than one."""
+        """Reorder replicas while a broker is preferred at least twice more often than another one."""
         led: dict[int, dict[TopicPartition, None]] = {broker: {} for broker in self._held}
         for partition, replicas in self.replicas.items():
             led[replicas[0]][partition] = None
@@ -155,7 +155,7 @@ def throttled_replicas(
     current: Assignment, wanted: Assignment
 ) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     """The values of `leader.replication.throttled.replicas` and `follower.replication.throttled.replicas` by
-    topic, while these partitions move: all replicas of now send slowly, and new ones receive slowly.
+    topic while these partitions move: present replicas send slowly, new ones receive slowly.
     """
     leaders: dict[str, list[str]] = {}
     followers: dict[str, list[str]] = {}

@@ -127,14 +127,14 @@ def archive(
     if decode:
         from pykafka_broker.spark.archive.decoding import Decoder
 
-        # The job does it again; here before a session takes its time to start.
+        # The job does this again; here it fails before the slow start of a session.
         Decoder.of(decode, topics)
 
     def report(batch: Batch) -> None:
         output.show(ArchivedBatch(*batch), [sentence(batch)])
 
     interrupts = Interrupts()
-    # Entered later than the session, which has a handler of its own for Ctrl-C.
+    # Entered after the session, which installs its own handler for Ctrl-C.
     with session.opened(f"archive to {table.name}", table.jars) as spark, interrupts:
         archived = archive_topics(
             spark,

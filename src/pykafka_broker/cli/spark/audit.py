@@ -36,7 +36,7 @@ ISOLATION_LEVEL = "kafka.isolation.level"
 
 
 class Beside(NamedTuple):
-    """What the topic is compared with."""
+    """The archive or mirror that the topic is compared with."""
 
     archive: str | None
     archive_format: TableFormat
@@ -48,7 +48,7 @@ class Beside(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What is a finding."""
+    """The limits beyond which something is a finding."""
 
     no_keys: bool
     unique_keys: bool
@@ -168,7 +168,7 @@ class Source:
     """How topics are read."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        """With options of the source, which win.
+        """The options of the source; these win over the defaults.
 
         Raises:
             click.BadParameter: there is no such isolation level.
@@ -184,7 +184,7 @@ class Source:
         topic: str,
         security: Mapping[str, str] = OPEN,
     ) -> DataFrame:
-        """A topic, all of it that is there when it is read."""
+        """All records of a topic at the time of reading."""
         own = {"kafka.bootstrap.servers": bootstrap_servers, "subscribe": topic}
         options = {**source_options(security), **self._options, **own}
         return session.read.format("kafka").options(**options).load()
@@ -207,10 +207,10 @@ class Source:
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Say what an error of Spark means.
+    """Explain errors of Spark.
 
     Raises:
-        SparkError: what is run in the session fails.
+        SparkError: the code in the session fails.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -291,7 +291,7 @@ def labelled(finding: Finding) -> Line:
 
 
 def partition_line(counts: PartitionCounts) -> str:
-    """What was read of a partition."""
+    """The counts of a partition, as a line."""
     parts = [counted(counts.records, "record")]
     if counts.first_offset is not None:
         parts.append(f"offsets {counts.first_offset} to {counts.last_offset}")

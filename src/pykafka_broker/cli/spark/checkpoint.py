@@ -1,4 +1,4 @@
-"""`spark checkpoint`: a streaming checkpoint beside its topics, and a way on where they do not fit."""
+"""`spark checkpoint`: a streaming checkpoint compared with its topics, and its repair."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def doctor(
 
 
 def _security_of(cluster: Cluster) -> dict[str, str]:
-    """The properties of Spark's connector; none where no broker answers, which is a finding by itself.
+    """The properties of Spark's connector; none if no broker answers, which the doctor reports itself.
 
     Raises:
         KafkaError: the login is refused.

@@ -33,7 +33,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 class ReplayedPartition(NamedTuple):
-    """A partition that was written, and where a next run goes on in the source."""
+    """A partition that was written, and the offset in the source at which a next run goes on."""
 
     topic: str
     partition: int
@@ -46,7 +46,7 @@ class ReplayedPartition(NamedTuple):
 
 
 class Source(NamedTuple):
-    """What is replayed."""
+    """The source of a replay."""
 
     source: str
     format: str
@@ -64,7 +64,7 @@ BOOTSTRAP, TOPICS = "kafka.bootstrap.servers", "subscribe"
 
 
 class _Chosen(NamedTuple):
-    """Which of its records."""
+    """The choice of its records."""
 
     topics: tuple[str, ...]
     topic_ids: tuple[str, ...]
@@ -77,7 +77,7 @@ class _Chosen(NamedTuple):
 
 
 class _Destination(NamedTuple):
-    """Where they go, and what becomes of topics that do not fit."""
+    """The target topics, and what to do about those that do not fit."""
 
     to: tuple[str, ...]
     create: bool
@@ -87,7 +87,7 @@ class _Destination(NamedTuple):
 
 
 class _Manner(NamedTuple):
-    """How they are written."""
+    """The settings of writing."""
 
     name: str | None
     starts_over: bool
@@ -229,7 +229,7 @@ def total_of(done: Replayed, source: str) -> str:
     """A run as a line.
 
     Raises:
-        SparkError: there was nothing to replay, which a mistyped name does as well.
+        SparkError: there was nothing to replay, perhaps because a name is mistyped.
     """
     if not done.found:
         raise SparkError(
@@ -323,8 +323,8 @@ def _settings(manner: _Manner) -> Settings:
 
 
 def options_of(source: Source, cluster: Cluster) -> dict[str, str]:
-    """The options of the reader: those that are given, and the defaults of its format. The security of the
-    cluster is for no other one.
+    """The options of the reader: those given, and the defaults of its format. The cluster's security is not
+    given to another cluster.
     """
     defaults = dict(DEFAULTS.get(source.format, {}))
     given = {key.lower() for key in source.options}
@@ -336,7 +336,7 @@ def options_of(source: Source, cluster: Cluster) -> dict[str, str]:
 
 
 def ask_first(source: Source, cluster: Cluster) -> None:
-    """Check that the brokers answer, and that the topics to read are there, before a session is started.
+    """Check that the brokers answer, and that the topics to read exist, before a session is started.
 
     Raises:
         KafkaError, OSError: they do not, or a topic is not there.

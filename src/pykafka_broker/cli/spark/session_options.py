@@ -35,7 +35,7 @@ class SessionOptions(NamedTuple):
         """A session with the connector and the tables.
 
         Raises:
-            SparkError: there is none to be had.
+            SparkError: no session can be started.
         """
         from pykafka_broker.spark.session import kafka_session
 
@@ -55,7 +55,7 @@ class SessionOptions(NamedTuple):
 
 
 def format_option(command: Command) -> Command:
-    """Of which format a table of an archive is."""
+    """The format of an archive's table."""
     return click.option(
         "--format",
         "table_format",

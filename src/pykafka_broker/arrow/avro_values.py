@@ -66,8 +66,7 @@ class RegistryAvro:
     schema_id: int | None = None
 
     def pinned(self, topic: str, column: str) -> RegistryAvro:
-        """The same, fixed to the schema that its columns have now; later schemas of the registry do not
-        matter.
+        """The same, fixed to the schema that its columns have now.
 
         Raises:
             ConnectionError: the registry does not answer.

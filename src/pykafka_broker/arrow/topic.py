@@ -149,9 +149,7 @@ class TopicReader:
                     self._insist_on_progress()
 
     def _ask(self) -> None:
-        """Send a request to each broker that owes no answer and leads a partition with offsets still to be
-        read.
-        """
+        """Send a request to each broker that owes no answer and leads a partition still to be read."""
         for leader in {self._leaders[partition] for partition in self._ranges} - self._asked.keys():
             positions = {p: wanted.start for p, wanted in self._ranges.items() if self._leaders[p] == leader}
             try:

@@ -77,9 +77,7 @@ class ReaderGoneError(Exception):
 
 @contextmanager
 def _noticing_closed_output() -> Iterator[None]:
-    """Turn a BrokenPipeError of the output into ReaderGoneError; for broken connections to brokers, the
-    client raises other errors.
-    """
+    """Make a BrokenPipeError a ReaderGoneError: it is of the output, as the client raises other errors."""
     try:
         yield
     except BrokenPipeError as error:

@@ -172,9 +172,7 @@ def why_it_stays(broker_id: int, *, is_up: bool, held: Sequence[str]) -> str:
 
 
 def _why_it_stays(client: Client, broker_id: int) -> str:
-    """The same for a broker, looked up more than once: the first broker asked may not know of a stop or a
-    move yet.
-    """
+    """The same, looked up several times: the broker asked may not know of a stop or a move yet."""
     reason = ""
     for _ in range(LOOKS):
         topics = client.metadata(None).topics

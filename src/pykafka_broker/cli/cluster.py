@@ -153,9 +153,7 @@ def cluster_options_beside_users(command: Command) -> Command:
 
 
 def cluster_or_controller_options(command: Command) -> Command:
-    """The same, for a command that controllers serve too: `--bootstrap-controller` may replace the
-    brokers.
-    """
+    """The same, for a command that controllers serve too: they may be named instead of brokers."""
 
     @functools.wraps(command)
     def run(cluster: Cluster, **options: Any) -> Any:

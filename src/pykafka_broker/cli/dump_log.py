@@ -124,9 +124,7 @@ def _log_bytes(path: str) -> int:
 
 
 def expand(paths: Iterable[str]) -> list[str]:
-    """The files that are meant: a folder stands for its files, and a comma separates paths as in Kafka's
-    tool.
-    """
+    """The files that are meant: a folder stands for its files; a comma separates paths as in Kafka's tool."""
     files = []
     for path in (part for entry in paths for part in entry.split(",") if part):
         if os.path.isdir(path):

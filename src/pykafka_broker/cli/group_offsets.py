@@ -61,9 +61,7 @@ def _wanted(
     how: str,
     value: Any,
 ) -> Mapping[PartitionKey, int]:
-    """The wanted offset of each partition, before it is limited to the log; partitions without one go to
-    their start.
-    """
+    """The wanted offset of each partition, even outside the log; without one, it goes to its start."""
     if how in ("to_datetime", "by_duration"):
         import time
 

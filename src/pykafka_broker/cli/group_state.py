@@ -45,9 +45,7 @@ class Coordinator(NamedTuple):
 
 
 class Position(NamedTuple):
-    """A group's position in a partition. A field is None if nothing is committed, the topic is gone, or there
-    is no owner.
-    """
+    """A group's position in a partition; None: nothing is committed, the topic is gone, there is no owner."""
 
     topic: str
     partition: int

@@ -55,9 +55,7 @@ class Quorum(NamedTuple):
 
 
 class ChangedController(NamedTuple):
-    """A controller that was added to the voters, or removed from them, or could be, with `dry_run`; without
-    endpoints if removed.
-    """
+    """A controller added to or removed from the voters, or with `dry_run` not yet; endpoints if added."""
 
     controller_id: int
     directory_id: str

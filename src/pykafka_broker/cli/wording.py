@@ -22,9 +22,7 @@ def printable_lines(text: str) -> str:
 
 
 def folded(text: str, width: int) -> str:
-    """Text whose wide lines are broken between words; continuation lines have the indentation of the
-    first.
-    """
+    """Text whose wide lines are broken between words; continuation lines are indented like the first."""
     import textwrap
 
     lines = []

@@ -215,8 +215,7 @@ class Cluster:
 
     async def restart(self, *node_ids: int, timeout_s: float = TIMEOUT_S) -> None:
         """Stop and start nodes, one after the other; all of them if none is named. The next one stops once
-        the replicas that were in sync before are in sync again. `timeout_s` is for each start and each such
-        wait.
+        the replicas that were in sync before are so again. `timeout_s` is for each start and each such wait.
 
         Raises:
             NoSuchNodeError: there is no such node.

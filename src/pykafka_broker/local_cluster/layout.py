@@ -79,9 +79,8 @@ def properties(
 ) -> dict[int, dict[str, str]]:
     """The keys of each node's server.properties.
 
-    Internal topics have three replicas, or as many as there are brokers, and their `min.isr` is 2, Kafka's
-    default, or 1 if there is only one broker. Groups do not wait for more members before they begin, as with
-    `start`.
+    Internal topics have three replicas, or as many as there are brokers, and their `min.isr` is 2, or 1 with
+    one broker. Groups do not wait for more members before they begin, as with `start`.
     """
     roles = layout.roles()
     controllers = ",".join(

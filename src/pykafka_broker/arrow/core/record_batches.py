@@ -151,9 +151,7 @@ def _of_batches(source: Source, numbers: list[int], kind: npt.DTypeLike) -> npt.
 def _array(
     kind: pa.DataType, numbers: npt.NDArray[np.generic], nulls: npt.NDArray[np.bool_] | None = None
 ) -> pa.Array:
-    """An array over these numbers, without a copy. `pa.array` imports pandas first, if there is one:
-    0.6 s.
-    """
+    """Numbers, not copied. `pa.array` does the same, but imports pandas first, if there is one: 0.6 s."""
     validity = None if nulls is None else _bits(~nulls)
     return pa.Array.from_buffers(kind, len(numbers), [validity, pa.py_buffer(numbers)])
 

@@ -109,9 +109,7 @@ class Reader:
             self._look_again(missing)
 
     def _look_again(self, error: OSError) -> None:
-        """Look up the leaders again, because one has not answered: it may have stopped, and another
-        may lead.
-        """
+        """Look up the leaders again: the one that has not answered may have stopped, and another may lead."""
         if self._attempts is None:
             self._attempts = self.client.attempts()
         with self._interrupts.waiting():

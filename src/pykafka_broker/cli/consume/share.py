@@ -115,8 +115,8 @@ class ShareReader:
                 yield ReadRecord(acquired.partition, acquired.is_append_time, acquired.record)
 
     def _fetch(self, leader: int, session: ShareSession, partitions: set[int]) -> list[Acquired]:
-        """Acquire records; none if the leader has gone or does not know the session: the next round begins a
-        new one.
+        """Acquire records; none if the leader is gone or does not know the session, which then begins
+        anew.
         """
         most = MAX_RECORDS if self._left is None else min(MAX_RECORDS, max(self._left, 1))
         request = session.fetch(

@@ -273,9 +273,7 @@ def _about_progress(
 def _without_offsets(
     before: Look, after: Look, offsets: Mapping[PartitionKey, Offsets], seconds: float
 ) -> list[Finding]:
-    """Partitions with records that are assigned to a member, and in which it has never committed an
-    offset.
-    """
+    """Partitions with records that a member is assigned, and in which it has never committed an offset."""
     owners = {(p.topic, p.partition): member for member in after.group.members for p in member.assignment}
     silent = [
         p

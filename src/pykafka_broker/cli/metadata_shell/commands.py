@@ -22,9 +22,7 @@ COLUMN_GAP = 2
 
 
 class Session(NamedTuple):
-    """The state that a command works on. `width` is that of the terminal; None prints lists with one name a
-    line.
-    """
+    """The state of a session. `width` is that of the terminal; with None, lists have one name a line."""
 
     root: Directory
     working_directory: str = "/"

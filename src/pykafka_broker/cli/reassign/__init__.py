@@ -33,9 +33,7 @@ Plan = Mapping[TopicPartition, Sequence[int]]
 
 
 class PlannedPartition(NamedTuple):
-    """A partition that a plan changes: its replicas before and after, and the brokers to which it is
-    copied.
-    """
+    """A partition that a plan changes: its replicas now and then, and the brokers that get a copy."""
 
     topic: str
     partition: int

@@ -91,9 +91,7 @@ class Environment:
             self._events.on_failure(error)
 
     def open_failed(self, error: OSError) -> None:
-        """Report a file that could not be opened: if too many are open, the owner can close some. Any
-        thread.
-        """
+        """Report a failed open: if too many files are open, the owner can close some. Any thread."""
         if error.errno in EXHAUSTED_ERRORS:
             self._events.on_exhausted()
 

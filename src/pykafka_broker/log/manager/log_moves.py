@@ -170,8 +170,7 @@ class LogMoves:
                 self._folders.remove(move.future)
 
     def swap(self, move: LogMove) -> None:
-        """Put the future log, which has every record of the source, in the source's place; `clear_up` must
-        follow.
+        """Put the future log, which has all records of the source, in its place; `clear_up` must follow.
 
         Raises:
             KafkaError: the folder could not be renamed; the source stays the log.

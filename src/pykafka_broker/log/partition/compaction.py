@@ -184,9 +184,7 @@ class Compaction:
             self._swapped.append((old, new))
 
     def _is_whole(self, cleaned: CleanedSegment) -> bool:
-        """Whether the cleaned file has the size that the worker wrote: the replaced segments cannot come
-        back.
-        """
+        """Whether the cleaned file has its full size: the replaced segments cannot come back."""
         name = offset_file(cleaned.base_offset, LOG_SUFFIX) + CLEANED_SUFFIX
         try:
             file = self._environment.files.open(join(self._state.directory, name), writable=False)

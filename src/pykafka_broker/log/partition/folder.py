@@ -31,8 +31,7 @@ class LogFolder:
         self._unsynced: set[str] = set(unsynced)
         #: Held while side files are written or renamed in a worker thread.
         self._names_lock = threading.Lock()
-        #: Held while a file that an append needs is made; of its own, so that producers wait for nothing
-        #: else.
+        #: Held while a file that an append needs is made: producers wait for this lock only.
         self._making_lock = threading.Lock()
         #: Held for a moment only.
         self._unsynced_lock = threading.Lock()

@@ -402,8 +402,7 @@ def _check_marker(
 
     From transaction.version 2 on, a marker has an epoch of its own, one above that of the records: with the
     records' own epoch it belongs to an earlier transaction. If no transaction is open, a marker with the same
-    epoch is a harmless retry. (An epoch of 2^15-1 has no successor: its markers are accepted, or the
-    transaction would never end.)
+    epoch is a harmless retry. (An epoch of 2^15-1 has no successor, so its markers are accepted.)
     """
     epoch, current = header.producer_epoch, state.producer_epoch
     if epoch < current:

@@ -70,8 +70,8 @@ class ReadPlan:
     def answer_cached(self, read_cold: RunBlocking) -> Buffer | StoredRecords | None:
         """The records to answer with if the page cache has them; else None: use `answer` in a worker thread.
 
-        Never waits. Of a larger read only the first and the last byte are looked up; `read_cold` runs later
-        reads that must wait for the disk.
+        Never waits. Of a larger read it looks up the first and the last byte; `read_cold` reads uncached ones
+        later.
         """
         span = self._span
         if span is None:
@@ -300,9 +300,7 @@ def search_timestamp(
             continue
         first = start_offset
         entry = segment.time_index.entry_before(timestamp)
-        if entry is not None and segment.carries(
-            *entry
-        ):  # else from the beginning: the entry may be too late
+        if entry is not None and segment.carries(*entry):  # else from the beginning: it may come too late
             first = max(first, entry[1])
         for position, header in _checked_headers(segment, next_base_offset, first, check_old):
             if header.base_offset >= end_offset:

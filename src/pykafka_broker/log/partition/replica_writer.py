@@ -183,9 +183,7 @@ class ReplicaWriter:
         return found
 
     def _begin_before(self, batches: Sequence[_Batch]) -> None:
-        """Restart an empty log at the first batch if that begins below the log start; refuse offsets already
-        here.
-        """
+        """Restart an empty log at the first batch if that begins before it; refuse offsets already here."""
         state, first = self._state, batches[0].header.base_offset
         if first >= state.log_end_offset:
             return

@@ -3,8 +3,7 @@
 Kafka's three rules, in its order: closed segments wholly below the log start offset (under every cleanup
 policy), then those that exceed `retention.bytes`, then those older than `retention.ms` (both only under
 `delete`, and for the active segment too, unless it is empty). Segments go from the front, and never past the
-high watermark. A record with a timestamp in the future keeps its segment, and all later ones, until it
-expires.
+high watermark. A record with a future timestamp keeps its segment, and all later ones, until it expires.
 """
 
 from __future__ import annotations

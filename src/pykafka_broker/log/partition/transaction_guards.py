@@ -1,5 +1,4 @@
-"""Verification of transactions (KIP-890): no transactional record enters a log without the coordinator's
-word.
+"""Verification of transactions (KIP-890): the coordinator confirms each before its first record is appended.
 
 A producer's first batch in a transaction is appended only if the transaction coordinator has just confirmed
 that the partition is part of it. A marker that ends the transaction may arrive between the question and the

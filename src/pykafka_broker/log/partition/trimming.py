@@ -95,8 +95,7 @@ class LogTrimmer:
         state.wake_waiting()
 
     def names_due(self, now_ms: int) -> NamesDue | None:
-        """The segment that `apply_retention` needs first, since everything has expired; None if it needs
-        none.
+        """The segment that `apply_retention` needs first if everything has expired; else None.
 
         Waits for no disk if `expired` was called before.
         """

@@ -92,9 +92,7 @@ def write_offsets(files: FileSystem, name: str, contents: Iterable[Content]) -> 
     """Write a checkpoint into several directories. Worker thread."""
     for log_dir, data, cleared in contents:
         with log_dir.checkpoint_lock:
-            if (
-                cleared != log_dir.cleared
-            ):  # it may have entries of removed logs; the next round writes another
+            if cleared != log_dir.cleared:  # it may name removed logs; the next round has another
                 continue
             try:
                 files.replace_file(join(log_dir.path, name), data, sync=True)

@@ -57,8 +57,8 @@ def verified_end(
 ) -> int | None:
     """The end of the sound batches from `start` on, at `end` or past it; None if a batch is odd.
 
-    Offsets may jump if the next batch agrees, or `following_offset`, the first offset after the file. Takes 1
-    to 2 us a batch (`BatchScan`: 8), and the checksum (0.1 s a GB).
+    Offsets may jump if the next batch agrees, or `following_offset`, the first offset after the file. 1 to 2
+    us a batch (`BatchScan`: 8), and the checksum (0.1 s a GB).
     """
     position = start
     epoch = newest = -1

@@ -258,9 +258,7 @@ class IndexPair:
         self._files.sync(TIME_INDEX_SUFFIX)
 
     def is_full(self, log: IndexedLog, max_index_bytes: int) -> bool:
-        """Whether the segment must roll because an index file is full; one time entry is kept for the roll
-        itself.
-        """
+        """Whether an index is full, so that the segment must roll; one time entry is kept for the roll."""
         # Asked for each batch: a further call costs as much as the rest.
         index, time_index = self.offset_index, self.time_index
         if index is None or time_index is None:
@@ -348,8 +346,6 @@ class IndexPair:
         return self.tail_positions[found - 1] if found else -1
 
     def begin_tail(self, offset: int) -> None:
-        """Batches appended from now on begin at `offset` and are known exactly. Ignored if some are
-        already.
-        """
+        """Batches appended from now on begin at `offset` and are known exactly, unless some already are."""
         if not self.tail_positions:
             self.tail_first_offset = offset

@@ -105,9 +105,7 @@ def steps_at_start(names: Iterable[str], end_offset_of: Callable[[str], int]) ->
 
 
 def _replaced(present: set[str], base_offset: int, end_offset: int) -> Iterator[Renaming]:
-    """Files in service that the swap replaces. A file of the base offset without a `.swap` is already the new
-    one.
-    """
+    """Files in service that the swap replaces. One of the base offset without a `.swap` beside it is new."""
     for name in sorted(present):
         parsed = parse_offset_file(name)
         if parsed is None or parsed[1] not in SEGMENT_SUFFIXES or not base_offset <= parsed[0] < end_offset:

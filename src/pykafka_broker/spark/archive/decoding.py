@@ -92,9 +92,7 @@ class Decoder:
 
 
 def pinned(each: Format, topic: str, column: str) -> Format:
-    """A format that carries its schema: executors need no file, and later schemas of a registry do not
-    matter.
-    """
+    """A format that carries its schema: no file for executors to read, no later schema of a registry."""
     if isinstance(each, Json):
         return replace(each, schema=each.open(topic, column).type)
     if isinstance(each, Avro) and not isinstance(each.schema, Mapping):

@@ -26,9 +26,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class Place(NamedTuple):
-    """A partition of a topic, told from that of an earlier topic of the same name by the id; "" if brokers
-    have none.
-    """
+    """A partition of the topic with this id, not only this name; the id is "" if brokers have none."""
 
     topic: str
     topic_id: str

@@ -240,9 +240,7 @@ def differences(records: DataFrame, others: DataFrame, places: Sequence[Place]) 
 
 
 def buckets(records: DataFrame, *, with_timestamps: bool) -> list[Bucket]:
-    """Counts and digests of the records, whatever their offsets, by partition and part of each
-    record's hash.
-    """
+    """Counts and digests of records, whatever their offsets, by partition and part of their hashes."""
     hashed = records.selectExpr("partition", f"{_identity(with_timestamps)} AS row_hash")
     found = _aggregated(
         hashed.selectExpr("*", f"pmod(row_hash, {BUCKETS}) AS bucket"),
@@ -343,9 +341,7 @@ def _aggregated(frame: DataFrame, by: Sequence[str], *expressions: str) -> DataF
 
 
 def _digest(column: str) -> tuple[str, str]:
-    """SQL for two numbers that are the same for the same rows: XOR alone would not notice two more copies of
-    a row.
-    """
+    """SQL for two digests of the same rows: XOR alone would not notice two more copies of a row."""
     return f"bit_xor({column}) AS digest_xor", f"sum(shiftrightunsigned({column}, 33)) AS digest_sum"
 
 

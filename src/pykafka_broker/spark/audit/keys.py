@@ -16,8 +16,7 @@ class Keys(NamedTuple):
     keys: int
     #: Keys with records in a lower partition too.
     moved: int
-    #: Records with an earlier timestamp than the record of their key before them, and the greatest
-    #: difference.
+    #: Records with an earlier timestamp than the one of their key before them; the greatest difference.
     backwards: Seen
     worst_back_ms: int
     #: Records whose key was there before.

@@ -58,8 +58,7 @@ class State(NamedTuple):
     repaired: int | None
     #: Offsets that the repair passes over, whether they are there or gone.
     skipped: int
-    #: Offsets that are read although the query has read these numbers before, of this log or of an earlier
-    #: one.
+    #: Offsets to read whose numbers the query has read before, in this log or an earlier one.
     read_again: int
 
 

@@ -2,13 +2,13 @@
 
     --alive     it answers ApiVersions, as a controller does too: a restart would not help
     --serving   it is registered and not fenced: clients are sent to it
-    --ready     it can commit: a controller leads, its disks take records, and so many replicas are in sync of
-                the partitions that it leads that acks=all is not refused
+    --ready     it can commit: a controller leads, its disks take records, and enough replicas of the
+                partitions that it leads are in sync for acks=all
 
-Exit status 0: so it is, or without one of these: healthy. 1: no answer. 3: it answers, and is not so, or
-degraded: all of the above is asked but for the replicas (2 is click's, for wrong usage). A degraded broker
-goes on serving as well as it can, and a restart makes no room on a disk and brings back no quorum, so a check
-that restarts containers should count 3 as alive: docker/health does.
+Exit status 0: yes, or, without an option, healthy. 1: no answer. 3: it answers no, or, without an option,
+degraded: all of the above but the replicas is checked (2 is click's, for wrong usage). A degraded broker goes
+on serving as well as it can, and a restart makes no room on a disk and brings back no quorum, so a check that
+restarts containers should count 3 as alive: docker/health does.
 
 Only the given address is used, never one the broker advertises: inside a container that may lead nowhere.
 Without an address, the broker's own configuration tells it: KAFKA_* variables, as in the container image, and

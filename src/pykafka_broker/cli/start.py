@@ -36,8 +36,8 @@ config_logger = logging.getLogger("kafka.server.KafkaConfig")
 #: The same signal within this time is the first one again: a signal to a whole process group reaches the
 #: broker twice when its parent passes signals on, as make does.
 ECHO_S = 1.0
-#: A look for garbage in cycles begins when there are so many more objects than at the last. With CPython's
-#: 700, a request for a thousand partitions has dozens of them: 10 % of its leader's processor time.
+#: Garbage collection starts after this many new objects. With CPython's 700, a request for a thousand
+#: partitions starts it dozens of times: 10 % of its leader's processor time.
 OBJECTS_UNTIL_GC = 10_000
 #: The key that has another value here than in Apache Kafka where there is no properties file.
 DELAY: Final = "group.initial.rebalance.delay.ms"

@@ -148,7 +148,7 @@ class ClusterFolder:
 
         Raises:
             StorageFormatError: a directory belongs to something else.
-            LogDirError: so many controllers have lost their directories that the others elect no leader.
+            LogDirError: too many controllers have lost their directories for the others to elect a leader.
         """
         plan = _read_properties(self._plan)
         configs = {node_id: self.config(node_id) for node_id in self.node_ids()}

@@ -29,7 +29,7 @@ NOT_READY = "NotReady"
 STREAMS_COMMIT_S = 30
 #: The protocol types of groups that read records: Connect's are others.
 READING = frozenset({"", "consumer", "streams", "share"})
-#: At most so many groups are looked at when none is named.
+#: The most groups that are looked at when none is named.
 MOST_GROUPS = 100
 
 

@@ -16,7 +16,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 #: A longer component of a path is a plain name.
 MAX_PATTERN_CHARACTERS = 1_000
-#: `history` shows so many lines, unless it is told how many.
+#: The number of lines that `history` shows by default.
 HISTORY_LINES = 100
 COLUMN_GAP = 2
 

@@ -1,4 +1,4 @@
-"""The check of the options of a source: Spark ignores those that it does not know without a word. Pure."""
+"""The check of the options of a source: Spark silently ignores unknown ones. Pure."""
 
 from __future__ import annotations
 

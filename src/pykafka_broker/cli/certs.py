@@ -90,7 +90,7 @@ def certs(
 
 
 class _Workshop:
-    """Makes the files of a folder that are not there yet; `renews` makes all but the authority anew."""
+    """Makes the files of a folder that are not there yet; `renews` remakes all but the authority."""
 
     def __init__(self, folder: Path, days: int, password: str, *, renews: bool) -> None:
         """Raises StoreError or OSError if there is an authority that cannot be read."""

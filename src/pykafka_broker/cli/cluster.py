@@ -57,7 +57,7 @@ class Cluster(NamedTuple):
         """The identity of a client, secured as the options say.
 
         Raises:
-            click.ClickException: the security that they ask for cannot be had.
+            click.ClickException: the security that they ask for is not supported.
         """
         return identity_with(COMMAND, self.command_config, self.login, self.ca)
 
@@ -66,7 +66,7 @@ class Cluster(NamedTuple):
 
         Raises:
             KafkaError, OSError: the broker does not tell which mechanisms it offers.
-            click.ClickException: the security that the options ask for cannot be had.
+            click.ClickException: the security that the options ask for is not supported.
         """
         security = self.identity.security
         login = None if security is None else security.login
@@ -81,7 +81,7 @@ class Cluster(NamedTuple):
 
         Raises:
             ValueError: the bootstrap servers are no addresses.
-            click.ClickException: the security that the options ask for cannot be had.
+            click.ClickException: the security that the options ask for is not supported.
         """
         if self.bootstrap_controller is not None:
             from pykafka_broker.client.controllers import Controllers

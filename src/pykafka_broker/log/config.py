@@ -37,7 +37,7 @@ class LogConfig(NamedTuple):
     message_timestamp_before_max_ms: int = LONG_MAX
     message_timestamp_after_max_ms: int = 60 * 60 * 1000
 
-    #: Empty keeps everything for ever.
+    #: Empty keeps everything forever.
     cleanup_policy: frozenset[str] = frozenset({"delete"})
     retention_ms: int = 7 * DAY_MS
     retention_bytes: int = -1

@@ -43,7 +43,7 @@ class Repository:
         """The POM of a jar.
 
         Raises:
-            SparkError: it cannot be had.
+            SparkError: it is not available.
         """
         path = f"{coordinates.stem}.pom"
         content = self._read(path)
@@ -54,7 +54,7 @@ class Repository:
         """Put a jar into the folder once it is complete and its checksum is right; False if it was there.
 
         Raises:
-            SparkError: it cannot be had, or is damaged.
+            SparkError: it is not available, or is damaged.
             OSError: it cannot be written.
         """
         path, target = f"{coordinates.stem}.jar", folder / coordinates.jar

@@ -36,7 +36,7 @@ def secured(identity: Identity, properties: Mapping[str, str]) -> Identity:
     """`identity` with this security.
 
     Raises:
-        SparkError: it cannot be had by this package's client, which logs in with PLAIN and SCRAM.
+        SparkError: it is not supported by this package's client, which logs in with PLAIN and SCRAM.
     """
     if not properties:
         return identity

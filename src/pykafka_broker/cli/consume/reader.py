@@ -52,7 +52,7 @@ class Reader:
         self.topic = topic
         #: The next offset of each partition.
         self.positions = positions
-        #: The offsets to stop at; a partition that is not in here goes on for ever.
+        #: The offsets to stop at; a partition that is not in here goes on forever.
         self.ends = ends or {}
         self.read_committed = read_committed
         #: Bytes of the answers so far.

@@ -48,7 +48,7 @@ class ShareReader:
         self.client = client
         self.topic = topic
         self.distance = None
-        #: Goes on for ever.
+        #: Goes on forever.
         self.is_finished = False
         self._acknowledgement = acknowledgement
         self._left = max_records

@@ -55,7 +55,7 @@ class Source(NamedTuple):
 
 
 #: What is set of a reader where nothing else is said. Aborted records would be written as committed ones, and
-#: without its id a topic that was created anew would be taken for the old one.
+#: without its id a topic that was recreated would be taken for the old one.
 DEFAULTS: Mapping[str, Mapping[str, str]] = {
     KAFKA: {"includeHeaders": "true", LEVEL: COMMITTED},
     KAFKA_LOG: {"columns": ",".join((*KAFKA_COLUMNS, TOPIC_ID)), LEVEL: COMMITTED},

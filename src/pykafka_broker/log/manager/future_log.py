@@ -59,7 +59,7 @@ class LogMove:
         """The offset from which the future log's history differs from the source's; None if it does not.
 
         It differs after the source lost an unsynced end in a crash, or was truncated to its leader's history.
-        A copy that a crash has damaged is made anew.
+        A copy that a crash has damaged is made again.
         """
         source, future = self.source, self.future
         if any(segment.trust.damages for segment in future.state.segments):

@@ -175,7 +175,7 @@ def prepare_client_batch(
 
     if target != codec:
         compressed = compress(Codec(target), data[start:], _level(config, target))
-        # As when Kafka builds the batch anew, a client's delete horizon bit does not survive.
+        # As when Kafka rebuilds the batch, a client's delete horizon bit does not survive.
         attributes = attributes & ~(CODEC_MASK | DELETE_HORIZON_BIT) | target
         payload = bytearray(payload[:HEADER_BYTES])
         payload += compressed

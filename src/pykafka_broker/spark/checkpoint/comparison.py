@@ -24,7 +24,7 @@ class Standing(StrEnum):
     OVERTAKEN = "overtaken"
     #: The partition ends before the position: another topic, or one that lost its end.
     BEYOND_END = "beyond end"
-    #: The topic was deleted and created anew: its id is not the one that was remembered.
+    #: The topic was deleted and recreated: its id is not the one that was remembered.
     RECREATED = "recreated"
     #: It fits, but the record before the position is younger than the batch that should have read it.
     DOUBTFUL = "doubtful"
@@ -71,7 +71,7 @@ class Question(NamedTuple):
     topic_ids: Mapping[str, str]
     #: The first offset of partitions since the newest batch was planned, if there is one.
     first_since: Mapping[PartitionKey, int]
-    #: Topics that are known to be created anew, whatever their ids.
+    #: Topics that are known to be recreated, whatever their ids.
     recreated: Collection[str] = ()
     whither: Whither = Whither.EARLIEST
 

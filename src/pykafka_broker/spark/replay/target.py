@@ -102,7 +102,7 @@ def change(client: Client, name: str, values: Mapping[str, str]) -> None:
 
 
 def _wait_for(client: Client, name: str, partitions: int) -> None:
-    """Wait until brokers know so many partitions of a topic, which takes them a moment."""
+    """Wait until brokers know this many partitions of a topic, which takes them a moment."""
     for is_last in client.attempts():
         try:
             if len(client.topic(name).partitions) >= partitions or is_last:

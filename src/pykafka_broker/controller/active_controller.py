@@ -3,18 +3,16 @@ not.
 
     event -> core -> records appended to the metadata log -> committed -> published on this node -> answer
 
-A shard (machine/shard.py) over the core of `core/transitions.py`. Its state runs ahead of the commit, so
-that each decision builds on the one before, and never leaves this file: the rest of the node sees committed
-images only. Once everything appended is published, the state goes on from the published image, and the node
-holds its metadata once.
+A shard (machine/shard.py) over the core of `core/transitions.py`. Its state includes records that are not yet
+committed, so that each decision builds on the one before. That state never leaves this file: the rest of the
+node sees committed images only. Once everything appended is published, the state takes over the published
+image, so the node holds its metadata only once.
 
-Brokers elsewhere have sessions: a timer runs to the moment at which the first of them is over, and is set
-anew by each heartbeat. Brokers that are silent are fenced one by one, as in Kafka: where each leads, the new
-leader is chosen after the one before has been fenced. Those whose connections have ended are probed, and
-fenced earlier if their processes have ended as well (`core/early_fencing.py`). Two more timers bring
-preferred leaders back and hold unclean elections where they are allowed (`core/elections.py`), and one
-removes delegation tokens that have expired. What is decided is told in the log once it is committed
-(`decision_lines.py`).
+Brokers on other nodes have sessions. A timer fires when the first session ends; each heartbeat resets it.
+Silent brokers are fenced one by one, as in Kafka. Brokers whose connections have ended are probed, and fenced
+earlier if their processes have ended as well (`core/early_fencing.py`). Two more timers bring preferred
+leaders back and hold unclean elections where they are allowed (`core/elections.py`), and one removes expired
+delegation tokens. Decisions are logged once they are committed (`decision_lines.py`).
 """
 
 from __future__ import annotations
@@ -47,8 +45,7 @@ from pykafka_broker.raft.quorum_description import QuorumDescription
 
 #: The key of the timer that ends sessions.
 SESSIONS = "sessions"
-#: The timeout of an answer that waits for its records to be committed, unless the caller gives one: as long
-#: as Kafka's brokers wait for their controller.
+#: How long an answer waits by default for the commit of its records: the patience of Kafka's brokers.
 COMMIT_TIMEOUT_MS = 60_000
 
 
@@ -89,7 +86,7 @@ class ActiveController:
         bootstrap: Sequence[object],
         probe: Probe = is_refused,
     ) -> ActiveController:
-        """Go on from the state of the log: append the first records, and give every broker a session.
+        """Continue from the state of the log: append the first records, and give every broker a session.
 
         Raises:
             KafkaError: the log could not be written.
@@ -133,13 +130,13 @@ class ActiveController:
 
     @property
     def kraft_version(self) -> int:
-        """0 where the voters stand in the configuration of each node, 1 where they stand in the log."""
+        """0 if the configuration of each node names the voters, 1 if the log does."""
         return self._log.kraft_version
 
     async def upgrade_kraft_version(
         self, *, validate_only: bool, requester: Requester | None = None
     ) -> str | None:
-        """Raise kraft.version to 1, or only try; return why the voters do not allow it, None if they do.
+        """Raise kraft.version to 1, or only check that; return why the voters do not allow it, or None.
 
         Raises:
             KafkaError: NOT_CONTROLLER, this node leads no more; or it could not be committed in time.
@@ -158,7 +155,7 @@ class ActiveController:
         return self._log.describe_quorum()
 
     def on_published(self, image: ClusterImage, offset: int) -> None:
-        """The node shows `image`, and with it everything below `offset`: answer those who wait for it."""
+        """The node has published `image` and all offsets below `offset`: answer waiting callers."""
         shard = self._shard
         shard.on_commit(offset)
         if image.offset == shard.state.image.offset:
@@ -170,7 +167,7 @@ class ActiveController:
             self._tell(events.BrokerConnected(broker_id, is_connected))
 
     def on_heartbeats_ended(self, broker_id: int) -> None:
-        """No connection is open any more on which a broker sent heartbeats."""
+        """The last connection on which the broker sent heartbeats is closed."""
         with suppress(KafkaError):
             self._tell(events.HeartbeatsEnded(broker_id))
 
@@ -213,7 +210,7 @@ class ActiveController:
 
 
 def _rules_of(log: LeaderLog, rules: ControllerRules) -> ControllerRules:
-    """The rules with what the control records of the log say."""
+    """The rules with the kraft.version and the voters of the log's control records."""
     return rules._replace(kraft_version=log.kraft_version, voters=log.voter_ids)
 
 

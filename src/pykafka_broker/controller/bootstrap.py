@@ -1,7 +1,7 @@
-"""The first records of a leader, which bring the metadata log into a state to go on from.
+"""The first records of a new leader.
 
-A metadata transaction that the last leader left half done is aborted. An empty log begins with the records
-that formatting has put into `bootstrap.checkpoint`: feature levels, perhaps SCRAM credentials.
+They abort a metadata transaction that the previous leader left unfinished. An empty log begins with the
+records that formatting has put into `bootstrap.checkpoint`: feature levels, perhaps SCRAM credentials.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pykafka_broker.log.disk.files import FileSystem, join
 from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.raft.snapshots import BOOTSTRAP_CHECKPOINT, decode_snapshot
 
-#: metadata.version 3.6-IV1: readers of older ones do not know the records that begin and end a transaction.
+#: metadata.version 3.6-IV1: older versions lack the records that begin and end a transaction.
 METADATA_TRANSACTIONS_VERSION = 13
 
 
 def read_bootstrap_records(files: FileSystem, metadata_directory: str) -> tuple[object, ...]:
-    """The records that formatting wants an empty log to begin with.
+    """The records of `bootstrap.checkpoint`, with which an empty log begins.
 
     Raises:
         OSError, MalformedFile, CorruptMetadataError: `bootstrap.checkpoint` cannot be read.
@@ -41,8 +41,7 @@ def first_records(
 ) -> tuple[object, ...]:
     """The first records of a new leader, over `state`; `bootstrap` is empty if the log has begun already.
 
-    The bootstrap records are a metadata transaction, as those of Kafka's activation are, where there are
-    such transactions.
+    As in Kafka, the bootstrap records are one metadata transaction if metadata.version is 3.6-IV1 or later.
     """
     records: list[object] = []
     if in_transaction:

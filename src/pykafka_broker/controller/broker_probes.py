@@ -1,7 +1,7 @@
-"""Tries to connect to the listeners of brokers that have no connection to the active controller any more.
+"""Tries to connect to the listeners of brokers that have lost their connections to the active controller.
 
-Each turn tries all places at which a broker listens, and tells whether every one of them has refused. Only a
-refusal of the system counts: no answer in time, no route and no such name say nothing about the process.
+Each turn tries all listeners of a broker, and tells whether every one of them has refused. Only a refused
+connection counts: a timeout, a missing route or an unknown host says nothing about the process.
 `controller/core/early_fencing.py` decides what follows.
 """
 
@@ -23,16 +23,16 @@ logger = logging.getLogger("org.apache.kafka.controller.QuorumController")
 
 #: The pause between two turns.
 PAUSE_MS = 100
-#: The pause after a listener has accepted: the broker lives, and may be back only later.
+#: The pause after a turn in which not every listener refused.
 PAUSE_AFTER_ACCEPTED_MS = 500
 CONNECT_TIMEOUT_MS = 500
 
-#: Whether the system at an address says that nothing listens there.
+#: Whether a connection to the address is refused.
 Probe: TypeAlias = Callable[[Address], Awaitable[bool]]
 
 
 async def is_refused(address: Address) -> bool:
-    """Whether the system at an address says that nothing listens there."""
+    """Whether a connection to the address is refused."""
     try:
         stream = await open_stream(address, FrameQueue(), CONNECT_TIMEOUT_MS)
     except ConnectionRefusedError:
@@ -56,7 +56,7 @@ class BrokerProbes:
         self._tell = tell
         self._probe = probe
         self._suspects: Mapping[int, Suspect] = {}
-        #: By broker, the next turn, while none is under way.
+        #: By broker id, the timer of its next turn; a broker whose turn is under way has none.
         self._next: dict[int, Handle] = {}
         self._turns: OrderedSet[asyncio.Task[None]] = OrderedSet()
         self._under_way: set[int] = set()
@@ -71,7 +71,7 @@ class BrokerProbes:
             self._begin(broker_id)
 
     def close(self) -> None:
-        """Probe none."""
+        """Probe no more brokers."""
         self.watch({})
         for turn in self._turns:
             turn.cancel()

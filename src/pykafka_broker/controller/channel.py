@@ -1,15 +1,14 @@
-"""Requests of a cluster's nodes to the active controller, whichever node that is.
+"""Requests of a cluster's nodes to the active controller.
 
 A request is an event of the controller (`controller/core/events.py`), its answer the result of the event.
-`ControllerChannel` has what a node asks for itself: its broker's registration and heartbeats, producer ids,
-topics on demand. `controller/role.py` is the controller of this very node, `remote_channel.py` beside this
-file asks the one of another node over its connection, and `controller/nearest_channel.py` whichever of the
-two is active; callers see no difference. `ClusterAdministration` has what clients ask for: only the active
-controller in this process implements it, for requests of clients are forwarded as a whole where it is
-elsewhere (`apis/forwarding.py`).
+`ControllerChannel` is for a node's own requests: its broker's registration and heartbeats, producer ids,
+topics created on demand. `role.py` implements it for the controller of this node, `remote_channel.py` for a
+controller on another node, and `nearest_channel.py` chooses between the two. `ClusterAdministration` is for
+the requests of clients. Only the active controller in this process implements it: if the active controller
+is on another node, requests of clients are forwarded as a whole (`apis/forwarding.py`).
 
-Every answer of a local controller comes when the change is committed and this node has published it, so a
-client that asks the same node next sees it.
+The local controller answers when the change is committed and this node has published it, so the next request
+to this node sees the change.
 """
 
 from __future__ import annotations
@@ -35,21 +34,21 @@ class Requester(NamedTuple):
 
 
 class ControllerChannel(Protocol):
-    """Asks the active controller for what a node wants for itself."""
+    """Sends a node's own requests to the active controller."""
 
     async def ask(self, event: Event, timeout_ms: int | None = None) -> Any:
         """The result of an event, as its class describes it.
 
         Raises:
             KafkaError: the event was refused as a whole, no controller is active (NOT_CONTROLLER), or
-                `timeout_ms` have passed (REQUEST_TIMED_OUT): the change may still happen then, unless no time
-                was left from the beginning.
+                `timeout_ms` have passed (REQUEST_TIMED_OUT). After a timeout the change may still happen,
+                unless `timeout_ms` was 0 or less.
         """
         ...
 
 
 class ClusterAdministration(Protocol):
-    """The controller of this node, for what clients ask."""
+    """The controller of this node, for the requests of clients."""
 
     async def ask(
         self, event: Event, timeout_ms: int | None = None, requester: Requester | None = None
@@ -71,9 +70,7 @@ class LedHere(Exception):
 
 
 async def each_result(event: Any, asked: Awaitable[Any]) -> Any:
-    """The results of an event that has one for each item, from `ask`: those of `event.refused` where it was
-    refused as a whole.
-    """
+    """The results of an event, one for each item: those of `event.refused` if `asked` raises KafkaError."""
     try:
         return await asked
     except KafkaError as error:

@@ -1,7 +1,7 @@
 """Which brokers are connected to the controller of this node.
 
-A connection is a broker's from its first heartbeat or fetch of the metadata log on. It is noted while this
-node does not lead as well, for the next election may make it the leader.
+A connection counts as a broker's once it carries a heartbeat or a fetch of the metadata log. A node that does
+not lead notes connections as well, because the next election may make it the leader.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ConnectedBrokers:
         return tuple(self._open)
 
     def note(self, node_id: int, connection: NotedConnection) -> None:
-        """A request of this node has come in on the connection; below 0 are readers that are no nodes."""
+        """A request of this node has come in on the connection; readers with an id below 0 are not nodes."""
         if node_id < 0:
             return
         known = self._open.get(node_id)

@@ -1,13 +1,13 @@
 """The log lines of the active controller: what it has decided, for whom, and why.
 
-A decision is told when its records are committed, by the controller that has made it and at no other time:
-who replays the log tells nothing. Each kind of change is one line, with a count and the first names where the
-decision changes many things. The loggers are those of the parts of Apache Kafka's controller that decide; all
-lines are at INFO but elections that may lose records, which are at WARN. Apache Kafka tells partitions one by
-one at DEBUG, and never who has asked.
+The controller that made a decision logs it when its records are committed; replaying the log writes no lines.
+Each kind of change is one line, with a count and the first names if the decision changes many things. The
+loggers are those of the parts of Apache Kafka's controller that decide. All lines are at INFO, except
+elections that may lose records, which are at WARN. Apache Kafka logs partitions one by one at DEBUG, and
+never the requester.
 
-No line has a secret: of a credential or token the name, and of a sensitive configuration, or one that is
-unknown here, the key.
+No line has a secret: credentials and tokens appear by name only, sensitive and unknown configurations by key
+only.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pykafka_broker.sasl.scram_keys import SCRAM_MECHANISMS
 from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.wording import cut, listed, printable
 
-#: Of many names that a decision concerns, so many are told.
+#: The most names that a line lists.
 MOST_NAMES = 5
 
 _SCRAM = {mechanism.type: mechanism.name for mechanism in SCRAM_MECHANISMS.values()}
@@ -43,7 +43,7 @@ IsSecret = Callable[[int, str], bool]
 
 
 class Decided(NamedTuple):
-    """A decision on an event: its records, the metadata without and with them, and the client that asked."""
+    """A decision on an event: its records, the metadata before and after them, and the client that asked."""
 
     event: object
     records: tuple[object, ...]
@@ -61,7 +61,7 @@ class Line(NamedTuple):
 
 
 class _Kind(NamedTuple):
-    """What happens to one thing, or to many of a kind; why follows, unless these words have said it."""
+    """The beginning of a line about one change, or about many. The reason follows unless `says_why`."""
 
     part: str
     one: str
@@ -137,14 +137,14 @@ class DecisionLines:
             logger.log(level, "[QuorumController id=%d] %s", self._node_id, text)
 
     def tell_kraft_version(self, level: int, requester: Requester | None) -> None:
-        """The quorum has raised kraft.version, which no record of the controller says."""
+        """The quorum has raised kraft.version, for which the controller has no record."""
         why = "" if requester is None else f", as {cut(str(requester))} asked"
         text = printable(f"{_FEATURE.one}kraft.version from 0 to {level}{why}.")
         _FEATURE.logger.info("[QuorumController id=%d] %s", self._node_id, text)
 
 
 def lines(decided: Decided, is_secret: IsSecret) -> Iterator[Line]:
-    """What a decision changes, in the order of its records, and partitions after everything else."""
+    """The lines of a decision, in the order of its records; changed partitions come last."""
     told: dict[_Kind, list[str]] = {}
     for record in decided.records:
         for kind, item in _CHANGES.get(type(record), _nothing)(record, decided, is_secret):
@@ -160,7 +160,7 @@ def lines(decided: Decided, is_secret: IsSecret) -> Iterator[Line]:
 
 
 def _why(decided: Decided) -> str:
-    """Who or what made the controller decide."""
+    """The reason for the decision."""
     event = decided.event
     if decided.requester is not None:
         return f", as {cut(str(decided.requester))} asked"
@@ -192,7 +192,7 @@ def _what_became(record: m.BrokerRegistrationChangeRecord) -> str:
 
 
 def _partition_changes(decided: Decided) -> Iterator[Change]:
-    """Of a partition with several records the difference that all of them make."""
+    """The differences of each changed partition; several records of one partition count as one change."""
     changed = {
         (record.topic_id, record.partition_id)
         for record in decided.records
@@ -209,12 +209,12 @@ def _partition_changes(decided: Decided) -> Iterator[Change]:
 def _differences(name: str, old: PartitionRegistration, new: PartitionRegistration) -> Iterator[Change]:
     if new.leader != old.leader:
         recovers = new.leader_recovery_state != old.leader_recovery_state == LeaderRecoveryState.RECOVERED
-        # A leader that has crashed and leads again lacks nothing that another one has.
+        # The last known leader lacks no record that another replica has, so its return is not unclean.
         is_unclean = recovers and new.leader not in old.last_known_elr
         from_to = f"{name} from {_leader(old)} to {_leader(new)} (leader epoch {new.leader_epoch})"
         yield _UNCLEAN if is_unclean else _LEADER, from_to
     from_to = f"{name} from {_ids(old.isr)} to {_ids(new.isr)}"
-    # Replicas that a reassignment has removed are told as its end.
+    # Replicas that a finished reassignment has removed are in its own line.
     if any(replica not in new.isr and replica in new.replicas for replica in old.isr):
         yield _SHRUNK, from_to
     elif any(replica not in old.isr for replica in new.isr):
@@ -250,7 +250,7 @@ def _topic_deleted(record: m.RemoveTopicRecord, decided: Decided, _: IsSecret) -
 
 
 def _partition_created(record: m.PartitionRecord, decided: Decided, _: IsSecret) -> Iterator[Change]:
-    """The partitions of a new topic are told with it."""
+    """A line for partitions added to a topic; those of a new topic are in the topic's line."""
     topic = decided.before.topic_names.get(record.topic_id)
     if topic is not None:
         yield _PARTITION_CREATED, f"{topic}-{record.partition_id} on {_ids(record.replicas)}"
@@ -374,11 +374,11 @@ def _token_removed(record: m.RemoveDelegationTokenRecord, _decided: Decided, _: 
 
 
 def _nothing(_record: object, _decided: Decided, _: IsSecret) -> Iterator[Change]:
-    """What says nothing to an operator, such as a block of producer ids."""
+    """For records that do not concern operators, such as a block of producer ids."""
     return iter(())
 
 
-#: What each type of record is told as.
+#: The function that describes each type of record.
 _CHANGES: dict[type, Callable[[Any, Decided, IsSecret], Iterator[Change]]] = {
     m.TopicRecord: _topic_created,
     m.RemoveTopicRecord: _topic_deleted,

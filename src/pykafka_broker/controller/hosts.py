@@ -1,4 +1,4 @@
-"""Whether a host is known, asked without holding up the event loop."""
+"""Whether a host is known, without blocking the event loop."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ipaddress import ip_address
 
 
 async def unknown_hosts(hosts: Iterable[str]) -> frozenset[str]:
-    """Those that are neither addresses nor names that have one."""
+    """The hosts that are neither addresses nor names that resolve."""
     return frozenset([host for host in hosts if not await is_known_host(host)])
 
 
 async def is_known_host(host: str) -> bool:
-    """Whether `host` is an address, or a name that has one, as for Java's `InetAddress.getByName`."""
+    """Whether `host` is an address or a name that resolves, as for Java's `InetAddress.getByName`."""
     name = host.removeprefix("[").removesuffix("]")
     try:
         ip_address(name)

@@ -1,13 +1,12 @@
 """Requests of this node to the active controller on another node.
 
-The controller is where the metadata log is led. The callers share one connection, which is made when there is
-something to ask. A request is sent again, until its time-out, whenever it got no answer: the connection
-broke, no leader is known yet, or the node that was asked does not lead any more (NOT_CONTROLLER). Whether a
-request that got no answer was carried out is not known, as with Apache Kafka, which does the same.
+The active controller is the leader of the metadata log. The callers share one connection, which is made for
+the first request. A request is sent again until its time-out if the connection breaks, no leader is known
+yet, or the node that was asked is no longer the leader (NOT_CONTROLLER). As in Apache Kafka, a request
+without an answer may have been carried out.
 
-When the replica of the log on this node learns of another leader, the connection to the former one is given
-up at once, together with the requests that wait there: a node that hangs would hold them up to their
-time-outs.
+When the replica of the log on this node learns of another leader, the connection to the former leader is
+closed at once and its waiting requests are sent again: a hanging node would hold them until their time-outs.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ logger = logging.getLogger(__name__)
 
 #: The pause before a request is sent again.
 RETRY_PAUSE_MS = 50
-#: How long to wait for a leader before looking again; a leader that is learned of ends the wait.
+#: How long to wait for a leader before looking again; news of a leader ends the wait.
 NO_LEADER_PAUSE_MS = 100
-#: The callers that may wait at a time.
+#: The most callers that may wait at a time.
 MAX_CALLERS = 500
 
 
@@ -48,16 +47,16 @@ class LogLeader(Protocol):
 
     @property
     def leader_address(self) -> tuple[str, int] | None:
-        """Where it is reached; None while that is not known, and where this node leads."""
+        """The leader's address; None while it is unknown or this node leads."""
         ...
 
     def watch_leader(self, watcher: Callable[[], None]) -> None:
-        """Call `watcher` when there may be another leader, or none, or when the controller here begins."""
+        """Call `watcher` when the leader may have changed, or when this node's controller becomes active."""
         ...
 
 
 class LeaderConnectionSettings(NamedTuple):
-    """`name` is that of Apache Kafka's channel, for log lines.
+    """Settings; `name` is that of Apache Kafka's channel, for log lines.
 
     `patience_ms` is the time-out of a request with all its attempts, `attempt_timeout_ms` that of one attempt
     (`controller.socket.timeout.ms`), `connect_timeout_ms` that of a new connection.
@@ -87,12 +86,12 @@ class LeaderConnection:
         self._settings = settings
         self._is_led_here = is_led_here
         self._lines = RepeatedLines(logger, clock.now_ms)
-        #: The connection, also while it is being made, and where it leads.
+        #: The connection, which may still be being made, and its address.
         self._connection: asyncio.Task[Connection] | None = None
         self._address: Address | None = None
         #: Connections that are being closed.
         self._closing: OrderedSet[asyncio.Task[None]] = OrderedSet()
-        #: Those who wait before they try again.
+        #: The pauses of callers before their next attempts.
         self._waiting: OrderedSet[asyncio.Future[None]] = OrderedSet()
         self._callers = 0
         self._is_closed = False
@@ -116,8 +115,8 @@ class LeaderConnection:
 
         Raises:
             LedHere: the active controller is in this process.
-            KafkaError: REQUEST_TIMED_OUT, no controller has answered in time; UNSUPPORTED_VERSION, the
-                controller does not serve the request; NOT_CONTROLLER, this connection has been closed.
+            KafkaError: REQUEST_TIMED_OUT, no controller has answered in time, or too many callers wait;
+                UNSUPPORTED_VERSION, the controller does not serve it; NOT_CONTROLLER, `close` was called.
         """
         if self._callers >= MAX_CALLERS:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "Too many requests wait for the controller.")
@@ -129,7 +128,7 @@ class LeaderConnection:
             self._callers -= 1
 
     async def close(self) -> None:
-        """Answer the callers that wait with NOT_CONTROLLER, and close the connection."""
+        """Answer waiting callers with NOT_CONTROLLER, and close the connection."""
         self._is_closed = True
         self._give_up_connection()
         self._wake()
@@ -157,7 +156,7 @@ class LeaderConnection:
             await self._pause(RETRY_PAUSE_MS)
 
     async def _attempt(self, address: Address, request: object, left_ms: int) -> Any:
-        """The response to one attempt; None if it is worth another one."""
+        """The response to one attempt; None if the caller should try again."""
         connecting = self._connection_to(address)
         give_up_ms = self._clock.monotonic_ms() + left_ms
         await self._done(connecting, left_ms)
@@ -171,7 +170,7 @@ class LeaderConnection:
         try:
             response = await connecting.result().send(request, timeout_ms=min(left_ms, attempt_ms))
         except (OSError, ProtocolError) as error:
-            # Where only this caller's patience is over, others may go on waiting.
+            # If only this caller's time is over, the others keep waiting on the connection.
             if not isinstance(error, TimeoutError) or left_ms >= attempt_ms:
                 self._failed(connecting, address, error)
             return None
@@ -187,7 +186,7 @@ class LeaderConnection:
         self._give_up(connecting)
 
     async def _done(self, connecting: asyncio.Task[Connection], timeout_ms: int) -> None:
-        """Return when the task is done, or the time is over."""
+        """Return when the task is done or the time is over."""
         if connecting.done():
             return
         over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -235,7 +234,7 @@ class LeaderConnection:
         self._wake()
 
     def _give_up(self, connecting: asyncio.Task[Connection]) -> None:
-        """Close this connection, unless another one has its place already."""
+        """Close this connection, unless another one has replaced it."""
         if connecting is self._connection:
             self._give_up_connection()
 

@@ -1,7 +1,7 @@
-"""The active controller, in this process or elsewhere: the `ControllerChannel` of a node that may lead.
+"""The active controller, in this process or on another node: the `ControllerChannel` of a node that may lead.
 
-Each request is decided by itself: while this node's controller is active it is asked without a network, else
-the one of another node is. A request that finds the controller gone, or come, goes on with the other way.
+Each request goes to this node's controller if it is active, otherwise over the network to that of another
+node. If the active controller changes during a request, the request is sent the other way.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Role(ControllerChannel, Protocol):
 
 
 class NearestControllerChannel:
-    """`controller/channel.py` explains what may be asked."""
+    """Implements `ControllerChannel`."""
 
     def __init__(self, role: Role, remote: ControllerChannel) -> None:
         self._role = role

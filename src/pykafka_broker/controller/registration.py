@@ -1,7 +1,7 @@
 """The registration of this node's controller (KIP-919), as by Apache Kafka's ControllerRegistrationManager.
 
-It is asked for while the metadata does not show this start of the controller, at a metadata.version that has
-such records, and asked for again with growing pauses where the active controller cannot note it.
+The controller asks to be registered while the metadata does not show its present incarnation, if
+metadata.version has the records for that. After a failure it asks again, with growing pauses.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Metadata(Protocol):
         ...
 
     def subscribe(self, subscriber: Callable[[ClusterImage, ClusterImage], None]) -> Callable[[], None]:
-        """Call `subscriber(old, new)` whenever an image is published. Returns how to stop that."""
+        """Call `subscriber(old, new)` whenever an image is published. Returns how to unsubscribe."""
         ...
 
 
 def needs_registration(image: ClusterImage, node_id: int, incarnation_id: bytes) -> bool:
-    """Whether the metadata does not show this start of the controller, and could."""
+    """Whether the metadata does not show this incarnation, though its metadata.version could."""
     if image.metadata_version < CONTROLLER_REGISTRATIONS_SINCE:
         return False
     registered = image.controllers.get(node_id)
@@ -47,7 +47,7 @@ def needs_registration(image: ClusterImage, node_id: int, incarnation_id: bytes)
 
 
 class ControllerRegistrar:
-    """Keeps this start of the controller registered, from `start` to `close`. Event loop only."""
+    """Keeps this incarnation of the controller registered, from `start` to `close`. Event loop only."""
 
     def __init__(
         self,
@@ -62,18 +62,18 @@ class ControllerRegistrar:
         self._clock = clock
         self._node_id = node_id
         self._listeners = listeners
-        #: Stands for this start of the controller.
+        #: Identifies this start of the controller.
         self.incarnation_id = random_uuid()
         self._asking: asyncio.Task[None] | None = None
         self._unsubscribe: Callable[[], None] | None = None
 
     def start(self) -> None:
-        """Register if the metadata does not show this controller, and whenever it does not any more."""
+        """Register now, and again whenever the metadata does not show this controller."""
         self._unsubscribe = self._metadata.subscribe(self._published)
         self._published(self._metadata.image, self._metadata.image)
 
     async def close(self) -> None:
-        """Ask no more."""
+        """Stop registering."""
         if self._unsubscribe is not None:
             self._unsubscribe()
         if self._asking is not None:
@@ -102,5 +102,5 @@ class ControllerRegistrar:
             except Exception:
                 logger.exception("The controller could not be registered")
                 failures += 1
-            # An accepted registration is in the metadata, and this node will have published it by then.
+            # After this pause an accepted registration is in the published metadata.
             await self._clock.sleep(BACKOFF.pause_ms(max(0, failures - 1)))

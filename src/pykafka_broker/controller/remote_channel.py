@@ -1,8 +1,8 @@
 """The active controller of another node: a `ControllerChannel` over connections to it.
 
-Requests are those of Apache Kafka's brokers, and go over connections of their own as there: a heartbeat must
-not wait behind a topic that is being created. A topic that was created is waited for until this node has
-published it: its caller goes on with it here.
+The requests are those of Apache Kafka's brokers. As in Kafka, they use several connections: a heartbeat must
+not wait behind the creation of a topic. The answer about a created topic waits until this node has published
+the topic, because the caller goes on to use it on this node.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 #: The patience of Apache Kafka's channels of these names.
 FORWARDING_PATIENCE_MS = 60_000
 DIRECTORIES_PATIENCE_MS = 60_000
-#: Apache Kafka's brokers never give up a request for other in-sync replicas; ours send it anew after this.
+#: Apache Kafka's brokers never give up an AlterPartition request; ours send a new one after this time.
 IN_SYNC_REPLICAS_PATIENCE_MS = 60_000
 REGISTRATION_PATIENCE_MS = 5_000
 
@@ -49,7 +49,7 @@ class PublishedImages(Protocol):
         ...
 
     def subscribe(self, subscriber: Callable[[ClusterImage, ClusterImage], None]) -> Callable[[], None]:
-        """Call `subscriber(old, new)` whenever an image is published. Returns how to stop that."""
+        """Call `subscriber(old, new)` whenever an image is published. Returns how to unsubscribe."""
         ...
 
 
@@ -83,7 +83,7 @@ class LeaderConnections(NamedTuple):
         *,
         is_led_here: Callable[[], bool] = lambda: False,
     ) -> LeaderConnections:
-        """Connections to `leader`, made when they are needed."""
+        """Connections to `leader`, each made at its first request."""
 
         def connection(name: str, patience_ms: int) -> LeaderConnection:
             timeouts = LeaderConnectionSettings(
@@ -105,13 +105,13 @@ class LeaderConnections(NamedTuple):
         )
 
     async def close(self) -> None:
-        """Close all of them; callers that wait are answered with NOT_CONTROLLER."""
+        """Close all connections; waiting callers are answered with NOT_CONTROLLER."""
         for connection in self:
             await connection.close()
 
 
 class Rpc(NamedTuple):
-    """How an event travels: the file of its messages, and the channel of Apache Kafka that it takes."""
+    """How an event is sent: the module of its messages, and the field of `LeaderConnections` that it uses."""
 
     wire: Any
     channel: str
@@ -129,9 +129,9 @@ RPCS: dict[type, Rpc] = {
 
 
 class RemoteControllerChannel:
-    """`controller/channel.py` explains what may be asked.
+    """Implements `ControllerChannel`.
 
-    Besides KafkaError `ask` raises LedHere where the active controller is in this process.
+    Besides KafkaError `ask` raises LedHere if the active controller is in this process.
     """
 
     def __init__(self, connections: LeaderConnections, metadata: PublishedImages, clock: Clock) -> None:
@@ -153,7 +153,7 @@ class RemoteControllerChannel:
         return result
 
     async def _published(self, names: Sequence[str], give_up_ms: int) -> None:
-        """Return when this node has published these topics, or the time is over."""
+        """Return when this node has published these topics or the time is over."""
         if _are_shown(names, self._metadata.image):
             return
         over: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -1,8 +1,8 @@
 """The controller role of a node: an active controller while the node leads the metadata log, none otherwise.
 
-The raft host tells it of leadership (`metadata/leadership.py`); channels ask it. The broker in the same
-process is not watched by heartbeats: if it dies, so does its controller. Brokers elsewhere have sessions, and
-their connections are noted whether this node leads or not.
+The raft host tells it of leadership (`metadata/leadership.py`); channels ask it. Heartbeats do not watch the
+broker in the same process: if it dies, so does this controller. Brokers on other nodes have sessions. Their
+connections are noted even while this node does not lead.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ControllerRole:
         self._read_bootstrap = read_bootstrap
         self._probe = probe
         self._connections = ConnectedBrokers(self._on_connected)
-        #: Those of them on which brokers register and send heartbeats.
+        #: The connections on which brokers register and send heartbeats.
         self._heartbeats = ConnectedBrokers(self._on_heartbeats)
         self._bootstrap: tuple[object, ...] = ()
         self._active: ActiveController | None = None
@@ -73,11 +73,11 @@ class ControllerRole:
 
     @property
     def is_active(self) -> bool:
-        """Whether this node's controller decides now."""
+        """Whether this node's controller is active."""
         return self._active is not None
 
     def note(self, node_id: int, connection: NotedConnection, *, sends_heartbeats: bool = False) -> None:
-        """A node has made a request for itself on the connection: while it is open, its process lives."""
+        """A node has made a request on the connection; while it is open, the node's process is alive."""
         self._connections.note(node_id, connection)
         if sends_heartbeats:
             self._heartbeats.note(node_id, connection)
@@ -113,7 +113,7 @@ class ControllerRole:
     async def _raise_kraft_version(
         self, event: events.UpdateFeatures, timeout_ms: int | None, requester: Requester | None
     ) -> None:
-        """The level is raised by control records, after the event that checks it."""
+        """Check the event, then raise the level by control records."""
         if self.active.kraft_version > 0:
             await self._decided(event, timeout_ms, requester)
             return
@@ -133,17 +133,17 @@ class ControllerRole:
     # -- leadership ------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Read the records that an empty log is to begin with.
+        """Read the bootstrap records, if the log is empty.
 
         Raises:
-            OSError, MalformedFile, CorruptMetadataError: that cannot be read, or is not for this version.
+            OSError, MalformedFile, CorruptMetadataError: they are unreadable, or not for this version.
         """
         if not self._publisher.replayed_image.features:
             self._bootstrap = self._read_bootstrap()
             check_features(feature_levels(self._bootstrap))
 
     def begin(self, log: LeaderLog) -> None:
-        """Decide from now on."""
+        """Start an active controller."""
         bootstrap = () if self._publisher.replayed_image.features else self._bootstrap
         active = ActiveController.begin(
             log, self._publisher, self._rules, self._scheduler, bootstrap, self._probe
@@ -153,7 +153,7 @@ class ControllerRole:
         self._active = active
 
     def end(self, error: KafkaError) -> None:
-        """Decide no more: requests that wait, and those to come, get `error`."""
+        """Stop the active controller: waiting and later requests are answered with `error`."""
         active, self._active = self._active, None
         self._inactive = error
         if active is not None:
@@ -164,7 +164,7 @@ class ControllerRole:
             self._active.on_connected(node_id, is_connected=is_connected)
 
     def _on_heartbeats(self, node_id: int, has_connection: bool) -> None:
-        # That they come again, the next of them says itself.
+        # The next heartbeat itself tells that they have come back.
         if self._active is not None and not has_connection:
             self._active.on_heartbeats_ended(node_id)
 
@@ -174,7 +174,7 @@ class ControllerRole:
 
 
 class NoController:
-    """The role of a node whose controller never decides: one that is only a broker."""
+    """The role of a node that is only a broker."""
 
     is_active = False
 

@@ -1,11 +1,11 @@
-"""ACLs: which may be created, and which of them a filter finds (KIP-11, KIP-290).
+"""ACLs: which may be created, and which a filter finds (KIP-11, KIP-290).
 
-A filter with a name looks at the ACLs about that name alone, one with MATCH at those about its beginnings as
-well; one without a name looks at all.
+A filter with a name looks only at the ACLs for that name, with MATCH also at those for its prefixes and for
+`*`. A filter without a name looks at all ACLs.
 
-Each ACL of a request is created or refused on its own, and one that is there already is created without a
-record; each filter of a deletion finds and fails on its own. A request of more records than one operation may
-have is refused as a whole. The texts are those of Apache Kafka's AclControlManager.
+Each ACL of a request succeeds or fails on its own; an ACL that exists succeeds without a record. Each filter
+of a deletion succeeds or fails on its own. A request that needs too many records for one operation is refused
+as a whole. The texts are those of Apache Kafka's AclControlManager.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from pykafka_broker.protocol.acls import AclOperation, AclPermission, AclResourc
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records import metadata as m
 
-#: For a longer name it is cheaper to look at what all ACLs are about than to look up all of its beginnings.
+#: For a longer name it is cheaper to go through all ACLs than to look up all prefixes of the name.
 MAX_LOOKED_UP = 1000
 
 
 def create_acls(state: ControllerState, event: CreateAcls, moment: Moment) -> Decision:
-    """Create each ACL that there is not yet."""
+    """Create each ACL that does not exist yet."""
     results: list[AclResult] = []
     records: dict[Acl, m.AccessControlEntryRecord] = {}
     for acl, acl_id in zip(event.acls, moment.random_uuids(), strict=False):
@@ -51,7 +51,7 @@ def create_acls(state: ControllerState, event: CreateAcls, moment: Moment) -> De
 
 
 def delete_acls(state: ControllerState, event: DeleteAcls) -> Decision:
-    """Delete what each filter finds; what several find is told of each of them, and deleted once."""
+    """Delete the ACLs that the filters find. An ACL found by several filters is in the result of each."""
     results: list[DeleteAclsResult] = []
     removed: dict[bytes, None] = {}
     for each in event.filters:
@@ -73,7 +73,7 @@ def delete_acls(state: ControllerState, event: DeleteAcls) -> Decision:
 
 
 def matching_acls(image: ClusterImage, wanted: AclFilter) -> Iterator[Acl]:
-    """The ACLs that the filter finds, in no order; none for a number that Kafka lacks."""
+    """The ACLs that the filter finds, in no order; none if the filter has a number unknown to Kafka."""
     return map(acl_of, _matching_records(image, wanted))
 
 
@@ -87,7 +87,7 @@ def _matching_records(image: ClusterImage, wanted: AclFilter) -> Iterator[m.Acce
 
 
 def _patterns_named(image: ClusterImage, wanted: AclFilter, name: str) -> Iterator[AclPattern]:
-    """The patterns that there are among those that a filter with this name may mean."""
+    """The existing patterns that a filter with this name may match."""
     types = AclResourceType if wanted.resource_type == AclResourceType.ANY else (wanted.resource_type,)
     names = {PatternType.LITERAL: {name}, PatternType.PREFIXED: {name}}
     if wanted.pattern_type == PatternType.MATCH:
@@ -123,7 +123,7 @@ def _is_named(acl: m.AccessControlEntryRecord, name: str, pattern_type: int) -> 
 
 
 def _fault(acl: Acl) -> str | None:
-    """What is wrong with an ACL that is to be created."""
+    """What is wrong with an ACL to create, or None."""
     if text := (
         _fault_of_number("resourceType", AclResourceType, acl.resource_type, without=(AclResourceType.ANY,))
         or _fault_of_number(
@@ -154,7 +154,7 @@ def _fault_of_number(
 
 
 def _fault_of_filter(wanted: AclFilter) -> str | None:
-    """What is wrong with a filter of a deletion: it has numbers that Kafka lacks."""
+    """The error text for a filter of a deletion that has a number unknown to Kafka, or None."""
     if wanted.resource_type not in tuple(AclResourceType) or wanted.pattern_type not in tuple(PatternType):
         return "Unknown patternFilter."
     if wanted.operation not in tuple(AclOperation) or wanted.permission not in tuple(AclPermission):

@@ -1,14 +1,13 @@
 """The life of a broker as the controller sees it: registration, heartbeats, fencing, controlled shutdown.
 
-A broker registers and gets an epoch, is fenced until it has caught up with its own registration, lives while
-its heartbeats come, and leaves by controlled shutdown: its leaderships move before it goes.
+A broker registers and gets an epoch. It is fenced until it has caught up with its own registration, stays
+unfenced while its heartbeats come, and leaves by controlled shutdown: its leaderships move before it stops.
 
-Another life that registers with the id of a broker that has a session is taken for a second broker and
-refused, as by Apache Kafka. Two are not refused, for the process before must have ended: a broker in the
-controller's own process, whose directory is locked, and one that has the directories and the addresses that
-are registered, while no connection is open on which the life before sent its heartbeats. Else a restart,
-also of all nodes after a power cut, would wait for `broker.session.timeout.ms`: a deviation that is made on
-purpose.
+A new incarnation that registers with the id of a broker with a session is refused as a duplicate, as in
+Kafka. Two cases are allowed, because the earlier process must have ended: the broker is in the controller's
+own process, whose directory is locked; or it has the registered directories and addresses, and every
+connection that carried the earlier incarnation's heartbeats is closed. This deviation is made on purpose:
+without it a restart would wait for `broker.session.timeout.ms`.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ from pykafka_broker.controller.core.state import ControllerState, Decision, Sess
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records import metadata as m
 
-#: Directory ids below this number are no directories but words: unassigned, lost, migrating.
+#: Directory ids below this number are reserved: unassigned, lost, migrating.
 _FIRST_DIRECTORY_ID = 100
 
 
@@ -60,7 +59,7 @@ class _Standing(Enum):
 
 
 def activate(state: ControllerState, now_ms: int) -> ControllerState:
-    """A new controller gives every unfenced broker elsewhere one full session to find it."""
+    """Give every unfenced broker on another node one full session to find the new controller."""
     sessions = {
         broker.broker_id: early_fencing.unseen(now_ms)
         for broker in state.image.brokers.values()
@@ -70,7 +69,7 @@ def activate(state: ControllerState, now_ms: int) -> ControllerState:
 
 
 def check_broker_epoch(state: ControllerState, broker_id: int, broker_epoch: int) -> BrokerRegistration:
-    """The registration of a broker's present life; an earlier life may not ask for anything any more."""
+    """The registration of a broker; requests with an earlier epoch are refused."""
     broker = state.image.brokers.get(broker_id)
     if broker is None:
         text = f"No broker registration found for broker id {broker_id}"
@@ -85,7 +84,7 @@ def check_broker_epoch(state: ControllerState, broker_id: int, broker_epoch: int
 
 
 def register_broker(state: ControllerState, event: RegisterBroker, moment: Moment) -> Decision:
-    """A new incarnation gets a new epoch and starts fenced; the same one again amends its registration."""
+    """A new incarnation gets a new epoch and starts fenced; the known incarnation amends its registration."""
     _check_registration(state, event, moment.now_ms)
     existing = state.image.brokers.get(event.broker_id)
     records: list[object] = []
@@ -147,7 +146,7 @@ def _check_registration(state: ControllerState, event: RegisterBroker, now_ms: i
 
 
 def _has_started_again(state: ControllerState, existing: BrokerRegistration, event: RegisterBroker) -> bool:
-    """Whether it holds the locks of the same directories and listens at the same addresses, alone."""
+    """Whether the broker has the registered directories and addresses, and the earlier process has gone."""
     session = state.sessions.get(event.broker_id)
     known = set(existing.directories)
     is_same_place = known == set(event.directories) and existing.listeners == event.listeners
@@ -187,7 +186,7 @@ def _has_valid_session(state: ControllerState, broker_id: int, now_ms: int) -> b
 def _partitions_after_shutdown(
     state: ControllerState, event: RegisterBroker, existing: BrokerRegistration | None
 ) -> list[object]:
-    """A broker comes back after an unclean stop: partitions must not wait for it as their last leader."""
+    """Remove a new incarnation from every ISR; after an unclean stop, with ELR, from every ELR too."""
     broker_id = event.broker_id
     clean = existing is not None and event.previous_broker_epoch == existing.epoch
     if clean or not state.elr_enabled:
@@ -204,7 +203,7 @@ def register_controller(state: ControllerState, event: RegisterController) -> De
 
 
 def unregister_broker(state: ControllerState, event: UnregisterBroker) -> Decision:
-    """Forget a broker: it leaves every in-sync set, and is eligible nowhere unless it registers again."""
+    """Forget a broker: it leaves every ISR and ELR."""
     broker = state.image.brokers.get(event.broker_id)
     if broker is None:
         text = f"Broker ID {event.broker_id} is not currently registered"
@@ -246,8 +245,8 @@ def heartbeat(state: ControllerState, event: Heartbeat, moment: Moment) -> Decis
         shutdown_offset = None
     sessions = {**state.sessions, broker.broker_id: session._replace(shutdown_offset=shutdown_offset)}
     if following is _Standing.SHUTDOWN_NOW:
-        # It goes in good order, and may be started again at once; in Apache Kafka 4 only when this session is
-        # over.
+        # After a controlled shutdown the broker may register again at once; in Apache Kafka 4 only after its
+        # session has ended.
         del sessions[broker.broker_id]
     result = HeartbeatResult(
         is_caught_up=event.metadata_offset >= broker.record_offset,
@@ -291,8 +290,8 @@ def _next_standing(
 def _others_have_moved(state: ControllerState, broker: BrokerRegistration, session: Session) -> bool:
     """Whether the brokers that stay know who leads now.
 
-    Those that stop as well are not waited for, nor is the one in the controller's process: it applies each
-    record before the record's decision is answered.
+    Brokers that are stopping as well are not waited for, nor is the broker in the controller's process: it
+    applies each record before the decision is answered.
     """
     assert session.shutdown_offset is not None
     return all(
@@ -329,10 +328,10 @@ def _begin_controlled_shutdown(state: ControllerState, broker: BrokerRegistratio
 
 
 def _directory_changes(state: ControllerState, broker: BrokerRegistration, event: Heartbeat) -> list[object]:
-    """Directories that failed take their partitions along; cordoned ones get no new partitions.
+    """Move leaderships away from failed directories; record which directories are cordoned.
 
-    The registration changes as far as records of the finalized metadata.version can say it: Apache Kafka does
-    not start on a log with others.
+    Only records that the finalized metadata.version allows are written: Apache Kafka does not start on a log
+    with others.
     """
     metadata_version = state.image.metadata_version
     records: list[object] = []
@@ -369,7 +368,7 @@ def _directory_changes(state: ControllerState, broker: BrokerRegistration, event
 
 
 def next_session_end_ms(state: ControllerState) -> int | None:
-    """The moment at which the session of a broker elsewhere ends without a heartbeat; None without one."""
+    """When the first session of an unfenced broker on another node ends without a heartbeat, or None."""
     return min(
         (
             session.last_contact_ms + state.rules.session_timeout_ms
@@ -383,7 +382,7 @@ def next_session_end_ms(state: ControllerState) -> int | None:
 
 
 def expire_sessions(state: ControllerState, event: ExpireSessions, moment: Moment) -> Decision:
-    """Fence one broker that has fallen silent: one at a time, lest a slow controller fence all at once."""
+    """Fence one silent broker: one at a time, so that a slow controller does not fence all at once."""
     silent = [
         (session.last_contact_ms, broker_id)
         for broker_id, session in state.sessions.items()
@@ -399,7 +398,7 @@ def expire_sessions(state: ControllerState, event: ExpireSessions, moment: Momen
 
 
 def broker_probed(state: ControllerState, event: BrokerProbed, moment: Moment) -> Decision:
-    """Fence a broker whose process has ended, which its session would say later."""
+    """Count the probe, and fence the broker if its process has ended."""
     absence = early_fencing.counted(state, event)
     if absence is None:
         return Decision()

@@ -1,9 +1,9 @@
-"""Client quotas: which may be set for whom, and which of them a description is about (KIP-546, KIP-612).
+"""Client quotas: which may be set for which entity, and which a filter finds (KIP-546, KIP-612).
 
 An entity is a user, a client id, both together, or an address; the name None stands for the default of its
 type. Users and client ids have byte rates, a share of the request time and a rate of partitions created and
-deleted; an address has a rate of new connections. An entry of a request is carried out as a whole or not at
-all. The texts are those of Apache Kafka's ClientQuotaControlManager and ClientQuotasImage.
+deleted; an address has a rate of new connections. Each entry of a request succeeds or fails as a whole. The
+texts are those of Apache Kafka's ClientQuotaControlManager and ClientQuotasImage.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CONTROLLER_MUTATION_RATE = "controller_mutation_rate"
 CONNECTION_CREATION_RATE = "connection_creation_rate"
 
 _INT, _LONG = ("an INT", float(2**31 - 1)), ("a LONG", float(2**63 - 1))
-#: The integer type of each quota, with the largest number of it; None: any number.
+#: The integer type of each quota, with its largest value; None: any number.
 _TYPES_FOR_CLIENTS = {
     PRODUCER_BYTE_RATE: _LONG,
     CONSUMER_BYTE_RATE: _LONG,
@@ -53,7 +53,7 @@ class MatchType(IntEnum):
 
 
 def named_hosts(event: AlterClientQuotas) -> frozenset[str]:
-    """The addresses, and the names of addresses, whose quotas are altered."""
+    """The addresses and host names whose quotas are altered."""
     return frozenset(name for each in event.alterations for kind, name in each.entity if kind == IP and name)
 
 
@@ -110,7 +110,7 @@ def _records(
     records: list[object] = []
     for key, value in changes:
         if value is None:
-            # Apache Kafka lets any key be removed, also one that there is not.
+            # Apache Kafka lets any key be removed, even one that does not exist.
             if key in current:
                 records.append(_record(entity, key, 0.0, remove=True))
             continue
@@ -154,10 +154,10 @@ def _shown(entity: QuotaEntity) -> str:
 def matching_quotas(
     image: ClusterImage, filters: Iterable[QuotaFilter], *, strict: bool
 ) -> Iterator[tuple[QuotaEntity, Mapping[str, float]]]:
-    """The entities with quotas that match every filter; with `strict`, those without other types.
+    """The entities with quotas that match every filter; with `strict`, only those with no other types.
 
     Raises:
-        KafkaError: the filters contradict each other, or there is no such filter.
+        KafkaError: the filters contradict each other, or one of them is invalid.
     """
     asked: dict[str, QuotaFilter] = {}
     for each in filters:

@@ -1,7 +1,7 @@
-"""Dynamic configs: single changes (KIP-339) and the older replacement of everything a resource has.
+"""Dynamic configs: incremental changes (KIP-339) and the older replacement of all values of a resource.
 
-Values are judged by `ControllerRules.configs`; the rules here are the controller's own.
-`refused_by_broker` are the checks of the broker that takes a request, before it bothers the controller.
+`ControllerRules.configs` validates values; the rules here are the controller's own. `refused_by_broker` has
+the checks of the broker that takes a request, before the request goes to the controller.
 Loggers (BROKER_LOGGER) are not metadata: the broker changes them without the controller.
 """
 
@@ -31,7 +31,7 @@ _OPERATIONS = {int(operation): operation for operation in ConfigOperation}
 
 
 def incremental_alter_configs(state: ControllerState, event: IncrementalAlterConfigs) -> Decision:
-    """Set, delete, append to or subtract from single keys; one bad key spoils its whole resource."""
+    """Set, delete, append to or subtract from single keys; one bad key fails its whole resource."""
     asked = [((r.resource_type, r.name), r.changes) for r in event.resources]
     return _alter(state, asked, incremental_records, validate_only=event.validate_only)
 
@@ -45,7 +45,7 @@ def alter_configs(state: ControllerState, event: AlterConfigs) -> Decision:
 def refused_by_broker(
     resource: ConfigChange | NewConfigs, node_id: int
 ) -> tuple[ErrorCode, str | None] | None:
-    """The error if the broker `node_id` does not pass a resource's changes on to the controller, or None."""
+    """The error if the broker `node_id` refuses a resource's changes itself, or None."""
     if malformed := why_malformed(resource):
         return malformed
     if resource.resource_type not in _ALTERABLE:
@@ -60,7 +60,7 @@ def refused_by_broker(
 
 
 def why_malformed(resource: ConfigChange | NewConfigs) -> tuple[ErrorCode, str | None] | None:
-    """The error in a resource's changes that is one for every type of resource, or None."""
+    """The error of a resource's changes by the checks that all types of resources share, or None."""
     if isinstance(resource, ConfigChange):
         keys = [key for key, _, _ in resource.changes]
         nulls = [
@@ -78,7 +78,7 @@ def why_malformed(resource: ConfigChange | NewConfigs) -> tuple[ErrorCode, str |
     if nulls:
         return ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}"
     if unknown:
-        # Apache Kafka trips over an operation it does not know, and says no more than that.
+        # Apache Kafka answers an unknown operation with this error and no text.
         return ErrorCode.UNKNOWN_SERVER_ERROR, None
     return None
 
@@ -93,8 +93,8 @@ def incremental_records(
 ) -> list[object]:
     """The records that carry out `changes`, or KafkaError.
 
-    A broker's value is written even when it does not change: Kafka's users rely on that to make a broker read
-    a renewed key store.
+    A broker's value is written even if it does not change: users set the same path again to make a broker
+    reload a renewed key store.
     """
     current = state.image.config(resource_type, name)
     records = []
@@ -113,7 +113,7 @@ def incremental_records(
 def replacing_records(
     state: ControllerState, resource_type: ResourceType, name: str, configs: Iterable[tuple[str, str | None]]
 ) -> list[object]:
-    """The records that make `configs` all that the resource has, or KafkaError."""
+    """The records that replace all values of the resource with `configs`, or KafkaError."""
     current = state.image.config(resource_type, name)
     wanted = dict(configs)
     records = [
@@ -163,7 +163,7 @@ def _alter(
 def values_after(
     rules: ConfigRules, change: ConfigChange | NewConfigs, current: Mapping[str, str]
 ) -> dict[str, str]:
-    """The values of a resource after a change that is not malformed; KafkaError if it cannot be made."""
+    """The values of a resource after a well-formed change; KafkaError if the change is invalid."""
     if isinstance(change, NewConfigs):
         return {key: value for key, value in change.configs if value is not None}
     values = dict(current)
@@ -213,10 +213,10 @@ def _check(
     *,
     newly_created: bool = False,
 ) -> None:
-    """Judge the values the resource would have after `records`.
+    """Validate the values that the resource would have after `records`.
 
-    A broker's values are judged first: in Kafka the broker that takes the request does that, before the
-    controller gets it.
+    A broker's values are validated before the other checks: in Kafka the broker that takes the request
+    validates them.
     """
     records = tuple(records)
     old = state.image.config(resource_type, name)
@@ -284,7 +284,7 @@ def _check_min_insync_replicas(state: ControllerState, record: m.ConfigRecord) -
 
 
 def _clear_elr_records(state: ControllerState, records: Iterable[object]) -> list[object]:
-    """Clear the eligible leader replicas of topics whose min.insync.replicas changes: they follow from it."""
+    """Clear the ELR of topics whose min.insync.replicas changes: the ELR depends on it."""
     if not state.elr_enabled:
         return []
     return [

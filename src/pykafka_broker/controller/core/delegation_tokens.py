@@ -1,8 +1,8 @@
 """Delegation tokens: who may create, renew and expire one, and how long it lives (KIP-48, KIP-373).
 
-A token belongs to its owner. The owner and the renewers may renew it, up to its maximum age, and let it
-expire; who has asked for the token of somebody else may do neither. The log keeps no HMAC: it is made of
-the id, so a token is found by going through all of them, about a microsecond each.
+A token belongs to its owner. The owner and the renewers may renew it, up to its maximum age, and expire it. A
+requester that is not the owner may do neither. The log keeps no HMAC: it is computed from the id, so looking
+up a token means computing the HMACs of all tokens, at about a microsecond each.
 
 The order of the checks is that of Apache Kafka's DelegationTokenControlManager.
 """
@@ -32,11 +32,11 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.sasl.delegation_tokens import token_hmac
 
-#: metadata.version 3.6-IV2: readers of older ones do not know the records.
+#: metadata.version 3.6-IV2: older versions lack the records.
 TOKENS_VERSION = 14
 #: The only type of principals that may renew tokens.
 USER_TYPE = "User"
-#: The latest time that a record can tell.
+#: The latest time that a record can hold.
 LAST_MS = (1 << 63) - 1
 
 
@@ -75,7 +75,7 @@ def create_token(state: ControllerState, event: CreateToken, moment: Moment) -> 
 
 
 def renew_token(state: ControllerState, event: RenewToken, moment: Moment) -> Decision:
-    """Let a token live longer, up to its maximum age."""
+    """Extend the life of a token, up to its maximum age."""
     rules = _rules(state)
     token = _found(state.image, rules, event.hmac)
     if _has_expired(token, moment.now_ms):
@@ -85,7 +85,7 @@ def renew_token(state: ControllerState, event: RenewToken, moment: Moment) -> De
 
 
 def expire_token(state: ControllerState, event: ExpireToken, moment: Moment) -> Decision:
-    """Let a token expire after some time, or remove it."""
+    """Let a token expire after `expiry_period_ms`, or remove it at once if that is negative."""
     rules = _rules(state)
     token = _found(state.image, rules, event.hmac)
     _check_renewer(token, event.principal)
@@ -97,14 +97,14 @@ def expire_token(state: ControllerState, event: ExpireToken, moment: Moment) -> 
 
 
 def first_token_timers(rules: ControllerRules, now_ms: int) -> tuple[SetTimer, ...]:
-    """The timer that a new controller sets, if there are tokens."""
+    """The timer that a new controller sets, if delegation tokens are enabled."""
     if rules.tokens is None:
         return ()
     return (SetTimer(TokenTimer.REMOVE_EXPIRED, now_ms + rules.tokens.expiry_check_interval_ms),)
 
 
 def remove_expired_tokens(state: ControllerState, event: RemoveExpiredTokens, moment: Moment) -> Decision:
-    """Remove the tokens that have expired; those that are left over have the next round, at once."""
+    """Remove expired tokens. If one operation cannot hold them all, the next round follows at once."""
     rules = state.rules.tokens
     if rules is None:
         return Decision()
@@ -118,14 +118,14 @@ def remove_expired_tokens(state: ControllerState, event: RemoveExpiredTokens, mo
 
 
 def tokens_of(image: ClusterImage, principals: Union[list[str], None]) -> Iterator[m.DelegationTokenRecord]:
-    """The tokens that one of these owns, has asked for, or may renew; all, if None."""
+    """The tokens that one of the principals owns, has requested, or may renew; all if None."""
     for token in image.delegation_tokens.values():
         if principals is None or any(concerns(token, principal) for principal in principals):
             yield token
 
 
 def concerns(token: m.DelegationTokenRecord, principal: str) -> bool:
-    """Whether the principal owns the token, has asked for it, or may renew it."""
+    """Whether the principal owns the token, has requested it, or may renew it."""
     return principal in (token.owner, token.requester) or principal in token.renewers
 
 
@@ -173,7 +173,7 @@ def _removal(token: m.DelegationTokenRecord) -> m.RemoveDelegationTokenRecord:
 
 
 def _at_most(asked_ms: int, limit_ms: int) -> int:
-    """What was asked for, up to a limit; the limit, if nothing was."""
+    """The duration asked for, at most the limit; the limit if `asked_ms` is not positive."""
     return min(asked_ms, limit_ms) if asked_ms > 0 else limit_ms
 
 

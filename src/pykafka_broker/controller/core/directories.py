@@ -1,8 +1,8 @@
 """The log directories of replicas (KIP-858): `PartitionRecord.directories`.
 
-A broker with several directories places new replicas itself and reports their directories to the controller;
-it also reports a move before it serves a replica from another directory. So the controller knows which
-replicas are lost with a directory.
+A broker with several directories places new replicas itself and reports their directories to the controller.
+It also reports a move before it serves a replica from another directory. So the controller knows which
+replicas a failed directory takes offline.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 
 def assign_replicas_to_dirs(state: ControllerState, event: AssignReplicasToDirs) -> Decision:
-    """Note where a broker's replicas are; those in a directory that is out of service lead nothing."""
+    """Record the directories of a broker's replicas; a replica in an offline directory loses leadership."""
     if state.image.metadata_version < DIRECTORY_IDS_SINCE:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")
     broker = check_broker_epoch(state, event.broker_id, event.broker_epoch)

@@ -1,18 +1,18 @@
-"""A broker whose process has ended is fenced before its session is over.
+"""A broker whose process has ended is fenced before its session ends.
 
-Apache Kafka waits for `broker.session.timeout.ms` of silence, nine seconds by default; for so long the
-partitions that the broker led have no leader. Here its machine may say sooner that the process has ended: a
-deviation that is made on purpose. Both must be so, for the time that the patience below names:
+Apache Kafka waits for `broker.session.timeout.ms` of silence, nine seconds by default; during that time the
+partitions that the broker led have no leader. Fencing earlier is a deviation that is made on purpose. Two
+conditions must hold for `PATIENCE_MS` or `PATIENCE_AFTER_ELECTION_MS`:
 
 * The broker has no connection to the active controller. Heartbeats and fetches of the metadata log tell which
-  connections are a broker's; a process that lives makes a new connection for its next fetch within moments.
-* Each of its listeners refuses connections, and so does that of its controller if it has one. Only a system
-  that runs answers so, and only where no process listens.
+  connections are a broker's; a running process soon makes a new connection for its next fetch.
+* Each of its listeners refuses connections, as does the listener of its controller if it has one. A machine
+  refuses a connection only if it runs and no process listens on the port.
 
-One dropped connection, a process that is paused (its system still accepts), a machine that says nothing, and
-a firewall that refuses this controller but lets the broker reach it, cost no broker its leaderships: then the
-session decides, as in Kafka. The controller probes the listeners (`controller/broker_probes.py`) and counts
-the connections (`controller/connected_brokers.py`); this file decides. It applies to brokers of either kind.
+A broker keeps its leaderships if one connection drops, if its process is paused (the system still accepts
+connections), if its machine does not answer, or if a firewall refuses only the controller's connections: then
+the session decides, as in Kafka. The controller probes the listeners (`controller/broker_probes.py`) and
+counts the connections (`controller/connected_brokers.py`); this file decides.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from pykafka_broker.controller.core.events import BrokerConnected, BrokerProbed,
 from pykafka_broker.controller.core.state import Absence, ControllerState, Decision, Session
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: For a broker that was connected to this controller: it would be back by now.
+#: For a broker that was connected to this controller: a running one would have reconnected.
 PATIENCE_MS = 300
-#: For one that was connected to the controller before this one, and has to find out about the change.
+#: For a broker of the previous controller: it has to learn of the election first.
 PATIENCE_AFTER_ELECTION_MS = 700
-#: So many probes, one after the other, must have been refused.
+#: This many consecutive probes must have been refused.
 MIN_REFUSALS = 3
 
 
 class Suspect(NamedTuple):
-    """A broker that may have ended, and all places at which it would listen if it had not."""
+    """A broker whose process may have ended, and the endpoints of all its listeners."""
 
     broker_id: int
     broker_epoch: int
@@ -41,7 +41,7 @@ class Suspect(NamedTuple):
 
 
 def unseen(now_ms: int) -> Session:
-    """The session of a broker of which a new controller knows from the metadata alone."""
+    """The session of a broker that a new controller knows only from the metadata."""
     return Session(now_ms, absence=Absence(now_ms, PATIENCE_AFTER_ELECTION_MS), is_heard=False)
 
 
@@ -55,7 +55,7 @@ def broker_connected(state: ControllerState, event: BrokerConnected, moment: Mom
 
 
 def heartbeats_ended(state: ControllerState, event: HeartbeatsEnded) -> Decision:
-    """A broker that registers from the same place now has started again."""
+    """Note that a registration with the same directories and addresses is now a restart of this broker."""
     session = state.sessions.get(event.broker_id)
     if session is None:
         return Decision()
@@ -76,7 +76,7 @@ def suspects(state: ControllerState) -> Mapping[int, Suspect]:
 
 
 def counted(state: ControllerState, event: BrokerProbed) -> Absence | None:
-    """The absence of a broker with one more probe; None if the probe tells nothing of its present life."""
+    """The absence of a broker with one more probe; None if the probe was of an earlier registration."""
     suspect = suspects(state).get(event.broker_id)
     if suspect is None or suspect.broker_epoch != event.broker_epoch:
         return None
@@ -86,5 +86,5 @@ def counted(state: ControllerState, event: BrokerProbed) -> Absence | None:
 
 
 def has_ended(absence: Absence, now_ms: int) -> bool:
-    """Whether the process has ended, by all that this controller has seen."""
+    """Whether the broker's process counts as ended."""
     return absence.refusals >= MIN_REFUSALS and now_ms - absence.since_ms >= absence.patience_ms

@@ -1,14 +1,14 @@
 """Elections that are asked for, by clients (KIP-183, KIP-460) or by the clock.
 
-Who can lead is decided in `partitions.py`. A preferred election brings back the first replica as the leader;
-where that cannot be, and the leader could not stay either, another replica that is in sync leads. An unclean
-one takes any live replica, and only for a partition without a leader. The checks, their order, codes and
-words are Apache Kafka 4.3's.
+`partitions.py` decides which replica can lead. A preferred election makes the first replica the leader. If
+the first replica cannot lead and the leader cannot stay, another in-sync replica leads. An unclean election
+takes any live replica, and only for a partition without a leader. The checks, their order, codes and texts
+are those of Apache Kafka 4.3.
 
-The controller holds both elections itself from time to time: preferred ones as
-`leader.imbalance.check.interval.seconds` says, unclean ones, where they are allowed, as
-`unclean.leader.election.interval.ms` says. As in Kafka's KRaft controller every imbalance counts, whatever
-`leader.imbalance.per.broker.percentage` says.
+The controller also holds both elections itself: preferred ones every
+`leader.imbalance.check.interval.seconds`, unclean ones, where they are allowed, every
+`unclean.leader.election.interval.ms`. As in Kafka's KRaft controller every imbalance counts, regardless of
+`leader.imbalance.per.broker.percentage`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.java_hash import state_walked
 from pykafka_broker.protocol.messages.records import metadata as m
 
-#: Elections of one round; the next round follows at once if there may be more.
+#: The most elections of one round; after a full round the next one follows at once.
 MAX_ELECTIONS_PER_ROUND = 1_000
 
 
@@ -51,14 +51,14 @@ _ELECTIONS = {ElectionType.PREFERRED: Election.PREFERRED, ElectionType.UNCLEAN: 
 
 
 def elect_leaders(state: ControllerState, event: ElectLeaders) -> Decision:
-    """Each partition succeeds or fails alone. Where all are asked for, those that need none are left out."""
+    """Elect leaders, each partition on its own; an answer for all topics omits partitions that need none."""
     if event.election_type not in _ELECTIONS:
         text = f"Unknown election type {event.election_type}"
         raise KafkaError(ErrorCode.INVALID_REQUEST, text)
     election_type = ElectionType(event.election_type)
     records: list[object] = []
     results = []
-    #: A partition that is named twice needs no second election.
+    #: The changed partitions: a partition named twice needs no second election.
     newest: dict[tuple[str, int], PartitionRegistration] = {}
     for asked in _all_partitions(state) if event.topics is None else event.topics:
         outcomes = []
@@ -136,7 +136,7 @@ def election_event(timer: ElectionTimer) -> BalanceLeaders | ElectUncleanLeaders
 
 
 def balance_leaders(state: ControllerState, event: BalanceLeaders, moment: Moment) -> Decision:
-    """Preferred leaders lead again, if they can."""
+    """Elect the preferred replica of each partition that has another leader."""
     interval_ms = state.rules.leader_balance_interval_ms
     if interval_ms is None:
         return Decision()
@@ -145,7 +145,7 @@ def balance_leaders(state: ControllerState, event: BalanceLeaders, moment: Momen
 
 
 def elect_unclean_leaders(state: ControllerState, event: ElectUncleanLeaders, moment: Moment) -> Decision:
-    """Any live replica leads where none does and its topic allows it, perhaps only since a moment ago."""
+    """Elect any live replica of each partition without a leader, if its topic allows unclean elections."""
     records = _elect_all(state, ElectionType.UNCLEAN, state.unclean_election_enabled)
     interval_ms = state.rules.unclean_election_interval_ms
     return _round(ElectionTimer.ELECT_UNCLEAN_LEADERS, records, moment.now_ms, interval_ms)

@@ -1,9 +1,8 @@
 """The events of the controller, and its results: plain frozen values.
 
-An event is what is asked for, and no more: the wall clock and what is random travel beside it
-(`Moment`). Results bear Kafka's error codes and the text Kafka 4.3 sends with them; `message` is None where
-Kafka sends null. An event that is answered item by item says with `refused` what that answer is where it was
-refused as a whole; all others are answered with the error.
+An event holds only what is asked for; the wall clock and random bits are in `Moment`. Results have the error
+codes and texts of Kafka 4.3; `message` is None where Kafka sends null. An event that is answered item by item
+has `refused`, the answer if the event is refused as a whole; all other events are answered with the error.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 class NewTopic(NamedTuple):
     """A topic to create; -1 stands for the broker's default, `assignments` are (partition, replicas) by hand.
 
-    `topic_id` is the id the topic gets if it comes to be; zero stands for a random one.
+    `topic_id` is the id that a new topic gets; zero stands for a random id.
     """
 
     name: str
@@ -134,8 +133,7 @@ class TopicPartitions(NamedTuple):
 class ElectLeaders(NamedTuple):
     """Let partitions elect a leader now, all of them if `topics` is None.
 
-    Answered with a `TopicResult` for each topic, or an `EventError`. The election type may be a number that
-    Kafka lacks.
+    Answered with a `TopicResult` for each topic, or an `EventError`. The election type may be unknown.
     """
 
     election_type: int
@@ -143,13 +141,11 @@ class ElectLeaders(NamedTuple):
 
 
 class BalanceLeaders(NamedTuple):
-    """Time has passed: let preferred leaders lead again where they can. No answer."""
+    """The timer has fired: elect the preferred leaders that can lead. No answer."""
 
 
 class ElectUncleanLeaders(NamedTuple):
-    """Time has passed: let partitions without a leader take any live replica, where that is allowed now. No
-    answer.
-    """
+    """The timer has fired: elect any live replica of leaderless partitions, where allowed. No answer."""
 
 
 class PartitionResult(NamedTuple):
@@ -168,7 +164,7 @@ class TopicResult(NamedTuple):
 
 
 class NewReplicas(NamedTuple):
-    """The replicas that a partition is to have, in order of preference; None calls a reassignment off."""
+    """The replicas that a partition is to have, in order of preference; None cancels a reassignment."""
 
     partition: int
     replicas: tuple[int, ...] | None
@@ -182,7 +178,7 @@ class TopicReassignment(NamedTuple):
 
 
 class AlterPartitionReassignments(NamedTuple):
-    """Give partitions other replicas, or call that off; answered with a `TopicResult` for each topic."""
+    """Start or cancel reassignments; answered with a `TopicResult` for each topic."""
 
     topics: tuple[TopicReassignment, ...]
     #: Whether a partition may get more or fewer replicas than it has (KIP-860).
@@ -190,14 +186,14 @@ class AlterPartitionReassignments(NamedTuple):
 
 
 class IsrMember(NamedTuple):
-    """A replica that its leader takes for in sync; -1 stands for whatever epoch the broker has."""
+    """A replica that the leader says is in sync; the epoch -1 matches any epoch of the broker."""
 
     broker_id: int
     broker_epoch: int = -1
 
 
 class IsrChange(NamedTuple):
-    """The in-sync replicas that a partition is to have, and the epochs that its leader knows."""
+    """The new in-sync replicas of a partition, and the epochs that its leader knows."""
 
     topic_id: bytes
     partition: int
@@ -208,9 +204,7 @@ class IsrChange(NamedTuple):
 
 
 class AlterPartition(NamedTuple):
-    """A leader asks for other in-sync replicas; answered with an `IsrChangeResult` for each change, or an
-    `EventError`.
-    """
+    """A leader changes ISRs; answered with an `IsrChangeResult` for each change, or an `EventError`."""
 
     broker_id: int
     broker_epoch: int
@@ -218,7 +212,7 @@ class AlterPartition(NamedTuple):
 
 
 class InSyncReplicas(NamedTuple):
-    """Leader and in-sync replicas of a partition, as a leader that asked for others is told."""
+    """Leader and in-sync replicas of a partition, as the answer to AlterPartition gives them."""
 
     leader: int
     leader_epoch: int
@@ -228,7 +222,7 @@ class InSyncReplicas(NamedTuple):
 
 
 class IsrChangeResult(NamedTuple):
-    """The partition after the change; NEW_LEADER_ELECTED: it was made, and the broker leads no longer."""
+    """The partition after the change; NEW_LEADER_ELECTED: changed, and another broker leads now."""
 
     error: ErrorCode
     partition: InSyncReplicas | None = None
@@ -247,7 +241,7 @@ class ConfigOperation(IntEnum):
 
 
 class ConfigChange(NamedTuple):
-    """The changes of one resource: (key, operation, value). The operation may be a number Kafka lacks."""
+    """The changes of one resource: (key, operation, value). The operation may be unknown."""
 
     resource_type: int
     name: str
@@ -271,7 +265,7 @@ class IncrementalAlterConfigs(NamedTuple):
 
 
 class NewConfigs(NamedTuple):
-    """All the values a resource shall have from now on."""
+    """The values that replace all values of a resource."""
 
     resource_type: int
     name: str
@@ -306,7 +300,7 @@ class AlterConfigsResult(NamedTuple):
 def refused_configs(
     resources: Iterable[ConfigChange | NewConfigs], error: KafkaError
 ) -> tuple[AlterConfigsResult, ...]:
-    """The results of resources of which none was looked at."""
+    """The results of resources that are all refused with `error`."""
     return tuple(
         AlterConfigsResult(each.resource_type, each.name, error.code, error.explanation) for each in resources
     )
@@ -325,7 +319,7 @@ class QuotaAlteration(NamedTuple):
 class AlterClientQuotas(NamedTuple):
     """Set and remove client quotas; answered with an `AlterClientQuotasResult` for each distinct entity.
 
-    `unknown_hosts` are those names of addresses that no host has.
+    `unknown_hosts` are the host names in it that do not resolve.
     """
 
     alterations: tuple[QuotaAlteration, ...]
@@ -342,7 +336,7 @@ class AlterClientQuotasResult(NamedTuple):
 
 
 class QuotaFilter(NamedTuple):
-    """One component of the filter of DescribeClientQuotas; `match_type` may be a number that Kafka lacks."""
+    """One component of the filter of DescribeClientQuotas; `match_type` may be unknown."""
 
     entity_type: str
     match_type: int
@@ -353,7 +347,7 @@ class QuotaFilter(NamedTuple):
 
 
 class ScramDeletion(NamedTuple):
-    """A credential to remove; `mechanism` may be a number that Kafka lacks."""
+    """A credential to remove; `mechanism` may be unknown."""
 
     user: str
     mechanism: int
@@ -402,9 +396,7 @@ class AclResult(NamedTuple):
 
 
 class AclFilter(NamedTuple):
-    """Which ACLs are meant; None is every name, principal or host. The numbers are those of
-    `protocol/acls.py`, or such as Kafka lacks.
-    """
+    """A filter of ACLs; None is any name, principal or host. Numbers may be unknown."""
 
     resource_type: int
     name: str | None
@@ -435,8 +427,8 @@ class DeleteAclsResult(NamedTuple):
 class CreateToken(NamedTuple):
     """Issue a delegation token; answered with a `CreatedToken`.
 
-    Principals are as "User:alice"; renewers are (type, name). A `max_lifetime_ms` of 0 or less leaves it to
-    the rules.
+    Principals are as "User:alice"; renewers are (type, name). A `max_lifetime_ms` of 0 or less stands for
+    `delegation.token.max.lifetime.ms`.
     """
 
     owner: str
@@ -458,9 +450,9 @@ class CreatedToken:
 
 @dataclass(frozen=True, slots=True)
 class RenewToken:
-    """Let the token with this HMAC live longer; answered with the time when it expires now.
+    """Extend the life of the token with this HMAC; answered with its new expiry time.
 
-    A `renew_period_ms` of 0 or less leaves it to the rules.
+    A `renew_period_ms` of 0 or less stands for `delegation.token.expiry.time.ms`.
     """
 
     principal: str
@@ -470,9 +462,9 @@ class RenewToken:
 
 @dataclass(frozen=True, slots=True)
 class ExpireToken:
-    """Let the token with this HMAC expire so much later; answered with that time.
+    """Let the token with this HMAC expire after `expiry_period_ms`; answered with its expiry time.
 
-    A negative `expiry_period_ms` removes it at once.
+    A negative `expiry_period_ms` removes the token at once.
     """
 
     principal: str
@@ -504,7 +496,7 @@ class RegisterBroker(NamedTuple):
 
 
 class Heartbeat(NamedTuple):
-    """A broker lives, has applied metadata up to `metadata_offset`, and may want a change of its state.
+    """A broker is alive, has applied metadata up to `metadata_offset`, and may ask for a change of its state.
 
     Answered with a `HeartbeatResult` or an `EventError`.
     """
@@ -527,24 +519,24 @@ class HeartbeatResult(NamedTuple):
 
 
 class ExpireSessions(NamedTuple):
-    """Time has passed: fence the broker that has been silent longest, if its session is over. No answer."""
+    """The timer has fired: fence the broker that was silent longest, if its session has ended. No answer."""
 
 
 class BrokerConnected(NamedTuple):
-    """A broker has a connection to this controller, or its last one has ended. No answer."""
+    """The first connection of a broker has opened, or its last one has closed. No answer."""
 
     broker_id: int
     is_connected: bool
 
 
 class HeartbeatsEnded(NamedTuple):
-    """No connection is open any more on which a broker has registered or sent a heartbeat. No answer."""
+    """The last connection on which a broker registered or sent heartbeats has closed. No answer."""
 
     broker_id: int
 
 
 class BrokerProbed(NamedTuple):
-    """Each listener of a broker was tried: all have refused the connection, or not all have. No answer."""
+    """All listeners of a broker were probed; `is_refused` if every one refused. No answer."""
 
     broker_id: int
     broker_epoch: int
@@ -552,7 +544,7 @@ class BrokerProbed(NamedTuple):
 
 
 class UnregisterBroker(NamedTuple):
-    """Forget a broker for good; answered with None or an `EventError`."""
+    """Remove a broker's registration; answered with None or an `EventError`."""
 
     broker_id: int
 
@@ -566,7 +558,7 @@ class DirectoryAssignment(NamedTuple):
 
 
 class AssignReplicasToDirs(NamedTuple):
-    """A broker says which of its log directories holds which replica (KIP-858).
+    """A broker reports the log directories of its replicas (KIP-858).
 
     Answered with an `ErrorCode` for each assignment, or an `EventError`.
     """
@@ -589,7 +581,7 @@ class RegisterController(NamedTuple):
 
 
 class Activate(NamedTuple):
-    """The controller decides from now on. No answer."""
+    """The controller has become active. No answer."""
 
 
 class AllocateProducerIds(NamedTuple):
@@ -600,7 +592,7 @@ class AllocateProducerIds(NamedTuple):
 
 
 class ProducerIdBlock(NamedTuple):
-    """`size` ids from `first_producer_id` on that no other broker gets."""
+    """`size` ids from `first_producer_id` on, for one broker only."""
 
     first_producer_id: int
     size: int
@@ -627,7 +619,7 @@ class UpdateFeatures(NamedTuple):
     """Change finalized features, all or none; answered with None or an `EventError`.
 
     kraft.version is only checked: its level is raised by control records, after this event.
-    `kraft_version_refusal` is the text of the error if the voters do not allow that now.
+    `kraft_version_refusal` is the text of the error if the voters do not allow a higher level.
     """
 
     updates: tuple[FeatureUpdate, ...]
@@ -682,15 +674,13 @@ Event = Union[
 
 
 class Moment(NamedTuple):
-    """When an event is decided on, and the seed of what is random in the decision: the same moment leads to
-    the same decision.
-    """
+    """The time of a decision, and the seed of its random numbers: the same moment gives the same decision."""
 
     now_ms: int
     seed: int = 0
 
     def random_uuids(self) -> Iterator[bytes]:
-        """Ids of 16 bytes as Kafka draws them."""
+        """Random ids of 16 bytes, without those that Kafka reserves."""
         for number in count():
             drawn = sha256(b"%d %d" % (self.seed, number)).digest()
             if uuid := uuid_of(drawn[:16]):
@@ -698,7 +688,7 @@ class Moment(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """An event at its moment. `token` comes back in the `Reply`; None where no answer is waited for."""
+    """An event at its moment. `token` comes back in the `Reply`; None if no caller waits for an answer."""
 
     event: Event
     moment: Moment

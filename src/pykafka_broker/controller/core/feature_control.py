@@ -1,8 +1,7 @@
-"""Feature levels: raising and lowering finalized ones (KIP-584), and the configuration that eligible leader
-replicas demand.
+"""Feature levels: raising and lowering finalized ones (KIP-584), and the configuration that ELR needs.
 
-A level changes only when every broker and every voter of the quorum supports it. A metadata.version is
-lowered only where the older one can say all that the newer one can.
+A level changes only if every broker and every voter supports it. A metadata.version is lowered only if the
+older one has all the metadata of the newer one.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ UPGRADE_TYPES = (UpgradeType.UPGRADE, UpgradeType.SAFE_DOWNGRADE, UpgradeType.UN
 
 
 def update_features(state: ControllerState, event: UpdateFeatures) -> Decision:
-    """Raise or lower finalized levels; nothing changes unless every update is right.
+    """Raise or lower finalized levels; nothing changes unless every update is valid.
 
-    Of several updates of a feature the last one counts. The error is that of the first wrong one in the order
-    of Apache Kafka's hash maps.
+    If a feature is updated several times, the last update counts. The error is that of the first invalid
+    update, in the order of Apache Kafka's hash maps.
     """
     updates = {update.name: update for update in event.updates}
     image = state.image
@@ -48,9 +47,9 @@ def update_features(state: ControllerState, event: UpdateFeatures) -> Decision:
 
 
 def elr_safety_records(state: ControllerState) -> tuple[object, ...]:
-    """With ELR, min.insync.replicas decides on the high watermark: it becomes one value for all brokers.
+    """Make min.insync.replicas one value for all brokers: with ELR the high watermark depends on it.
 
-    The values of single brokers are dropped, and the cluster gets the value of this node's file.
+    The values of single brokers are removed. If the cluster has no value, it gets this node's static value.
     """
     configs = state.image.configs
     removed = tuple(
@@ -99,7 +98,7 @@ def _update(
             raise refuse("Can't downgrade the version of this feature.")
         if level > current and event.kraft_version_refusal is not None:
             raise _refusal(event.kraft_version_refusal)
-        # The level stands in control records; an upgrade that changes nothing is noted all the same.
+        # The level is in control records; an upgrade has a NoOpRecord even if it changes nothing.
         return [m.NoOpRecord()] if is_upgrade else []
     elif name not in NODE_FEATURES:
         raise refuse(f"Feature {name} not found.")
@@ -120,7 +119,7 @@ def _current_level(state: ControllerState, name: str) -> int:
 
 
 def _check_downgrade(current: int, update: FeatureUpdate) -> None:
-    """Refuse a metadata.version that some metadata could not be told at."""
+    """Refuse a metadata.version that would lose metadata."""
     if loses_metadata(current, update.level):
         if update.upgrade_type == UpgradeType.UNSAFE_DOWNGRADE:
             why = "Unsafe metadata downgrade is not supported in this version."
@@ -130,7 +129,7 @@ def _check_downgrade(current: int, update: FeatureUpdate) -> None:
 
 
 def _refusal(text: str) -> KafkaError:
-    """One wrong update is the end of all."""
+    """The error of the whole request: one invalid update refuses all."""
     return KafkaError(
         ErrorCode.INVALID_UPDATE_VERSION,
         f"The update failed for all features since the following feature had an error: {text}",

@@ -1,8 +1,8 @@
 """The feature levels that a new cluster is formatted with, as `kafka-storage format` chooses them (KIP-1022).
 
-A release gives every feature its level; `--feature` chooses other ones. Levels that this software does not
-serve yet are never chosen by themselves, but may be asked for where they do no harm (`features.py`). The
-refusals are those of Apache Kafka 4.3, in its words.
+A release gives every feature its level; `--feature` chooses another. Levels that this software does not serve
+yet are never defaults; `--feature` may choose those that do no harm (`features.py`). The error texts are
+those of Apache Kafka 4.3.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LEVEL_SINCE: dict[str, tuple[int, int]] = {
 }
 #: Eligible leader replicas are written into partitions since 4.0-IV1.
 ELR_NEEDS_METADATA_VERSION = 23
-#: Of the flags that make a quorum of KIP-853.
+#: Part of error texts: when the quorum is dynamic (KIP-853).
 DYNAMIC = (
     "controller.quorum.voters is empty and one of the flags --standalone, --initial-controllers, or "
     "--no-initial-controllers is used"
@@ -40,7 +40,7 @@ DYNAMIC = (
 
 
 def metadata_version_of(release: str) -> int:
-    """The metadata.version of a release: the newest of "4.0", or just "4.0-IV1".
+    """The metadata.version of a release: the newest one of "4.0", or exactly "4.0-IV1".
 
     Raises:
         ValueError: there is no such release.
@@ -79,11 +79,10 @@ def parse_features(settings: Iterable[str]) -> dict[str, int]:
 def initial_levels(
     release: str | None, asked: Mapping[str, int], *, is_quorum_dynamic: bool
 ) -> dict[str, int]:
-    """The level of every feature of a new cluster, metadata.version among them, kraft.version not: the quorum
-    has it already.
+    """The level of every feature of a new cluster, including metadata.version but not kraft.version.
 
     Raises:
-        ValueError: a level is unknown, or does not go with the others.
+        ValueError: a level is unknown or conflicts with the others.
     """
     metadata_version = _metadata_version(release, asked)
     names = sorted((*LEVEL_SINCE, KRAFT_VERSION))

@@ -3,8 +3,8 @@
     SCRAM-SHA-256=[name=alice,password=alice-secret]
     SCRAM-SHA-512=[name=alice,iterations=8192,salt="N3E=",saltedpassword="YCE="]
 
-As in Apache Kafka's ScramParser. Its errors are repeated without what they are about: a password may stand
-where something else should.
+As in Apache Kafka's ScramParser. Its error texts are given without the faulty input, which may have a
+password in the wrong place.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pykafka_broker.sasl.scram_keys import (
 def scram_records(
     arguments: Iterable[str], metadata_version: int, new_salt: Callable[[], bytes]
 ) -> tuple[m.UserScramCredentialRecord, ...]:
-    """The records of these credentials; `new_salt` makes the salt of each that has none.
+    """The records of these credentials; `new_salt` makes missing salts.
 
     Raises:
         ValueError: an argument is not of this form, or `metadata_version` has no such records.

@@ -1,9 +1,9 @@
 """AlterPartition: the leader of a partition says which replicas are in sync (KIP-497, KIP-841, KIP-903).
 
-Replicas that fell behind leave, and come back when they have caught up. The change is made only if the leader
-knows the newest state of the partition and no broker that is about to go, or was restarted, would come in.
-A reassignment ends with the change that brings the last of the new replicas in; the leader may be one that
-goes then, and is told that another one leads. The checks, their order and codes are Apache Kafka 4.3's.
+Replicas that fall behind leave the ISR, and return when they have caught up. The change is made only if the
+leader knows the newest state of the partition, and every broker in the new ISR is active and has the given
+epoch. A reassignment ends when the last new replica joins the ISR. If that removes the leader, it is told
+that another one leads. The checks, their order and codes are Apache Kafka 4.3's.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ANY_EPOCH = -1
 
 
 def alter_partition(state: ControllerState, event: AlterPartition) -> Decision:
-    """Each partition succeeds or fails alone."""
+    """Change ISRs; each partition succeeds or fails on its own."""
     check_broker_epoch(state, event.broker_id, event.broker_epoch)
     records: list[object] = []
     results = []
@@ -86,7 +86,7 @@ def _change(
 def _refusal(
     state: ControllerState, broker_id: int, partition: PartitionRegistration, change: IsrChange
 ) -> ErrorCode:
-    # A leader that knows more than this controller speaks to one that leads no longer.
+    # The leader knows newer epochs, so this controller is no longer the active one.
     if change.leader_epoch > partition.leader_epoch or change.partition_epoch > partition.partition_epoch:
         return ErrorCode.NOT_CONTROLLER
     if change.leader_epoch < partition.leader_epoch:

@@ -1,11 +1,11 @@
-"""The change of one partition: its leader, in-sync and eligible replicas follow from what it is to be.
+"""The change of one partition: its new leader, ISR and ELR.
 
-A leader stays while it can. Otherwise the most preferred replica that is in sync leads; with none left, an
-eligible leader replica (KIP-966), which had everything when it left; then the last known leader, and, where
-`unclean.leader.election.enable` allows it, any live replica. The last two may lose records and are marked
-as recovering. A reassignment is over when its new replicas are in sync.
+A leader stays while it can. Otherwise the most preferred replica in the ISR leads; without one an eligible
+leader replica (KIP-966), which had every committed record when it left the ISR; then the last known leader;
+then, if `unclean.leader.election.enable` allows it, any live replica. The last two may lose records and are
+marked as recovering. A reassignment ends when its new replicas are in sync.
 
-The rules are those of Apache Kafka 4.3, with one exception: a broker that is no replica any more is neither
+The rules are those of Apache Kafka 4.3, with one exception: a broker that is no longer a replica is neither
 eligible nor the last known leader.
 """
 
@@ -29,20 +29,18 @@ from pykafka_broker.protocol.java_hash import int_hash, walked
 from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: Directory ids that are not directories: the replica's place is unknown, the broker decides, or the
-#: directory has failed.
+#: Reserved directory ids: the directory is unknown, the broker chooses it, or it has failed.
 DIRECTORY_MIGRATING = bytes(16)
 DIRECTORY_UNASSIGNED = bytes(15) + b"\x01"
 DIRECTORY_LOST = bytes(15) + b"\x02"
-#: metadata.version 3.6-IV0: brokers of older ones need a new leader epoch when a replica leaves the in-sync
-#: set (KAFKA-15021).
+#: metadata.version 3.6-IV0: older brokers need a new leader epoch if a replica leaves the ISR (KAFKA-15021).
 ISR_SHRINK_KEEPS_EPOCH_SINCE = 12
 
 
 class Election(Enum):
     """The replicas that an election may choose from."""
 
-    #: In-sync or eligible ones; the most preferred of them, though the leader could stay.
+    #: In-sync or eligible ones; the first replica leads if it can, even if the leader could stay.
     PREFERRED = auto()
     #: In-sync or eligible ones, if the leader cannot stay.
     ONLINE = auto()
@@ -51,7 +49,7 @@ class Election(Enum):
 
 
 class Target(NamedTuple):
-    """What a partition is to be; its leader and its eligible replicas follow."""
+    """What a partition is to be; `partition_change` chooses its leader and its eligible replicas."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -60,7 +58,7 @@ class Target(NamedTuple):
     #: Known log directories by broker; a replica without one gets `default_directory`.
     directories: Mapping[int, bytes] = {}
     leader_recovery_state: int = LeaderRecoveryState.RECOVERED
-    #: A broker that crashed: it may lack records it acknowledged, and is not eligible any more.
+    #: A broker that crashed: it may lack records that it acknowledged, so it is not eligible.
     lost: int | None = None
 
 
@@ -77,12 +75,12 @@ def as_it_is(partition: PartitionRegistration) -> Target:
 
 
 def directories_of(partition: PartitionRegistration) -> tuple[bytes, ...]:
-    """The log directory of each replica; unknown ones where the log does not say."""
+    """The log directory of each replica; DIRECTORY_MIGRATING if the metadata log has none."""
     return partition.directories or (DIRECTORY_MIGRATING,) * len(partition.replicas)
 
 
 def default_directory(state: ControllerState, broker_id: int) -> bytes:
-    """The directory in which a broker will put a new replica, as far as the controller can know."""
+    """The directory of a new replica on a broker: known only if the broker has one directory."""
     broker = state.image.brokers.get(broker_id)
     if broker is None:
         return DIRECTORY_UNASSIGNED
@@ -92,14 +90,14 @@ def default_directory(state: ControllerState, broker_id: int) -> bytes:
 
 
 def default_directories(state: ControllerState, replicas: tuple[int, ...]) -> tuple[bytes, ...]:
-    """The directories of a new partition's replicas; none where the log cannot say them."""
+    """The directories of a new partition's replicas; none if metadata.version has no directory ids."""
     if state.image.metadata_version < DIRECTORY_IDS_SINCE:
         return ()
     return tuple(default_directory(state, replica) for replica in replicas)
 
 
 def election_allowed(state: ControllerState, topic: TopicImage) -> Election:
-    """The election when a topic's partition loses its leader."""
+    """The kind of election if a partition of the topic loses its leader."""
     return Election.UNCLEAN if state.unclean_election_enabled(topic.name) else Election.ONLINE
 
 
@@ -114,9 +112,9 @@ def partition_change(
     election: Election,
     is_acceptable: Callable[[int], bool] | None = None,
 ) -> m.PartitionChangeRecord | None:
-    """The record that makes `partition` what it is to be, None if it is that already.
+    """The record that changes `partition` to `target`, None if nothing changes.
 
-    `is_acceptable` says which brokers may lead: the active ones, if it is not given.
+    `is_acceptable` says which brokers may lead; the default is the active ones.
     """
     target = _completed(target)
     eligible = _eligible_replicas(state, topic, partition, target)
@@ -133,7 +131,7 @@ def partition_change(
             isr, eligible, recovery_state = (leader,), (), LeaderRecoveryState.RECOVERING
     if eligible != partition.elr:
         record.eligible_leader_replicas = list(eligible)
-    # Without eligible replicas the last one in sync stays in the set, though it is gone: only it may lead.
+    # Without ELR the last replica stays in the ISR even if its broker is gone: only it may lead.
     if isr != partition.isr and (isr or state.elr_enabled):
         record.isr = list(isr)
     if record.leader == NO_LEADER_CHANGE and _needs_new_epoch(state, partition, target, record):
@@ -147,9 +145,9 @@ def partition_change(
 
 
 def _completed(target: Target) -> Target:
-    """The target without its reassignment, if the replicas that were to come are in sync.
+    """The target with its reassignment finished, if the replicas being added are in sync.
 
-    Where more go than come, all that stay have to be in sync: fewer replicas are left to hold the records.
+    If more replicas are removed than added, all that remain must be in sync.
     """
     removing, adding = target.removing, target.adding
     if not removing and not adding:
@@ -167,9 +165,9 @@ def _completed(target: Target) -> Target:
 def _eligible_replicas(
     state: ControllerState, topic: TopicImage, partition: PartitionRegistration, target: Target
 ) -> tuple[int, ...]:
-    """The replicas that have every committed record though they are not in sync.
+    """The replicas outside the ISR that have every committed record.
 
-    Below `min.insync.replicas` nothing is committed, so whoever was in sync then still has everything.
+    An ISR below `min.insync.replicas` commits nothing, so replicas that leave it keep every committed record.
     """
     if not state.elr_enabled or len(target.isr) >= _min_insync_replicas(state, topic):
         return ()
@@ -182,7 +180,7 @@ def _eligible_replicas(
 def _online_replica(
     state: ControllerState, target: Target, is_acceptable: Callable[[int], bool]
 ) -> Callable[[int], bool]:
-    """Says whether a replica may lead: its broker may, and its log directory works as far as is known."""
+    """Whether a replica may lead: its broker may, and its log directory is not known to be offline."""
 
     def may_lead(replica: int) -> bool:
         if replica not in target.replicas or not is_acceptable(replica):
@@ -204,7 +202,7 @@ def _elect(
     election: Election,
     may_lead: Callable[[int], bool],
 ) -> tuple[int, bool]:
-    """The leader from now on, and whether records may be lost with it."""
+    """The new leader, and whether its election may lose records."""
     candidates = target.isr or eligible
     for replica in _in_order(partition, target, election):
         if replica in candidates and may_lead(replica):
@@ -234,7 +232,7 @@ def _needs_new_epoch(
     target: Target,
     record: m.PartitionChangeRecord,
 ) -> bool:
-    """Whether the leader that stays has to learn at once that it has lost a replica."""
+    """Whether a leader that stays gets a new leader epoch, because a replica has left."""
     if not set(partition.replicas) <= set(target.replicas):
         return True
     if state.image.metadata_version >= ISR_SHRINK_KEEPS_EPOCH_SINCE or record.isr is None:
@@ -245,7 +243,7 @@ def _needs_new_epoch(
 def _last_known_leader(
     partition: PartitionRegistration, target: Target, record: m.PartitionChangeRecord
 ) -> list[int] | None:
-    """Remember the leader of a partition that loses it, and forget it when a replica leads again."""
+    """Record the last leader of a partition that becomes leaderless; clear it when a replica leads again."""
     known = partition.last_known_elr
     if record.leader == NO_LEADER and not known and partition.leader in target.replicas:
         return [partition.leader]
@@ -295,8 +293,8 @@ def leader_and_isr_changes(
 ) -> list[object]:
     """The changes of all partitions that `concerns` picks, when brokers change.
 
-    `removed` leaves every in-sync set, `added` may lead though its registration still says fenced, and `lost`
-    is one that crashed: it may lack records it acknowledged and is neither in sync nor eligible any more.
+    `removed` leaves every ISR; `added` may lead though its registration still says fenced; `lost` crashed and
+    leaves every ISR and ELR, because it may lack records that it acknowledged.
     """
 
     def is_acceptable(replica: int) -> bool:
@@ -322,9 +320,7 @@ def directory_changes(
     broker_id: int,
     directory: bytes,
 ) -> list[object]:
-    """The changes when a broker says in which of its directories its replica is: perhaps it may lead now, or
-    no longer.
-    """
+    """The changes when a broker reports the directory of its replica, which may gain or lose leadership."""
     election = election_allowed(state, topic)
     target = as_it_is(partition)
     placed = target._replace(directories={**target.directories, broker_id: directory})
@@ -343,12 +339,12 @@ def directory_changes(
 
 
 def in_isr(broker_id: int) -> Callable[[PartitionRegistration], bool]:
-    """Picks the partitions a broker is in sync with."""
+    """Picks the partitions with the broker in the ISR."""
     return lambda partition: broker_id in partition.isr
 
 
 def in_isr_or_elr(broker_id: int) -> Callable[[PartitionRegistration], bool]:
-    """Picks the partitions a broker could lead without losing anything."""
+    """Picks the partitions with the broker in the ISR or the ELR."""
     return lambda partition: broker_id in partition.isr or broker_id in partition.elr
 
 
@@ -370,7 +366,7 @@ def leads_something(state: ControllerState, broker_id: int) -> bool:
 
 
 def has_online_directory(broker: BrokerRegistration, partition: PartitionRegistration) -> bool:
-    """Whether the directory in which a broker has its replica of a partition works, as far as is known."""
+    """Whether the broker's log directory for the partition is not known to be offline."""
     if not partition.directories:
         return True
     return is_online_directory(broker, partition.directories[partition.replicas.index(broker.broker_id)])
@@ -379,7 +375,7 @@ def has_online_directory(broker: BrokerRegistration, partition: PartitionRegistr
 def without_online_directory(
     partition: PartitionRegistration, registration_of: Callable[[int], BrokerRegistration | None]
 ) -> frozenset[int]:
-    """The registered brokers whose directory of this partition does not work, as far as is known."""
+    """The registered brokers whose log directory for this partition is known to be offline."""
     brokers = map(registration_of, partition.replicas)
     return frozenset(
         broker.broker_id
@@ -389,7 +385,7 @@ def without_online_directory(
 
 
 def is_online_directory(broker: BrokerRegistration, directory: bytes) -> bool:
-    """Whether a broker's log directory works, as far as the controller knows."""
+    """Whether a broker's log directory is not known to be offline."""
     if directory in (DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED):
         return True
     if directory == DIRECTORY_LOST:

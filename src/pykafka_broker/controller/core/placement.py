@@ -1,9 +1,8 @@
 """The placement of the replicas of new partitions: striped over racks and brokers, as in Kafka.
 
-Racks take turns, and within a rack the brokers do; the first replica, the preferred leader, is always on an
-unfenced broker, while followers may be placed on fenced ones when nothing better is left. The start of the
-stripes depends on a seed, so that many small topics spread evenly. Racks with at least one unfenced broker
-are not preferred beyond that.
+Racks take turns, and so do the brokers within a rack. The first replica, the preferred leader, is always on
+an unfenced broker. A follower is placed on a fenced broker only if its rack has no unfenced broker left. The
+start of the stripes depends on a seed, so that many small topics spread evenly.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def place_replicas(
 
 
 def _is_stopping(broker: BrokerRegistration) -> bool:
-    """Whether the broker is about to go; one that has stopped in order is fenced, and will be back."""
+    """Whether the broker is in controlled shutdown; a fenced one has finished it and may come back."""
     return broker.in_controlled_shutdown and not broker.fenced
 
 
@@ -54,7 +53,7 @@ def _refused(reason: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, reason)
 
 
-#: Whether a broker has a rack, and its name: brokers without one are a rack of their own, the first.
+#: Whether a broker has a rack, and its name. All brokers without a rack form one rack, the first.
 _Rack = tuple[bool, str]
 
 
@@ -63,7 +62,7 @@ def _rack_of(broker: BrokerRegistration) -> _Rack:
 
 
 class _Ring:
-    """Brokers in an order that starts one further each round."""
+    """Brokers in an order whose start moves on by one each round."""
 
     __slots__ = ("_brokers", "_offset", "_round", "_taken")
 
@@ -92,7 +91,7 @@ class _Ring:
 
 
 class _Stripes:
-    """The racks, and whose turn it is."""
+    """The racks, and the rack whose turn it is."""
 
     __slots__ = ("_fenced", "_offset", "_racks", "_random", "_round", "_unfenced", "_unfenced_count")
 
@@ -123,7 +122,7 @@ class _Stripes:
         rack = self._offset
         while len(replicas) < replication_factor:
             if rack == skip:
-                # This rack has just given the leader: it is passed over once.
+                # The leader is in this rack: skip it once.
                 skip = None
             else:
                 name = self._racks[rack]
@@ -138,7 +137,7 @@ class _Stripes:
         return tuple(replicas)
 
     def _shuffle(self) -> None:
-        """Every unfenced broker has led once: change the order, so that the same groups do not come again."""
+        """Change the order once every unfenced broker has led, so that replica sets do not repeat."""
         _shuffle(self._racks, self._random)
         for rings in (self._unfenced, self._fenced):
             for ring in rings.values():
@@ -147,9 +146,7 @@ class _Stripes:
 
 
 def _numbers(seed: int) -> Iterator[int]:
-    """Evenly spread numbers from a seed (splitmix64): placement must come out the same when a decision is
-    repeated.
-    """
+    """Random numbers from a seed (splitmix64), so that a repeated decision gives the same placement."""
     mask = (1 << 64) - 1
     state = seed & mask
     while True:

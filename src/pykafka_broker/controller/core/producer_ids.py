@@ -1,6 +1,4 @@
-"""Producer ids: each broker gets blocks of a thousand, and no id is ever handed out twice in a cluster's
-life.
-"""
+"""Producer ids: each broker gets blocks of a thousand; a cluster never hands out an id twice."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ _MAX_INT64 = (1 << 63) - 1
 
 
 def allocate_producer_ids(state: ControllerState, event: AllocateProducerIds) -> Decision:
-    """The next block, for a registered broker in its present life."""
+    """The next block, for a registered broker with the current epoch."""
     check_broker_epoch(state, event.broker_id, event.broker_epoch)
     first = state.image.next_producer_id
     if first > _MAX_INT64 - BLOCK_SIZE:

@@ -1,14 +1,14 @@
 """Reassignments: other replicas for a partition, in two steps (KIP-455).
 
-The partition first has the old and the new replicas, the new ones listed as `adding`, those to go as
-`removing`. When the new ones are in sync, which the change of the in-sync set finds (`partitions.py`), the
-old ones are dropped. A reassignment may be replaced by another one, or called off: the partition then goes
-back to the replicas it had. The checks, their order, codes and words are Apache Kafka 4.3's.
+The partition first has the old and the new replicas: new ones are listed as `adding`, old ones as `removing`.
+When the new ones are in sync, the ISR change drops the old ones (`partitions.py`). A reassignment may be
+replaced by another one, or cancelled: then the partition goes back to the replicas it had. The checks, their
+order, codes and texts are Apache Kafka 4.3's.
 
-Where a reassignment replaces another, its lists say what is so: a replica that the first one was adding is
-new as long as it is wanted, and one that is wanted again is not removed. Apache Kafka keeps a list of the
-first one where the second one has none of its own: it drops replicas that are wanted again, and never
-finishes when one that was being added is to go.
+If a reassignment replaces another, its lists are computed anew: a replica that the first one was adding stays
+in `adding` if the second one wants it, and a replica that is wanted again leaves `removing`. Apache Kafka
+keeps a list of the first one if the second one's list is empty: it drops replicas that are wanted again, and
+never finishes if a replica that was being added is to be removed.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 
 def alter_partition_reassignments(state: ControllerState, event: AlterPartitionReassignments) -> Decision:
-    """Each partition succeeds or fails alone."""
+    """Start or cancel reassignments; each partition succeeds or fails on its own."""
     records: list[object] = []
     results = []
-    #: Of a partition that is named twice the last wish counts.
+    #: The changed partitions: if a partition is named twice, the last wish counts.
     newest: dict[tuple[str, int], PartitionRegistration] = {}
     for name, wishes in event.topics:
         outcomes = []
@@ -91,7 +91,7 @@ def _alter(
 
 
 def _check_replication_factor(partition: PartitionRegistration, replicas: tuple[int, ...]) -> None:
-    """Compare with what the partition has, or will have when its present reassignment is over."""
+    """Compare with the replication factor after the ongoing reassignment, if there is one."""
     factor = len({*partition.replicas, *partition.adding} - {*partition.removing})
     if len(replicas) != factor:
         text = f"The replication factor is changed from {factor} to {len(replicas)}"
@@ -153,7 +153,7 @@ def is_reassigned(partition: PartitionRegistration) -> bool:
 def ongoing_reassignments(
     image: ClusterImage, asked: Iterable[TopicPartitions] | None
 ) -> Iterator[TopicReassignments]:
-    """Those of the partitions asked for, or of all, that are getting other replicas."""
+    """The partitions under reassignment, among those asked for; among all if `asked` is None."""
     if asked is None:
         asked = (TopicPartitions(topic.name, tuple(topic.partitions)) for topic in image.topics.values())
     for name, indexes in asked:

@@ -1,7 +1,7 @@
 """SCRAM credentials: which may be set and removed, and what a description of users says (KIP-554).
 
-A client sends the salted password; the record keeps the keys that are made of it. Each user succeeds or fails
-on its own, and may come once in a request. The texts, and the order of the results, are those of Apache
+A client sends the salted password; the record has the keys derived from it. Each user succeeds or fails on
+its own, and may be named once in a request. The texts and the order of the results are those of Apache
 Kafka's ScramControlManager and ScramImage.
 """
 
@@ -31,7 +31,7 @@ from pykafka_broker.sasl.scram_keys import (
 )
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: metadata.version 3.5-IV2: readers of older ones do not know the records.
+#: metadata.version 3.5-IV2: older versions lack the records.
 SCRAM_VERSION = 11
 
 _BY_TYPE = {mechanism.type: mechanism for mechanism in SCRAM_MECHANISMS.values()}
@@ -95,7 +95,7 @@ def _check(image: ClusterImage, change: ScramDeletion | ScramUpsertion) -> None:
     elif change.iterations > MAX_ITERATIONS:
         raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
     elif not change.salted_password:
-        # Java cannot make keys of no bytes; Apache Kafka says no more than that it failed.
+        # Java cannot make a key of zero bytes; Apache Kafka answers with this error and no text.
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
@@ -110,7 +110,7 @@ def _record(change: ScramDeletion | ScramUpsertion) -> object:
 def credential_record(
     user: str, mechanism: ScramMechanism, credential: ScramCredential
 ) -> m.UserScramCredentialRecord:
-    """A credential as the metadata log has it."""
+    """The record of a credential."""
     return m.UserScramCredentialRecord(
         name=user,
         mechanism=mechanism.type,
@@ -130,7 +130,7 @@ def credential_in(image: ClusterImage, user: str, mechanism: ScramMechanism) -> 
 
 
 def described_users(image: ClusterImage, users: Iterable[str]) -> list[DescribedUser]:
-    """The credentials of `users`, of all if none is named, in the order of Apache Kafka's hash map."""
+    """The credentials of `users`, or of all users if it is empty, in the order of Apache Kafka's hash map."""
     asked = Counter(users) or Counter(dict.fromkeys((user for user, _ in image.scram_credentials), 1))
     return [_described(image, user, asked[user]) for user in walked(asked, string_hash)]
 

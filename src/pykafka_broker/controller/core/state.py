@@ -1,8 +1,8 @@
 """The controller's state: the newest image, committed or not, the rules of this cluster, and live sessions.
 
 `ControllerState.image` includes records that are appended but not yet committed, so that the next decision
-follows from them; readers are shown images only after commit. Sessions are soft state: a new controller
-starts them afresh.
+builds on them; readers see images only after the commit. Sessions are not in the log: a new controller starts
+new ones.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"
 
 
 class ConfigRules(Protocol):
-    """The rules of config keys that the controller needs; the config package, above this one, has them."""
+    """The rules of config keys that the controller needs; the config package implements them."""
 
     def validate(
         self, resource_type: ResourceType, name: str, new: Mapping[str, str], old: Mapping[str, str]
     ) -> None:
-        """Accept the complete set of values a resource is to have, or raise KafkaError."""
+        """Raise KafkaError unless `new`, the complete set of values, is valid for the resource."""
         ...
 
     def is_list(self, resource_type: ResourceType, key: str) -> bool:
@@ -42,7 +42,7 @@ class ConfigRules(Protocol):
         ...
 
     def is_secret(self, resource_type: int, key: str) -> bool:
-        """Whether the value of a key must not be shown, for it is or may be a secret."""
+        """Whether the value of a key must not be shown because it is or may be a secret."""
         ...
 
 
@@ -55,7 +55,7 @@ class AnyConfig:
         """Accept."""
 
     def is_list(self, resource_type: ResourceType, key: str) -> bool:
-        """Keys whose name says that they hold several things."""
+        """Whether the key's name ends like that of a list."""
         return key.endswith((".policy", ".replicas", "listeners"))
 
     def default(self, resource_type: ResourceType, key: str) -> str | None:
@@ -67,7 +67,7 @@ class AnyConfig:
         return None
 
     def is_secret(self, resource_type: int, key: str) -> bool:
-        """Keys whose names say so."""
+        """Whether the key's name ends like that of a secret."""
         return key.endswith((".password", ".config"))
 
 
@@ -85,7 +85,7 @@ class TokenRules:
 
 
 class ControllerRules(NamedTuple):
-    """The facts that stay the same while this controller runs."""
+    """The settings of this controller, with the voters and the kraft.version of the log."""
 
     node_id: int
     cluster_id: str
@@ -93,22 +93,22 @@ class ControllerRules(NamedTuple):
     default_partitions: int = 1
     default_replication_factor: int = 1
     session_timeout_ms: int = 9_000
-    #: `leader.imbalance.check.interval.seconds`; None: preferred leaders come back only when asked for.
+    #: `leader.imbalance.check.interval.seconds`; None: the controller holds no preferred elections itself.
     leader_balance_interval_ms: int | None = 300_000
     #: `unclean.leader.election.interval.ms`.
     unclean_election_interval_ms: int = 300_000
     #: The voters of the quorum: an update of a feature depends on the levels that each of them supports.
     voters: tuple[int, ...] = ()
     supported_features: Mapping[str, FeatureRange] = NODE_FEATURES
-    #: 0 where the voters stand in the configuration of each node, 1 where they stand in the log.
+    #: 0 if the configuration of each node names the voters, 1 if the log does.
     kraft_version: int = KRAFT_VERSION_LEVEL
     #: None: there are no delegation tokens.
     tokens: TokenRules | None = None
 
 
 class Absence(NamedTuple):
-    """A broker has no connection to this controller since `since_ms`. Its listeners have refused the last
-    `refusals` connections; once `patience_ms` have passed, that says that its process has ended.
+    """A broker has had no connection to this controller since `since_ms`, and the last `refusals` probes were
+    refused. Its process counts as ended after `patience_ms` and enough refusals.
     """
 
     since_ms: int
@@ -121,11 +121,12 @@ class Session(NamedTuple):
 
     last_contact_ms: int
     metadata_offset: int = -1
-    #: The log's end when the broker's controlled shutdown began; the others must get there before it may go.
+    #: The log's end when the broker's controlled shutdown began. The other brokers must have applied the
+    #: metadata up to here before the broker may stop.
     shutdown_offset: int | None = None
     #: None while the broker is connected to this controller.
     absence: Absence | None = None
-    #: Whether a connection is open on which this life of the broker has registered or sent a heartbeat.
+    #: Whether a connection is open on which this incarnation has registered or sent a heartbeat.
     is_heard: bool = True
 
 
@@ -147,7 +148,7 @@ class ControllerState(NamedTuple):
         return broker is not None and broker.active
 
     def topic_config(self, topic: str, key: str) -> str | None:
-        """The value in force for a topic, when the broker knows the key by the same name."""
+        """The value in force for a topic; the broker's config key must have the same name as the topic's."""
         image = self.image
         for resource in (
             (ResourceType.TOPIC, topic),
@@ -160,7 +161,7 @@ class ControllerState(NamedTuple):
         return self.rules.configs.static(key)
 
     def unclean_election_enabled(self, topic: str) -> bool:
-        """Whether any live replica may lead a partition of the topic that nothing better is left of."""
+        """Whether unclean elections are allowed for the topic."""
         return (self.topic_config(topic, UNCLEAN_LEADER_ELECTION) or "").strip().lower() == "true"
 
     @property

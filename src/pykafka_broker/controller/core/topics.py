@@ -1,4 +1,4 @@
-"""Topics: create, delete, add partitions. The checks, their order, codes and words are Apache Kafka 4.3's.
+"""Topics: create, delete, add partitions. The checks, their order, codes and texts are Apache Kafka 4.3's.
 
 Authorization, the configs that a CreateTopics answer shows, and time-outs are not decided here.
 """
@@ -49,7 +49,7 @@ def check_operation_size(records: Sequence[object]) -> None:
 
 
 def create_topics(state: ControllerState, event: CreateTopics, moment: Moment) -> Decision:
-    """Each topic succeeds or fails alone; duplicate names and the metadata topic are answered last."""
+    """Create topics, each on its own; duplicate names and the metadata topic are answered last."""
     by_name: dict[str, NewTopic] = {}
     duplicates: dict[str, None] = {}
     for topic in event.topics:
@@ -187,7 +187,7 @@ def _placed(state: ControllerState, topic: NewTopic, seed: int) -> list[Partitio
 
 
 def _new_partition(state: ControllerState, number: int, replicas: tuple[int, ...]) -> PartitionRegistration:
-    """A partition in its first moment: every active replica is in sync, the most preferred one leads."""
+    """A new partition: every active replica is in sync, and the first of them leads."""
     isr = tuple(replica for replica in replicas if state.is_active(replica))
     return PartitionRegistration(
         partition_id=number,
@@ -201,7 +201,7 @@ def _new_partition(state: ControllerState, number: int, replicas: tuple[int, ...
 def check_manual_assignment(
     state: ControllerState, replicas: Sequence[int], replication_factor: int | None
 ) -> None:
-    """Refuse replicas that are unknown, repeated, or not as many as the other partitions have."""
+    """Refuse replicas that are unknown or repeated, or whose number differs from that of other partitions."""
     if not replicas:
         raise _bad_assignment("The manual partition assignment includes an empty replica list.")
     previous: int | None = None
@@ -231,7 +231,7 @@ def _bad_assignment(text: str) -> KafkaError:
 
 
 def delete_topics(state: ControllerState, event: DeleteTopics) -> Decision:
-    """Delete by name or id; a topic named twice, in whatever way, is refused and stays."""
+    """Delete by name or id; a topic that is given twice, by name or by id, is refused and stays."""
     image = state.image
     results: list[DeleteTopicResult] = []
     names: dict[str, int] = {}
@@ -293,7 +293,7 @@ def _invalid_delete(name: str | None, topic_id: bytes, text: str) -> DeleteTopic
 
 
 def create_partitions(state: ControllerState, event: CreatePartitions, moment: Moment) -> Decision:
-    """Topics may only grow; existing partitions are not touched, so keys may move to other partitions."""
+    """Add partitions to topics; existing partitions are not changed."""
     by_name: dict[str, NewPartitions] = {}
     duplicates: dict[str, None] = {}
     for topic in event.topics:
@@ -307,7 +307,7 @@ def create_partitions(state: ControllerState, event: CreatePartitions, moment: M
     records: list[object] = []
     for number, topic in enumerate(t for t in by_name.values() if t.name not in duplicates):
         if topic.name not in state.image.topics:
-            # Kafka says nothing more here than the code itself.
+            # Kafka sends no text with this code.
             results.append(CreatePartitionsResult(topic.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             continue
         try:

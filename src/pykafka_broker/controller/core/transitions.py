@@ -1,10 +1,9 @@
 """The controller core: one event in, the metadata records to append and the answer out.
 
-`transition` is pure. It decides on the newest state, committed or not, and its `Step` holds the state with
-the records already replayed, as if they lay at the log's end; a shell that fails to append them keeps the old
-state. Each concern has its rules in a file: topics, elections, reassignments, isr_changes, configs,
-client_quotas, scram_credentials, acls, delegation_tokens, brokers, directories, producer_ids,
-feature_control.
+`transition` is pure. It decides on the newest state, committed or not. Its `Step` has the state after the new
+records; a shell that fails to append them keeps the old state. Each concern has its rules in a file: topics,
+elections, reassignments, isr_changes, configs, client_quotas, scram_credentials, acls, delegation_tokens,
+brokers, directories, producer_ids, feature_control.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from pykafka_broker.protocol.errors import KafkaError
 
 
 def _activate(state: ControllerState, _: events.Activate, moment: events.Moment) -> Decision:
-    """Brokers have a whole session to find this controller, and its own elections begin with an interval."""
+    """Start a full session for each broker, and the timers of elections and of delegation tokens."""
     sessions = brokers.activate(state, moment.now_ms).sessions
     timers = (
         *elections.first_timers(state.rules, moment.now_ms),
@@ -63,7 +62,7 @@ TIMED_RULES: dict[type, Callable[[ControllerState, Any, events.Moment], Decision
     events.BrokerProbed: brokers.broker_probed,
     events.Activate: _activate,
 }
-#: The rules that need no more than the event.
+#: The rules that need only the event.
 RULES: dict[type, Callable[[ControllerState, Any], Decision]] = {
     events.DeleteTopics: topics.delete_topics,
     events.ElectLeaders: elections.elect_leaders,
@@ -84,7 +83,7 @@ RULES: dict[type, Callable[[ControllerState, Any], Decision]] = {
 
 
 def transition(state: ControllerState, asked: events.Asked) -> Step[ControllerState]:
-    """Decide on an event. One refused as a whole is answered with an `EventError` and records nothing."""
+    """Decide on an event. An event refused as a whole is answered with an `EventError`, without records."""
     event, moment, token = asked
     try:
         timed = TIMED_RULES.get(type(event))

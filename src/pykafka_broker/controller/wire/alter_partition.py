@@ -23,7 +23,7 @@ BROKER_EPOCHS_VERSION = 3
 
 
 def request(event: AlterPartition, _: common.Terms) -> m.AlterPartitionRequest:
-    """The request of a broker, for every version: v2 has the brokers alone, v3 their epochs too."""
+    """The request of a broker, for every version: v2 has only the brokers, v3 their epochs too."""
     by_topic: dict[bytes, list[m.AlterPartitionRequestPartitionData]] = {}
     for change in event.changes:
         by_topic.setdefault(change.topic_id, []).append(_told_change(change))
@@ -74,7 +74,7 @@ def response(
 def read_response(
     response: m.AlterPartitionResponse, event: AlterPartition
 ) -> tuple[IsrChangeResult | None, ...]:
-    """An outcome for each change, None for a partition that the controller has left out.
+    """An outcome for each change, None for a partition that the response lacks.
 
     Raises:
         KafkaError: all are refused.

@@ -1,4 +1,4 @@
-"""BrokerHeartbeat (API key 63): a broker tells that it lives, and asks for a new state.
+"""BrokerHeartbeat (API key 63): a broker says that it is alive, and asks for a new state.
 
 v1 failed log directories, v2 cordoned ones (KIP-1066).
 """

@@ -12,9 +12,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class Terms(NamedTuple):
-    """What a request tells besides its event: the time for it, and the features finalized as this node knows
-    them.
-    """
+    """The data of a request besides its event: its time-out, and the finalized features that are known."""
 
     timeout_ms: int
     features: Mapping[str, int]
@@ -38,7 +36,7 @@ class Feature(Protocol):
 
 
 class Registration(Protocol):
-    """What the messages of both registrations declare."""
+    """The message classes that both registrations have."""
 
     Listener: Any
     Feature: Any
@@ -51,7 +49,7 @@ def raise_refusal(code: int, message: str | None = None) -> None:
 
 
 def told_listeners(m: Registration, listeners: Mapping[str, RegisteredEndpoint]) -> list[Any]:
-    """The listeners of a node as the messages `m` tell them."""
+    """The listeners of a node in the message classes of `m`."""
     return [
         m.Listener(name=name, host=at.host, port=at.port, security_protocol=at.security_protocol)
         for name, at in listeners.items()
@@ -64,7 +62,7 @@ def read_listeners(listeners: Iterable[Listener]) -> dict[str, RegisteredEndpoin
 
 
 def told_features(m: Registration, features: Mapping[str, FeatureRange], terms: Terms) -> list[Any]:
-    """The features of a node as the messages `m` tell them."""
+    """The features of a node in the message classes of `m`."""
     return [
         m.Feature(name=name, min_supported_version=levels.min_level, max_supported_version=levels.max_level)
         for name, levels in declared_where(terms.features, features).items()

@@ -1,4 +1,4 @@
-"""ControllerRegistration (API key 70): a controller tells how it is reached, and its features (KIP-919)."""
+"""ControllerRegistration (API key 70): a controller's endpoints and features (KIP-919)."""
 
 from __future__ import annotations
 

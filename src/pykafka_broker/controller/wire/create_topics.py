@@ -1,4 +1,4 @@
-"""CreateTopics (API key 19), as brokers ask for topics on demand; `apis/create_topics.py` answers it."""
+"""CreateTopics (API key 19) for topics that brokers create on demand; `apis/create_topics.py` answers it."""
 
 from __future__ import annotations
 

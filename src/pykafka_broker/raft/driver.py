@@ -1,13 +1,11 @@
-"""The shell around the Raft machine: it carries out steps in the one order that is safe.
+"""The shell around the Raft machine: it carries out steps in the order that is safe.
 
     persist -> truncate -> append -> receive -> send, answer -> (fsync) -> advance
 
-`_carry_out` is that order. Events are taken one after the other: one that comes while a step is carried out
-waits for its turn. Appends return at once; one worker thread at a time syncs whatever has been appended by
-then, so writers that come while a sync runs share the next one (group commit), and only after it do their
-records count. Requests to other replicas go through `Peers`; requests of theirs come in by `request`. Nothing
-is appended when nothing happens: Kafka's NoOp records tell followers that the leader lives, and a quorum of
-one has none.
+`_carry_out` implements that order. Events are taken one after the other: an event that comes during a step
+waits. Appends return at once. One worker thread at a time syncs the log; records appended during a sync share
+the next one (group commit), and count only after it. Requests to other replicas go through `Peers`; their
+requests come in through `request`. Unlike Kafka's leader, this one appends no periodic NoOp records.
 
 Single-threaded: every method is called on the event loop's thread.
 """
@@ -57,35 +55,35 @@ from pykafka_broker.raft.snapshots import Snapshot
 from pykafka_broker.raft.storage import Loaded, RaftStorage, StoredSnapshot
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: How often a replica that hands over looks whether another one leads.
+#: How often a replica that hands over checks whether another one leads.
 HAND_OVER_CHECK_MS = 10
 
 
 class OtherVotersError(Exception):
-    """The log names other voters, and this replica has no way to them."""
+    """The log names other voters, and this replica has no connections to them."""
 
 
 class Peers(Protocol):
-    """The way to the other replicas."""
+    """The connections to the other replicas."""
 
     def send(self, send: Send, answered: Callable[[Answer | None], None]) -> None:
-        """Send a request. `answered` is called later, once, on the event loop: with None if nothing comes."""
+        """Send a request. `answered` is called once, later, on the event loop; with None for no answer."""
         ...
 
     async def close(self) -> None:
-        """Give up all requests; `answered` is called no more."""
+        """Give up all requests; `answered` is no longer called."""
         ...
 
 
 class ReplicaListener(Protocol):
-    """The part above the replica, to which it hands over what the quorum decides."""
+    """The part above the replica, which learns what the quorum decides."""
 
     def on_commit(self, offset: int) -> None:
         """Everything below `offset` is committed."""
         ...
 
     def on_snapshot(self, snapshot: StoredSnapshot) -> None:
-        """The log begins anew at the end of a snapshot, which stands for all committed records before."""
+        """The log restarts at the end of a snapshot, which replaces all committed records before."""
         ...
 
     def on_role(self) -> None:
@@ -93,16 +91,16 @@ class ReplicaListener(Protocol):
         ...
 
     def on_failure(self, error: Exception) -> None:
-        """The disk has failed, or the replica is in a state that must not be: it has stopped. Called once."""
+        """The disk has failed, or the state is impossible: the replica has stopped. Called once."""
         ...
 
 
 class DriverPorts(NamedTuple):
     """The parts of a node that the driver uses.
 
-    `run_blocking(job)` runs a job in a worker thread. `chance()` returns a number in [0, 1), another each
-    time. Without `peers` the replica can serve a quorum of itself alone. `decide` is the machine; the
-    simulation of quorums passes one that tells what it was asked and what it decided.
+    `run_blocking(job)` runs a job in a worker thread. `chance()` returns a random number in [0, 1). Without
+    `peers` the replica can only be the only voter. `decide` is the machine; the simulation of quorums passes
+    one that records its events and decisions.
     """
 
     clock: Clock
@@ -132,7 +130,7 @@ class RaftDriver:
         #: Events that wait for the step that is being carried out.
         self._events: deque[Event] = deque()
         self._is_stepping = False
-        #: The events that wait are taken as soon as the event loop comes to it.
+        #: Whether the event loop is scheduled to take the waiting events.
         self._will_take = False
         self._timer: Timer | None = None
         self._timer_ms: int | None = None
@@ -143,7 +141,7 @@ class RaftDriver:
         self._last_token = 0
         self._flushed = 0
         self._flushing: asyncio.Task[None] | None = None
-        #: Runs while a received snapshot takes the place of the log; no event is taken meanwhile.
+        #: Runs while a received snapshot replaces the log; no event is taken meanwhile.
         self._installing: asyncio.Task[None] | None = None
         self._failed: Exception | None = None
         self._is_closed = False
@@ -171,28 +169,28 @@ class RaftDriver:
 
     @property
     def kraft_version(self) -> int:
-        """That of the log; 0 before it has been read."""
+        """The kraft.version of the log; 0 before it has been read."""
         return 0 if self._state is None else self._state.log.kraft_version
 
     @property
     def current(self) -> Current:
-        """The epoch, and its leader as far as this replica knows: nothing before it has booted."""
+        """The epoch and its known leader; epoch 0 without a leader before the boot."""
         return Current(0) if self._state is None else transitions.current(self._state)
 
     @property
     def leader_address(self) -> Address | None:
-        """Where the leader is reached; None while that is not known, and on the leader itself."""
+        """The leader's address; None if unknown, and on the leader itself."""
         role = None if self._state is None else self._state.role
         return role.endpoints.get(self._settings.listener) if isinstance(role, Follower) else None
 
     @property
     def is_majority_gone(self) -> bool:
-        """Whether nothing listens at the addresses of so many voters that the others elect no leader."""
+        """Whether the voters whose addresses do not refuse connections are no majority."""
         return self._state is not None and transitions.is_majority_gone(self._state)
 
     @property
     def high_watermark(self) -> int | None:
-        """Everything below is committed; None while this replica cannot know."""
+        """The offset below which everything is committed; None while unknown."""
         return self.state.high_watermark
 
     def describe(self) -> QuorumStatus | None:
@@ -205,8 +203,8 @@ class RaftDriver:
         return None if status is None else with_times_later(status, clock.now_ms() - monotonic_ms)
 
     def describe_leaderless(self, silence_ms: int) -> QuorumStatus | None:
-        """The quorum as this replica knows it from before a silence of this length, with times of the wall
-        clock; None where it leads, or is answered by its leader.
+        """The quorum as this replica knew it `silence_ms` ago, with times of the wall clock.
+        None if this replica leads, or its leader answers it.
         """
         if self._state is None:
             return None
@@ -216,12 +214,12 @@ class RaftDriver:
     # -- life ------------------------------------------------------------------------------------------
 
     def boot(self, loaded: Loaded) -> None:
-        """Take up the role that the files give; a quorum of one leads when this returns.
+        """Take the role that the files give; an only voter leads when this returns.
 
         The sync of `quorum-state` happens here, on the event loop: nothing can be served before it anyway.
 
         Raises:
-            OtherVotersError: there are other voters and no way to them, or no voter and no other node.
+            OtherVotersError: there are other voters but no `peers`, or no voter and no other node.
             OSError, KafkaError: the disk failed.
         """
         membership = loaded.view.membership
@@ -240,9 +238,9 @@ class RaftDriver:
         self._take_events()
 
     async def hand_over(self, timeout_ms: int) -> None:
-        """Stand for no election any more; return when another voter leads, or after the time-out.
+        """Start no more elections; return when another voter leads, or after the time-out.
 
-        A quorum of one has no other voter: it leads, and commits what it has appended, to the end.
+        An only voter leads to the end, and commits the records that it has appended.
         """
         if self._failed is not None or self._state is None or self._is_only_voter:
             return
@@ -258,7 +256,7 @@ class RaftDriver:
     async def close(self) -> None:
         """Return when everything appended is on disk, or cannot be.
 
-        After this no requests are sent, and those of others are refused, also those that have waited: their
+        After this no requests are sent. Requests of others, waiting ones too, are refused, because their
         connections would wait for the answers.
         """
         self._cancel_timer()
@@ -281,13 +279,13 @@ class RaftDriver:
     def append(self, values: Sequence[bytes]) -> int:
         """Append one batch of framed metadata records; returns the log end offset after it.
 
-        The machine is told later, when the caller has noted what it appended: it may find that this replica
-        leads no more, after a pause of the process. A leader whose log cannot be written, as on a full disk,
-        lets another voter lead; the only voter goes on, and takes the next batch when there is room.
+        The machine is told later, after the caller has noted the append, because it may resign then, for
+        instance after a pause of the process. A leader whose log cannot be written, as on a full disk, lets
+        another voter lead; an only voter stays the leader, and takes the next batch when there is room.
 
         Raises:
-            KafkaError: NOT_CONTROLLER, this replica does not lead, or will lead no more; or the log of the
-                only voter cannot be written.
+            KafkaError: NOT_CONTROLLER, this replica does not lead, or resigns; KAFKA_STORAGE_ERROR, the log
+                of the only voter cannot be written, or the replica has failed.
         """
         if self._failed is not None:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from self._failed
@@ -302,7 +300,7 @@ class RaftDriver:
             self._take_events_soon()
             raise KafkaError(ErrorCode.NOT_CONTROLLER) from error
         end_offset = self.storage.end_offset
-        # Before the events that wait: they may be about another role, and these records are of this one.
+        # Before the waiting events, which may change the role: these records belong to the present one.
         self._events.appendleft(Appended(end_offset))
         self._flush_soon()
         self._take_events_soon()
@@ -311,12 +309,12 @@ class RaftDriver:
     def request(self, request: Request) -> asyncio.Future[Answer]:
         """Take a request of another replica, or of an administrator; the future gets the answer.
 
-        The future fails with KafkaError if the replica has stopped. A caller that waits no more cancels it.
+        The future fails with KafkaError if the replica has stopped. A caller may cancel it.
         """
         return self._ask(lambda token: Received(token, request))
 
     def upgrade_kraft_version(self, *, validate_only: bool) -> asyncio.Future[ChangeAnswer]:
-        """Move the voters of the configuration into the log (kraft.version 1), or say whether that can be.
+        """Move the voters of the configuration into the log (kraft.version 1), or only check that.
 
         The future gets the answer as that of `request` does.
         """
@@ -349,7 +347,7 @@ class RaftDriver:
         self._take_events()
 
     def _take_events(self) -> None:
-        """Take the events that wait, unless a step is being carried out: it goes on with them."""
+        """Take the waiting events, unless a step is being carried out, after which they are taken."""
         if self._is_stepping or self._state is None:
             return
         self._is_stepping = True
@@ -360,10 +358,10 @@ class RaftDriver:
             self._fail(error)
         finally:
             self._is_stepping = False
-            self._set_timer()  # also where this fails: without it the time would stand still
+            self._set_timer()  # also after an error, or no deadline would fire again
 
     def _take_events_soon(self) -> None:
-        """Take the events that wait after what runs now, unless that is a step, which goes on with them."""
+        """Take the waiting events after the present callback, or after the step that is being carried out."""
         if not (self._is_stepping or self._will_take):
             self._will_take = True
             asyncio.get_running_loop().call_soon(self._take_now)
@@ -381,7 +379,7 @@ class RaftDriver:
         return self._ports.clock.now_ms()
 
     def _carry_out(self, step: RaftStep) -> None:
-        """Carry out a step: no action may come before one that stands above it."""
+        """Carry out a step; the order of the actions matters."""
         before, self._state = self._state, step.state
         role = step.state.role
         if step.persist is not None:
@@ -406,7 +404,7 @@ class RaftDriver:
             self._listener.on_commit(step.advance)
 
     def _fail(self, error: Exception) -> None:
-        """The content of the disk, or the state, is unknown now, so nothing may be acknowledged any more."""
+        """Stop: the disk or the state is in doubt, so nothing may be acknowledged."""
         if self._failed is not None:
             return
         self._failed = error
@@ -424,9 +422,7 @@ class RaftDriver:
     # -- time ------------------------------------------------------------------------------------------
 
     def _set_timer(self) -> None:
-        """Wake at the next deadline after the moment of the last step: time has gone on since, and one that
-        has passed meanwhile is due at once.
-        """
+        """Wake at the next deadline after the last step's moment; one that has passed is due at once."""
         if self._failed is not None or self._installing is not None:
             return
         clock = self._ports.clock
@@ -451,7 +447,7 @@ class RaftDriver:
     def _send(self, send: Send) -> None:
         answered = partial(self._answered, send.to.node_id, send.request_id)
         if self._ports.peers is None:
-            # This node is the only voter: another that claims to lead is not reached, this one leads again.
+            # This node is the only voter: it does not ask a node that claims to lead, and leads again itself.
             asyncio.get_running_loop().call_soon(answered, None)
         else:
             self._ports.peers.send(send, answered)
@@ -469,13 +465,13 @@ class RaftDriver:
     # -- the log ---------------------------------------------------------------------------------------
 
     def _truncate(self, end_offset: int) -> None:
-        # No sync is running: a truncation answers a Fetch, which is sent when everything is on disk.
+        # No sync is running: a truncation follows a Fetch, which is sent only when everything is on disk.
         self._flushed = min(self._flushed, end_offset)
         self.storage.truncate(end_offset)
 
     def _replicate(self, batches: tuple[Batch, ...]) -> None:
         self.storage.append_replicated(batches, now_ms=self._now_ms())
-        # An observer that can never vote promises nothing: its log is synced as any other is.
+        # An observer that can never vote acknowledges nothing: its log is synced like any other.
         if self._settings.may_vote:
             self._flush_soon()
 
@@ -503,12 +499,12 @@ class RaftDriver:
             self._installing = asyncio.get_running_loop().create_task(self._install(chunk.snapshot_id))
 
     async def _install(self, snapshot_id: SnapshotId) -> None:
-        """Put the received snapshot in the place of the log."""
+        """Replace the log with the received snapshot."""
         try:
             snapshot = await self._ports.run_blocking(self.storage.received.finish)
             self._begin_at(snapshot_id, snapshot)
         except MalformedFile as error:
-            # The log is as it was: the next Fetch is told again to start with a snapshot.
+            # The log is unchanged: the answer to the next Fetch names a snapshot again.
             self.storage.received.refused(error)
             self._events.appendleft(SnapshotRefused())
         except Exception as error:

@@ -10,9 +10,9 @@ from pykafka_broker.raft.core.log_view import Batch
 
 
 def fetched_batches(records: Buffer | None) -> tuple[Batch, ...]:
-    """Return the whole batches up to the first that is damaged: it, and what follows, is fetched again.
+    """Return the whole batches before the first damaged one; the rest is fetched again.
 
-    Checksums are compared and control records decoded here, because both decide what a replica acknowledges.
+    Checksums are verified and control records decoded here, before the replica acknowledges the records.
     """
     if not records:
         return ()

@@ -1,15 +1,14 @@
-"""Formatting: the files that make empty directories a node of a new cluster, as `kafka-storage format` writes
-them.
+"""Formatting: the files of a new node, as `kafka-storage format` writes them.
 
     <log dir>/meta.properties           the cluster, the node and this directory's own id
     <log dir>/bootstrap.checkpoint      the first records of the metadata log: the feature levels
     <metadata dir>/__cluster_metadata-0/00000000000000000000-0000000000.checkpoint
-                                        the first voters: this node, in this very directory (`--standalone`),
+                                        the first voters: this node, in this directory (`--standalone`),
                                         or those of `--initial-controllers`
 
-The last is missing where the configuration names the voters (`controller.quorum.voters`, kraft.version 0),
-and where the quorum is there already (`--no-initial-controllers`).
-`meta.properties` of the metadata directory is written last: a directory is formatted once that file is there.
+The last file is missing if the configuration names the voters (`controller.quorum.voters`, kraft.version 0),
+or if the quorum exists already (`--no-initial-controllers`).
+`meta.properties` of the metadata directory is written last; a directory with that file counts as formatted.
 """
 
 from __future__ import annotations
@@ -42,9 +41,9 @@ class StorageFormatError(Exception):
 class NewNode(NamedTuple):
     """The node that directories are formatted for.
 
-    `bootstrap_values` are framed metadata records. `controller_endpoints` is where this node is reached as
-    the only voter; None if the configuration names the voters, or `initial_voters` does. Without a
-    `cluster_id` the node begins a new cluster, unless one of its directories belongs to one already.
+    `bootstrap_values` are framed metadata records. `controller_endpoints` has the endpoints of this node as
+    the only voter; None if the configuration or `initial_voters` names the voters. Without a `cluster_id` the
+    node begins a new cluster, unless one of its directories belongs to a cluster already.
     """
 
     node_id: int
@@ -55,20 +54,20 @@ class NewNode(NamedTuple):
     initial_voters: VoterSet | None = None
 
     def voters_with(self, directory_id: bytes) -> VoterSet | None:
-        """The voters to write down, where this node's metadata directory has this id."""
+        """The first voters to write, if this node's metadata directory has this id."""
         if self.controller_endpoints is None:
             return self.initial_voters
         voter = Voter(ReplicaKey(self.node_id, directory_id), self.controller_endpoints)
         return VoterSet({self.node_id: voter})
 
     def new_directory_id(self, *, is_metadata: bool) -> bytes:
-        """The id of a directory to format: a random one, or that which the first voters name."""
+        """The id of a directory to format: a random one, or the one that the first voters name."""
         own = None if self.initial_voters is None else self.initial_voters.voters.get(self.node_id)
         return own.key.directory_id if own is not None and is_metadata else random_uuid()
 
     @property
     def kind_of_metadata_directory(self) -> str:
-        """As `kafka-storage format` calls it."""
+        """The kind of the metadata directory in `kafka-storage format`'s words."""
         if self.controller_endpoints is None and self.initial_voters is None:
             return "metadata directory"
         if self.initial_voters is None or self.node_id in self.initial_voters.voters:
@@ -80,14 +79,14 @@ class Formatted(NamedTuple):
     """The result of formatting."""
 
     cluster_id: str
-    #: Directory id by log directory; only of those formatted now.
+    #: Directory id by log directory; only of those formatted by this call.
     directory_ids: dict[str, bytes]
     #: The kind of each of them, as `kafka-storage format` calls it.
     kinds: dict[str, str]
 
 
 def random_uuid() -> bytes:
-    """An id as Kafka draws them."""
+    """A random id, none of those that Kafka reserves."""
     while (uuid := uuid_of(urandom(16))) is None:
         pass
     return uuid
@@ -126,7 +125,7 @@ def format_storage(
         if d not in found
     }
     bootstrap = encode_snapshot(node.bootstrap_values, None, last_timestamp_ms=0, now_ms=now_ms)
-    # The metadata directory last, and its meta.properties last of all.
+    # The metadata directory last, and its meta.properties last.
     for directory in sorted(directory_ids, key=lambda d: d == metadata_directory):
         files.make_directory(directory)
         directory_id = directory_ids[directory]
@@ -161,7 +160,7 @@ def _read(files: FileSystem, directory: str) -> MetaProperties:
 
 
 def _agreed_cluster_id(found: dict[str, MetaProperties], node: NewNode, ignore_formatted: bool) -> str:
-    """The cluster id to use; StorageFormatError when the formatted directories do not fit."""
+    """The cluster id to use; StorageFormatError if the formatted directories do not fit."""
     cluster_id = node.cluster_id
     for directory, meta in found.items():
         if not ignore_formatted:

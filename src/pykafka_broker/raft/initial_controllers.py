@@ -1,6 +1,6 @@
 """The voters that `--initial-controllers` names: `id@host:port:directory-id`, separated by commas.
 
-The refusals are those of Apache Kafka 4.3, in its words.
+The error texts are those of Apache Kafka 4.3.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def parse_initial_controllers(text: str, listener: str) -> VoterSet:
     """The voters, reached by `listener`.
 
     Raises:
-        ValueError: the text does not name them.
+        ValueError: the text is malformed.
     """
     voters: dict[int, Voter] = {}
     for entry in filter(None, text.split(",")):
@@ -73,7 +73,7 @@ def _host(address: str) -> tuple[str, str]:
 
 
 def written_host(host: str) -> str:
-    """A host as Apache Kafka writes it: of an IPv6 address all eight groups."""
+    """A host as Apache Kafka writes it: IPv6 addresses with all eight groups."""
     try:
         groups = struct.unpack(">8H", socket.inet_pton(socket.AF_INET6, host))
     except OSError:

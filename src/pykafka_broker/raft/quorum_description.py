@@ -1,6 +1,4 @@
-"""The metadata quorum as its leader describes it to those who ask (DescribeQuorum), and as another node
-does from memory where none leads.
-"""
+"""The metadata quorum as its leader describes it (DescribeQuorum), or as a node remembers it."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class QuorumDescription(NamedTuple):
-    """The leader, how far the log is committed, who has how much of it, and where the voters are reached."""
+    """The leader, the high watermark, the replicas' progress, and the endpoints of the voters."""
 
     status: QuorumStatus
     #: Node id of each voter -> listener name -> (host, port).

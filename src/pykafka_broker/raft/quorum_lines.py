@@ -1,7 +1,7 @@
-"""The log lines of a node in a quorum of several: its roles, who leads, the voters, the active controller.
+"""The log lines of a node in a quorum of several: its roles, the leader, the voters, the active controller.
 
-Loggers and the beginnings of the lines are those of Apache Kafka. Each change is one line; a replica that is
-cut off goes back and forth between the same roles of the same epoch, which is told once in a while.
+Loggers and the beginnings of the lines are those of Apache Kafka. Each change is one line. A replica that is
+cut off alternates between roles of the same epoch, which is logged only now and then.
 """
 
 from __future__ import annotations

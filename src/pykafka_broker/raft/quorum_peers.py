@@ -1,7 +1,7 @@
 """The connections of a replica of the metadata log to the others: the `Peers` of its driver.
 
-One connection for each address, made when there is something to send, and made anew after an error or an end.
-What goes wrong on the way is no answer: the core asks again, after its pause.
+There is one connection for each address, made for the first request, and again after an error or its end. If
+a request fails, the core gets no answer, and asks again after a pause.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _VERSIONS = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_softwa
 
 
 class PeerSettings(NamedTuple):
-    """`fetch_max_bytes` is `controller.quorum.fetch.max.bytes`, `request_timeout_ms` that of the quorum."""
+    """`fetch_max_bytes` is `controller.quorum.fetch.max.bytes`."""
 
     node_id: int
     scope: Scope
@@ -78,7 +78,7 @@ class QuorumPeers:
     def __init__(self, settings: PeerSettings, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
-        #: By address, also while they are being made.
+        #: By address; some may still be being made.
         self._connections: dict[Address, asyncio.Task[Connection]] = {}
         self._requests: OrderedSet[asyncio.Task[None]] = OrderedSet()
         self._lines = RepeatedLines(logger, clock.now_ms)
@@ -149,7 +149,7 @@ class QuorumPeers:
         Raises:
             OSError, ProtocolError: the connection has ended, or nothing came in time.
             KafkaError: the other node does not know this request.
-            MalformedAnswer: the response answers nothing.
+            MalformedAnswer: the response is unusable.
         """
         scope = self._settings.scope
         match request:
@@ -185,13 +185,13 @@ class QuorumPeers:
     async def _ask_for_vote(self, connection: Connection, request: Vote) -> VoteAnswer:
         asked = vote.request(request, self._settings.scope)
         if request.pre_vote and connection.newest_version(asked) < PRE_VOTE_VERSION:
-            # A voter from before KIP-996 would take the request for a real one.
+            # A voter without KIP-996 would take the request for a real vote.
             return VoteAnswer(ErrorCode.UNSUPPORTED_VERSION, Current(request.epoch))
         return vote.read_response(await self._send(connection, asked), self._settings.scope)
 
 
 def _has_ended(connecting: asyncio.Task[Connection]) -> bool:
-    """Whether the connection was there and is closed: the node may have been started again since."""
+    """Whether the connection was made and has closed; the node may have restarted since."""
     return (
         connecting.done()
         and not connecting.cancelled()

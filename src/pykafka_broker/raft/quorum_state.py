@@ -1,9 +1,9 @@
-"""The `quorum-state` file: one JSON object on one line, in Apache Kafka's words.
+"""The `quorum-state` file: one JSON object on one line, as Apache Kafka writes it.
 
     {"leaderId":1,"leaderEpoch":1,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}
 
-Version 1 goes with kraft.version 1. Version 0, of a quorum whose voters stand in the configuration, has no
-directory ids, and fields that Kafka fills and does not read:
+Version 1 is for kraft.version 1. Version 0, for kraft.version 0, has no directory ids, and has fields that
+Kafka writes but does not read:
 
     {"clusterId":"","leaderId":1,"leaderEpoch":1,"votedId":-1,"appliedOffset":0,"currentVoters":[{"voterId":1}],
      "data_version":0}

@@ -1,7 +1,6 @@
 """A snapshot that a leader sends in parts: `<snapshot>.checkpoint.part`, renamed once all of it is on disk.
 
-A part left by a stop or a crash is removed at the next start; the snapshot is then fetched from its
-beginning.
+A file left by a stop or a crash is removed at the next start; the snapshot is then fetched anew.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ def part_name(snapshot_id: SnapshotId) -> str:
 
 
 def remove_parts(files: FileSystem, directory: str) -> None:
-    """Remove what was received when the replica was stopped."""
+    """Remove unfinished files that an earlier process left."""
     for entry in files.entries(directory):
         if entry.name.endswith(PART_SUFFIX):
             files.remove(join(directory, entry.name))
 
 
 class ReceivedSnapshots:
-    """Receives one snapshot at a time; the first part of another one gives up the one before."""
+    """Receives one snapshot at a time; the first part of another one discards the one before."""
 
     __slots__ = ("_directory", "_file", "_files", "_snapshot_id")
 
@@ -55,7 +54,7 @@ class ReceivedSnapshots:
         write_fully(self._file, chunk.data, chunk.position)
 
     def finish(self) -> Snapshot:
-        """Sync the file, look whether it is whole, and give it its name. For worker threads.
+        """Sync the file, check that it is whole, and rename it. For worker threads.
 
         Raises:
             MalformedFile: the leader has sent a damaged file.
@@ -77,7 +76,7 @@ class ReceivedSnapshots:
         self.give_up()
 
     def give_up(self) -> None:
-        """Remove what has been received so far."""
+        """Remove the parts received so far."""
         self._close()
         if self._snapshot_id is not None:
             with suppress(FileNotFoundError):

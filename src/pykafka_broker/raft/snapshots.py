@@ -5,7 +5,7 @@
     control batch   SnapshotFooter: without it the file is torn
 
 `bootstrap.checkpoint` has the same form without voters; its records become the first records of the log.
-The snapshot with id (0, 0) holds nothing but the first voters.
+The snapshot with id (0, 0) has only the first voters.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pykafka_broker.raft.core.quorum import VoterSet
 from pykafka_broker.system.named_tuple import NamedTuple
 
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
-#: So that no batch grows without bound; Kafka's own snapshots cut by size as well.
+#: The limit of a batch; Kafka's snapshots also limit its size.
 RECORDS_PER_BATCH = 10_000
 
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")

@@ -1,11 +1,11 @@
-"""The files of a replica: the metadata log (a partition log like any other), `quorum-state`, snapshots.
+"""The files of a replica: the metadata log (an ordinary partition log), `quorum-state`, snapshots.
 
 `load` finds the state to boot from: the election state, the newest snapshot, and the voters, which are in
 control records. `read` gives the batches of the log in order. Metadata records are framed values here; the
-packages above decode them. `received_snapshots.py` puts together the snapshots that a leader sends.
+packages above decode them. `received_snapshots.py` receives the snapshots that a leader sends.
 
-The two newest snapshots are kept, and the log from the older one on, so that a snapshot that cannot be read
-costs nothing. A replica that is fetching a snapshot when it is removed starts with the newest one.
+The two newest snapshots are kept, and the log from the older one on, so that one unreadable snapshot loses
+nothing. If a snapshot is removed while a replica fetches it, the replica starts over with the newest one.
 """
 
 from __future__ import annotations
@@ -51,9 +51,7 @@ _READ_BYTES = 8 << 20
 
 
 class StoredBatch(NamedTuple):
-    """One batch of the log. `values` are its framed metadata records; None: it holds raft's own control
-    records.
-    """
+    """One batch of the log. `values` has its framed metadata records; None for a control batch."""
 
     base_offset: int
     next_offset: int
@@ -69,7 +67,7 @@ class StoredSnapshot(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """The state to boot from. The log goes on at the end of `snapshot`, or at 0 without one."""
+    """The state to boot from. The log continues at the end of `snapshot`, or at 0 without one."""
 
     election: ElectionState
     view: LogView
@@ -93,11 +91,11 @@ class RaftStorage:
         self._files = files
         self._configured_voters = configured_voters
         self.log = log
-        #: Puts together the snapshots that a leader sends.
+        #: Receives the snapshots that a leader sends.
         self.received = ReceivedSnapshots(files, log.directory)
-        #: The voters of a quorum with kraft.version 0: its files do not name them.
+        #: The voters of a quorum with kraft.version 0; the log does not name them.
         self.static_voters: tuple[int, ...] = ()
-        #: The bytes that a start would have to read after the newest snapshot.
+        #: The bytes of the log after the newest snapshot, which a start must read.
         self.bytes_since_snapshot = 0
 
     @property
@@ -108,7 +106,7 @@ class RaftStorage:
     # -- at start --------------------------------------------------------------------------------------
 
     def load(self) -> Loaded:
-        """Find the state to boot from. May take long: worker threads are welcome.
+        """Find the state to boot from. May take long; may run in a worker thread.
 
         Raises:
             MalformedFile: the log or the snapshot is damaged.
@@ -155,10 +153,10 @@ class RaftStorage:
         return Loaded(self._read_election_state(), view, snapshot)
 
     def _cut_at_damage(self, end_offset: int, error: KafkaError) -> None:
-        """Go on with the log before a damage: other voters have the rest.
+        """Truncate the log at the damage, as in Kafka: other voters have the rest.
 
-        As in Kafka. A power cut may keep later pages of what was not synced, and lose earlier ones. A quorum
-        of one refuses to start instead: its log is the only one.
+        A power cut may lose some unsynced pages and keep later ones. An only voter refuses to start instead,
+        because its log is the only one.
         """
         logger.error("%s. It is cut there, at %d: the leader has the rest", error.message, end_offset)
         self.log.trimmer.truncate_to(end_offset)
@@ -206,10 +204,10 @@ class RaftStorage:
                 )
 
     def _start_at_snapshot(self) -> None:
-        """If the log ends before the newest good snapshot, go on from that: it holds all that is missing.
+        """If the log does not reach the newest good snapshot, restart the log at the snapshot's end.
 
-        As in Kafka. The file of the log was cut, or its end was damaged; or the replica was stopped after it
-        had received the snapshot, and before it had begun its log anew.
+        As in Kafka. Either the end of the log was cut or damaged, or the replica stopped after it had
+        received the snapshot and before it restarted its log.
         """
         for snapshot_id in sorted(self.snapshots(), reverse=True):
             if self._goes_on_from(snapshot_id):
@@ -227,9 +225,9 @@ class RaftStorage:
             return
 
     def _goes_on_from(self, snapshot_id: SnapshotId) -> bool:
-        """Whether the log goes on where the snapshot ends, with records that are not older than it.
+        """Whether the log continues at the snapshot's end, with records of its epoch or a newer one.
 
-        The batches tell, for the file of leader epochs may be damaged.
+        The batches tell the epochs, because the file of leader epochs may be damaged.
         """
         end_offset = self.log.state.log_end_offset
         if snapshot_id.end_offset >= end_offset:
@@ -237,14 +235,14 @@ class RaftStorage:
         try:
             header, _ = next(self._batches(max(snapshot_id.end_offset, self.log.state.log_start_offset)))
         except KafkaError:
-            return True  # with a damage, which is dealt with when the log is read
+            return True  # the damage is handled when the log is read
         return header.partition_leader_epoch >= snapshot_id.epoch
 
     def _start_where_trimmed(self, newest: SnapshotId) -> None:
         """Start the log where `trim` left it.
 
-        Its first segment begins before, and says no more in which epochs: a follower would be told that its
-        own log is another. Of segments that were removed, a power cut may bring back some, and so damages.
+        The first segment begins earlier, but its earlier epochs are no longer known: a follower would be told
+        that its log diverges. A power cut may bring back some removed segments, and with them damages.
         """
         start_offset = self._kept_snapshot().end_offset
         damages = [damage for segment in self.log.state.segments for damage in segment.trust.damages]
@@ -253,7 +251,7 @@ class RaftStorage:
         self.log.trimmer.advance_log_start_offset(min(start_offset, self.end_offset))
 
     def _kept_snapshot(self) -> SnapshotId:
-        """The last snapshot but one: the log before it is dropped; `BOOTSTRAP_SNAPSHOT` if there is none."""
+        """The second newest snapshot, where the trimmed log starts; `BOOTSTRAP_SNAPSHOT` if there is none."""
         return sorted((BOOTSTRAP_SNAPSHOT, BOOTSTRAP_SNAPSHOT, *self.snapshots()))[-2]
 
     def _load_snapshot(self) -> tuple[StoredSnapshot | None, Membership]:
@@ -286,15 +284,14 @@ class RaftStorage:
             data = self._files.read_file(join(self.log.directory, QUORUM_STATE))
         except FileNotFoundError:
             return ElectionState()
-        # The process before this one may have been killed when it had just renamed the file. This one goes by
-        # it, and does not write it again.
+        # The previous process may have been killed between renaming the file and syncing the directory.
         self._files.sync_directory(self.log.directory)
         return decode_quorum_state(data)
 
     # -- while running ---------------------------------------------------------------------------------
 
     def write_election_state(self, state: ElectionState, membership: Membership) -> None:
-        """Keep a vote or an epoch; on disk when this returns. Its form is that of the kraft.version."""
+        """Write a vote or an epoch in the form of the kraft.version; on disk when this returns."""
         path = join(self.log.directory, QUORUM_STATE)
         static_voters = () if membership.kraft_version else tuple(sorted(membership.voters.voters))
         self._files.replace_file(path, encode_quorum_state(state, static_voters), sync=True)
@@ -317,7 +314,7 @@ class RaftStorage:
         return result.first_offset
 
     def append_replicated(self, batches: Iterable[Batch], *, now_ms: int) -> None:
-        """Append the batches of a leader as they are; `data` is their bytes. `flush` makes them durable."""
+        """Append the batches of a leader unchanged; `data` has their bytes. `flush` makes them durable."""
         for batch in batches:
             assert isinstance(batch.data, (bytes, bytearray, memoryview))
             self.bytes_since_snapshot += len(batch.data)
@@ -326,11 +323,11 @@ class RaftStorage:
             )
 
     def truncate(self, end_offset: int) -> None:
-        """Forget the records from an offset on: the leader has others. May wait for the disk."""
+        """Remove the records from `end_offset` on. May wait for the disk."""
         self.log.trimmer.truncate_to(end_offset)
 
     def view_at(self, snapshot_id: SnapshotId, voters: VoterSet | None) -> LogView:
-        """The log as `begin_at` leaves it; `voters` are those that the snapshot names."""
+        """The log after `begin_at`; `voters` are those that the snapshot names."""
         end_offset, epoch = snapshot_id
         membership = Membership(self._configured_voters, kraft_version=0)
         if voters is not None:
@@ -345,7 +342,7 @@ class RaftStorage:
         )
 
     def begin_at(self, snapshot_id: SnapshotId) -> None:
-        """Begin the log anew at the end of a snapshot, which stands for all before. May wait for the disk."""
+        """Restart the log at the end of a snapshot, which replaces all records. May wait for the disk."""
         self.log.trimmer.reset_to(snapshot_id.end_offset)
         self.bytes_since_snapshot = 0
 
@@ -382,9 +379,7 @@ class RaftStorage:
         last_timestamp_ms: int,
         now_ms: int,
     ) -> None:
-        """Write the snapshot of the log below `snapshot_id.end_offset`, and the voters as of then. For worker
-        threads.
-        """
+        """Write the snapshot of the log below `snapshot_id.end_offset` and its voters. For worker threads."""
         data = encode_snapshot(
             values,
             membership.voters if membership.kraft_version else None,
@@ -395,7 +390,7 @@ class RaftStorage:
         self._files.replace_file(self._path(snapshot_id), data, sync=True)
 
     def trim(self, now_ms: int) -> None:
-        """Drop the log before the last snapshot but one, and older snapshots."""
+        """Drop the log before the second newest snapshot, and older snapshots."""
         kept = self._kept_snapshot()
         if kept == BOOTSTRAP_SNAPSHOT:
             return

@@ -1,7 +1,7 @@
-"""BeginQuorumEpoch and EndQuorumEpoch: a leader makes itself known, and says that it has resigned.
+"""BeginQuorumEpoch and EndQuorumEpoch: a leader announces its epoch, and that it has resigned.
 
-Followers fetch, so a new leader has no other way to be found quickly; and one that stops cleanly makes the
-voter with the longest log its successor within a few milliseconds.
+Followers fetch, so a new leader has no other way to be found quickly. A leader that stops cleanly hands over
+to the voter with the longest log within a few milliseconds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pykafka_broker.raft.core.turn import Turn
 
 
 def on_begin_quorum_epoch(turn: Turn, token: int, request: BeginQuorumEpoch) -> None:
-    """A leader makes itself known."""
+    """A leader announces its epoch."""
     error = _learn_leader(turn, request)
     if error is ErrorCode.NONE and not names_this_replica(turn, request.voter):
         error = ErrorCode.INVALID_VOTER_KEY
@@ -26,12 +26,12 @@ def on_begin_quorum_epoch(turn: Turn, token: int, request: BeginQuorumEpoch) -> 
 
 
 def on_end_quorum_epoch(turn: Turn, token: int, request: EndQuorumEpoch) -> None:
-    """The leader has resigned: the first of its successors stands at once, the others after a while."""
+    """The leader has resigned: its first successor starts an election at once, the others later."""
     error = _learn_leader(turn, request)
     role = turn.role
     if error is ErrorCode.NONE and isinstance(role, Follower) and role.leader_id == request.leader_id:
         backoff_ms = successor_backoff_ms(turn.settings, turn.local.key, request.successors)
-        # The leader is known to be gone, so whoever stands may have a pre-vote.
+        # The leader is known to be gone, so any replica may have this one's pre-vote.
         deadline_ms = turn.now_ms + backoff_ms
         turn.role = role._replace(
             fetch_deadline_ms=deadline_ms, election_deadline_ms=deadline_ms, has_fetched=False
@@ -50,7 +50,7 @@ def _learn_leader(turn: Turn, request: BeginQuorumEpoch | EndQuorumEpoch) -> Err
 
 
 def successor_backoff_ms(settings: Settings, local: ReplicaKey, successors: Sequence[ReplicaKey]) -> int:
-    """How long a replica waits before it stands: the longer, the later it comes among the successors."""
+    """How long a replica waits before its election: longer for later successors, longest for others."""
     longest_ms = settings.election_backoff_max_ms
     for place, successor in enumerate(successors):
         if successor.matches(local):
@@ -61,7 +61,7 @@ def successor_backoff_ms(settings: Settings, local: ReplicaKey, successors: Sequ
 
 
 def announce(turn: Turn, role: Leader) -> None:
-    """Tell the other voters again who leads, if it is time."""
+    """Send BeginQuorumEpoch to the other voters again, if it is time."""
     if turn.has_reached(role.begin_epoch_deadline_ms):
         for voter in turn.voters.others(turn.node_id):
             request = BeginQuorumEpoch(role.epoch, turn.node_id, turn.local.endpoints, voter.key)
@@ -71,13 +71,13 @@ def announce(turn: Turn, role: Leader) -> None:
 
 
 def on_begin_answer(turn: Turn, answer: Acknowledged) -> bool:
-    """A voter has heard that this replica leads, or knows better; return whether it may be asked again."""
+    """A voter has answered BeginQuorumEpoch; return whether it may be asked again at once."""
     handled = heard_from(turn, answer.error, answer.current)
     return answer.error is ErrorCode.NONE if handled is None else handled
 
 
 def poll_resigned(turn: Turn, role: Resigned) -> None:
-    """Say that this leader has resigned until all voters know, or the time for the next epoch has come."""
+    """Send EndQuorumEpoch until all voters know it, or the election timer has run out."""
     if not turn.stopping and turn.has_reached(role.election_deadline_ms):
         turn.become_unattached(role.epoch + 1)
         return
@@ -87,7 +87,7 @@ def poll_resigned(turn: Turn, role: Resigned) -> None:
 
 
 def on_end_answer(turn: Turn, node_id: int, answer: Acknowledged) -> bool:
-    """A voter knows that this leader has resigned; return whether it may be asked again."""
+    """A voter has answered EndQuorumEpoch; return whether it may be asked again at once."""
     handled = heard_from(turn, answer.error, answer.current)
     if handled is not None:
         return handled

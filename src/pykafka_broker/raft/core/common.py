@@ -1,4 +1,4 @@
-"""What the RPCs have in common: whose epoch counts, who is meant, and what an answer tells of the leader."""
+"""Common to the RPCs: the checks of epochs and voters, and the leader that an answer names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pykafka_broker.raft.core.turn import Turn
 
 
 def voter_request_error(turn: Turn, sender_id: int, epoch: int) -> ErrorCode:
-    """What refuses a request that any voter serves: Vote, BeginQuorumEpoch, EndQuorumEpoch."""
+    """The error of a request that any voter serves: Vote, BeginQuorumEpoch, EndQuorumEpoch."""
     if epoch < turn.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if sender_id < 0:
@@ -19,7 +19,7 @@ def voter_request_error(turn: Turn, sender_id: int, epoch: int) -> ErrorCode:
 
 
 def leader_request_error(turn: Turn, epoch: int) -> ErrorCode:
-    """What refuses a request that only the leader of its epoch serves."""
+    """The error of a request that only the leader of its epoch serves."""
     if epoch < turn.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if epoch > turn.epoch:
@@ -32,15 +32,15 @@ def leader_request_error(turn: Turn, epoch: int) -> ErrorCode:
 
 
 def names_this_replica(turn: Turn, voter: ReplicaKey | None) -> bool:
-    """Whether a request that names the copy it means, means this one."""
+    """Whether a request is for this copy of the log; without a voter it is for any copy."""
     return voter is None or voter.matches(turn.local.key)
 
 
 def follow(turn: Turn, epoch: int, leader_id: int | None, endpoints: Endpoints) -> bool:
-    """Take over what a peer knows of an epoch, which is not older; return False if that is a contradiction.
+    """Take over the leader of `epoch` from a peer; return False if that contradicts what this replica knows.
 
-    Apache Kafka's process ends on a contradiction: two leaders of one epoch, or this replica named the leader
-    of an epoch that it does not lead. Here the peer is not believed.
+    `epoch` is not older than this replica's. A contradiction is a second leader of one epoch, or this replica
+    as the leader of an epoch that it does not lead. It ends Apache Kafka's process; here it is ignored.
     """
     if leader_id is None:
         if epoch > turn.epoch:
@@ -48,7 +48,7 @@ def follow(turn: Turn, epoch: int, leader_id: int | None, endpoints: Endpoints) 
         return True
     if leader_id == turn.node_id:
         if epoch > turn.epoch:
-            # Led by this node before it lost its disk.
+            # This node led the epoch before it lost its disk.
             turn.become_unattached(epoch, leader_id)
         return turn.leader_id == leader_id
     endpoints = endpoints or turn.voters.endpoints_of(leader_id)
@@ -65,10 +65,10 @@ def follow(turn: Turn, epoch: int, leader_id: int | None, endpoints: Endpoints) 
 
 
 def heard_from(turn: Turn, error: ErrorCode, current: Current) -> bool | None:
-    """Take over what an answer tells of the epoch and its leader.
+    """Take over the epoch and the leader of an answer.
 
-    None: the answer itself is still to be looked at. Else it means nothing more, and the value tells whether
-    that replica may be asked again at once: only when something has changed, or it would be asked for ever.
+    Returns None if the caller must handle the rest of the answer. Otherwise the answer is done with, and the
+    value tells whether the replica may be asked again at once: only if something has changed.
     """
     epoch, leader_id, endpoints = current
     if epoch < turn.epoch or error is ErrorCode.UNKNOWN_LEADER_EPOCH:

@@ -1,8 +1,8 @@
-"""Which replicas are asked something now: one request at a time each, and a pause after one that failed.
+"""The connections to other replicas: one request at a time each, and a pause after a failed one.
 
-A request that is not answered in time counts as failed, and its late answer as never come: answers are known
-by the number of their request. How replicas took the last request is known by their addresses, for a
-bootstrap server may be a voter under another id.
+A request without an answer in time has failed; a late answer is ignored, because answers carry the id of
+their request. Silence and refusals are kept by address, because a bootstrap server may be a voter under
+another id.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class Connection(NamedTuple):
-    """Busy until `until_ms`: a request waits for its answer, or (`request_id` None) the next one waits."""
+    """Busy until `until_ms`: waiting for an answer, or pausing if `request_id` is None."""
 
     until_ms: int
     request_id: int | None = None
@@ -23,10 +23,10 @@ class Connection(NamedTuple):
 
 
 class Connections(NamedTuple):
-    """The busy ones by node id; `next_id` numbers the requests.
+    """The busy connections by node id; `next_id` numbers the requests.
 
-    `silent` has the addresses of which the last request got no answer, until when others are asked first;
-    `refused` those at which nothing listens, as far as this role has seen.
+    `silent` has the addresses whose last request got no answer, each with the time until which other servers
+    are asked first. `refused` has the addresses that refused connections during this role.
     """
 
     next_id: int = 1
@@ -43,12 +43,12 @@ class Connections(NamedTuple):
         return any(connection.request_id is not None for connection in self.busy.values())
 
     def expects(self, node_id: int, request_id: int) -> bool:
-        """Whether this answer has been waited for."""
+        """Whether this request still waits for its answer."""
         connection = self.busy.get(node_id)
         return connection is not None and connection.request_id == request_id
 
     def is_silent(self, address: Address, now_ms: int) -> bool:
-        """Whether others are asked first."""
+        """Whether other servers are asked before the one at this address."""
         return self.silent.get(address, now_ms) > now_ms
 
     def sent(self, node_id: int, address: Address, until_ms: int) -> Connections:
@@ -65,11 +65,11 @@ class Connections(NamedTuple):
         return self._replace(silent=silent, refused=self.refused - {address})
 
     def refused_by(self, node_id: int) -> Connections:
-        """Nothing listens where a replica was asked."""
+        """The replica's address refused the connection."""
         return self._replace(refused=self.refused | {self.busy[node_id].address})
 
     def unheard(self, node_id: int, now_ms: int, silence_ms: int) -> Connections:
-        """The connection to a replica broke, or it said nothing in time: others are asked first now."""
+        """The connection to a replica broke, or no answer came in time: other servers are asked first now."""
         address = self.busy[node_id].address
         silent = {other: until_ms for other, until_ms in self.silent.items() if until_ms > now_ms}
         silent[address] = now_ms + silence_ms
@@ -84,7 +84,7 @@ class Connections(NamedTuple):
         return self._replace(busy={**self.busy, node_id: Connection(until_ms)})
 
     def at(self, now_ms: int, retry_backoff_ms: int, silence_ms: int) -> Connections:
-        """What has become of them by now: pauses are over; requests are given up, and a pause follows."""
+        """The connections at `now_ms`: pauses have ended, and timed-out requests have turned into pauses."""
         connections = self
         for node_id, connection in self.busy.items():
             if connection.until_ms > now_ms:
@@ -97,5 +97,5 @@ class Connections(NamedTuple):
         return connections
 
     def all_closed(self) -> Connections:
-        """No answer is waited for any more: it would be one to another role."""
+        """The connections of a new role: no request waits, because answers would be to the former role."""
         return Connections(self.next_id, silent=self.silent)

@@ -1,6 +1,4 @@
-"""DescribeQuorum: what the leader knows of the voters and the observers, and what is left of that on a
-replica that knows no leader.
-"""
+"""DescribeQuorum: the voters and observers as the leader knows them, or as a leaderless replica does."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ NO_LEADER = -1
 
 
 class ReplicaStatus(NamedTuple):
-    """One replica; times are -1 before it has fetched, or caught up, for the first time."""
+    """One replica; times are -1 before its first fetch, and before it first caught up."""
 
     key: ReplicaKey
     end_offset: int
@@ -66,10 +64,10 @@ def describe(state: RaftState, now_ms: int) -> QuorumStatus | None:
 
 
 def describe_leaderless(state: RaftState, now_ms: int, heard_ms: int) -> QuorumStatus | None:
-    """The quorum as a replica knows it from `heard_ms`; None where it leads, or is answered by its leader.
+    """The quorum as a replica knew it at `heard_ms`; None if it leads, or its leader answers it.
 
-    One that stands in vain goes back to a leader that it knew: that it has such a one says nothing. Of itself
-    alone it tells times: that it fetches until now, and when it was caught up last.
+    A follower whose leader has not answered yet counts as leaderless. Only this replica has times: `now_ms`
+    as its last fetch, and `heard_ms` as when it last caught up.
     """
     role = state.role
     if isinstance(role, Leader) or (isinstance(role, Follower) and role.has_fetched):
@@ -86,7 +84,7 @@ def describe_leaderless(state: RaftState, now_ms: int, heard_ms: int) -> QuorumS
 
 
 def with_times_later(status: QuorumStatus, by_ms: int) -> QuorumStatus:
-    """The same quorum by another clock; what has not happened yet stays at -1."""
+    """The same quorum with times moved by `by_ms`; times of -1 stay."""
 
     def later(replicas: tuple[ReplicaStatus, ...]) -> tuple[ReplicaStatus, ...]:
         return tuple(

@@ -1,7 +1,7 @@
-"""Elections: who is given a vote, and how a voter asks for votes (Vote, with the pre-vote of KIP-996).
+"""Elections: how a voter grants votes and asks for them (Vote, with the pre-vote of KIP-996).
 
-A vote is on disk before it is given. A pre-vote promises nothing and writes nothing: it finds out whether an
-election would succeed, so that a voter that has only lost its own connection disturbs no leader.
+A vote is on disk before it is granted. A pre-vote promises nothing and writes nothing: it finds out whether
+an election would succeed, so that a voter that has only lost its own connection disturbs no leader.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ def _grants(turn: Turn, request: Vote) -> bool:
 
 
 def _has_leader(turn: Turn, role: Follower) -> bool:
-    """Whether the leader may live: it has answered, its time is not over, and its process has not ended.
+    """Whether the leader may be alive: it has answered, has not timed out, and its process has not ended.
 
-    An observer goes on to follow a leader whose time is over; others may know it as a voter already, and need
-    it for an election.
+    An observer also denies pre-votes only until the time-out: other replicas may already know it as a voter,
+    and need its vote.
     """
     is_over = turn.has_reached(role.fetch_deadline_ms) or role.election_deadline_ms is not None
     return role.has_fetched and not is_over
 
 
 def is_up_to_date(turn: Turn, request: Vote) -> bool:
-    """Whether the candidate's log has all that this one has, as far as their ends can tell."""
+    """Whether the candidate's log is at least as long as this one, by last epoch and end offset."""
     return (request.last_epoch, request.end_offset) >= (turn.log.last_epoch, turn.log.end_offset)
 
 
@@ -78,8 +78,9 @@ def _keep_vote(turn: Turn, candidate: ReplicaKey) -> None:
 
 
 def _ask_again(turn: Turn, node_id: int) -> None:
-    """A voter that wants an election no longer has the leader for which it may have refused one, and its log
-    lacks records that this one has. One that may win is not asked again: both would stand then.
+    """Ask a voter again that refused its pre-vote: it has lost its leader since, and its log is behind.
+
+    A voter whose log is not behind is not asked again: both would start elections.
     """
     role = turn.role
     if isinstance(role, Prospective) and node_id in role.refused:
@@ -90,7 +91,7 @@ def _ask_again(turn: Turn, node_id: int) -> None:
 
 
 def stand(turn: Turn) -> None:
-    """The quorum needs a leader: ask for pre-votes. A quorum of one has no other voter to ask."""
+    """Start an election with pre-votes. A quorum of one has no other voter to ask."""
     turn.become_prospective()
     _count(turn)
 
@@ -102,7 +103,7 @@ def on_vote_answer(turn: Turn, node_id: int, answer: VoteAnswer) -> bool:
         return handled
     role = turn.role
     if answer.error is ErrorCode.UNSUPPORTED_VERSION and isinstance(role, Prospective):
-        # A voter from before KIP-996: elections go without pre-votes.
+        # The voter lacks KIP-996, so the election goes on without pre-votes.
         turn.become_candidate()
         _count(turn)
         return True
@@ -118,7 +119,7 @@ def on_vote_answer(turn: Turn, node_id: int, answer: VoteAnswer) -> bool:
 
 
 def _count(turn: Turn) -> None:
-    """Go on when the votes decide. The voters may have changed since they were asked."""
+    """Change the role if the votes decide. The voters may have changed since they were asked."""
     voters = turn.voters.voters
     role = turn.role
     if isinstance(role, Prospective):
@@ -132,16 +133,16 @@ def _count(turn: Turn) -> None:
 
 
 def is_lost(turn: Turn, role: Union[Prospective, Candidate]) -> bool:
-    """Whether the voters left cannot make a majority."""
+    """Whether the voters that have not refused are no majority."""
     voters = turn.voters.voters
     return not is_majority(len(voters.keys() - role.refused), len(voters))
 
 
 def is_void(turn: Turn, role: Candidate) -> bool:
-    """Whether the votes are split, so that neither this candidate nor another one can win its epoch.
+    """Whether the votes are split, so that no candidate can win the epoch.
 
-    It need not wait for the other's announcement then. Voters that have ended count for neither; should one
-    have voted before, pre-votes protect the leader it has made.
+    The candidate need not wait for another leader then. Voters whose processes have ended count for no
+    candidate; if one voted before it ended, pre-votes protect the leader that it elected.
     """
     voters = turn.voters.voters
     there = voters.keys() - turn.gone
@@ -150,7 +151,7 @@ def is_void(turn: Turn, role: Candidate) -> bool:
 
 
 def _give_up(turn: Turn, role: Prospective) -> None:
-    """A majority does not want an election: there may be a leader after all."""
+    """Return to the leader known before, if any: a majority has refused pre-votes, or the time is over."""
     if role.leader_id is not None and role.endpoints:
         turn.become_follower(role.epoch, role.leader_id, role.endpoints, role.fetch_deadline_ms)
     else:

@@ -1,7 +1,7 @@
-"""How a replica finds the leader, and follows it: Fetch, from the side of the one that fetches.
+"""How a replica finds the leader and follows it: the sender's side of Fetch.
 
-A replica that may vote sends its next Fetch when all it has received is on its disk, for the offset of a
-Fetch tells the leader just that.
+A replica that may vote sends its next Fetch only when all received records are on its disk, because the
+offset of a Fetch acknowledges the records below it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pykafka_broker.raft.core.voter_updates import keep_entry_true
 
 
 def poll_unattached(turn: Turn, role: Unattached) -> None:
-    """Ask around for the leader; stand for election if none is found in time."""
+    """Ask the bootstrap servers for the leader; start an election if none is found in time."""
     if turn.stopping:
         ask_voters(turn)
     elif turn.may_stand and turn.has_reached(role.election_deadline_ms):
@@ -33,9 +33,9 @@ def poll_unattached(turn: Turn, role: Unattached) -> None:
 
 
 def poll_follower(turn: Turn, role: Follower) -> None:
-    """Fetch from the leader; stand for election, or ask around, once it has been silent for too long."""
+    """Fetch from the leader; after `fetch_timeout_ms` without an answer start an election, or ask around."""
     if turn.has_reached(role.fetch_deadline_ms) and role.election_deadline_ms is None:
-        # The leader has answered the others at the same moment, and their time is over as well.
+        # The leader last answered the others at about the same time, so they time out now as well.
         role = turn.role = role._replace(election_deadline_ms=turn.election_in_order_ms())
     if turn.has_reached(role.election_deadline_ms) and not turn.stopping:
         if turn.may_stand:
@@ -61,7 +61,7 @@ def poll_follower(turn: Turn, role: Follower) -> None:
 
 
 def is_safe_to_fetch(turn: Turn) -> bool:
-    """Whether all that the next Fetch would acknowledge is on the disk."""
+    """Whether all records that the next Fetch would acknowledge are on disk."""
     return not turn.settings.may_vote or turn.log.flushed_offset >= turn.log.end_offset
 
 
@@ -74,10 +74,7 @@ def _fetch(turn: Turn) -> Fetch:
 
 
 def _ask_around(turn: Turn) -> None:
-    """Ask one of the bootstrap servers: it knows the leader, or is it. After each that does not, a pause.
-
-    One that was silent may hang, and is only asked where all were.
-    """
+    """Ask a random bootstrap server for the leader; a silent one only if all were silent."""
     connections = turn.connections
     if connections.is_waiting() or not is_safe_to_fetch(turn):
         return
@@ -88,16 +85,14 @@ def _ask_around(turn: Turn) -> None:
 
 
 def ask_voters(turn: Turn) -> None:
-    """Ask the other voters for the leader, as a replica that stops: one may have been elected, and it shows
-    which of them are gone.
-    """
+    """Ask the other voters for the leader while stopping; the attempts also show which voters are gone."""
     if is_safe_to_fetch(turn):
         for voter in turn.voters.others(turn.node_id):
             turn.ask_voter(voter.key.node_id, _fetch(turn))
 
 
 def on_fetch_answer(turn: Turn, answer: FetchAnswer) -> bool:
-    """The leader answers, or a server that was asked for it; return whether to ask again at once."""
+    """The leader or a bootstrap server has answered; return whether to ask it again at once."""
     handled = heard_from(turn, answer.error, answer.current)
     if handled is not None:
         return handled
@@ -105,7 +100,7 @@ def on_fetch_answer(turn: Turn, answer: FetchAnswer) -> bool:
     if answer.error is not ErrorCode.NONE or not isinstance(role, Follower):
         return False
     deadline_ms = turn.now_ms + turn.settings.fetch_timeout_ms
-    # A download ends here: with records fetched since, its snapshot would take the log back.
+    # Give up a download: after newer fetched records, its snapshot would set the log back.
     role = turn.role = role._replace(
         has_fetched=True, election_deadline_ms=None, fetch_deadline_ms=deadline_ms, download=None
     )
@@ -123,11 +118,11 @@ def on_fetch_answer(turn: Turn, answer: FetchAnswer) -> bool:
 
 
 def on_refused(turn: Turn, node_id: int) -> None:
-    """Nothing listens where a replica was asked. If it is the leader, its process has ended, and an election
-    need not wait until `controller.quorum.fetch.timeout.ms` is over, as it does in Apache Kafka.
+    """A replica's address refused the connection. If it is the leader, its process has ended, and an election
+    starts early; in Apache Kafka it waits for `controller.quorum.fetch.timeout.ms`.
 
-    Once only after each answer of the leader: if others still reach it, they refuse their pre-votes, and this
-    voter waits like them.
+    This happens once after each answer of the leader. If other voters still reach the leader, they refuse
+    pre-votes, and this voter waits for the time-out as well.
     """
     role = turn.role
     if not isinstance(role, Follower) or node_id != role.leader_id:
@@ -137,7 +132,7 @@ def on_refused(turn: Turn, node_id: int) -> None:
 
 
 def truncate(turn: Turn, diverging: EpochEnd) -> None:
-    """Cut the log where it is another than the leader's. Committed records are the leader's, so they stay."""
+    """Truncate the log where it diverges from the leader's. The leader has all committed records."""
     own = turn.log.end_of_epoch(diverging.epoch)
     end_offset = own.end_offset
     if own.epoch == diverging.epoch:
@@ -153,7 +148,7 @@ def truncate(turn: Turn, diverging: EpochEnd) -> None:
 
 
 def replicate(turn: Turn, batches: tuple[Batch, ...]) -> None:
-    """Append the batches that go on where the log ends, as they are."""
+    """Append, unchanged, the batches that continue the log."""
     fitting = []
     end_offset, epoch = turn.log.end_offset, turn.log.last_epoch
     for batch in batches:

@@ -1,6 +1,6 @@
-"""What a leader does: it answers Fetch, keeps those that find nothing, and watches that a majority follows.
+"""What a leader does: it answers Fetch, parks fetches without news, and checks that a majority follows.
 
-Fetch is answered with records that may not be committed; what a Fetch asks for tells how far its replica is.
+The answer may have uncommitted records. The offset of a Fetch tells how far its replica is.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pykafka_broker.raft.core.snapshot_fetching import missing_snapshot
 from pykafka_broker.raft.core.turn import Turn
 from pykafka_broker.raft.core.voter_changes import poll_change
 
-#: Kept at most; the next one is answered at once, though there is nothing to tell.
+#: The most parked fetches; further ones are answered at once, even without news.
 MAX_PARKED_FETCHES = 1_000
 
 
@@ -48,11 +48,11 @@ def on_fetch(turn: Turn, token: int, request: Fetch) -> None:
 
 
 def _release(turn: Turn, replica: ReplicaKey) -> None:
-    """A replica fetches again: answer what it has waited for until now.
+    """A replica fetches again: answer its parked fetches.
 
-    One that has asked all voters for their leader may have two fetches on their way to it, and the later one
-    may come first: then the other one has set its progress back. It fetches again when it has the answer, so
-    that records which it has are not committed only when the time of the later one is over.
+    A replica that asks all voters for the leader may have two fetches on the way. If they arrive in the wrong
+    order, the older one sets its known progress back. The early answer makes it fetch again at once, which
+    corrects the progress before `max_wait_ms` is over.
     """
     role = turn.role
     if not isinstance(role, Leader) or replica.node_id < 0:
@@ -67,12 +67,12 @@ def _release(turn: Turn, replica: ReplicaKey) -> None:
 
 
 def _refused(turn: Turn, error: ErrorCode) -> FetchAnswer:
-    """An error tells where the log begins too, as Apache Kafka's does."""
+    """An error answer, with the log start offset as in Apache Kafka."""
     return FetchAnswer(error, turn.current, start_offset=turn.log.start_offset)
 
 
 def _find(turn: Turn, request: Fetch) -> FetchAnswer:
-    """What there is to tell now; the fetch of a replica that is in step with this log counts."""
+    """The answer to a Fetch now; if the replica's log does not diverge, its progress is noted."""
     error = leader_request_error(turn, request.epoch)
     if error is ErrorCode.NONE and request.replica.node_id == turn.node_id:
         error = ErrorCode.UNKNOWN_SERVER_ERROR
@@ -94,7 +94,7 @@ def _find(turn: Turn, request: Fetch) -> FetchAnswer:
 
 
 def divergence(log: LogView, offset: int, epoch: int) -> EpochEnd | None:
-    """Where a log that ends at `offset` in `epoch` cannot be this one any more."""
+    """The point from which a log that ends at `offset` in `epoch` diverges from this one, or None."""
     if offset == 0 and log.start_offset == 0:
         return None
     own = log.end_of_epoch(epoch)
@@ -104,7 +104,7 @@ def divergence(log: LogView, offset: int, epoch: int) -> EpochEnd | None:
 
 
 def has_news(turn: Turn, request: Fetch, answer: FetchAnswer) -> bool:
-    """Whether an answer is worth sending before its time."""
+    """Whether an answer has news, so that it is sent before `max_wait_ms` is over."""
     return (
         answer.error is not ErrorCode.NONE
         or answer.read_from is not None
@@ -115,14 +115,14 @@ def has_news(turn: Turn, request: Fetch, answer: FetchAnswer) -> bool:
 
 
 def flushed(turn: Turn, end_offset: int) -> None:
-    """The own log is on disk so far."""
+    """The own log is on disk below `end_offset`."""
     if end_offset > turn.log.flushed_offset:
         turn.log = turn.log._replace(flushed_offset=min(end_offset, turn.log.end_offset))
         move_high_watermark(turn)
 
 
 def poll_leader(turn: Turn, role: Leader) -> None:
-    """Resign if this replica may not lead any longer; else tell the others what they wait for."""
+    """Resign if this replica may no longer lead; otherwise answer parked fetches and announce the epoch."""
     role = poll_change(turn, role)
     if turn.stopping or _lost_quorum(turn, role) or _voted_out(turn, role):
         turn.become_resigned(successors(turn, role))
@@ -133,7 +133,7 @@ def poll_leader(turn: Turn, role: Leader) -> None:
 
 
 def _lost_quorum(turn: Turn, role: Leader) -> bool:
-    """Whether no majority has fetched for too long. The voters may have become several only now."""
+    """Whether no majority has fetched for `check_quorum_timeout_ms`. The timer starts with a second voter."""
     if len(turn.voters.voters) == 1 and turn.is_voter:
         return False
     if role.check_quorum_deadline_ms is None:
@@ -144,7 +144,7 @@ def _lost_quorum(turn: Turn, role: Leader) -> bool:
 
 
 def _voted_out(turn: Turn, role: Leader) -> bool:
-    """Whether the voters without this one are committed."""
+    """Whether this replica's removal from the voters is committed."""
     return (
         not turn.is_voter
         and role.high_watermark is not None
@@ -153,7 +153,7 @@ def _voted_out(turn: Turn, role: Leader) -> bool:
 
 
 def _answer_parked(turn: Turn) -> None:
-    """Answer the fetches for which there is something now, and those whose time has come."""
+    """Answer the parked fetches that have news or whose deadline has come."""
     role = turn.role
     if not isinstance(role, Leader) or not role.parked:
         return
@@ -169,7 +169,7 @@ def _answer_parked(turn: Turn) -> None:
 
 
 def _find_again(turn: Turn, role: Leader, request: Fetch) -> FetchAnswer:
-    """What there is to tell a replica whose Fetch counted when it came."""
+    """The answer to a parked Fetch now; its progress was noted when it came."""
     log = turn.log
     read_from = request.offset if request.offset < log.end_offset else None
     return FetchAnswer(

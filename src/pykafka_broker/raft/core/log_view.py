@@ -1,7 +1,7 @@
-"""The facts of a replica's log that the machine decides on: where it ends, its epochs, snapshots and voters.
+"""The facts of a replica's log that decisions need: where it ends, its epochs, snapshots and voters.
 
-The voters are those of the newest record of the log, committed or not (KIP-853), so a truncation brings back
-those of the record before. A `LogView` is what the log is once the step that holds it has been carried out.
+The voters are those of the newest voters record in the log, committed or not (KIP-853), so a truncation
+brings back those of the record before. A `LogView` describes the log after its step has been carried out.
 """
 
 from __future__ import annotations
@@ -39,11 +39,10 @@ class SnapshotFile(NamedTuple):
 
 
 class Membership(NamedTuple):
-    """Who votes, by the record at `offset` of the log.
+    """The voters, by the record at `offset` of the log.
 
-    `offset` is -1 while no record of the log names them: they stand in the configuration (kraft.version 0),
-    or in the bootstrap snapshot (kraft.version 1). Of a snapshot's voters it is the last offset that it
-    holds.
+    `offset` is -1 if no record of the log names them: then the configuration does (kraft.version 0), or the
+    bootstrap snapshot (kraft.version 1). For voters of another snapshot it is the snapshot's last offset.
     """
 
     voters: VoterSet
@@ -66,7 +65,7 @@ class EpochEnd(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A batch of a leader: `control` are its control records, none for metadata; `data` is for the shell."""
+    """A batch of a leader: `control` has its control records, `data` is for the shell."""
 
     base_offset: int
     next_offset: int
@@ -78,9 +77,10 @@ class Batch(NamedTuple):
 class LogView(NamedTuple):
     """The log of one replica. `memberships` are never empty, the newest is the last.
 
-    `start_offset` is that of the oldest record; below it there is a snapshot. Below `flushed_offset` all is
-    on disk. `epochs` are those whose records the log holds, ascending; with a trimmed log the oldest one
-    begins at its start. `snapshots` are the finished ones, ascending, without the bootstrap snapshot.
+    `start_offset` is that of the oldest record; a snapshot holds the records below it. All records below
+    `flushed_offset` are on disk. `epochs` are those with records in the log, ascending; if the log is
+    trimmed, the oldest one begins at `start_offset`. `snapshots` are the finished ones, ascending, without
+    the bootstrap snapshot.
     """
 
     end_offset: int
@@ -103,13 +103,13 @@ class LogView(NamedTuple):
 
     @property
     def kraft_version(self) -> int:
-        """0: the voters are those of the configuration, and never stand in the log."""
+        """0 if the configuration names the voters, 1 if the log does."""
         return self.memberships[-1].kraft_version
 
     def may_stand(self, key: ReplicaKey, high_watermark: int) -> bool:
-        """Whether a replica may be elected: as a voter, or as one whose removal may not be committed.
+        """Whether a replica may be elected: as a voter, or as a removed voter until its removal is committed.
 
-        As long as it is not, the removed voter may be the only one with a log that all the others need.
+        Until then the removed voter may be the only one with records that the others need.
         """
         for voters, offset, _ in reversed(self.memberships):
             if voters.is_voter(key):
@@ -126,7 +126,7 @@ class LogView(NamedTuple):
     def end_of_epoch(self, epoch: int) -> EpochEnd:
         """The newest epoch of the log that is not newer than `epoch`, and where it ends.
 
-        Of a log that has only newer epochs: epoch -1, which ends where the log starts.
+        If the log has only newer epochs: the epoch of the snapshot at its start, or -1, ending at its start.
         """
         end_offset = self.end_offset
         for known in reversed(self.epochs):
@@ -159,7 +159,7 @@ class LogView(NamedTuple):
         return view
 
     def truncated(self, end_offset: int) -> LogView:
-        """The log without its records from an offset on; their voters count no more."""
+        """The log without the records from `end_offset` on, and without the voters that they name."""
         epochs = tuple(known for known in self.epochs if known.start_offset < end_offset)
         base = self.snapshot_at(self.start_offset)
         before = base.epoch if base is not None else 0
@@ -172,7 +172,7 @@ class LogView(NamedTuple):
         )
 
     def trimmed(self, start_offset: int, snapshots: tuple[SnapshotFile, ...]) -> LogView:
-        """The log with these snapshots, and without the records before an offset, which one of them holds."""
+        """The log with these snapshots, and without the records below `start_offset`."""
         ends = [known.start_offset for known in self.epochs[1:]] + [self.end_offset]
         epochs = [
             EpochStart(known.epoch, max(known.start_offset, start_offset))
@@ -190,7 +190,7 @@ class LogView(NamedTuple):
 
 
 def _taught(memberships: tuple[Membership, ...], batch: Batch) -> tuple[Membership, ...]:
-    """The memberships with what the control records of a batch say."""
+    """The memberships with those of a batch's control records."""
     kraft_version = memberships[-1].kraft_version
     for place, record in enumerate(batch.control):
         if isinstance(record, m.KRaftVersionRecord):

@@ -1,7 +1,7 @@
-"""What replicas ask each other, and what they answer: typed values, one pair for each RPC.
+"""The requests and answers of replicas: typed values, one pair for each RPC.
 
-Every answer carries an error code and `Current`: the epoch of the replica that answers and the leader it
-knows, by which a requester learns of elections it has missed.
+Every answer has an error code and `Current`, the epoch and leader known to the replica that answers. From it
+a requester learns of elections that it has missed.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from pykafka_broker.raft.core.log_view import Batch, EpochEnd, SnapshotId
 from pykafka_broker.raft.core.quorum import Address, Endpoints, ReplicaKey, Voter
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: The high watermark in the Fetch of a version before 18: no answer is early because it moved.
+#: The high watermark in a Fetch before version 18: a change of it does not make the answer early.
 NOT_WATCHED = (1 << 63) - 1
 
 
 class Destination(NamedTuple):
-    """A replica and its address. Of a bootstrap server the id is not known: it is -2, -3, ..."""
+    """A replica and its address. The ids of bootstrap servers are unknown: they are -2, -3, ..."""
 
     node_id: int
     address: Address
@@ -36,7 +36,7 @@ class Current(NamedTuple):
 
 
 class Vote(NamedTuple):
-    """A replica asks for a vote in `epoch`. `voter` is the copy it means; None: version 0 does not say."""
+    """A replica asks for a vote in `epoch`. `voter` is the copy that it asks; None in version 0."""
 
     epoch: int
     candidate: ReplicaKey
@@ -58,7 +58,7 @@ class VoteAnswer(NamedTuple):
 
 
 class BeginQuorumEpoch(NamedTuple):
-    """The leader of an epoch makes itself known."""
+    """The leader of an epoch announces itself."""
 
     epoch: int
     leader_id: int
@@ -86,7 +86,7 @@ class Acknowledged(NamedTuple):
 
 
 class Fetch(NamedTuple):
-    """A replica asks for the records from `offset` on; what is before, it has on disk.
+    """A replica asks for the records from `offset` on; it has the records below `offset` on disk.
 
     `last_epoch` is that of its last record. `replica.node_id` is -1 for a reader that replicates nothing.
     """
@@ -100,12 +100,12 @@ class Fetch(NamedTuple):
 
 
 class FetchAnswer(NamedTuple):
-    """The leader's answer. At most one of `diverging`, `snapshot_id`, `read_from` and `batches` is there.
+    """The leader's answer. At most one of `diverging`, `snapshot_id`, `read_from` and `batches` is set.
 
-    diverging    the follower's log is another from here on: epoch and end offset of what both may have
+    diverging    epoch and end offset up to which both logs may agree; the follower's log diverges there
     snapshot_id  the follower needs this snapshot first
     read_from    the leader's shell adds the records from this offset on
-    batches      what the follower's shell found in the answer
+    batches      the batches that the follower's shell found in the answer
     """
 
     error: ErrorCode
@@ -147,7 +147,7 @@ class FetchSnapshotAnswer(NamedTuple):
 
 
 class AddVoter(NamedTuple):
-    """Make a copy of the log a voter. Its kraft.version levels are asked of it. Version 1: when to answer."""
+    """Make a copy of the log a voter; the leader asks it for its kraft.version levels first."""
 
     key: ReplicaKey
     endpoints: Endpoints
@@ -162,15 +162,15 @@ class RemoveVoter(NamedTuple):
 
 
 class UpdateVoter(NamedTuple):
-    """A voter's entry is not what the voter is now."""
+    """A voter sends its new entry."""
 
     epoch: int
     voter: Voter
 
 
 class ChangeAnswer(NamedTuple):
-    """The answer to AddRaftVoter and RemoveRaftVoter. `message` is None without an error, and empty where
-    Apache Kafka gives the code alone.
+    """The answer to AddRaftVoter and RemoveRaftVoter.
+    `message` is None without an error, and empty if Apache Kafka sends only the code.
     """
 
     error: ErrorCode
@@ -179,18 +179,18 @@ class ChangeAnswer(NamedTuple):
 
 
 class AskVersions(NamedTuple):
-    """The leader asks a voter to be for the levels of kraft.version it supports (ApiVersions)."""
+    """The leader asks a new voter for its supported levels of kraft.version (ApiVersions)."""
 
 
 class Versions(NamedTuple):
-    """The levels of kraft.version; None: it does not know the feature."""
+    """The supported levels of kraft.version; None if the replica does not know the feature."""
 
     error: ErrorCode
     kraft_versions: tuple[int, int] | None = None
 
 
 class Refused(NamedTuple):
-    """In the place of an answer: nothing listens at the address, for the replica's process has ended."""
+    """Instead of an answer: the connection was refused, because the replica's process has ended."""
 
 
 Request = Union[

@@ -1,7 +1,7 @@
 """How far the replicas are, as their leader knows: the high watermark, and the check of the quorum.
 
-Voters count and observers do not; the leader counts itself by what is on its own disk, and not at all once
-the newest voters are without it.
+Only voters count. The leader counts itself by its flushed offset, and not at all once the newest voters do
+not include it.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from pykafka_broker.raft.core.quorum import ReplicaKey, majority_offset
 from pykafka_broker.raft.core.roles import Leader, Progress
 from pykafka_broker.raft.core.turn import Turn
 
-#: An observer that has not fetched for so long is gone, as in Kafka.
+#: After this time without a fetch the leader forgets an observer, as in Kafka.
 OBSERVER_SESSION_MS = 300_000
-#: A leader remembers no more replicas than that.
+#: The most observers that a leader remembers.
 MAX_REPLICAS = 1_000
 
 
@@ -36,7 +36,7 @@ def note_fetch(turn: Turn, replica: ReplicaKey, offset: int) -> None:
 
 
 def key_among_voters(turn: Turn, replica: ReplicaKey) -> ReplicaKey:
-    """A replica's key as its voters' entry has it, which with kraft.version 0 has no directory."""
+    """The key of the replica's entry among the voters, which has no directory with kraft.version 0."""
     voter = turn.voters.voters.get(replica.node_id)
     return voter.key if voter is not None and voter.key.matches(replica) else replica
 
@@ -55,7 +55,7 @@ def _without_the_gone(turn: Turn, progress: dict[ReplicaKey, Progress]) -> dict[
 
 
 def move_high_watermark(turn: Turn) -> None:
-    """Commit what a majority of the voters has, once that includes a record of this very epoch."""
+    """Commit the records that a majority has, once they include a record of the leader's own epoch."""
     role = turn.role
     if not isinstance(role, Leader):
         return
@@ -77,7 +77,7 @@ def end_offsets(turn: Turn, role: Leader) -> list[int]:
 
 
 def hear_voter(turn: Turn, replica: ReplicaKey) -> None:
-    """A replica has fetched. When a majority has, the leader may lead for another while."""
+    """A replica has fetched. When a majority has fetched, restart the check-quorum timer."""
     role = turn.role
     if not isinstance(role, Leader) or not turn.voters.is_voter(replica):
         return

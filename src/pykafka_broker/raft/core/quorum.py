@@ -17,7 +17,7 @@ Endpoints = Mapping[str, Address]
 
 
 class ReplicaKey(NamedTuple):
-    """One copy of the log: a node, and which of its directories, for a lost disk makes it another copy."""
+    """One copy of the log: a node and its directory, because a new disk makes a new copy."""
 
     node_id: int
     directory_id: bytes = UNKNOWN_DIRECTORY
@@ -48,7 +48,7 @@ class VoterSet(NamedTuple):
     voters: Mapping[int, Voter]
 
     def is_voter(self, key: ReplicaKey) -> bool:
-        """Whether this very copy votes; the node's new disk does not."""
+        """Whether this copy votes; another directory of the same node does not."""
         voter = self.voters.get(key.node_id)
         return voter is not None and voter.key.matches(key)
 
@@ -66,7 +66,7 @@ class VoterSet(NamedTuple):
         return {} if voter is None else voter.endpoints
 
     def with_voter(self, voter: Voter) -> VoterSet:
-        """These voters and this one, in the place of an entry of the same node."""
+        """These voters and `voter`, which replaces an entry of the same node."""
         return VoterSet({**self.voters, voter.key.node_id: voter})
 
     def without_voter(self, node_id: int) -> VoterSet:
@@ -112,7 +112,7 @@ NO_VOTERS = VoterSet({})
 
 
 def is_majority(count: int, voters: int) -> bool:
-    """Whether `count` of `voters` voters decide."""
+    """Whether `count` is a majority of `voters`."""
     return count > voters // 2
 
 

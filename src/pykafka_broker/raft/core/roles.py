@@ -6,12 +6,12 @@
     Prospective  -> Follower     a majority would not, and it knew a leader; else -> Unattached
     Candidate    -> Leader       a majority of the voters granted
     Candidate    -> Prospective  the election failed
-    Leader       -> Resigned     it can no longer know that it leads, it stops, or it is a voter no more
+    Leader       -> Resigned     no majority fetches, the node stops, or its removal is committed
     Resigned     -> Unattached   in the next epoch, when the election timer ran out
     any          -> Follower or Unattached, when a higher epoch shows up
 
-`epoch` never goes back, and only a candidacy raises it. Voters alone become Prospective; an observer is
-Unattached or Follower. Deadlines are on the clock of the events, in milliseconds; None: never.
+`epoch` never goes back. Only voters become Prospective; an observer is Unattached or Follower. Deadlines are
+in milliseconds on the clock of the events; None: never.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class Unattached(NamedTuple):
-    """Knows the epoch, perhaps its leader but no address, perhaps the candidate it voted for; asks around."""
+    """Knows the epoch but no address of its leader; asks the bootstrap servers for the leader."""
 
     epoch: int
     leader_id: int | None = None
@@ -35,9 +35,10 @@ class Unattached(NamedTuple):
 
 
 class Prospective(NamedTuple):
-    """Asks whether it would be elected, before it disturbs an epoch; `granted` includes itself.
+    """Asks for pre-votes; `granted` includes itself.
 
-    `fetch_deadline_ms` is there where it asks earlier than that, for its leader's process has ended.
+    `fetch_deadline_ms` is set if it asks before its leader's time is over, because the leader's process has
+    ended.
     """
 
     epoch: int
@@ -60,7 +61,7 @@ class Candidate(NamedTuple):
 
 
 class Download(NamedTuple):
-    """A snapshot of which the bytes before `position` have come; with all of them it is installed."""
+    """A snapshot whose bytes before `position` have been received; it is installed when complete."""
 
     snapshot_id: SnapshotId
     position: int = 0
@@ -70,10 +71,10 @@ class Download(NamedTuple):
 class Follower(NamedTuple):
     """Fetches from the leader of its epoch.
 
-    `has_fetched` is True once the leader has answered: while it may live, no other is given a pre-vote.
-    `election_deadline_ms` is there once it has given the leader up, whose time is over or at whose address
-    nothing listens any more: others are given pre-votes, and at that time it stands itself. `has_updated` is
-    True once the leader was told of this voter, for the upgrade of kraft.version.
+    `has_fetched` is True once the leader has answered: until the leader times out, the follower refuses
+    pre-votes. `election_deadline_ms` is set when the leader has timed out or its address refuses connections:
+    from then on the follower grants pre-votes, and at that time it starts its own election. `has_updated` is
+    True once the leader knows this voter's entry, which the upgrade of kraft.version needs.
     """
 
     epoch: int
@@ -90,8 +91,8 @@ class Follower(NamedTuple):
 class Progress(NamedTuple):
     """What the leader knows of another replica. Times are -1 before the first.
 
-    `end_offset` is where its Fetch stood: everything below is on its disk. `leader_end_offset` is where the
-    leader's log ended at that time.
+    `end_offset` is the offset of its last Fetch: it has the records below on disk. `leader_end_offset` is
+    where the leader's log ended at that time.
     """
 
     end_offset: int = -1
@@ -101,7 +102,7 @@ class Progress(NamedTuple):
 
 
 class ParkedFetch(NamedTuple):
-    """A Fetch that found nothing yet, and when it is answered all the same."""
+    """A Fetch without news, and when it is answered at the latest."""
 
     token: int
     request: Fetch
@@ -111,7 +112,7 @@ class ParkedFetch(NamedTuple):
 class VoterChange(NamedTuple):
     """The one change of the voters that is under way, and the request that waits for it.
 
-    `adding` is the request while the versions of the voter to be are asked for. `offset` is that of the
+    `adding` is the request while the leader asks the new voter for its versions. `offset` is that of the
     record, -1 before it is appended.
     """
 
@@ -124,10 +125,10 @@ class VoterChange(NamedTuple):
 class Leader(NamedTuple):
     """Appends for the whole quorum.
 
-    The high watermark is unknown (None) until a record of this very epoch is on a majority: only that commits
-    the records of earlier leaders. `progress` has other replicas, voters and observers. `heard` are the
-    voters that fetched since the check-quorum timer was set. `reported` are the voters that have said who
-    they are while kraft.version is 0.
+    The high watermark is unknown (None) until a majority has a record of this epoch: only that commits the
+    records of earlier leaders. `progress` has other replicas, voters and observers. `heard` has the voters
+    that fetched since the check-quorum timer was set. `reported` has the voters that have sent
+    UpdateRaftVoter while kraft.version is 0.
     """
 
     epoch: int
@@ -145,7 +146,7 @@ class Leader(NamedTuple):
 class Resigned(NamedTuple):
     """Led this epoch and must not lead or vote in it again: it may have lost its last records.
 
-    It tells the `unaware` voters that it has resigned, and the `successors` in the order of their logs.
+    It sends EndQuorumEpoch to the `unaware` voters, with the `successors`, the longest log first.
     """
 
     epoch: int

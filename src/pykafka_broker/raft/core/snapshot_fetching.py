@@ -1,7 +1,7 @@
 """FetchSnapshot: the leader hands out parts of a snapshot, and a follower puts them together.
 
-A follower that lacks records which the leader has trimmed starts over from a snapshot. Its own log stays as
-it is until the last byte has come and is on disk.
+A follower that lacks records which the leader has trimmed starts over from a snapshot. Its own log stays
+unchanged until the whole snapshot is on disk.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def on_fetch_snapshot(turn: Turn, token: int, request: FetchSnapshot) -> None:
 
 
 def _find(turn: Turn, request: FetchSnapshot) -> tuple[ErrorCode, int]:
-    """Return what refuses the request, or the size of the snapshot."""
+    """Return the error of the request, or the size of the snapshot."""
     error = leader_request_error(turn, request.epoch)
     if error is not ErrorCode.NONE:
         return error, 0
@@ -76,7 +76,7 @@ def on_fetch_snapshot_answer(turn: Turn, answer: FetchSnapshotAnswer) -> bool:
         fetch_deadline_ms=turn.now_ms + turn.settings.fetch_timeout_ms, election_deadline_ms=None
     )
     if answer.error is ErrorCode.SNAPSHOT_NOT_FOUND or answer.error is ErrorCode.POSITION_OUT_OF_RANGE:
-        # The leader has deleted it, or it is another leader with another file: the next Fetch tells.
+        # The leader has deleted it, or another leader has another file: the next Fetch tells.
         turn.role = role._replace(download=None)
         return True
     if answer.error is not ErrorCode.NONE or not _goes_on(download, answer):
@@ -86,7 +86,7 @@ def on_fetch_snapshot_answer(turn: Turn, answer: FetchSnapshotAnswer) -> bool:
 
 
 def _goes_on(download: Download, answer: FetchSnapshotAnswer) -> bool:
-    """Whether the answer has the very bytes that were asked for."""
+    """Whether the answer has the bytes that were asked for."""
     is_next = answer.snapshot_id == download.snapshot_id and answer.position == download.position
     return is_next and bool(answer.data) and not download.is_complete
 
@@ -99,7 +99,7 @@ def _with_part(turn: Turn, role: Follower, download: Download, answer: FetchSnap
 
 
 def snapshot_installed(turn: Turn, log: LogView) -> None:
-    """The received snapshot stands in the place of the log: everything below its end is committed."""
+    """The received snapshot has replaced the log: everything below its end is committed."""
     role = turn.role
     if isinstance(role, Leader):
         raise IllegalState("a leader has all records: it loads no snapshot")
@@ -110,7 +110,7 @@ def snapshot_installed(turn: Turn, log: LogView) -> None:
 
 
 def snapshot_refused(turn: Turn) -> None:
-    """The received snapshot cannot be used: fetch again, but after a pause, for the next may be the same."""
+    """The received snapshot is damaged: fetch again after a pause, because the next may be damaged too."""
     role = turn.role
     if isinstance(role, Follower):
         turn.role = role._replace(download=None)
@@ -120,7 +120,7 @@ def snapshot_refused(turn: Turn) -> None:
 
 
 def missing_snapshot(log: LogView, offset: int, epoch: int) -> SnapshotId | None:
-    """The snapshot that a follower with this end of its log has to fetch first."""
+    """The snapshot that a follower whose log ends at `offset` in `epoch` must fetch first, or None."""
     start_offset = log.start_offset
     # A replica that has received a snapshot may still have files of older ones.
     usable = [snapshot_id for snapshot_id, _ in log.snapshots if snapshot_id.end_offset >= start_offset]

@@ -1,4 +1,4 @@
-"""One replica, the steps it takes, and the events that make it take them."""
+"""One replica, its events and its steps."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class ElectionState(NamedTuple):
 class RaftState(NamedTuple):
     """One replica.
 
-    `election` is what its quorum-state says. Below `high_watermark` all is known to be committed; None:
-    nothing is known yet. `stopping`: it leads no more, and starts no election.
+    `election` is the content of its quorum-state. All records below `high_watermark` are known to be
+    committed; None: unknown yet. `stopping`: it no longer leads, and starts no election.
     """
 
     local: Voter
@@ -40,7 +40,7 @@ class RaftState(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """When an event happens, on a clock that never goes back, and a random number in [0, 1)."""
+    """The time of an event on a monotonic clock, and a random number in [0, 1)."""
 
     now_ms: int
     chance: float
@@ -62,7 +62,7 @@ class Reply(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """A part of a snapshot that is being received. At position 0 the file is begun anew."""
+    """A part of a snapshot that is being received; a part at position 0 starts a new file."""
 
     snapshot_id: SnapshotId
     position: int
@@ -75,16 +75,16 @@ class RaftStep(NamedTuple):
 
     persist    write the election state, synced, before anything below
     truncate   cut the log to this end
-    append     one control batch in the epoch of the state's role, before any other record of that epoch
+    append     append one control batch, in the epoch of the state's role
     replicate  append the batches of a leader as they are
-    receive    write a part of a snapshot; after the last one sync the file, start the log anew at its end,
-               and hand in `SnapshotInstalled` before any other event, or `SnapshotRefused`
+    receive    write a part of a snapshot; after the last one sync the file, restart the log at its end, and
+               hand in `SnapshotInstalled`, or `SnapshotRefused`, before any other event
     send       requests to other replicas
     reply      answers; what they promise is on disk
     advance    everything below this offset is committed: apply it, then answer the requests that wait for it
 
-    `state.log` is the log as it is after truncate, append and replicate. Appended records are synced soon, by
-    leaders and by replicas that may vote, and then `Flushed` is handed in.
+    `state.log` is the log after truncate, append and replicate. Leaders and replicas that may vote sync
+    appended records soon, and then hand in `Flushed`.
     """
 
     state: RaftState
@@ -114,20 +114,20 @@ class Flushed(NamedTuple):
 
 
 class SnapshotsChanged(NamedTuple):
-    """A snapshot was finished, or old ones were deleted and the log trimmed: what is there now."""
+    """A snapshot was finished, or old ones were deleted and the log trimmed; the values are the new ones."""
 
     start_offset: int
     snapshots: tuple[SnapshotFile, ...]
 
 
 class SnapshotInstalled(NamedTuple):
-    """The received snapshot stands in the place of the log, which is now this."""
+    """The received snapshot has replaced the log; `log` is the new one."""
 
     log: LogView
 
 
 class SnapshotRefused(NamedTuple):
-    """The received snapshot cannot be used, as its file is damaged; the log is what it was."""
+    """The file of the received snapshot is damaged; the log is unchanged."""
 
 
 class TimePassed(NamedTuple):
@@ -157,16 +157,14 @@ class Unanswered(NamedTuple):
 
 
 class UpgradeKRaftVersion(NamedTuple):
-    """The leader is to raise kraft.version to 1, or only to say whether it could. Answered as AddRaftVoter
-    is, when it is committed.
-    """
+    """Raise kraft.version to 1, or only check that; answered with `ChangeAnswer` after the commit."""
 
     token: int
     validate_only: bool = False
 
 
 class Resign(NamedTuple):
-    """Lead no more, as the part above cannot: another voter shall."""
+    """Let another voter lead: this one's log cannot be written."""
 
 
 class Stop(NamedTuple):

@@ -1,10 +1,10 @@
-"""KRaft as a pure machine: the next state of a replica, and the steps its driver must then take, in order.
+"""KRaft as a pure machine: the next state of a replica, and the actions of its driver, in order.
 
-`boot` finds the role a replica wakes up in; `step` takes one event. Both return a `RaftStep`. A quorum of one
-elects itself within `boot`. After every event the role looks at the time and at what it may send now, so a
-replica is never idle while there is something to do; `next_deadline_ms` says when time alone brings more.
+`boot` finds the first role of a replica; `step` takes one event. Both return a `RaftStep`. An only voter
+elects itself within `boot`. After every event the role checks its deadlines and sends the requests that it
+can; `next_deadline_ms` says when `TimePassed` is due.
 
-A driver takes the events one after another: a step is carried out before the next event is handed in.
+A driver carries out each step before it hands in the next event.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def _take_request(turn: Turn, token: int, request: Request) -> None:
 
 
 def _note_presence(turn: Turn, node_id: int, answer: Answer) -> None:
-    """Keep whether anything listens where a replica was asked."""
+    """Note whether the replica's address refused the connection."""
     known = turn.connections
     turn.connections = known.refused_by(node_id) if isinstance(answer, Refused) else known.heard(node_id)
 
@@ -210,7 +210,7 @@ def _take_answer(turn: Turn, node_id: int, answer: Answer) -> bool:
         case Versions():
             return voter_changes.on_versions(turn, node_id, answer)
         case ChangeAnswer():
-            # The leader has taken up the change that this replica asked for, or not: its timer asks again.
+            # If the leader refused the change that this replica asked for, the update timer asks again.
             return True
         case Acknowledged():
             return _take_acknowledgement(turn, node_id, answer)
@@ -220,13 +220,13 @@ def _take_answer(turn: Turn, node_id: int, answer: Answer) -> bool:
 
 
 def _take_silence(turn: Turn, node_id: int) -> bool:
-    """A request has no answer; return False: the next one waits."""
+    """A request has no answer; return False: the next request must pause."""
     voter_changes.on_versions(turn, node_id, Versions(ErrorCode.BROKER_NOT_AVAILABLE))
     return False
 
 
 def _take_acknowledgement(turn: Turn, node_id: int, answer: Acknowledged) -> bool:
-    """The role tells what was acknowledged: a leader begins epochs, one that resigned ends them."""
+    """The role tells which request was acknowledged: a leader sends BeginQuorumEpoch, and so on."""
     if isinstance(turn.role, Leader):
         return announcing.on_begin_answer(turn, answer)
     if isinstance(turn.role, Resigned):
@@ -235,7 +235,7 @@ def _take_acknowledgement(turn: Turn, node_id: int, answer: Acknowledged) -> boo
 
 
 def _end_request(turn: Turn, node_id: int, may_go_on: bool) -> None:
-    """The connection is free, at once or after a pause."""
+    """Free the connection, at once or after a pause."""
     if may_go_on:
         turn.connections = turn.connections.freed(node_id)
     else:
@@ -243,7 +243,7 @@ def _end_request(turn: Turn, node_id: int, may_go_on: bool) -> None:
 
 
 def _poll_until_settled(turn: Turn) -> None:
-    """Let the role act; a role that this leads to acts as well."""
+    """Let the role act, and each new role that results."""
     while True:
         before = turn.role
         _poll(turn)
@@ -271,9 +271,9 @@ def _poll(turn: Turn) -> None:
 
 
 def next_deadline_ms(state: RaftState, now_ms: int) -> int | None:
-    """When to hand in `TimePassed`; None: only other events bring anything.
+    """When to hand in `TimePassed`; None: no deadline lies ahead.
 
-    A deadline that has passed already needs an event of another kind as well, such as a free connection.
+    A deadline that has passed already waits for another event, such as a free connection.
     """
     return min((deadline_ms for deadline_ms in _deadlines(state) if deadline_ms > now_ms), default=None)
 
@@ -301,14 +301,14 @@ def current(state: RaftState) -> Current:
 
 
 def is_majority_gone(state: RaftState) -> bool:
-    """Whether nothing listens at the addresses of so many voters that the others elect no leader."""
+    """Whether the voters whose addresses do not refuse connections are no majority."""
     voting = len(state.log.voters.voters)
     there = voting - len(Turn(state, Moment(0, 0.0)).gone)
     return voting > 0 and not is_majority(there, voting)
 
 
 def may_stop(state: RaftState) -> bool:
-    """Whether a replica that stops has handed over, or has nothing to hand over, or no voter to take it."""
+    """Whether a stopping replica has handed over, has nothing to hand over, or too few voters are left."""
     role = state.role
     if is_majority_gone(state):
         return True

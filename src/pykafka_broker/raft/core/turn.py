@@ -1,6 +1,6 @@
-"""One step while it is decided: the replica as it becomes, and the actions gathered so far.
+"""One step while it is decided: the new state of the replica, and the actions gathered so far.
 
-Here are the changes of roles, for each is made in several places; which one is made is decided elsewhere.
+The changes of roles are here because several modules make them.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from pykafka_broker.raft.core.roles import (
 )
 from pykafka_broker.raft.core.state import Chunk, ElectionState, Moment, RaftState, RaftStep, Reply, Send
 
-#: The ids of bootstrap servers go down from here: their own are not known.
+#: The first id of bootstrap servers, whose node ids are unknown; the next ones are lower.
 _FIRST_BOOTSTRAP_ID = -2
 
 
 class Turn:
-    """Made for one event, and then given away as a `RaftStep`."""
+    """Made for one event; `done` returns it as a `RaftStep`."""
 
     __slots__ = (
         "_election",
@@ -120,7 +120,7 @@ class Turn:
 
     @property
     def is_voter(self) -> bool:
-        """Whether this very copy of the log votes."""
+        """Whether this copy of the log votes."""
         return self.log.voters.is_voter(self.local.key)
 
     @property
@@ -130,7 +130,7 @@ class Turn:
 
     @property
     def gone(self) -> frozenset[int]:
-        """The voters at whose addresses nothing listens, as far as this role has seen."""
+        """The voters whose addresses refused connections during this role."""
         listener, refused = self.settings.listener, self.connections.refused
         voters = self.voters.voters
         return frozenset(
@@ -139,7 +139,7 @@ class Turn:
 
     @property
     def leader_id(self) -> int | None:
-        """The leader of the epoch, as far as it is known."""
+        """The leader of the epoch; None if unknown."""
         role = self.role
         if isinstance(role, (Leader, Resigned)):
             return self.node_id
@@ -147,7 +147,7 @@ class Turn:
 
     @property
     def leader_endpoints(self) -> Endpoints:
-        """Where the leader is reached; empty when it is not known."""
+        """The leader's endpoints; empty if unknown."""
         role = self.role
         if isinstance(role, (Leader, Resigned)):
             return self.local.endpoints
@@ -155,12 +155,12 @@ class Turn:
 
     @property
     def current(self) -> Current:
-        """What every answer tells."""
+        """The epoch and leader that every answer has."""
         return Current(self.epoch, self.leader_id, self.leader_endpoints)
 
     @property
     def bootstrap(self) -> tuple[Destination, ...]:
-        """The bootstrap servers but this node."""
+        """The bootstrap servers without this node."""
         own = self.local.endpoints.get(self.settings.listener)
         return tuple(
             Destination(_FIRST_BOOTSTRAP_ID - place, address)
@@ -169,7 +169,7 @@ class Turn:
         )
 
     def has_reached(self, deadline_ms: int | None) -> bool:
-        """Whether a deadline is there."""
+        """Whether a deadline is set and has come."""
         return deadline_ms is not None and self.now_ms >= deadline_ms
 
     # -- requests and answers ----------------------------------------------------------------------------
@@ -193,13 +193,13 @@ class Turn:
         self.reply.append(Reply(token, answer))
 
     def acknowledge(self, token: int, error: ErrorCode = ErrorCode.NONE) -> None:
-        """Answer a request to which there is nothing to say."""
+        """Answer a request with `Acknowledged`."""
         self.answer(token, Acknowledged(error, self.current))
 
     # -- roles -------------------------------------------------------------------------------------------
 
     def become_unattached(self, epoch: int, leader_id: int | None = None) -> None:
-        """Wait for the leader of `epoch` to show itself, and for an election if none does."""
+        """Wait for the leader of `epoch`, and for an election if none appears."""
         role = self.role
         if epoch < role.epoch:
             raise IllegalState(f"epoch {epoch} cannot follow {role}")
@@ -211,7 +211,7 @@ class Turn:
         self._become(Unattached(epoch, leader_id, voted, self._election_deadline_ms()))
 
     def _election_deadline_ms(self) -> int | None:
-        """The deadline that a voter has already goes on: new epochs must not keep it from its election."""
+        """A voter keeps its running election deadline: new epochs must not delay its election."""
         if not self.may_stand:
             return None
         role = self.role
@@ -226,8 +226,8 @@ class Turn:
         return self.settings.election_deadline_ms(self.now_ms, self.chance)
 
     def election_in_order_ms(self) -> int:
-        """A timer for an election that others may want at the same moment: voters with lower ids go first,
-        unless nothing listens at their addresses. An observer has nobody to wait for.
+        """When to start an election that other voters may want at the same moment.
+        Voters with lower ids go first, unless their addresses refuse connections. An observer does not wait.
         """
         if not self.may_stand:
             return self.now_ms
@@ -238,7 +238,7 @@ class Turn:
     def become_follower(
         self, epoch: int, leader_id: int, endpoints: Endpoints, fetch_deadline_ms: int | None = None
     ) -> None:
-        """Fetch from the leader of `epoch`, which gets new time unless a deadline is given."""
+        """Fetch from the leader of `epoch`; its time-out starts anew unless `fetch_deadline_ms` is given."""
         role = self.role
         if fetch_deadline_ms is None:
             fetch_deadline_ms = self.now_ms + self.settings.fetch_timeout_ms
@@ -275,7 +275,7 @@ class Turn:
 
     @property
     def _fetch_deadline_to_come(self) -> int | None:
-        """The end of the leader's time, where a follower does not wait for it."""
+        """The leader's deadline, if a follower starts its election before that; otherwise None."""
         role = self.role
         if not isinstance(role, Follower) or self.has_reached(role.fetch_deadline_ms):
             return None
@@ -291,7 +291,7 @@ class Turn:
         return frozenset({self.node_id} if self.is_voter else ())
 
     def become_leader(self) -> None:
-        """Lead the epoch of this candidate, and say so in the log."""
+        """Lead the epoch of this candidate, and append the leader change."""
         role = self.role
         voting = len(self.voters.voters)
         if not isinstance(role, Candidate):
@@ -313,7 +313,7 @@ class Turn:
         self.append_control(*self._first_records(role))
 
     def _first_records(self, candidate: Candidate) -> tuple[object, ...]:
-        """The leader change; and the voters, where the log has none yet, or this voter has moved."""
+        """The leader change; also the voters if the log has none yet, or this voter's entry has changed."""
         change = m.LeaderChangeMessage(
             version=0,
             leader_id=self.node_id,
@@ -332,7 +332,7 @@ class Turn:
         return change, version, current.to_record()
 
     def become_resigned(self, successors: tuple[ReplicaKey, ...]) -> None:
-        """Lead no more."""
+        """Stop leading."""
         unaware = frozenset(voter.key.node_id for voter in self.voters.others(self.node_id))
         self._become(Resigned(self.epoch, successors, unaware, self.next_election_ms()))
 
@@ -344,7 +344,7 @@ class Turn:
             self._refuse_waiting(before)
 
     def _refuse_waiting(self, leader: Leader) -> None:
-        """Answer all that waited for this leader."""
+        """Refuse the requests that wait for this leader."""
         for parked in leader.parked:
             self.answer(parked.token, FetchAnswer(ErrorCode.NOT_LEADER_OR_FOLLOWER, self.current))
         if leader.change is not None:
@@ -370,7 +370,7 @@ class Turn:
 
 
 def _election_of(role: Role, local: ReplicaKey) -> ElectionState:
-    """What has to be on disk for a role."""
+    """The election state that a role needs on disk."""
     if isinstance(role, (Leader, Resigned)):
         return ElectionState(role.epoch, local.node_id)
     if isinstance(role, Candidate):

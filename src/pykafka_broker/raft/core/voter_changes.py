@@ -1,8 +1,8 @@
 """Changes of the voters, on the leader: AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter, kraft.version 1.
 
-One voter at a time (KIP-853): every majority of the old voters then shares a voter with every majority of the
-new ones. The new voters count as soon as their record is appended, and the next change waits until that is
-committed, by the new voters, in this leader's epoch.
+Each change concerns one voter (KIP-853), so every majority of the old voters shares a voter with every
+majority of the new ones. The new voters count as soon as their record is appended. The next change waits
+until the new voters have committed that record in this leader's epoch.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def on_add_voter(turn: Turn, token: int, request: AddVoter) -> None:
 
 
 def _refusal(turn: Turn, what: str, key: ReplicaKey) -> ChangeAnswer | None:
-    """What refuses a request before the state of the quorum is looked at."""
+    """The refusal of a request by the checks that ignore the state of the quorum, or None."""
     error = leader_request_error(turn, turn.epoch)
     if error is not ErrorCode.NONE:
         return ChangeAnswer(error, "", turn.current)
@@ -71,7 +71,7 @@ def _address_refusal(turn: Turn, request: AddVoter) -> ChangeAnswer | None:
 
 
 def change_refusal(turn: Turn, doing: str) -> ChangeAnswer | None:
-    """What refuses a change now: another one, or voters that are not committed yet."""
+    """The refusal because of another change, uncommitted voters or kraft.version 0, or None."""
     role = turn.role
     if not isinstance(role, Leader):
         return _not_leader(turn)
@@ -88,7 +88,7 @@ def _not_leader(turn: Turn) -> ChangeAnswer:
 
 
 def _busy(role: Leader) -> ChangeAnswer | None:
-    """What refuses any change now, whatever the level of kraft.version."""
+    """The refusal of any change now, at every level of kraft.version, or None."""
     if role.change is not None:
         return _later("for leader to handle previous voter change request")
     if role.high_watermark is None:
@@ -97,7 +97,7 @@ def _busy(role: Leader) -> ChangeAnswer | None:
 
 
 def _uncommitted(turn: Turn, role: Leader) -> ChangeAnswer | None:
-    """What refuses a change of voters that stand in the log, but are not committed."""
+    """The refusal because the newest voters in the log are not committed, or None."""
     offset, high_watermark = turn.log.membership.offset, role.high_watermark or 0
     if offset < high_watermark:
         return None
@@ -120,7 +120,7 @@ def _duplicate_refusal(turn: Turn, key: ReplicaKey) -> ChangeAnswer | None:
 
 
 def on_versions(turn: Turn, node_id: int, answer: Versions) -> bool:
-    """The voter to be has said what it supports: append the new voters, if it is fit."""
+    """The new voter has sent its versions: append the new voters, if it is suitable."""
     role = turn.role
     change = role.change if isinstance(role, Leader) else None
     if not isinstance(role, Leader) or change is None or change.adding is None:
@@ -140,7 +140,7 @@ def on_versions(turn: Turn, node_id: int, answer: Versions) -> bool:
 
 
 def _unfit(turn: Turn, key: ReplicaKey, answer: Versions) -> ChangeAnswer | None:
-    """Why a replica cannot be made a voter."""
+    """Why a replica cannot become a voter, or None."""
     if answer.error is not ErrorCode.NONE:
         message = f"Aborted add voter operation for since API_VERSIONS returned an error {answer.error.name}"
         return ChangeAnswer(ErrorCode.REQUEST_TIMED_OUT, message)
@@ -159,7 +159,7 @@ def _unfit(turn: Turn, key: ReplicaKey, answer: Versions) -> ChangeAnswer | None
 
 
 def on_remove_voter(turn: Turn, token: int, request: RemoveVoter) -> None:
-    """Take a voter out; a leader that takes itself out leads until that is committed."""
+    """Remove a voter; a leader that removes itself leads until its removal is committed."""
     refusal = _refusal(turn, "Remove", request.key) or change_refusal(turn, "removing")
     if refusal is None and not _can_remove(turn.voters, request.key):
         message = f"Cannot remove voter {_text(request.key)} from the set of voters {_texts(turn.voters)}"
@@ -173,13 +173,13 @@ def on_remove_voter(turn: Turn, token: int, request: RemoveVoter) -> None:
 
 
 def _can_remove(voters: VoterSet, key: ReplicaKey) -> bool:
-    """Whether it is a voter, and not the last one."""
+    """Whether `key` is a voter, and not the last one."""
     voter = voters.voters.get(key.node_id)
     return voter is not None and voter.key == key and len(voters.voters) > 1
 
 
 def on_update_voter(turn: Turn, token: int, request: UpdateVoter) -> None:
-    """A voter is reached elsewhere now, or supports other versions; answered at once."""
+    """A voter has new endpoints or versions; answered without waiting for the commit."""
     error = leader_request_error(turn, request.epoch)
     role = turn.role
     voter = request.voter
@@ -201,7 +201,7 @@ def _is_valid(turn: Turn, voter: Voter) -> bool:
 
 
 def _update(turn: Turn, role: Leader, voter: Voter) -> ErrorCode:
-    """Write a voter's new entry; while kraft.version is 0, keep it until that is raised."""
+    """Append a voter's new entry; with kraft.version 0 only remember it, for the upgrade."""
     is_dynamic = turn.log.kraft_version > 0
     if _busy(role) or (is_dynamic and _uncommitted(turn, role)):
         return ErrorCode.REQUEST_TIMED_OUT
@@ -233,7 +233,7 @@ def upgrade_kraft_version(turn: Turn, token: int, *, validate_only: bool) -> Non
     voters = VoterSet({node_id: known[node_id] for node_id in turn.voters.voters})
     version = m.KRaftVersionRecord(version=0, kraft_version=1)
     end_offset = turn.append_control(version, voters.to_record())
-    # What is known of a voter was kept without its directory.
+    # The progress of voters was kept under keys without directories.
     progress = {key_among_voters(turn, key): reached for key, reached in role.progress.items()}
     turn.role = role._replace(progress=progress)
     move_high_watermark(turn)
@@ -242,7 +242,7 @@ def upgrade_kraft_version(turn: Turn, token: int, *, validate_only: bool) -> Non
 
 
 def _upgrade_refusal(turn: Turn, role: Leader) -> ChangeAnswer | None:
-    """Every voter must have said that it supports the level; one that is silent is taken not to."""
+    """The refusal unless every voter has reported that it supports level 1."""
     known = {**role.reported, turn.node_id: turn.local}
     if turn.log.kraft_version > 0 or all(
         node_id in known and known[node_id].supports(1) for node_id in turn.voters.voters
@@ -253,7 +253,7 @@ def _upgrade_refusal(turn: Turn, role: Leader) -> ChangeAnswer | None:
 
 
 def append_voters(turn: Turn, voters: VoterSet) -> int:
-    """Append the new voters, who count from now on; return the offset of their record."""
+    """Append the new voters, which count at once; return the offset of their record."""
     end_offset = turn.append_control(voters.to_record())
     move_high_watermark(turn)
     return end_offset - 1
@@ -271,7 +271,7 @@ def _await_commit(turn: Turn, change: VoterChange, offset: int, *, at_once: bool
 
 
 def poll_change(turn: Turn, role: Leader) -> Leader:
-    """Answer the change under way when it is committed, or takes too long; return the role after that."""
+    """Answer the change under way if it is committed or has timed out; return the new role."""
     change = role.change
     if change is None:
         return role

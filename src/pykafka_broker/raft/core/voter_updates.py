@@ -1,9 +1,9 @@
-"""A follower's own entry among the voters: it has it corrected, and joins by itself where that is wanted.
+"""A follower's own entry among the voters: it asks for corrections, and may join the voters by itself.
 
-UpdateRaftVoter goes to the leader when the endpoints or versions of the entry are not those of this node.
-With kraft.version 0 it goes once to every leader, which has to know all voters for the upgrade to 1. With
-`controller.quorum.auto.join.enable` a controller that does not vote asks to (KIP-1186), after the removal of
-its entry with a directory that it has lost.
+The follower sends UpdateRaftVoter if the endpoints or versions of the entry are not those of this node. With
+kraft.version 0 it sends it once to every leader, which must know all voters for the upgrade to 1. With
+`controller.quorum.auto.join.enable` a controller that does not vote asks to join (KIP-1186). It first asks to
+remove an old entry of this node with another directory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pykafka_broker.raft.core.turn import Turn
 
 
 def keep_entry_true(turn: Turn, role: Follower) -> bool:
-    """Ask the leader for a change of the voters, if it is time and one is needed; return whether it was."""
+    """Ask the leader to change this node's entry, if it is time and needed; return whether it was asked."""
     if not turn.has_reached(role.update_deadline_ms) or not turn.connections.is_ready(role.leader_id):
         return False
     address = role.endpoints.get(turn.settings.listener)
@@ -52,7 +52,7 @@ def _needed_change(turn: Turn, role: Follower) -> Request | None:
 
 
 def on_update_answer(turn: Turn, answer: Acknowledged) -> bool:
-    """The leader knows this voter's entry, and lives; or it says why not, and the next try is the timer's."""
+    """The leader has answered an UpdateRaftVoter; after a refusal the timer tries again."""
     handled = heard_from(turn, answer.error, answer.current)
     known = (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION)
     if handled is None and answer.error in known and isinstance(turn.role, Follower):

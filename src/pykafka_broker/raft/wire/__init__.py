@@ -1,5 +1,5 @@
 """Kafka's messages of the quorum, and the typed values of `raft/core/messages.py`: one file for each RPC.
 
-Each has four functions: two for the replica that asks (`request`, `read_response`), two for the one that
-answers (`read_request`, `response`).
+Each file has four functions: `request` and `read_response` for the replica that asks, `read_request` and
+`response` for the replica that answers.
 """

@@ -1,4 +1,4 @@
-"""BeginQuorumEpoch (API key 53). Version 1 names the voter it means, and the leader's endpoints (KIP-853)."""
+"""BeginQuorumEpoch (API key 53). Version 1 has the voter asked and the leader's endpoints (KIP-853)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pykafka_broker.raft.wire.common import Scope
 
 
 def request(asked: BeginQuorumEpoch, scope: Scope) -> m.BeginQuorumEpochRequest:
-    """The request of a leader that makes itself known."""
+    """The request of a leader."""
     voter = asked.voter or ReplicaKey(-1)
     partition = m.BeginQuorumEpochRequestPartitionData(
         partition_index=common.PARTITION,
@@ -73,7 +73,7 @@ def read_response(response: m.BeginQuorumEpochResponse, scope: Scope) -> Acknowl
     """The answer as the core takes it.
 
     Raises:
-        MalformedAnswer: it answers nothing.
+        MalformedAnswer: the response is unusable.
     """
     answer = common.only_partition(response.error_code, response.topics)
     current = common.current_of(answer.leader_epoch, answer.leader_id, response.node_endpoints, scope)

@@ -15,10 +15,10 @@ PARTITION = 0
 
 
 class Scope(NamedTuple):
-    """The cluster that a message is for, and how its endpoints are told.
+    """The cluster of a message, and the listener whose endpoints it has.
 
-    `listener` is the name under which endpoints are told and looked up: that of the listener of controllers
-    on which a request came, or the first of `controller.listener.names` for requests of this replica.
+    `listener` is the controller listener on which a request came; for requests of this replica it is the
+    first of `controller.listener.names`.
     """
 
     cluster_id: str
@@ -26,7 +26,7 @@ class Scope(NamedTuple):
 
 
 class MalformedAnswer(Exception):
-    """An answer that answers nothing: another topic, no partition, or an error of the request as a whole."""
+    """An unusable answer: not one partition, no leader epoch, or an error of the request as a whole."""
 
 
 class NotAvailable(MalformedAnswer):
@@ -43,9 +43,9 @@ class Topic(Protocol[Partition]):
 
 
 def request_error(cluster_id: str | None, scope: Scope, names: list[str], indexes: list[int]) -> ErrorCode:
-    """What refuses a request as a whole, in Kafka's order: another cluster, or not the one partition.
+    """The error of a request as a whole, in Kafka's order: another cluster, or not the one partition.
 
-    `names` are those of the topics in the request, `indexes` those of all their partitions.
+    `names` are those of the request's topics, `indexes` those of all their partitions.
     """
     if cluster_id is not None and cluster_id != scope.cluster_id:
         return ErrorCode.INCONSISTENT_CLUSTER_ID
@@ -77,18 +77,18 @@ def optional_id(node_id: int) -> int | None:
 
 
 def told_leader(current: Current) -> int:
-    """The leader's id as messages tell it: -1 if it is not known."""
+    """The leader's id in messages: -1 if unknown."""
     return -1 if current.leader_id is None else current.leader_id
 
 
 def meant_voter(voter_id: int, directory_id: bytes) -> ReplicaKey | None:
-    """The voter that a request means; None in versions that do not name one."""
+    """The voter that a request is for; None in versions that do not name one."""
     voter = ReplicaKey(voter_id, directory_id)
     return None if voter == ReplicaKey(-1) else voter
 
 
 class NodeEndpoint(Protocol):
-    """An endpoint of a node, as the KIP-853 versions of all answers tell it."""
+    """An endpoint of a node in the KIP-853 versions of all answers."""
 
     node_id: int
     host: str
@@ -108,7 +108,7 @@ def leader_endpoints(current: Current, scope: Scope, make: Callable[..., Endpoin
 
 
 def current_of(epoch: int, leader_id: int, endpoints: Iterable[NodeEndpoint], scope: Scope) -> Current:
-    """The epoch and leader that an answer tells, with the leader's address if it has one."""
+    """The epoch and leader of an answer, with the leader's address if it has one."""
     known: dict[str, Address] = {}
     for endpoint in endpoints:
         if endpoint.node_id == leader_id:
@@ -117,7 +117,7 @@ def current_of(epoch: int, leader_id: int, endpoints: Iterable[NodeEndpoint], sc
 
 
 class Listener(Protocol):
-    """A listener with its name, as requests tell the endpoints of one node."""
+    """A listener of a node in a request."""
 
     name: str
     host: str

@@ -1,4 +1,4 @@
-"""EndQuorumEpoch (API key 54). Version 1 tells the directories of the successors, and endpoints (KIP-853)."""
+"""EndQuorumEpoch (API key 54). Version 1 has the directories of the successors, and endpoints (KIP-853)."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def read_response(response: m.EndQuorumEpochResponse, scope: Scope) -> Acknowled
     """The answer as the core takes it.
 
     Raises:
-        MalformedAnswer: it answers nothing.
+        MalformedAnswer: the response is unusable.
     """
     answer = common.only_partition(response.error_code, response.topics)
     current = common.current_of(answer.leader_epoch, answer.leader_id, response.node_endpoints, scope)

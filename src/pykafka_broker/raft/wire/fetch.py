@@ -1,7 +1,7 @@
 """Fetch (API key 1) of the metadata log, by replicas and by readers that replicate nothing.
 
-From version 13 on the topic goes by its id. Version 17 tells the directory of the replica (KIP-853), version
-18 the high watermark that it knows (KIP-1166). As in Kafka a replica asks for 0 bytes and for no session.
+Version 13 names the topic by its id. Version 17 has the directory of the replica (KIP-853), version 18 the
+high watermark that it knows (KIP-1166). As in Kafka a replica sends a `min_bytes` of 0 and uses no session.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def read_response(response: m.FetchResponse, scope: Scope) -> FetchAnswer:
     """The answer as the core takes it, with its whole batches.
 
     Raises:
-        MalformedAnswer: it answers nothing.
+        MalformedAnswer: the response is unusable.
     """
     answer = common.only_partition(response.error_code, response.responses)
     leader = answer.current_leader

@@ -1,4 +1,4 @@
-"""FetchSnapshot (API key 59). Version 1 tells the directory of the replica, and endpoints (KIP-853)."""
+"""FetchSnapshot (API key 59). Version 1 has the directory of the replica, and endpoints (KIP-853)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pykafka_broker.raft.core.quorum import ReplicaKey
 from pykafka_broker.raft.wire import common
 from pykafka_broker.raft.wire.common import MalformedAnswer, Scope
 
-#: The id in an answer that has no snapshot to tell of.
+#: The snapshot id in an answer without a snapshot.
 NO_SNAPSHOT = SnapshotId(-1, -1)
 
 
@@ -39,7 +39,7 @@ def read_request(
 ) -> Union[FetchSnapshot, m.FetchSnapshotResponse]:
     """The request as the core takes it, or the answer that refuses it.
 
-    Unlike the other requests an unknown topic is refused for its partition, and is no invalid request.
+    Unlike in the other requests, an unknown topic is an error of its partition, not an INVALID_REQUEST.
     """
     if request.cluster_id is not None and request.cluster_id != scope.cluster_id:
         return m.FetchSnapshotResponse(error_code=int(ErrorCode.INCONSISTENT_CLUSTER_ID), topics=[])
@@ -103,7 +103,7 @@ def read_response(response: m.FetchSnapshotResponse, scope: Scope) -> FetchSnaps
     """The answer as the core takes it.
 
     Raises:
-        MalformedAnswer: it answers nothing.
+        MalformedAnswer: the response is unusable.
     """
     answer = common.only_partition(response.error_code, response.topics)
     leader = answer.current_leader

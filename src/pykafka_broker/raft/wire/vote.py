@@ -1,4 +1,4 @@
-"""Vote (API key 52). Version 1 names the voter it means (KIP-853), version 2 knows pre-votes (KIP-996)."""
+"""Vote (API key 52). Version 1 has the voter that is asked (KIP-853), version 2 pre-votes (KIP-996)."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def read_response(response: m.VoteResponse, scope: Scope) -> VoteAnswer:
     """The answer as the core takes it.
 
     Raises:
-        MalformedAnswer: it answers nothing.
+        MalformedAnswer: the response is unusable.
     """
     answer = common.only_partition(response.error_code, response.topics)
     current = common.current_of(answer.leader_epoch, answer.leader_id, response.node_endpoints, scope)

@@ -103,7 +103,7 @@ def remove_response(answer: ChangeAnswer) -> remove.RemoveRaftVoterResponse:
 
 
 def update_request(asked: UpdateVoter, scope: Scope) -> update.UpdateRaftVoterRequest:
-    """The request of a voter that is not what its entry says."""
+    """The request of a voter whose entry is out of date."""
     key, endpoints, (least, greatest) = asked.voter
     return update.UpdateRaftVoterRequest(
         cluster_id=scope.cluster_id,
@@ -149,7 +149,7 @@ def read_update_response(response: update.UpdateRaftVoterResponse, scope: Scope)
     """The answer as the core takes it.
 
     Raises:
-        MalformedAnswer: it answers nothing.
+        MalformedAnswer: the response is unusable.
     """
     leader = response.current_leader
     if leader is None:

@@ -10,7 +10,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 class MetadataBatch(NamedTuple):
     """The records of `[base_offset, next_offset)`, written in leader epoch `epoch`.
 
-    `records` is empty where raft's own control records lie, which say nothing about the cluster.
+    `records` is empty for raft's own control records, which are not cluster metadata.
     """
 
     base_offset: int

@@ -1,4 +1,4 @@
-"""Whether this version can work in a cluster, going by the feature levels that are finalized there."""
+"""Whether this version can work at the finalized feature levels of a cluster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 
 def check_features(levels: Mapping[str, int]) -> None:
-    """Refuse finalized levels that this version cannot work at; warn about those that it merely keeps.
+    """Refuse finalized levels that this version cannot work at; warn about levels that it only keeps.
 
     Raises:
         CorruptMetadataError: this version cannot work at these levels.

@@ -1,7 +1,7 @@
 """The ports between a node's raft host and its controller.
 
-The host tells the controller when this node begins to lead the metadata log and when it stops; in between
-the controller appends to the log.
+The host tells the controller when this node begins and stops leading the metadata log; in between the
+controller appends to the log.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class LeaderLog(Protocol):
 
     @property
     def kraft_version(self) -> int:
-        """0 where the voters stand in the configuration of each node, 1 where they stand in the log."""
+        """0 if the configuration of each node names the voters, 1 if the log does."""
         ...
 
     @property
@@ -54,7 +54,7 @@ class LeaderLog(Protocol):
         ...
 
     def upgrade_kraft_version(self, *, validate_only: bool) -> Awaitable[ChangeAnswer]:
-        """Move the voters of the configuration into the log (kraft.version 1), or say whether that can be."""
+        """Move the voters of the configuration into the log (kraft.version 1), or only check that."""
         ...
 
     def describe_quorum(self) -> QuorumDescription:
@@ -70,7 +70,7 @@ class Leadership(Protocol):
     """Decides on metadata while this node leads the metadata log."""
 
     def prepare(self) -> None:
-        """The node is about to stand for election. Raises the error that keeps it from leading."""
+        """The node is about to boot, and may lead then. Raises the error that keeps it from leading."""
         ...
 
     def begin(self, log: LeaderLog) -> None:
@@ -78,5 +78,5 @@ class Leadership(Protocol):
         ...
 
     def end(self, error: KafkaError) -> None:
-        """The node does not lead any more: requests that wait are answered with `error`."""
+        """The node has stopped leading: waiting requests are answered with `error`."""
         ...

@@ -1,15 +1,14 @@
-"""The replica of the metadata log on this node, and the committed records it hands over.
+"""The replica of the metadata log on this node; it hands committed records to a listener.
 
     load    the newest snapshot, and other records known to be committed    -> listener.start_over, replay
-    boot    take up the role that the files give                            -> leadership.begin, if it leads
+    boot    take the role that the files give                               -> leadership.begin, if it leads
     commit  everything below an offset is committed                         -> listener.commit, batch by batch
 
-The listener gets committed records in the order of the log, whether this node or another one has appended
-them: those that this node appended as leader are handed over as it was given them, all others are read
-from the log and decoded. So a batch is decoded at most once, and never by the node that wrote it.
+The listener gets committed records in the order of the log. Records that this node appended as leader are
+handed over without decoding, all others are read from the log and decoded once.
 
 At a start the high watermark is unknown until the quorum has a leader, so only the snapshot is handed over.
-A node that is the whole quorum knows more: its log is committed as far as it goes.
+The whole log of an only voter is committed.
 """
 
 from __future__ import annotations
@@ -47,25 +46,25 @@ class MetadataListener(Protocol):
         ...
 
     def replay(self, batch: MetadataBatch) -> None:
-        """Take in a batch that the log held at the start; it may be shown with the next commit."""
+        """Replay a batch that the log held at the start; it may be published with the next commit."""
         ...
 
     def commit(self, batch: MetadataBatch) -> None:
-        """Take in a batch, and show it and everything before it."""
+        """Replay a batch, and publish it and everything before it."""
         ...
 
     def high_watermark_moved(self, high_watermark: int) -> None:
-        """Everything below is committed, and has been handed over."""
+        """Everything below `high_watermark` is committed, and has been handed over."""
         ...
 
 
 class RaftHost:
     """Owns the replica; the `LeaderLog` of this node's controller.
 
-    `leadership` is told when this node leads; None on a node that never does. `on_failure` is told when the
+    `leadership` is told when this node leads; None on a node that never does. `on_failure` is called when the
     metadata log cannot be written or understood: a node without metadata must stop. `reached_at` has the
-    endpoints of a node that is its quorum, whose entry among the voters may name others: its listeners come
-    and go, and no other node needs the entry. None where the entries are kept true.
+    endpoints of an only voter, whose entry among the voters may be out of date, because no other node needs
+    it; None in a quorum of several, where the entries are kept up to date.
     """
 
     def __init__(
@@ -87,14 +86,14 @@ class RaftHost:
         self._leadership = leadership
         self._report_failure = on_failure
         self._driver = RaftDriver(storage, local, self, ports, settings)
-        #: None on a node that is its quorum: there is nothing to tell.
+        #: None on an only voter, which logs no such lines.
         self._lines: QuorumLines | None = None
         if ports.peers is not None:
             self._lines = QuorumLines(local.key.node_id, ports.clock.now_ms)
         self._loaded: Loaded | None = None
         #: The offset of the first batch that has not been handed over.
         self._next_offset = 0
-        #: The batches that this node has appended as leader and not handed over.
+        #: The batches that this node has appended as leader and not handed over yet.
         self._led: deque[MetadataBatch] = deque()
         #: The epoch that `leadership` was told of.
         self._led_epoch: int | None = None
@@ -107,14 +106,12 @@ class RaftHost:
 
     @property
     def end_offset(self) -> int:
-        """The offset of the next record; those before it may not be committed yet."""
+        """The offset of the next record; records below it may not be committed yet."""
         return self._storage.end_offset
 
     @property
     def kraft_version(self) -> int:
-        """1 where the voters stand in the log, 0 where they stand in the configuration of each node, and
-        before the log has been read.
-        """
+        """1 if the log names the voters, 0 if each node's configuration does, or before the log is read."""
         return self._driver.kraft_version
 
     @property
@@ -129,21 +126,21 @@ class RaftHost:
 
     @property
     def current(self) -> Current:
-        """The epoch, and its leader as far as this replica knows."""
+        """The epoch and its known leader."""
         return self._driver.current
 
     @property
     def is_majority_gone(self) -> bool:
-        """Whether nothing listens at the addresses of so many voters that the others elect no leader."""
+        """Whether the voters whose addresses do not refuse connections are no majority."""
         return self._driver.is_majority_gone
 
     @property
     def leader_address(self) -> Address | None:
-        """Where the leader is reached; None while that is not known, and on the leader itself."""
+        """The leader's address; None if unknown, and on the leader itself."""
         return self._driver.leader_address
 
     def watch_leader(self, watcher: Callable[[], None]) -> None:
-        """Call `watcher` when there may be another leader, or none, or when the controller here begins."""
+        """Call `watcher` when the leader may have changed, or when this node's controller becomes active."""
         self._leader_watchers.append(watcher)
 
     def membership_below(self, end_offset: int) -> Membership:
@@ -157,12 +154,12 @@ class RaftHost:
     def request(self, request: Request) -> asyncio.Future[Answer]:
         """Take a request of another replica, or of an administrator; the future gets the answer.
 
-        The future fails with KafkaError if the replica has stopped. A caller that waits no more cancels it.
+        The future fails with KafkaError if the replica has stopped. A caller may cancel it.
         """
         return self._driver.request(request)
 
     def upgrade_kraft_version(self, *, validate_only: bool) -> asyncio.Future[ChangeAnswer]:
-        """Move the voters of the configuration into the log (kraft.version 1), or say whether that can be."""
+        """Move the voters of the configuration into the log (kraft.version 1), or only check that."""
         return self._driver.upgrade_kraft_version(validate_only=validate_only)
 
     def describe_quorum(self) -> QuorumDescription:
@@ -177,9 +174,7 @@ class RaftHost:
         return QuorumDescription(status, self._endpoints())
 
     def describe_leaderless(self, silence_ms: int) -> QuorumDescription | None:
-        """The quorum as this node knows it from before a silence of this length; None where it leads, or is
-        answered by its leader.
-        """
+        """The quorum as this node knew it `silence_ms` ago; None if it leads, or its leader answers it."""
         status = self._driver.describe_leaderless(silence_ms)
         return None if status is None else QuorumDescription(status, self._endpoints())
 
@@ -209,7 +204,7 @@ class RaftHost:
                 self._next_offset = batch.next_offset
 
     def boot(self) -> None:
-        """Take up the role that the files give; a quorum of one leads when this returns.
+        """Take the role that the files give; an only voter leads when this returns.
 
         Raises:
             OtherVotersError: the log names other voters.
@@ -222,19 +217,19 @@ class RaftHost:
         self._driver.boot(loaded)
 
     def resign(self, error: KafkaError) -> None:
-        """Lead no more: the node stops, or its log has failed. Records appended may still be committed."""
+        """Stop leading: the node stops, or its log has failed. Appended records may still be committed."""
         leadership, self._leadership = self._leadership, None
         if leadership is not None:
             leadership.end(error)
 
     def fail(self, what: str, error: Exception) -> None:
-        """The log cannot be written, or read, any more: tell those who wait, and the node."""
+        """The log can no longer be written or read: tell the controller and the node."""
         logger.error("The metadata log cannot be %s: %s", what, error)
         self.resign(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
         self._report_failure(error)
 
     async def hand_over(self, timeout_ms: int) -> None:
-        """Stand for no election any more; return when another voter leads, or after the time-out."""
+        """Start no more elections; return when another voter leads, or after the time-out."""
         await self._driver.hand_over(timeout_ms)
 
     async def close(self) -> None:
@@ -246,8 +241,8 @@ class RaftHost:
     def append(self, records: Sequence[object], metadata_version: int) -> int:
         """Append the records of one decision; return the log end offset after them.
 
-        The records of a user's request fit into one batch, all or nothing. A broker that comes or goes may
-        touch more partitions than that; each of these records is true by itself.
+        The records of a user's request are one batch, all or nothing. A broker that comes or goes may change
+        more partitions than fit into one batch; each of these records is valid on its own.
 
         Raises:
             KafkaError: this node does not lead the log, or the log could not be written.
@@ -259,7 +254,7 @@ class RaftHost:
             try:
                 end_offset = self._driver.append(values[start : start + MAX_RECORDS_PER_OPERATION])
             except KafkaError as error:
-                # Half of a decision is in the log: the state in memory differs from it.
+                # Only a part of the decision is in the log, so the state in memory differs from it.
                 self.fail("written", error)
                 raise
         self._led.append(MetadataBatch(base_offset, end_offset, self.epoch, records))
@@ -279,7 +274,7 @@ class RaftHost:
         self._tell_watchers()
 
     def on_snapshot(self, snapshot: StoredSnapshot) -> None:
-        """The log begins anew at the end of a snapshot that the leader has sent."""
+        """The log restarts at the end of a snapshot that the leader has sent."""
         snapshot_id, values = snapshot
         self._next_offset = snapshot_id.end_offset
         try:
@@ -288,7 +283,7 @@ class RaftHost:
             self.fail("understood", error)
 
     def on_commit(self, offset: int) -> None:
-        """Everything below `offset` is committed: hand over the batches that have not been."""
+        """Everything below `offset` is committed: hand over the remaining batches below it."""
         try:
             for batch in self._committed(offset):
                 self._next_offset = batch.next_offset
@@ -317,7 +312,7 @@ class RaftHost:
                 yield MetadataBatch(base_offset, next_offset, epoch, records)
 
     def _tell_leadership(self) -> None:
-        """Let the controller begin once all that earlier leaders appended has been handed over, and end."""
+        """Tell the controller when it begins, after the records of earlier leaders, and when it ends."""
         if self._leadership is None:
             return
         role = self._driver.state.role

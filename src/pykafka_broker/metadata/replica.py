@@ -1,4 +1,4 @@
-"""The metadata log on this node, put together: raft host, publisher and snapshotter, from start to stop.
+"""The metadata log on this node: starts and stops the raft host, the publisher and the snapshotter.
 
     boot -> elected -> the controller begins -> first commit -> published
 
@@ -22,14 +22,14 @@ from pykafka_broker.raft.driver import DriverPorts
 from pykafka_broker.raft.storage import RaftStorage
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: The longest time that a stop waits for another voter to lead; Kafka's is as long.
+#: The longest time that a stop waits for another voter to lead, as in Kafka.
 HAND_OVER_TIMEOUT_MS = 5_000
 
 
 class ReplicaPorts(NamedTuple):
     """The functions of its node that the replica calls.
 
-    `driver` has the functions that the raft driver calls. `on_failure` is told when the metadata log fails
+    `driver` has the functions that the raft driver calls. `on_failure` is called when the metadata log fails
     after the start: a node without metadata must stop.
     """
 
@@ -39,7 +39,7 @@ class ReplicaPorts(NamedTuple):
 
 
 class MetadataReplica:
-    """The replica of the metadata log on this node. `publisher` shows its content."""
+    """The replica of the metadata log on this node. `publisher` publishes its content."""
 
     def __init__(
         self,
@@ -78,10 +78,10 @@ class MetadataReplica:
         publisher.watch(self._snapshotter.on_published)
 
     async def start(self) -> None:
-        """Read the log and take up a role; all that the quorum has committed is published when this returns.
+        """Read the log and take a role; everything that the quorum has committed is published at the return.
 
-        That takes a leader, of which a voter or follower learns over the network. A quorum of one leads at
-        once, and commits its whole log.
+        That needs a leader, which a replica learns over the network. An only voter leads at once, and commits
+        its whole log.
 
         Raises:
             OtherVotersError, CorruptMetadataError, MalformedFile: the log cannot be used by this node.
@@ -94,13 +94,11 @@ class MetadataReplica:
         self._is_started = True
 
     def fall_silent(self) -> None:
-        """Do not hand over to another voter at the close."""
+        """Let `close` not hand over to another voter."""
         self._hands_over = False
 
     async def close(self) -> None:
-        """Return when everything appended is on disk and published. A replica that has started hands over to
-        another voter first.
-        """
+        """Hand over to another voter if started; return when everything appended is on disk and published."""
         self.host.resign(KafkaError(ErrorCode.NOT_CONTROLLER, "The controller is shutting down."))
         if self._is_started and self._hands_over:
             await self.host.hand_over(HAND_OVER_TIMEOUT_MS)

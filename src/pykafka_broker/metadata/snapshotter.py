@@ -1,8 +1,7 @@
-"""Decides when a snapshot of the published metadata is written, and drops the log before it, so that a start
-does not read the whole log.
+"""Writes snapshots of the published metadata and trims the log, so that a start need not read all of it.
 
-Every node writes its own, voter or not. A snapshot is due after so many bytes of the log, with the first
-image that is published after so much time, and at a stop if the next start would have much to read.
+Every node writes its own snapshots, voter or not. A snapshot is due after `bytes_between_snapshots` of the
+log, with the first image published after `interval_ms`, and at a stop after `at_stop_bytes`.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ logger = logging.getLogger(__name__)
 
 
 class SnapshotSettings(NamedTuple):
-    """When a snapshot is due; with `interval_ms` 0 time alone never makes it so.
+    """When a snapshot is due; an `interval_ms` of 0 turns off snapshots by time.
 
-    A start reads `at_stop_bytes` in less than half a second. Each stop and start of a broker of 5,000
-    partitions adds half of it.
+    A start reads `at_stop_bytes` in less than half a second. Each stop and start of a broker with 5,000
+    partitions adds half of `at_stop_bytes` to the log.
     """
 
     bytes_between_snapshots: int = 20 << 20
@@ -36,9 +35,9 @@ class SnapshotSettings(NamedTuple):
 
 
 class Snapshotter:
-    """Writes snapshots of the images it is shown.
+    """Writes snapshots of published images.
 
-    `membership_below(offset)` gives the voters as of an offset; `on_change` is told when snapshots were
+    `membership_below(offset)` gives the voters as of an offset; `on_change` is called when snapshots were
     written or removed.
     """
 
@@ -68,21 +67,21 @@ class Snapshotter:
             self._writing = asyncio.get_running_loop().create_task(self._write(image))
 
     async def close(self, image: ClusterImage) -> None:
-        """Write the snapshot of a stop, if the next start would have much to read."""
+        """Write a snapshot at the stop, if one is due then."""
         if self._writing is not None:
             await self._writing
         elif self._storage.bytes_since_snapshot >= self._settings.at_stop_bytes:
             await self._write(image)
 
     def _is_due(self) -> bool:
-        """Whether enough has been committed since the last one, or anything in a long time."""
+        """Whether a snapshot is due by the bytes of the log or by time."""
         if self._storage.bytes_since_snapshot >= self._settings.bytes_between_snapshots:
             return True
         age_ms = self._scheduler.now_ms() - self._last_snapshot_ms
         return 0 < self._settings.interval_ms <= age_ms
 
     async def _write(self, image: ClusterImage) -> None:
-        """Write `image` down, and drop the log before it."""
+        """Write a snapshot of `image`, and trim the log."""
         storage = self._storage
         storage.bytes_since_snapshot = 0
         snapshot_id = SnapshotId(image.offset + 1, image.epoch)
@@ -96,7 +95,7 @@ class Snapshotter:
         try:
             await self._run_blocking(write)
             storage.trim(now_ms)
-        # Nothing is lost: the log says it all. The next one is tried after as many bytes again.
+        # The log still has everything. The next snapshot is tried after as many bytes again.
         except OSError as error:
             logger.warning("A snapshot of the metadata could not be written: %s", error)
         except Exception:

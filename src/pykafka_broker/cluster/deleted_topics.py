@@ -1,8 +1,8 @@
 """The topics that were just deleted, so that the first requests for each can be answered "unknown".
 
-A client that waits until a deleted topic is gone asks for its metadata again and again. With the defaults of
-most clients each of these requests also creates the topic if it is missing, so the first of them have to be
-answered before the topic is created anew.
+A client that waits until a deleted topic is gone asks for its metadata repeatedly. With the defaults of most
+clients each of these requests also creates a missing topic, so the first of them must be answered "unknown"
+before the topic is created again.
 """
 
 from __future__ import annotations
@@ -10,22 +10,21 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable
 
-#: The time for which a deleted topic is remembered: clients that wait for a deletion ask more often than
-#: that.
+#: How long a deleted topic is remembered; clients that wait for a deletion ask more often.
 REMEMBERED_MS = 60_000
-#: From the first request for a deleted topic on, all are answered "unknown" for so long: a client may ask
-#: twice at once, for its user and for itself (librdkafka does), and its user has to be told. Apache Kafka,
-#: which creates topics in the background, answers the same for a while.
+#: How long requests are answered "unknown" after the first one for a deleted topic. A client may ask twice at
+#: once, for its user and for itself (librdkafka does), and its user must learn of the deletion. Apache Kafka
+#: also answers "unknown" for a while, because it creates topics in the background.
 UNKNOWN_MS = 100
-#: The number of deleted topics to remember, the newest ones: 3 MB of the longest names.
+#: The most deleted topics to remember, the newest ones: 3 MB of the longest names.
 REMEMBERED_TOPICS = 10_000
 
 
 class DeletedTopics:
-    """The topics deleted last, for `REMEMBERED_MS`, and for `UNKNOWN_MS` after the first request for one."""
+    """The topics deleted in the last `REMEMBERED_MS`, each until `UNKNOWN_MS` after its first request."""
 
     def __init__(self) -> None:
-        #: When each is to be forgotten, soonest first.
+        #: When each topic is forgotten, soonest first.
         self._until_ms: OrderedDict[str, int] = OrderedDict()
 
     def __len__(self) -> int:
@@ -41,7 +40,7 @@ class DeletedTopics:
             self._until_ms.popitem(last=False)
 
     def is_unknown(self, name: str, now_ms: int) -> bool:
-        """Whether a request for this topic, which may be the first one, is to be answered "unknown"."""
+        """Whether to answer a request for this topic "unknown"; the first request starts `UNKNOWN_MS`."""
         until_ms = self._until_ms.get(name, now_ms)
         if until_ms > now_ms + UNKNOWN_MS:
             self._until_ms[name] = now_ms + UNKNOWN_MS

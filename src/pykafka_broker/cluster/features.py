@@ -1,12 +1,11 @@
 """Features: the levels that this node can work at, and those that a new cluster starts with.
 
-`SERVED_FEATURES` is the one table to touch when an API family becomes served: `format` finalizes its level,
+`SERVED_FEATURES` is the only table to change when an API family becomes served: `format` finalizes its level,
 the broker registers it as its maximum, and ApiVersions tells it to clients.
-
-A cluster that Apache Kafka formatted has levels that are not served yet. `KEPT_FEATURES` says up to which
-level that does no harm: the level stays in the metadata, its records stay in the logs, its APIs are not
-advertised, and Apache Kafka finds all of it as it left it. Raising a level to one that is merely kept is
-refused; lowering it is not.
+A cluster that Apache Kafka formatted may have levels that are not served yet. `KEPT_FEATURES` has the highest
+levels that do no harm: the level stays in the metadata, its records stay in the logs, its APIs are not
+advertised, and Apache Kafka finds everything unchanged. Raising a level to one that is only kept is refused;
+lowering it is not.
 """
 
 from __future__ import annotations
@@ -20,19 +19,19 @@ from pykafka_broker.protocol.messages.records import metadata as m
 LATEST_METADATA_VERSION = 30
 #: Controllers register with the active one since 3.7-IV0 (KIP-919).
 CONTROLLER_REGISTRATIONS_SINCE = 15
-#: Log directories have ids since 3.7-IV2 (KIP-858): at an older level no record may mention them.
+#: Log directories have ids since 3.7-IV2 (KIP-858); records of older levels must not have them.
 DIRECTORY_IDS_SINCE = 17
-#: Cordoned log directories (KIP-1066) came with 4.3-IV0: the same holds for them.
+#: Cordoned log directories exist since 4.3-IV0 (KIP-1066); records of older levels must not have them.
 CORDONED_DIRECTORIES_SINCE = 30
 ELR_VERSION = "eligible.leader.replicas.version"
 GROUP_VERSION = "group.version"
 SHARE_VERSION = "share.version"
 STREAMS_VERSION = "streams.version"
 KRAFT_VERSION = "kraft.version"
-#: A quorum formatted here has its voters in the log; the level stands in control records, not in the image.
+#: A quorum formatted here has its voters in the log; the level is in control records, not in the image.
 KRAFT_VERSION_LEVEL = 1
 
-#: The newest level of each feature that this software really serves. 0: known, and not served yet.
+#: The newest level of each feature that this software serves; 0: known, but not served yet.
 SERVED_FEATURES: dict[str, int] = {
     METADATA_VERSION: LATEST_METADATA_VERSION,
     ELR_VERSION: 1,
@@ -42,12 +41,12 @@ SERVED_FEATURES: dict[str, int] = {
     "transaction.version": 2,
 }
 
-#: Levels that others may have finalized and that stay as they are, though their features are not served.
+#: The highest levels that a cluster may already have although this software does not serve them.
 KEPT_FEATURES: dict[str, int] = {
     "transaction.version": 2,
 }
 
-#: The ranges a node registers with. kraft.version lives in control records and cannot be updated here.
+#: The ranges that a node registers.
 NODE_FEATURES: dict[str, FeatureRange] = {
     name: FeatureRange(MINIMUM_METADATA_VERSION if name == METADATA_VERSION else 0, level)
     for name, level in (*SERVED_FEATURES.items(), (KRAFT_VERSION, KRAFT_VERSION_LEVEL))
@@ -55,17 +54,17 @@ NODE_FEATURES: dict[str, FeatureRange] = {
 
 
 def can_work_at(name: str, level: int, supported: FeatureRange) -> bool:
-    """Whether a node that supports this range can be in a cluster that has the feature at `level`."""
+    """Whether a node with this range can work in a cluster that has the feature at `level`."""
     return supported.min_level <= level <= max(supported.max_level, KEPT_FEATURES.get(name, 0))
 
 
 def declared_where(
     finalized: Mapping[str, int], features: Mapping[str, FeatureRange]
 ) -> dict[str, FeatureRange]:
-    """The ranges to register with at a controller of other software, which asks for all levels that it has.
+    """The ranges to register with a controller of other software, which demands its finalized levels.
 
-    Those that are merely kept are among them where the cluster has them already; nowhere else, so that no
-    level is raised to one that this node does not serve.
+    Kept levels are included only if the cluster has already finalized them, so that no level is raised to one
+    that this node does not serve.
     """
     return {
         name: FeatureRange(levels.min_level, level)
@@ -76,11 +75,11 @@ def declared_where(
 
 
 def merely_kept(features: Mapping[str, int]) -> dict[str, int]:
-    """Those of the finalized features that are kept and not served at their level."""
+    """The finalized features whose levels are kept but not served."""
     return {name: level for name, level in features.items() if level > SERVED_FEATURES.get(name, level)}
 
 
-#: metadata.version levels by the name of the release that brought them.
+#: The names of the metadata.version levels.
 METADATA_VERSION_NAMES: dict[int, str] = {
     7: "3.3-IV3",
     8: "3.4-IV0",
@@ -109,7 +108,7 @@ METADATA_VERSION_NAMES: dict[int, str] = {
 }
 
 
-#: The levels of metadata.version that brought records or fields of records.
+#: The levels of metadata.version that added records, or fields of records.
 _METADATA_CHANGED_AT = frozenset({8, 11, 13, 14, 15, 17, 23, 30})
 
 #: The levels of other features that a level needs: (feature, level) -> feature -> level.
@@ -117,12 +116,12 @@ FEATURE_DEPENDENCIES: dict[tuple[str, int], dict[str, int]] = {(ELR_VERSION, 1):
 
 
 def loses_metadata(old: int, new: int) -> bool:
-    """Whether metadata of metadata.version `old` may not be told at the lower level `new`."""
+    """Whether a downgrade of metadata.version from `old` to `new` may lose metadata."""
     return any(new < level <= old for level in _METADATA_CHANGED_AT)
 
 
 def bootstrap_records(features: Mapping[str, int] = SERVED_FEATURES) -> tuple[object, ...]:
-    """The records a new cluster starts with: metadata.version first, features at level 0 are not written."""
+    """The records that a new cluster starts with: metadata.version first, without features at level 0."""
     return tuple(
         m.FeatureLevelRecord(name=name, feature_level=features[name])
         for name in sorted(features, key=lambda name: (name != METADATA_VERSION, name))

@@ -1,10 +1,10 @@
 """The cluster's metadata as one immutable value, rebuilt by replaying KRaft records.
 
-Every part of a node reads the `ClusterImage`: brokers, topics, configs, features. It is never changed;
-`replay` returns a new one and copies each changed table once per call, so that adding one topic to thousands
-costs a few dictionary copies and loading a whole log costs one. Of ACLs, which may be a hundred thousand,
-only the part around a change is copied. Every record type of metadata.version 30 (Kafka 4.3) is carried;
-ACLs, SCRAM credentials and delegation tokens are kept as the records themselves.
+Every part of a node reads the `ClusterImage`: brokers, topics, configs, features. It is never changed:
+`replay` returns a new one and copies each changed table once per call. So adding one topic to thousands costs
+a few dictionary copies, and loading a whole log costs one of each table. Of the ACLs, which may be a hundred
+thousand, only the part around a change is copied. The image has the data of every record type of
+metadata.version 30 (Kafka 4.3); ACLs, SCRAM credentials and delegation tokens are kept as records.
 
 Left out on purpose: metadata transactions (`loader.py` decides which batches an image may show), and the
 ZooKeeper migration state, which in Kafka 4 can only be "none".
@@ -24,11 +24,11 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 #: `PartitionRegistration.leader` of a partition without a leader.
 NO_LEADER = -1
-#: `PartitionChangeRecord.leader` of a change that leaves the leader, and its epoch, as they are.
+#: `PartitionChangeRecord.leader` of a change that keeps the leader and its epoch.
 NO_LEADER_CHANGE = -2
 #: The feature whose level decides which record versions are written.
 METADATA_VERSION = "metadata.version"
-#: The level a log without any FeatureLevelRecord is read at, and the oldest that Kafka 4 knows: 3.3-IV3.
+#: 3.3-IV3: the level of a log without a FeatureLevelRecord, and the oldest that Kafka 4 knows.
 MINIMUM_METADATA_VERSION = 7
 
 
@@ -50,9 +50,9 @@ class LeaderRecoveryState(IntEnum):
     RECOVERING = 1
 
 
-#: Whom client quotas are set for: (type, name) sorted by type; the name None is the default of its type.
+#: The entity of client quotas: (type, name) sorted by type; the name None is the default of its type.
 QuotaEntity = tuple[tuple[str, Optional[str]], ...]
-#: What ACLs are about: the type of the resources, their name, and how it is meant.
+#: The resources of ACLs: their type, their name, and the pattern type.
 AclPattern = tuple[int, str, int]
 
 
@@ -75,7 +75,7 @@ _NO_PATTERNS: SharedMap[AclPattern, AclsById] = SharedMap(_place_of_pattern)
 
 
 class CorruptMetadataError(Exception):
-    """A record contradicts the records before it: no correct controller writes such a log."""
+    """The metadata log is unreadable, or a record contradicts the records before it."""
 
 
 class RegisteredEndpoint(NamedTuple):
@@ -87,14 +87,14 @@ class RegisteredEndpoint(NamedTuple):
 
 
 class FeatureRange(NamedTuple):
-    """The levels of a feature that a node can work at."""
+    """The levels of a feature that a node supports."""
 
     min_level: int
     max_level: int
 
 
 class BrokerRegistration(NamedTuple):
-    """A broker the cluster knows; `epoch` names one life of it, recorded at `record_offset`."""
+    """A registered broker; `epoch` is that of its registration, whose record is at `record_offset`."""
 
     broker_id: int
     epoch: int
@@ -110,7 +110,7 @@ class BrokerRegistration(NamedTuple):
 
     @property
     def active(self) -> bool:
-        """May lead partitions and hold new replicas."""
+        """Whether it may lead partitions and get new replicas."""
         return not (self.fenced or self.in_controlled_shutdown)
 
 
@@ -124,8 +124,8 @@ class ControllerRegistration(NamedTuple):
 
 
 class PartitionRegistration(NamedTuple):
-    """The replicas and the leader of one partition. `replicas` are in order of preference; `directories` are
-    theirs, in the same order.
+    """The replicas and the leader of one partition.
+    `replicas` are in order of preference; `directories` has their directories in the same order.
     """
 
     partition_id: int
@@ -184,7 +184,7 @@ class ClusterImage(NamedTuple):
     next_producer_id: int = 0
     controllers: Mapping[int, ControllerRegistration] = {}
     acls: AclsById = NO_ACLS
-    #: The same ACLs without their ids, and by what they are about.
+    #: The ids by ACL, and the ACLs by pattern.
     acl_ids: SharedMap[Acl, bytes] = _NO_ACL_IDS
     acls_of_patterns: SharedMap[AclPattern, AclsById] = _NO_PATTERNS
     scram_credentials: Mapping[tuple[str, int], m.UserScramCredentialRecord] = {}
@@ -192,7 +192,7 @@ class ClusterImage(NamedTuple):
     delegation_tokens: Mapping[str, m.DelegationTokenRecord] = {}
 
     def __repr__(self) -> str:
-        """Where it stands and how much it holds: all of it may be megabytes, and has secrets."""
+        """The offset and the sizes of the tables; their content may be megabytes, and has secrets."""
         counts = (
             f"{name}={len(value) if isinstance(value, Mapping) else repr(value)}"
             for name, value in zip(self._fields, self, strict=True)
@@ -200,12 +200,12 @@ class ClusterImage(NamedTuple):
         return f"ClusterImage({', '.join(counts)})"
 
     def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
-        """The topic that bears this id now; a deleted and recreated topic has another."""
+        """The topic with this id, or None; a topic that was deleted and created again has a new id."""
         name = self.topic_names.get(topic_id)
         return None if name is None else self.topics[name]
 
     def partition(self, topic: str, partition: int) -> PartitionRegistration | None:
-        """The partition, or None when it or its topic is unknown."""
+        """The partition, or None if the partition or its topic is unknown."""
         found = self.topics.get(topic)
         return None if found is None else found.partitions.get(partition)
 
@@ -220,12 +220,12 @@ class ClusterImage(NamedTuple):
 
 
 def unify_collision_chars(name: str) -> str:
-    """Topics whose names become equal here may not exist side by side."""
+    """The name with "_" for "."; topics whose names become equal cannot both exist."""
     return name.replace(".", "_")
 
 
 def replay(image: ClusterImage, records: Iterable[object], *, offset: int, epoch: int) -> ClusterImage:
-    """`image` with `records` applied, the first of which lies at `offset`."""
+    """`image` with `records` applied; the first record is at `offset`."""
     builder = ImageBuilder(image)
     for position, record in enumerate(records, offset):
         builder.apply(record, position)
@@ -233,10 +233,10 @@ def replay(image: ClusterImage, records: Iterable[object], *, offset: int, epoch
 
 
 class ImageBuilder:
-    """Collects records into the next image; the images it started from and has built stay as they are.
+    """Applies records to build the next image; earlier images stay unchanged.
 
-    Each table is copied when the first record touches it. `build` hands the copies over and forgets them, so
-    a builder can go on: a loader calls it once for thousands of batches.
+    Each table is copied when the first record touches it. `build` gives the copies away, so that the builder
+    can be used again: a loader calls `build` once for thousands of batches.
     """
 
     __slots__ = ("_drafts", "_image", "_offset", "_partitions", "_patterns", "_scalars", "_tables")
@@ -249,14 +249,14 @@ class ImageBuilder:
     def _reset(self) -> None:
         self._tables: dict[str, dict[Any, Any]] = {}
         self._drafts: dict[str, Draft[Any, Any]] = {}
-        #: ACLs of patterns that are to be the next ones.
+        #: The drafts of the ACLs of changed patterns.
         self._patterns: dict[AclPattern, Draft[bytes, m.AccessControlEntryRecord]] = {}
         self._scalars: dict[str, Any] = {}
-        #: Partition tables of this builder's own making, by topic id; they may still be written to.
+        #: Partition tables that this builder has copied, by topic id; only these may be written to.
         self._partitions: dict[bytes, dict[int, PartitionRegistration]] = {}
 
     def apply(self, record: object, offset: int) -> None:
-        """Replay one record that lies at `offset`."""
+        """Replay the record at `offset`."""
         try:
             apply = _APPLY[type(record)]
         except KeyError:
@@ -265,7 +265,7 @@ class ImageBuilder:
         self._offset = offset
 
     def skip_to(self, offset: int) -> None:
-        """Note that the log goes on to `offset` without metadata: control records, ignored batches."""
+        """Note that the records up to `offset` are not metadata, such as control records."""
         self._offset = offset
 
     def build(self, epoch: int) -> ClusterImage:
@@ -515,14 +515,14 @@ class ImageBuilder:
         self._table("delegation_tokens").pop(record.token_id, None)
 
     def _nothing(self, record: object, _offset: int) -> None:
-        """Takes an offset in the log and says nothing about the cluster."""
+        """For records that do not change the image."""
 
 
 def changed(partition: PartitionRegistration, record: m.PartitionChangeRecord) -> PartitionRegistration:
     """`partition` after `record`.
 
-    The partition epoch always grows. The leader epoch grows when the record has a leader, even the old one:
-    so a controller fences a leader that works on outdated metadata.
+    The partition epoch always grows. The leader epoch grows if the record has a leader, even the old one: so
+    a controller fences a leader that works on outdated metadata.
     """
     changes: dict[str, Any] = {"partition_epoch": partition.partition_epoch + 1}
     if record.leader != NO_LEADER_CHANGE:
@@ -558,7 +558,7 @@ def acl_of(record: m.AccessControlEntryRecord) -> Acl:
 
 
 def pattern_of(acl: Acl) -> AclPattern:
-    """What an ACL is about."""
+    """The resource pattern of an ACL."""
     return acl.resource_type, acl.name, acl.pattern_type
 
 

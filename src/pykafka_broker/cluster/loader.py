@@ -1,7 +1,7 @@
-"""Batches of the metadata log in, consistent images out.
+"""Builds consistent images from the batches of the metadata log.
 
-Batches are collected until the image is read, so a whole log costs one copy of each table. The
-records between BeginTransaction and EndTransaction (KIP-868) become visible at once, aborted ones never.
+An image is built only when it is read, so a whole log costs one copy of each table. The records between
+BeginTransaction and EndTransaction (KIP-868) become visible together; those of aborted transactions never do.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ class MetadataLoader:
         self._image = image
         self._builder = ImageBuilder(image)
         self._epoch = image.epoch
-        #: Records, and their offsets, of a transaction that has begun and not ended.
+        #: The records of an unfinished transaction, with their offsets.
         self._open: list[tuple[object, int]] | None = None
 
     @property
     def in_transaction(self) -> bool:
-        """A transaction has begun and not ended: a controller that finds this at the log's end aborts it."""
+        """Whether a transaction is unfinished; a new controller aborts it."""
         return self._open is not None
 
     @property
@@ -36,7 +36,7 @@ class MetadataLoader:
         return self._image
 
     def apply(self, records: Iterable[object], *, offset: int, epoch: int) -> None:
-        """Replay the records of one batch, the first of which lies at `offset`."""
+        """Replay the records of one batch, the first of which is at `offset`."""
         self._epoch = epoch
         for position, record in enumerate(records, offset):
             if isinstance(record, m.BeginTransactionRecord):
@@ -57,7 +57,7 @@ class MetadataLoader:
                 self._builder.apply(record, position)
 
     def skip_to(self, offset: int, epoch: int) -> None:
-        """Control records, which say nothing about the cluster, take the log up to `offset`."""
+        """Skip control records, which are not cluster metadata, up to `offset`."""
         self._epoch = epoch
         if self._open is None:
             self._builder.skip_to(offset)

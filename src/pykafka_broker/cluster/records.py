@@ -2,7 +2,7 @@
 
 value = uvarint frame version (1) | uvarint api key | uvarint version | the message, without trailing bytes
 
-The version written follows the finalized metadata.version, so that every node that may read the log can.
+The version is chosen by the finalized metadata.version, so that every node of the cluster can read it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ RECORD_TYPES: tuple[type, ...] = (
 )
 _BY_API_KEY: dict[int, type] = {record_type.api_key: record_type for record_type in RECORD_TYPES}  # type: ignore[attr-defined]
 
-#: The records of one operation are one batch, and a batch of the metadata log has at most as many.
+#: The most records of one operation, and of one batch of the metadata log.
 MAX_RECORDS_PER_OPERATION = 10_000
 
 
@@ -60,7 +60,7 @@ def encode_record(record: object, metadata_version: int) -> bytes:
 
 
 def decode_record(value: bytes | memoryview | None) -> object:
-    """The record framed in `value`; CorruptMetadataError if it is no record of metadata.version 30."""
+    """The record framed in `value`; CorruptMetadataError if it is not a record of metadata.version 30."""
     if value is None:
         raise CorruptMetadataError("a metadata record has no value")
     record: object
@@ -108,7 +108,7 @@ def _partition_version(_record: object, metadata_version: int) -> int:
 
 
 def _broker_change_version(record: m.BrokerRegistrationChangeRecord, _metadata_version: int) -> int:
-    """The oldest version that can say it."""
+    """The oldest version that has the fields of the record."""
     if record.cordoned_log_dirs is not None:
         return 3
     if record.log_dirs:

@@ -1,8 +1,8 @@
 """An image as records again: the content of a snapshot of the metadata log.
 
-Replayed from nothing, the records give the image back, except for facts that only the log had: the offsets at
-which brokers registered. The order is that of Kafka's own writer: features first, because the rest is read
-according to them.
+Replaying the records gives the image again, except for the offsets at which brokers registered, which only
+the log has. The order is that of Kafka's own writer: features first, because the other records depend on
+them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pykafka_broker.protocol.messages.records import metadata as m
 
 
 def snapshot_records(image: ClusterImage) -> Iterator[object]:
-    """The records that make `image`."""
+    """The records of `image`."""
     for name in sorted(image.features, key=lambda name: (name != METADATA_VERSION, name)):
         yield m.FeatureLevelRecord(name=name, feature_level=image.features[name])
     for broker in image.brokers.values():

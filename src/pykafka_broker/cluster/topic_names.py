@@ -8,7 +8,7 @@ import re
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
 SHARE_STATE_TOPIC = "__share_group_state"
-#: Topics in which the broker keeps its own state.
+#: All topics in which the broker keeps its own state.
 INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC})
 
 MAX_NAME_LENGTH = 249
@@ -16,7 +16,7 @@ _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def why_invalid_name(name: str) -> str | None:
-    """The reason why `name` is no valid topic name, in Kafka's words, or None."""
+    """Why `name` is not a valid topic name, in Kafka's words, or None."""
     if not name:
         return "the empty string is not allowed"
     if name in (".", ".."):

@@ -32,7 +32,7 @@ Watcher = Callable[[ClusterImage, int], None]
 
 
 class MetadataPublisher:
-    """Follows the committed metadata log (the `MetadataListener` of a raft host), and publishes its images."""
+    """Follows the committed metadata log (the raft host's `MetadataListener`), and publishes its images."""
 
     def __init__(self, cluster_id: str = "") -> None:
         self.begin(cluster_id)

@@ -2,6 +2,7 @@
 
 `SERVED_FEATURES` is the only table to change when an API family becomes served: `format` finalizes its level,
 the broker registers it as its maximum, and ApiVersions tells it to clients.
+
 A cluster that Apache Kafka formatted may have levels that are not served yet. `KEPT_FEATURES` has the highest
 levels that do no harm: the level stays in the metadata, its records stay in the logs, its APIs are not
 advertised, and Apache Kafka finds everything unchanged. Raising a level to one that is only kept is refused;

@@ -75,7 +75,7 @@ _NO_PATTERNS: SharedMap[AclPattern, AclsById] = SharedMap(_place_of_pattern)
 
 
 class CorruptMetadataError(Exception):
-    """The metadata log is unreadable, or a record contradicts the records before it."""
+    """The metadata log is unreadable or contradictory, or this version cannot work with it."""
 
 
 class RegisteredEndpoint(NamedTuple):

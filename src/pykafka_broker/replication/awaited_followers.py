@@ -1,11 +1,11 @@
-"""The followers that have yet to find a new leader here, and whose fetches are answered soon until they do.
+"""Short waits for followers that have not yet fetched from a new leader here.
 
-A follower names the partitions of its next fetch when it sends it. One that waits here for records of other
-partitions finds out about a new leadership of this node meanwhile, and asks for that partition when its fetch
-is answered: after `replica.fetch.wait.max.ms`, half a second by default, in which nothing of the partition is
-committed. So a new leadership ends the waits of its followers, and for a moment they wait no longer than
-`BRIEF_WAIT_MS`: they may hear of the leadership a little later than this node. Followers of Apache Kafka are
-helped as well; a leader of Apache Kafka lets them wait.
+A follower fixes the partitions of a fetch when it sends it. If its fetch waits here for records of other
+partitions, it asks for a partition that this node now leads only after the answer: after
+`replica.fetch.wait.max.ms`, 500 ms by default, during which nothing of the partition is committed. So a new
+leadership ends the waits of its followers. Until they have fetched, for at most `PATIENCE_MS`, their fetches
+wait at most `BRIEF_WAIT_MS`, because they may hear of the leadership later than this node. A leader of Apache
+Kafka lets its followers wait.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pykafka_broker.replication.partition import Partition
 
 #: The longest wait of a follower that is awaited.
 BRIEF_WAIT_MS = 20
-#: So long a follower is awaited in a partition: one that is gone is not worth more.
+#: How long a follower is awaited in a partition; it may be gone.
 PATIENCE_MS = 1_000
 
 
@@ -35,7 +35,7 @@ class NewLeadership(Protocol):
 
 
 class Moves:
-    """The leaderships that begin with a follower; a parked fetch of it watches them like a log."""
+    """The new leaderships that await a follower; its parked fetch watches them like a log."""
 
     __slots__ = ("on_advance",)
 
@@ -44,20 +44,20 @@ class Moves:
 
 
 class AwaitedFollowers:
-    """Told which partitions this node leads, asked how long a follower's fetch may wait. Event loop only."""
+    """Notes the partitions that this node leads, and limits the waits of followers. Event loop only."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        #: By follower: until when it is awaited, in which partition and leader epoch.
+        #: By follower: the end of the time, the partition and the leader epoch in which it is awaited.
         self._awaited: dict[int, deque[tuple[int, NewLeadership, int]]] = {}
         self._moves: dict[int, Moves] = {}
 
     def moves(self, replica_id: int) -> Moves:
-        """Moves when a leadership begins in which this follower is awaited."""
+        """The `Moves` whose callbacks are called when a leadership begins that awaits this follower."""
         return self._moves.setdefault(replica_id, Moves())
 
     def wait_ms(self, replica_id: int, max_wait_ms: int) -> int:
-        """The time that a fetch of this follower may wait, which allows `max_wait_ms`."""
+        """How long a fetch of this follower may wait: at most `BRIEF_WAIT_MS` if it is awaited."""
         awaited = self._awaited.get(replica_id)
         if awaited is None:
             return max_wait_ms
@@ -89,7 +89,7 @@ class AwaitedFollowers:
                     moved()
 
     def follow(self, partition: Partition, leader: int) -> None:
-        """Its followers are another broker's."""
+        """Nothing to do: `resign` has ended the leadership."""
 
     def resign(self, partition: Partition) -> None:
-        """As its leader epoch is over, its followers are not awaited any more."""
+        """Nothing to do: the change of the leader epoch ends the waiting."""

@@ -1,15 +1,14 @@
 """Connections of this node to other brokers: one for each, shared by all callers, and kept.
 
-A connection is opened when there is something to ask, at the address that the newest image gives for the
-listener of brokers. It is closed when no request has used it for a while, when a request got no answer in
-time, and when the image says that the broker is gone: fenced, started again, or moved to another address.
-Callers that wait for an answer then get an error at once; a broker that hangs would hold them up to their
-time-outs. Whether a request that got no answer was carried out is not known.
+A connection is opened for the first request, to the broker's address on the inter-broker listener in the
+newest image. It is closed when idle, when a request gets no answer in time, and when the image says that the
+broker is gone: fenced, restarted, or moved to another address. Then waiting callers get an error at once; a
+hanging broker would hold them until their time-outs. A request without an answer may have been carried out.
 
-No request is sent again here: a caller asks anew when it has looked who leads the partition by then.
+No request is sent again here: the caller looks up the leader again, and asks it.
 
-Brokers answer the requests of one connection in their order, so a kind of request that may wait for long
-(markers, for acks=all) gets `BrokerConnections` of its own, as Apache Kafka has a network client for each.
+Brokers answer the requests of one connection in order, so requests that may wait long (markers, for acks=all)
+have their own `BrokerConnections`, as they have their own network client in Apache Kafka.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from pykafka_broker.machine.clock import Clock, Timer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: The callers of one broker that may wait at a time.
+#: The most callers that may wait for one broker at a time.
 MAX_CALLERS = 1_000
 
 
@@ -37,7 +36,7 @@ class BrokerConnection(Protocol):
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing can be sent any more."""
+        """Whether the connection has ended."""
         ...
 
     def newest_version(self, request: object) -> int:
@@ -55,12 +54,12 @@ class BrokerConnection(Protocol):
             KafkaError: the request cannot be sent to this broker.
             TimeoutError: no response has come in time; the connection stays open.
             OSError: the connection has ended.
-            ProtocolError: the broker has sent something else than responses; the connection has ended.
+            ProtocolError: the broker has sent malformed data; the connection has ended.
         """
         ...
 
     async def close(self) -> None:
-        """Close the connection; callers that wait get a ConnectionError."""
+        """Close the connection; waiting callers get a ConnectionError."""
         ...
 
 
@@ -78,9 +77,9 @@ class Metadata(Protocol):
 
 
 class ConnectionSettings(NamedTuple):
-    """`listener` is `inter.broker.listener.name`. The time-outs are those of `request.timeout.ms`,
-    `socket.connection.setup.timeout.ms` and `connections.max.idle.ms`; a negative `idle_ms` keeps connections
-    for as long as their brokers live.
+    """`listener` is `inter.broker.listener.name`. The time-outs are `request.timeout.ms`,
+    `socket.connection.setup.timeout.ms` and `connections.max.idle.ms`; with a negative `idle_ms` idle
+    connections are never closed.
     """
 
     listener: str
@@ -114,8 +113,8 @@ class BrokerConnections:
         Raises:
             KafkaError: the request cannot be sent to this broker; UNSUPPORTED_VERSION, it knows no version of
                 the request from `lowest_version` on.
-            OSError: the broker is not reachable, or gone, or has not answered in time.
-            ProtocolError: the broker has sent something else than responses.
+            OSError: the broker is unreachable or gone, or has not answered in time.
+            ProtocolError: the broker has sent malformed data.
         """
         give_up_ms = self._clock.monotonic_ms() + self._settings.request_timeout_ms
         kept = self._kept_to(broker_id)
@@ -139,7 +138,7 @@ class BrokerConnections:
             kept.last_used_ms = self._clock.monotonic_ms()
 
     def on_image(self, old: ClusterImage, new: ClusterImage) -> None:
-        """Give up the connections to brokers that are gone."""
+        """Close the connections to brokers that are gone."""
         if new.brokers is old.brokers:
             return
         for kept in tuple(self._kept.values()):
@@ -147,7 +146,7 @@ class BrokerConnections:
                 self._give_up(kept, ConnectionError(f"Broker {kept.broker_id} is gone."))
 
     async def close(self) -> None:
-        """Answer the callers that wait with an error, and close all connections."""
+        """Answer waiting callers with an error, and close all connections."""
         self._is_closed = True
         for kept in tuple(self._kept.values()):
             self._give_up(kept, ConnectionError("This node is stopping."))
@@ -179,7 +178,7 @@ class BrokerConnections:
             kept.refuse(error)
         except KafkaError as error:
             kept.refuse(ConnectionError(f"Broker {kept.broker_id} refuses the connection: {error}"))
-        except Exception as error:  # callers would wait for it for ever
+        except Exception as error:  # without an error callers would wait forever
             logger.exception("Failed to connect to broker %d", kept.broker_id)
             kept.refuse(ConnectionError(f"Broker {kept.broker_id} is not reachable: {error}"))
         else:
@@ -188,7 +187,7 @@ class BrokerConnections:
             self._watch(kept)
 
     def _watch(self, kept: _Kept) -> None:
-        """Close the connection once it was not used for so long."""
+        """Close the connection once it has been idle for `idle_ms`."""
         idle_ms = self._settings.idle_ms
         if idle_ms >= 0:
             kept.idle = self._clock.call_at(kept.last_used_ms + idle_ms, lambda: self._look(kept))
@@ -221,14 +220,14 @@ class BrokerConnections:
 
 
 class _Place(NamedTuple):
-    """Where one life of a broker is reached."""
+    """The address of one registration of a broker."""
 
     address: Address
     broker_epoch: int
 
 
 class _Kept:
-    """A connection, also while it is being opened."""
+    """A connection that is open or being opened."""
 
     __slots__ = ("broker_id", "callers", "connection", "idle", "last_used_ms", "opening", "place")
 
@@ -244,7 +243,7 @@ class _Kept:
         self.idle: Timer | None = None
 
     def refuse(self, error: Exception) -> None:
-        """There is no connection; callers get `error`."""
+        """The connection could not be made; callers get `error`."""
         self.connection.set_exception(error)
         self.connection.exception()  # there may be no caller left to take it
 
@@ -260,7 +259,7 @@ class _Kept:
 
 
 def address_of(broker: BrokerRegistration | None, listener: str) -> Address | None:
-    """Where a broker listens for others; None for one that is not alive, or has no such listener."""
+    """The address of a broker on a listener; None if it is fenced, or has no such listener."""
     if broker is None or broker.fenced or (endpoint := broker.listeners.get(listener)) is None:
         return None
     return Address(endpoint.host, endpoint.port)

@@ -1,7 +1,7 @@
-"""What a partition that is led here has committed, and the producers that wait for it.
+"""Commits the records of a partition that is led here, and answers the producers that wait for that.
 
-Where no follower counts, appended records are committed at once or, where `flush.messages` asks for that, as
-soon as they are on disk. Else the fetches of followers commit them.
+If no follower counts, appended records are committed at once or, if `flush.messages` is set, once they are on
+disk. Otherwise the fetches of followers commit them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Led(Protocol):
 
 
 class _Awaited(NamedTuple):
-    """What a producer waits for: everything below `next_offset` may be acknowledged to it."""
+    """A producer waits until everything below `next_offset` may be acknowledged to it."""
 
     next_offset: int
     required_acks: int
@@ -44,10 +44,10 @@ class Committing:
         self._clock = clock
         self._flushing = Flushing(self, sync_threads)
         self._producers: WaitingClients[_Awaited] = WaitingClients(clock)
-        # Flags that appends read, worked out when the leadership changes.
+        # Flags that appends read, computed when the leadership changes.
         #: No follower counts.
         self.commits_at_once = False
-        #: Appended records may be acknowledged at once, whatever acks a producer asks for.
+        #: Appended records may be acknowledged at once, with any acks.
         self.acknowledges_at_once = False
 
     @property
@@ -56,25 +56,25 @@ class Committing:
         return self._led.log
 
     def take_up(self, leadership: Leadership) -> None:
-        """The partition is led in this way from now on."""
+        """Begin or change the leadership."""
         self.commits_at_once = commits_at_once(leadership)
         self.acknowledges_at_once = self.commits_at_once and not self._flushing.is_under_way
         self.commit()
 
     def resign(self) -> None:
-        """The leadership ends. Producers that wait for a sync alone are answered after it."""
+        """End the leadership. Producers that wait only for a sync are answered after it."""
         self.send_to_next_leader()
         self.commits_at_once = self.acknowledges_at_once = False
 
     def send_to_next_leader(self) -> None:
-        """Answer the producers that wait for followers."""
+        """Answer the producers that wait for followers with NOT_LEADER_OR_FOLLOWER."""
         if self._producers and self._waits_for_followers():
             self._producers.answer(
                 lambda each: ErrorCode.NOT_LEADER_OR_FOLLOWER if each.required_acks == ACKS_ALL else None
             )
 
     def appended(self, flush_due: bool) -> None:
-        """Commit what was appended, or begin the sync that it waits for."""
+        """Commit the appended records, or begin the sync that they wait for."""
         state = self._led.log.state
         high_watermark_before = state.high_watermark
         if flush_due or self._flushing.is_under_way:
@@ -89,7 +89,7 @@ class Committing:
             state.wake_waiting()  # parked fetches of followers, which read to the log end
 
     def commit(self) -> None:
-        """Move the high watermark as far as it may, and acknowledge the requests that this allows."""
+        """Move the high watermark as far as possible, and acknowledge requests up to it."""
         leadership = self._led.leadership
         if leadership is not None:
             state, offset = self._led.log.state, self._local_offset()
@@ -102,11 +102,11 @@ class Committing:
     def acknowledged(
         self, next_offset: int, required_acks: int, timeout_ms: int | None = None
     ) -> Awaitable[ErrorCode] | None:
-        """None if everything below `next_offset` may be acknowledged now, else an awaitable for that moment.
+        """None if everything below `next_offset` may be acknowledged now, otherwise an awaitable for that.
 
-        With acks=all that is the high watermark where followers count: REQUEST_TIMED_OUT after `timeout_ms`,
-        NOT_LEADER_OR_FOLLOWER if another broker leads first. All else waits only for the sync that
-        `flush.messages` asks for. None is always the answer while `acknowledges_at_once`.
+        With acks=all, and followers that count, it waits for the high watermark: REQUEST_TIMED_OUT after
+        `timeout_ms`, NOT_LEADER_OR_FOLLOWER if another broker leads first. Otherwise it waits only for the
+        sync of `flush.messages`. While `acknowledges_at_once`, the result is always None.
         """
         if self.acknowledges_at_once or next_offset <= self._acknowledged_offset(required_acks):
             return None
@@ -115,12 +115,12 @@ class Committing:
         return self._producers.wait(_Awaited(next_offset, required_acks), timeout_ms)
 
     def _local_offset(self) -> int:
-        """The offset up to which this node has records; those on disk alone if `flush.messages` is set."""
+        """The log end offset; while a sync of `flush.messages` is under way, the synced offset."""
         state = self._led.log.state
         return state.recovery_point if self._flushing.is_under_way else state.log_end_offset
 
     def _acknowledged_offset(self, required_acks: int) -> int:
-        """Everything below may be acknowledged to a producer with these acks."""
+        """The offset below which records may be acknowledged to a producer with these acks."""
         if required_acks == ACKS_ALL and self._waits_for_followers():
             return self._led.log.state.high_watermark
         return self._local_offset()
@@ -141,11 +141,11 @@ class Committing:
     # --- syncs ------------------------------------------------------------------------------------
 
     def on_flushed(self) -> None:
-        """More of what was appended is on disk."""
+        """More appended records are on disk."""
         self.commit()
 
     def on_flush_ended(self, error: ErrorCode) -> None:
-        """All that was appended is on disk; or the error for those who wait, for it may not be."""
+        """All appended records are on disk; or the sync has failed, and waiting producers get `error`."""
         self.acknowledges_at_once = self.commits_at_once
         if error is ErrorCode.NONE:
             self._acknowledge()

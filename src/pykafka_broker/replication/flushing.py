@@ -1,4 +1,4 @@
-"""The syncs that `flush.messages` asks for: what was appended is on disk before it is acknowledged."""
+"""The syncs of `flush.messages`: records are on disk before they are acknowledged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SyncThreads(Protocol):
 
 
 class Flushed(Protocol):
-    """Has a log to sync, and is told how far that has come."""
+    """The owner of a log to sync, which is told of the progress."""
 
     @property
     def log(self) -> PartitionLog:
@@ -32,16 +32,16 @@ class Flushed(Protocol):
         ...
 
     def on_flushed(self) -> None:
-        """The log is on disk up to its recovery point; there may be more to sync."""
+        """The log is on disk up to its recovery point; more may remain."""
         ...
 
     def on_flush_ended(self, error: ErrorCode) -> None:
-        """Nothing is left to sync; or an error, after which no sync is under way either."""
+        """The syncs have ended: everything is on disk, or `error`."""
         ...
 
 
 class Flushing:
-    """One sync of a log at a time: all that is appended meanwhile shares the next one. Event loop only."""
+    """One sync of a log at a time; records appended meanwhile share the next one. Event loop only."""
 
     __slots__ = ("_flushed", "_task", "_threads", "is_under_way")
 
@@ -49,17 +49,17 @@ class Flushing:
         self._flushed = flushed
         self._threads = threads
         self._task: asyncio.Task[None] | None = None
-        #: Something appended is not known to be on disk yet.
+        #: Whether appended records may not be on disk yet.
         self.is_under_way = False
 
     def begin(self) -> None:
-        """Sync until nothing is left to sync, if that is not under way."""
+        """Start syncing until everything is on disk, unless that is under way."""
         if not self.is_under_way:
             self.is_under_way = True
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def _run(self) -> None:
-        error = ErrorCode.KAFKA_STORAGE_ERROR  # what is not on disk is not acknowledged
+        error = ErrorCode.KAFKA_STORAGE_ERROR  # records that are not on disk are not acknowledged
         try:
             while (log := self._flushed.log).state.recovery_point < log.state.log_end_offset:
                 try:
@@ -67,12 +67,12 @@ class Flushing:
                 except KafkaError:
                     if log is self._flushed.log:
                         raise
-                if log is self._flushed.log:  # else it has moved to another directory meanwhile
+                if log is self._flushed.log:  # otherwise it has moved to another directory meanwhile
                     self._flushed.on_flushed()
             error = ErrorCode.NONE
         except KafkaError as failure:
             error = failure.code
-        except Exception:  # such as no thread that could do it
+        except Exception:  # for instance no thread could be started
             logger.exception("%s could not be synced", self._flushed.log.name)
         finally:
             self.is_under_way = False

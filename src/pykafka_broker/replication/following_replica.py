@@ -1,10 +1,8 @@
-"""A partition that this node follows, until it is left or followed in another leader epoch.
+"""A partition that this node follows in one leader epoch.
 
-`core/following.py` decides what an answer of the leader means; here that is carried out on the log. Records
-go from the received frame to the log without a copy.
-
-Truncation waits for the disk on the event loop. Before anything is appended in the place of removed records,
-the lower recovery point is on disk (`checkpoint_truncated`).
+`core/following.py` decides how to handle an answer of the leader; this file changes the log. Records go from
+the received frame to the log without a copy. Truncation waits for the disk on the event loop. The lower
+recovery point is on disk before new records replace the removed ones (`checkpoint_truncated`).
 """
 
 from __future__ import annotations
@@ -36,18 +34,18 @@ Result = TypeVar("Result")
 
 
 class FollowedLogs(Protocol):
-    """The work on logs that waits for disks."""
+    """The operations on logs that wait for disks."""
 
     def repeat(self, due: NamesDue, append: Callable[[], Result | NamesDue]) -> Awaitable[Result]:
-        """Make the file that an append has missed, and repeat it; raises KafkaError."""
+        """Make the missing file of an append, and repeat the append; raises KafkaError."""
         ...
 
     def make_all_names(self, dues: Sequence[NamesDue]) -> Awaitable[object]:
-        """Make the files that these appends will miss, as far as the disks have them."""
+        """Make the missing files of these appends; errors are left to the appends."""
         ...
 
     def checkpoint_truncated(self, log: PartitionLog) -> Awaitable[bool]:
-        """Write down that a log has been truncated; return whether that is done."""
+        """Write the recovery point of a truncated log; return whether it is on disk."""
         ...
 
     def flush(self, log: PartitionLog) -> Awaitable[object]:
@@ -55,7 +53,7 @@ class FollowedLogs(Protocol):
         ...
 
     def is_full(self, log: PartitionLog) -> bool:
-        """Whether the disk of a log refuses writes for want of room."""
+        """Whether the disk of a log is full."""
         ...
 
     def write_failed(self, log: PartitionLog, error: OSError) -> None:
@@ -64,13 +62,13 @@ class FollowedLogs(Protocol):
 
 
 class FollowingPorts(NamedTuple):
-    """What all partitions of one fetcher share."""
+    """The ports that all partitions of one fetcher share."""
 
-    #: In front of each line of the log.
+    #: The prefix of each log line.
     fetcher_name: str
     clock: Clock
     logs: FollowedLogs
-    #: What all fetchers together may fetch for throttled replicas that lag (KIP-73).
+    #: The rate limit of all fetchers together for throttled replicas that lag (KIP-73).
     throttled_rate: RateLimit
     #: `replica.fetch.backoff.ms`
     backoff_ms: int
@@ -92,20 +90,20 @@ class FollowingReplica:
 
     def __init__(self, partition: Partition, ports: FollowingPorts) -> None:
         self.partition = partition
-        #: False once the partition was left: answers about it say nothing any more.
+        #: False once the partition was left: later answers about it are ignored.
         self.is_current = True
-        #: How many answers in a row were errors.
+        #: The number of consecutive answers with errors.
         self.refusals = 0
         self._ports = ports
         state = partition.log.state
         damaged_from = None if partition.is_in_sync else state.damaged_from
         step = rules.follow(partition.leader_epoch, state, damaged_from)
         self._following: Following = step.state
-        #: To be carried out before the leader is asked for anything.
+        #: Effects to carry out before the leader is asked.
         self._todo = step.effects
-        #: A truncation is not written down yet.
+        #: Whether the checkpoint of a truncation is not written yet.
         self._is_unsettled = False
-        #: What the newest answer brought did not reach the leader's high watermark, or there was none yet.
+        #: Whether the log is below the leader's high watermark by the newest answer, or there was none yet.
         self._lags = True
 
     # --- what to ask the leader for ---------------------------------------------------------------
@@ -117,12 +115,12 @@ class FollowingReplica:
 
     @property
     def phase(self) -> Phase:
-        """What the leader is to be asked for."""
+        """What the leader is asked for next."""
         return self._following.phase
 
     @property
     def wanted(self) -> Wanted:
-        """What to fetch, while the phase is FETCHING."""
+        """What to fetch in the phase FETCHING."""
         following = self._following
         return Wanted(
             following.leader_epoch,
@@ -132,9 +130,7 @@ class FollowingReplica:
         )
 
     def due_ms(self, now_ms: int) -> int | None:
-        """When the leader may be asked: `now_ms`, later for a partition that is held back, None for one that
-        waits for the metadata.
-        """
+        """When the leader may be asked: `now_ms`, later if held back, None while waiting for metadata."""
         if not rules.is_due(self._following, now_ms):
             return self._following.retry_at_ms
         is_slow = self._lags and self.partition.is_throttled_follower and self.phase is Phase.FETCHING
@@ -143,7 +139,7 @@ class FollowingReplica:
         return now_ms
 
     async def catch_up(self, now_ms: int) -> None:
-        """Carry out what is left to do before the leader is asked, if that is due."""
+        """Carry out the remaining effects before the leader is asked, if due."""
         if not (self._todo or self._is_unsettled) or not rules.is_due(self._following, now_ms):
             return
         todo, self._todo = self._todo, ()
@@ -154,7 +150,7 @@ class FollowingReplica:
     # --- what the leader answers ------------------------------------------------------------------
 
     def begin_epoch(self, wanted: Wanted, records: Buffer) -> NamesDue | None:
-        """The file to be made before the records that answer `wanted`, if a leader epoch begins there."""
+        """The file that the answer to `wanted` needs if a leader epoch begins with it, or None."""
         log, leader_epoch = self.partition.log, self._following.leader_epoch
         if log.state.latest_epoch == leader_epoch or wanted.leader_epoch != leader_epoch:
             return None
@@ -176,7 +172,7 @@ class FollowingReplica:
                 self._ports.throttled_rate.count(len(data.records), self._ports.clock.monotonic_ms())
 
     async def offset_told(self, asked: Phase, error: ErrorCode, offset: int) -> None:
-        """The leader has answered where its log ends, or for ASKING_START where it starts."""
+        """The leader has answered with the end of its log, or for ASKING_START with its start."""
         told = rules.leader_end_told if asked is Phase.ASKING_END else rules.leader_start_told
         log_state = self.partition.log.state
         await self._take(told(self._following, error, offset, log_state, self._retry_at_ms()), None)
@@ -191,7 +187,7 @@ class FollowingReplica:
         await self._carry_out(step.effects, data)
 
     async def _carry_out(self, effects: Iterable[Effect], data: PartitionData | None) -> None:
-        """Carry out what the core has decided; a failure stops this partition or holds it back, no other."""
+        """Carry out the core's decision; a failure stops or holds back only this partition."""
         name, log = self._ports.fetcher_name, self.partition.log
         try:
             for effect in effects:
@@ -204,7 +200,7 @@ class FollowingReplica:
                     await self._truncate(work.offset, is_reset=False)
                 elif isinstance(work, rules.StartAt):
                     await self._truncate(work.offset, is_reset=True)
-                # The leader is asked for its offsets in the next round: the phase says so.
+                # The phase makes the next round ask the leader for its offsets.
         except KafkaError as error:
             self._refused(error)
         except OSError as error:
@@ -216,7 +212,7 @@ class FollowingReplica:
             self._following = rules.stopped(self._following)
 
     async def _append(self, data: PartitionData) -> None:
-        """Append the records of an answer if there are any, and go by the leader's offsets."""
+        """Append the records of an answer, if any, and take over the leader's offsets."""
         if data.records:
             fetched, log = self._following.fetch_offset, self.partition.log
             if log.state.log_end_offset != fetched:
@@ -278,21 +274,21 @@ class FollowingReplica:
             await self._settle()
 
     async def _settle(self) -> None:
-        """Have the truncation written down; until then nothing is fetched."""
+        """Write the checkpoint of a truncation; until it is written nothing is fetched."""
         if await self._ports.logs.checkpoint_truncated(self.partition.log):
             self._is_unsettled = False
         else:
             self._following = rules.held_back(self._following, self._retry_at_ms())
 
     def _refused(self, error: KafkaError) -> None:
-        """The log did not take the records: a failed disk stops the partition, anything else is repeated."""
+        """The log has refused the records: a failed disk stops the partition, other errors are retried."""
         name, log = self._ports.fetcher_name, self.partition.log
         at_end = rules.at_log_end(self._following, log.state)
         if log.state.offline is not None or error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
             logger.error("%s %s is not followed any more: %s", name, log.name, error.message)
             self._following = rules.stopped(at_end)
         else:
-            # Of a full disk there is a line already, and then one when there is room.
+            # A full disk has log lines of its own.
             level = logging.DEBUG if self._ports.logs.is_full(log) else logging.ERROR
             text = "%s %s: the leader's records are refused: %s"
             logger.log(level, text, name, log.name, error.message)

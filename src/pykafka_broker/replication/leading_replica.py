@@ -1,9 +1,9 @@
 """A partition that this node leads: the rules of replication, carried out on its log.
 
-The core (`core/`) decides when the high watermark moves (`committing.py` moves it) and who may do what.
-Appends and consumers' fetches read flags that are worked out when the leadership changes, so that replication
-costs them nothing. Fetches of followers and the lag check go through `core.transitions.transition`, whose
-requests to the controller go to `IsrChanges`.
+The core (`core/`) decides when the high watermark moves (`committing.py` moves it) and which requests are
+allowed. Appends and consumers' fetches read flags that are computed when the leadership changes, so that
+replication costs them nothing. Fetches of followers and the lag check go through
+`core.transitions.transition`, whose requests to the controller go to `IsrChanges`.
 """
 
 from __future__ import annotations
@@ -78,10 +78,10 @@ class IsrChanges(Protocol):
         change: AlterPartition,
         answered: Callable[[IsrChangeAnswered], None],
     ) -> None:
-        """Ask for `change`, filling in this node's own broker epoch, until the controller has answered.
+        """Ask for `change`, with this node's own broker epoch filled in, until the controller answers.
 
-        `answered` is called with the answer, at once or later. A change that the controller makes comes with
-        the next image too, before or after that.
+        `answered` is called with the answer, at once or later. The change also comes with the next image,
+        before or after the answer.
         """
         ...
 
@@ -90,10 +90,10 @@ class DeferredFiles(Protocol):
     """Makes files in threads, for appends that can wait for them."""
 
     def repeat(self, due: NamesDue, append: Callable[[], Result | NamesDue]) -> Awaitable[Result]:
-        """Make the files that an append has missed, and repeat it; its result.
+        """Make the missing files of an append, repeat the append, and return its result.
 
         Raises:
-            KafkaError: the disk refuses, the partition was deleted, or the error of the append.
+            KafkaError: the disk failed, the partition was deleted, or the append was refused.
         """
         ...
 
@@ -106,9 +106,9 @@ class PartitionPorts(NamedTuple):
     deferred_files: DeferredFiles
     clock: Clock
     isr_changes: IsrChanges
-    #: A broker as the newest image has it; None if it is not registered.
+    #: A broker's registration in the newest image; None if it is not registered.
     registration_of: Callable[[int], BrokerRegistration | None]
-    #: What may be sent to throttled followers.
+    #: The rate limit for throttled followers.
     follower_rate: RateLimit
     #: `replica.lag.time.max.ms`
     lag_time_max_ms: int = 30_000
@@ -117,8 +117,8 @@ class PartitionPorts(NamedTuple):
 class LeadingReplica:
     """The role of a partition's leader. Event loop only.
 
-    A partition keeps one for all of the times that this node leads: a client that waits for a sync is
-    answered after it, whoever leads then.
+    A partition keeps one object for all its leaderships here, so that a client that waits for a sync is
+    answered even if another broker leads after the sync.
     """
 
     __slots__ = (
@@ -142,19 +142,19 @@ class LeadingReplica:
         self.log = log
         #: The epoch in which this node leads; NO_LEADER_EPOCH while another broker leads.
         self.leader_epoch = NO_LEADER_EPOCH
-        #: The controller is silent, and so is a follower that is in sync as far as is known here.
+        #: Whether the controller is silent, and so is an in-sync follower.
         self.is_cut_off = False
         self._ports = ports
         self.leadership: Leadership | None = None
-        #: What the metadata says of the partition while it is led here.
+        #: The partition's registration in the metadata while it is led here.
         self._registration: PartitionRegistration | None = None
-        #: The replicas that cannot join the ISR, though their brokers live: their directories do not work.
-        #: Apache Kafka does not ask for this: there, such a broker keeps the high watermark where it is until
-        #: `replica.lag.time.max.ms` is over.
+        #: The replicas on live brokers that cannot join the ISR, because their directories have failed. In
+        #: Apache Kafka such a replica stops the high watermark for `replica.lag.time.max.ms`.
         self._lost: frozenset[int] = frozenset()
-        #: A flag that appends read, worked out by `_install`.
+        #: A flag that appends read, computed by `_install`.
         self._refuses_acks_all = False
-        #: Producers can wait for a file to be made; coordinators append in the middle of a transition.
+        #: Producers can wait for a file to be made; coordinators cannot, because they append within a
+        #: transition.
         self._defers_names = log.topic not in INTERNAL_TOPICS
         self.committing = Committing(self, ports.sync_threads, ports.clock)
         self.deletion = RecordsDeletion(self, ports.registration_of, ports.clock)
@@ -164,15 +164,15 @@ class LeadingReplica:
 
     @property
     def has_resigned(self) -> bool:
-        """Another broker leads, or none does."""
+        """Whether this node does not lead the partition."""
         return self.leadership is None
 
     def is_outdated(self, registration: PartitionRegistration) -> bool:
-        """The controller's answer to a change of the ISR has come before this registration."""
+        """Whether `registration` is older than the controller's last answer about the ISR."""
         return self.leadership is not None and is_outdated(self.leadership, registration)
 
     def take_up(self, registration: PartitionRegistration) -> None:
-        """Lead as the metadata says: from now on, in a new epoch, or with other replicas."""
+        """Begin to lead, or lead in a new epoch or with other replicas."""
         state, is_new_epoch = self.log.state, registration.leader_epoch != self.leader_epoch
         self.leader_epoch = registration.leader_epoch
         self._registration = registration
@@ -190,12 +190,12 @@ class LeadingReplica:
         )
         self.deletion.followers_moved()
         if is_new_epoch:
-            state.wake_waiting()  # parked fetches of followers in the epoch before
+            state.wake_waiting()  # parked fetches of the previous epoch
         else:
             self._expect_followers()
 
     def resign(self) -> None:
-        """Lead the partition no more. Producers that wait for followers have to ask the next leader."""
+        """Stop leading the partition. Producers that wait for followers must ask the next leader."""
         self.deletion.resign()
         self.committing.resign()
         self.leader_epoch = NO_LEADER_EPOCH
@@ -203,7 +203,7 @@ class LeadingReplica:
         self._refuses_acks_all = self.is_cut_off = False
 
     def configure(self, config: LogConfig) -> None:
-        """Go by the topic's changed settings, which the log has already."""
+        """Apply the topic's changed settings, which the log has already."""
         self.sending.configure(config, self._ports.node_id)
         if self.leadership is not None:
             self._install(self.leadership._replace(min_insync_replicas=config.min_insync_replicas))
@@ -224,7 +224,7 @@ class LeadingReplica:
             self.committing.commit()
         for effect in step.effects:
             assert isinstance(effect, Start) and isinstance(effect.work, AlterPartition)
-            # The controller tells at INFO what becomes of it, of all partitions at once.
+            # The controller logs the outcome at INFO, for all partitions at once.
             logger.debug(
                 "[Partition %s] Asking for the ISR %s instead of %s (high watermark %d, log end %d).",
                 self.log.name,
@@ -242,7 +242,7 @@ class LeadingReplica:
             self._expect_followers()
 
     def _expect_followers(self) -> None:
-        """The next fetch of a follower that is not in sync may let it join, also if it asks for the same."""
+        """Wake parked fetches: the next fetch of a follower outside the ISR may let it join."""
         leadership = self.leadership
         if leadership is not None and not leadership.followers.keys() <= leadership.isr.maximal:
             self.log.state.wake_waiting()
@@ -263,8 +263,7 @@ class LeadingReplica:
         guard: int = NO_GUARD,
     ) -> AppendResult | Awaitable[AppendResult]:
         """Append a producer's batch; `guard` is that of a transaction's first batch.
-
-        An awaitable if a thread has to make a file before: of a batch that waits for it, a copy is kept.
+        Returns an awaitable if a thread must make a file first; a waiting batch is copied.
 
         Raises:
             KafkaError: the batch is refused (nothing was written), or the storage failed.
@@ -299,8 +298,7 @@ class LeadingReplica:
     def append_internal(
         self, batch: Buffer, now_ms: int, *, guard: int = NO_GUARD, transaction_version: int = 0
     ) -> int:
-        """Append a coordinator's batch where it keeps its state; returns the log end offset after it.
-
+        """Append a coordinator's batch to the partition of its state; returns the log end offset after it.
         `guard` and `transaction_version` are for the records of a transaction, and for its marker.
 
         Raises:
@@ -342,7 +340,7 @@ class LeadingReplica:
         return log.state.log_end_offset
 
     def _epoch_to_append(self) -> int:
-        """The leader epoch of a batch; an append that has waited may come too late."""
+        """The leader epoch of a batch; refused if this node stopped leading while the append waited."""
         if self.leadership is None:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return self.leader_epoch
@@ -356,7 +354,7 @@ class LeadingReplica:
     # --- reading ----------------------------------------------------------------------------------
 
     def limit_for_replica(self, replica_id: int, leader_epoch: int) -> Limit:
-        """The limit of another broker's reads, which names this leader epoch or none (-1).
+        """The limit of another broker's reads; `leader_epoch` is the current one or -1.
 
         Raises:
             KafkaError: UNKNOWN_LEADER_EPOCH, or without an epoch NOT_LEADER_OR_FOLLOWER, for a broker that is
@@ -367,11 +365,11 @@ class LeadingReplica:
 
     @property
     def is_end_known(self) -> bool:
-        """False while the high watermark of a new leader may be older than what consumers have seen."""
+        """False while a new leader's high watermark may be behind the one that consumers have seen."""
         return self.leadership is None or is_end_known(self.leadership, self.log.state.high_watermark)
 
     def nearest_replica(self, rack: str, fetch_offset: int, listener_name: str) -> int | None:
-        """The follower from which a consumer in `rack` reads better than from here, if there is one."""
+        """The follower that is nearer to a consumer in `rack` than this node, or None."""
         leadership = self.leadership
         if leadership is None:
             return None
@@ -395,11 +393,11 @@ class LeadingReplica:
     ) -> None:
         """An assigned follower has everything below `fetch_offset`; `broker_epoch` is -1 if it names none.
 
-        It may move the high watermark, and the follower may join the ISR. A fetch that is answered with an
-        error or a diverging epoch does not come here.
+        The high watermark may move, and the follower may join the ISR. Not called for fetches that are
+        answered with an error or a diverging epoch.
 
         Raises:
-            KafkaError: NOT_LEADER_OR_FOLLOWER, the broker has been registered again since (KIP-903).
+            KafkaError: NOT_LEADER_OR_FOLLOWER, the broker has registered again since (KIP-903).
         """
         broker = self._ports.registration_of(replica_id)
         event = FollowerFetched(
@@ -418,7 +416,7 @@ class LeadingReplica:
         self.deletion.followers_moved()
 
     def brokers_changed(self) -> None:
-        """Look at the brokers of the newest image: who may join the ISR, and who has to delete records."""
+        """The brokers in the image have changed, which affects the ISR and deletions of records."""
         leadership, registration = self.leadership, self._registration
         if leadership is None or registration is None or not leadership.followers:
             return
@@ -437,18 +435,17 @@ class LeadingReplica:
         self.deletion.followers_moved()
 
     def check_lag(self) -> None:
-        """Ask for an ISR without the followers that lag; due every half of `replica.lag.time.max.ms`."""
+        """Ask for an ISR without lagging followers; due at intervals of half `replica.lag.time.max.ms`."""
         if self.leadership is not None and self.leadership.followers:
             self._take(TimePassed(self._ports.clock.monotonic_ms(), self._log_offsets()))
 
     def check_controller(self, silent_for_ms: int | None) -> bool:
-        """The controller has not answered this broker for so long; None: it answers. Return whether the
-        partition is now cut off, and was not before.
+        """The controller has not answered this broker for `silent_for_ms`; None: it answers.
 
-        Where a follower in sync is silent as well, others may lead the partition by now, and nothing is
-        committed here. Producers with acks=all are then sent to the leader that the other brokers know. In
-        Apache Kafka their requests time out here again and again, until they ask for the leader in their own
-        time, after five minutes by default. All others are served as before.
+        Returns whether the partition has just been cut off: an in-sync follower is silent as well, so another
+        broker may lead, and nothing is committed here. Producers with acks=all are then sent to the leader
+        that other brokers know; other requests are served. In Apache Kafka the producers' requests time out
+        here until they refresh their metadata, after five minutes by default.
         """
         leadership = self.leadership
         if leadership is None:

@@ -1,10 +1,10 @@
 """Moves partitions of this node from one log directory to another, as AlterReplicaLogDirs asks (KIP-113).
 
-A mover copies the records that the future log lacks, step by step in a thread for the target's disk, not
-faster than `replica.alter.log.dirs.io.max.bytes.per.second`. When it has caught up, the controller is told of
-the new place (KIP-858). Then the mover copies the last batches on the event loop and the future log takes
-over, all in one turn, so that no producer meets a partition between two places. A move goes on after a
-restart and waits while the target is full. A move that cannot be finished is given up; clients do not notice.
+A mover copies the records that the future log lacks, step by step in a thread for the target's disk, at most
+at `replica.alter.log.dirs.io.max.bytes.per.second`. When it has caught up, the controller is told of the new
+directory (KIP-858). Then the mover copies the last batches and swaps the logs in one turn of the event loop,
+so that no append comes in between. A move continues after a restart, and waits while the target is full. A
+move that cannot be finished is given up without effect on clients.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from pykafka_broker.replication.partition import Partition
 
 logger = logging.getLogger("kafka.server.ReplicaAlterLogDirsManager")
 
-#: Copied in one step, in a worker thread: `replica.fetch.max.bytes` of Kafka.
+#: The bytes of one step, in a worker thread: Kafka's `replica.fetch.max.bytes`.
 STEP_BYTES = 1 << 20
-#: Copied on the event loop, in the turn of the swap.
+#: The most bytes to copy on the event loop, in the turn of the swap.
 LAST_STEP_BYTES = 16 << 10
-#: `replica.fetch.backoff.ms` of Kafka: when something that failed is tried again.
+#: Kafka's `replica.fetch.backoff.ms`: the pause after a failure.
 RETRY_MS = 1_000
-#: A throttled mover looks again after this, for the rate may have changed.
+#: The longest pause of a throttled mover, because the rate may change.
 LONGEST_PAUSE_MS = 1_000
 
 
@@ -48,26 +48,26 @@ class HostedReplicas(Protocol):
 
 
 class Places(Protocol):
-    """Tells the controller in which log directories replicas are."""
+    """Reports the log directories of replicas to the controller."""
 
     async def assign(self, log: PartitionLog, log_dir: LogDir) -> ErrorCode:
-        """Say that a log is to be in `log_dir` from now on; the controller's answer."""
+        """Report `log_dir` as the new directory of a log; return the controller's answer."""
         ...
 
     def report_places(self) -> None:
-        """Say where replicas are whose directory the controller does not know."""
+        """Report the replicas whose directories the controller does not know."""
         ...
 
 
 class CopyThrottle:
-    """Keeps copying to so many bytes a second, on the average: a mover that was too fast pauses."""
+    """Limits the average copying rate: a mover that was too fast pauses."""
 
     def __init__(self, now_ms: int) -> None:
         self._debt_bytes = 0.0
         self._at_ms = now_ms
 
     def count(self, copied: int) -> None:
-        """Note that so many bytes were copied."""
+        """Note that `copied` bytes were copied."""
         self._debt_bytes += copied
 
     def pause_ms(self, bytes_per_second: int, now_ms: int) -> int:
@@ -82,7 +82,7 @@ class CopyThrottle:
 class LogDirMoves:
     """All moves of a node. Event loop only.
 
-    `threads` moves go on at a time. `bytes_per_second` is asked before each step.
+    At most `threads` moves run at a time. `bytes_per_second` is called before each step.
     """
 
     def __init__(
@@ -103,18 +103,18 @@ class LogDirMoves:
         self._slots = asyncio.Semaphore(threads)
         self._throttle = CopyThrottle(clock.monotonic_ms())
         self._movers: set[asyncio.Task[None]] = set()
-        #: Held by one request at a time, so that the moves it finds do not change until it is done.
+        #: Lets only one request at a time change the moves.
         self._altering = asyncio.Lock()
         self._sleepers: set[asyncio.Future[None]] = set()
         self._is_closing = False
 
     @property
     def under_way(self) -> int:
-        """The number of moves, those that wait for their turn included."""
+        """The number of moves, including those that wait for their turn."""
         return len(self._movers)
 
     def resume(self) -> None:
-        """Go on with the moves that the last stop interrupted."""
+        """Continue the moves that the last stop interrupted."""
         for move in self._logs.moves.under_way.values():
             self._start(move)
 
@@ -128,7 +128,7 @@ class LogDirMoves:
             await asyncio.wait(list(self._movers))
 
     async def alter(self, topic: str, partition: int, path: str) -> ErrorCode:
-        """Move a partition of this node to the log directory `path`; one that is not here yet is made there.
+        """Move a partition to the log directory `path`; a partition not held here yet will be created there.
 
         The checks and their order are Apache Kafka's.
         """
@@ -137,7 +137,7 @@ class LogDirMoves:
                 await self._alter(topic, partition, path)
             except KafkaError as error:
                 logger.warning("Unable to alter log dirs for %s-%d: %s", topic, partition, error.message)
-                # NOT_LEADER_OR_FOLLOWER of other requests has its older name here.
+                # This request has the older error in the place of NOT_LEADER_OR_FOLLOWER.
                 if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
                     return ErrorCode.REPLICA_NOT_AVAILABLE
                 return error.code
@@ -224,7 +224,7 @@ class LogDirMoves:
                 await self._sleep(RETRY_MS)
 
     def _goes_on(self, move: LogMove) -> bool:
-        """Whether both logs of the move are in service, and it was not cancelled."""
+        """Whether the move was not cancelled, and both logs are in service."""
         key = move.source.topic, move.source.partition
         is_wanted = not self._is_closing and self._logs.moves.under_way.get(key) is move
         return is_wanted and move.source.offline is None and move.future.offline is None

@@ -1,7 +1,7 @@
-"""One partition held by this node: its log, what the metadata says of it, and the role of this node.
+"""One partition held by this node: its log, its leader in the metadata, and the role of this node.
 
-The role is told by `become`. While this node leads, `leading` has the rules of replication
-(`leading_replica.py`); what it does while it follows is up to the fetchers (`following_replica.py`).
+`become` sets the role. While this node leads, `leading` has the rules of replication (`leading_replica.py`);
+while it follows, the fetchers do the work (`following_replica.py`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Partition:
         self.leader_epoch = NO_LEADER_EPOCH
         #: The role of the leader, while this node has it.
         self.leading: LeadingReplica | None = None
-        #: This replica is in the ISR of the metadata.
+        #: Whether this replica is in the ISR of the metadata.
         self.is_in_sync = False
         self._ports = ports
         #: Made when this node leads for the first time.
@@ -55,11 +55,11 @@ class Partition:
 
     @property
     def is_end_known(self) -> bool:
-        """False while the high watermark of a new leader may be older than what consumers have seen."""
+        """False while a new leader's high watermark may be behind the one that consumers have seen."""
         return self.leading is None or self.leading.is_end_known
 
     def become(self, registration: PartitionRegistration) -> None:
-        """Take up the role that the metadata gives."""
+        """Take the role that the metadata gives."""
         if self.leading is not None and self.leading.is_outdated(registration):
             return
         node_id, is_new_epoch = self._ports.node_id, registration.leader_epoch != self.leader_epoch
@@ -69,7 +69,7 @@ class Partition:
             self.leader = registration.leader
             self.leader_epoch = registration.leader_epoch
             if is_new_epoch:
-                self.log.state.wake_waiting()  # parked fetches for which another broker is to be asked
+                self.log.state.wake_waiting()  # parked fetches, whose clients must ask another broker
             return
         if is_new_epoch:
             self.log.epoch_file.begin(registration.leader_epoch)
@@ -81,7 +81,7 @@ class Partition:
         self.leading.take_up(registration)
 
     def resign(self) -> None:
-        """Lead the partition no more, if this node does."""
+        """Stop leading the partition, if this node leads it."""
         was_led_here = self.leading is not None
         self._resign()
         if was_led_here:

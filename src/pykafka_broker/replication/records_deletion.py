@@ -1,4 +1,4 @@
-"""DeleteRecords on the leader, and the clients that wait until every live replica has deleted as much."""
+"""DeleteRecords on the leader, and the clients that wait until every live replica has deleted the records."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pykafka_broker.replication.core.state import Leadership
 from pykafka_broker.replication.waiting import WaitingClients
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: In DeleteRecords: up to the high watermark.
+#: The offset in DeleteRecords that stands for the high watermark.
 HIGH_WATERMARK = -1
 
 
 class Led(Protocol):
-    """The partition; its followers tell by their fetches where their logs start."""
+    """The partition; the fetches of its followers have their log start offsets."""
 
     log: PartitionLog
     leadership: Leadership | None
@@ -33,7 +33,7 @@ class DeletedRecords(NamedTuple):
 
 
 class RecordsDeletion:
-    """Of one partition that this node leads. Event loop only."""
+    """The deletions of one partition that this node leads. Event loop only."""
 
     __slots__ = ("_led", "_registration_of", "_waiting")
 
@@ -45,7 +45,7 @@ class RecordsDeletion:
         self._waiting: WaitingClients[int] = WaitingClients(clock)
 
     def delete(self, before_offset: int) -> DeletedRecords:
-        """Delete the records below an offset (-1: the high watermark) here; followers do as they hear of it.
+        """Delete the records below an offset (-1: the high watermark) here; followers do so when they fetch.
 
         Raises:
             KafkaError: POLICY_VIOLATION for a topic that is only compacted, OFFSET_OUT_OF_RANGE beyond the
@@ -60,8 +60,7 @@ class RecordsDeletion:
         return DeletedRecords(offset, self.low_watermark)
 
     def everywhere(self, offset: int, timeout_ms: int) -> Awaitable[ErrorCode] | None:
-        """None if every live replica has deleted the records below `offset`, else an awaitable for that.
-
+        """None if every live replica has deleted the records below `offset`, otherwise an awaitable for that.
         It gives REQUEST_TIMED_OUT after `timeout_ms`, NOT_LEADER_OR_FOLLOWER if another broker leads first.
         """
         if offset <= self.low_watermark:
@@ -70,7 +69,7 @@ class RecordsDeletion:
 
     @property
     def low_watermark(self) -> int:
-        """Everything below is deleted on all live replicas; -1 while one has not told where it starts."""
+        """The offset below which all live replicas have deleted; -1 while the start of one is unknown."""
         leadership, log_start_offset = self._led.leadership, self._led.log.state.log_start_offset
         if leadership is None or not leadership.followers:
             return log_start_offset
@@ -82,11 +81,11 @@ class RecordsDeletion:
         return low_watermark(leadership, log_start_offset, live)
 
     def followers_moved(self) -> None:
-        """Answer those whose deletions have come to all live replicas."""
+        """Answer the clients whose records all live replicas have deleted."""
         if self._waiting:
             low_watermark = self.low_watermark
             self._waiting.answer(lambda offset: ErrorCode.NONE if offset <= low_watermark else None)
 
     def resign(self) -> None:
-        """Have those who wait ask the next leader."""
+        """Let waiting clients ask the next leader."""
         self._waiting.answer(lambda _: ErrorCode.NOT_LEADER_OR_FOLLOWER)

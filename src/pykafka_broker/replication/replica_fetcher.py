@@ -1,12 +1,12 @@
 """One fetcher: copies partitions that one broker leads, over one connection to it.
 
-A round of the fetcher: what has changed since the last one is told to the session, leaders' offsets are asked
-for where a log has lost its place, then one Fetch asks for all partitions, and its answer is written down.
-Partitions without news are neither in the request nor in the answer, and cost nothing.
+In a round the fetcher gives the changes since the last round to the session, asks for the leader's offsets if
+a log is out of its range, or else sends one Fetch for all partitions and appends its answer. Partitions
+without news are neither in the request nor in the answer, and cost nothing.
 
-What a request says is decided by `core/fetch_session.py`; what an answer does to a log, by its
-`FollowingReplica`. Without an answer (no connection, a time-out, a malformed answer) the fetcher pauses for
-`replica.fetch.backoff.ms` and connects anew; a partition whose answer is an error pauses alone.
+`core/fetch_session.py` decides the content of a request; a `FollowingReplica` applies an answer to its log.
+Without an answer (no connection, a time-out, a malformed answer) the fetcher pauses for
+`replica.fetch.backoff.ms` and connects again; a partition whose answer is an error pauses alone.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from pykafka_broker.system.wording import listed
 
 logger = logging.getLogger("kafka.server.ReplicaFetcherThread")
 
-#: The timestamps in ListOffsets for where a log ends, and where it starts.
+#: The timestamps in ListOffsets that ask for the end and for the start of a log.
 TIMESTAMPS = {Phase.ASKING_END: -1, Phase.ASKING_START: -2}
-#: The first Fetch version with topic ids: a name may be that of a topic which has been deleted since.
+#: The first Fetch version with topic ids; a name may belong to another topic since.
 LOWEST_FETCH_VERSION = 13
-#: What a leader answers while the news of a topic, or of another leader, has reached only one of the two.
+#: The leader's errors while only one of both brokers knows of a new topic or leader.
 NEWS_ON_ITS_WAY = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -58,7 +58,7 @@ NEWS_ON_ITS_WAY = frozenset(
         ErrorCode.UNKNOWN_LEADER_EPOCH,
     }
 )
-#: Other work has its turn after so many bytes were written.
+#: After this many written bytes the event loop does other work.
 BYTES_IN_TURN = 1024 * 1024
 
 #: Topic id and partition.
@@ -86,7 +86,7 @@ class FetcherPorts(NamedTuple):
     connect: Callable[[int, int], Awaitable[BrokerConnection]]
     #: The epoch of this broker's registration.
     broker_epoch: Callable[[], int]
-    #: What all fetchers together may fetch for throttled replicas that lag (KIP-73).
+    #: The rate limit of all fetchers together for throttled replicas that lag (KIP-73).
     throttled_rate: RateLimit
 
 
@@ -113,9 +113,9 @@ class ReplicaFetcher:
         )
         self._followers: dict[Key, FollowingReplica] = {}
         self._session: FollowerSession[Key] = FollowerSession()
-        #: Partitions about which the next request says something else than the one before.
+        #: Partitions that the next request must tell the leader about.
         self._changed: dict[Key, None] = {}
-        #: Partitions that are held back, and until when.
+        #: Partitions that are held back, each with the end of its pause.
         self._held_back: dict[Key, int] = {}
         self._connection: BrokerConnection | None = None
         self._news: asyncio.Future[None] | None = None
@@ -127,14 +127,14 @@ class ReplicaFetcher:
         return not self._followers
 
     def follow(self, partition: Partition) -> None:
-        """Fetch a partition in its present leader epoch."""
+        """Fetch a partition in its current leader epoch."""
         self.leave(partition)
         key = key_of(partition)
         self._followers[key] = FollowingReplica(partition, self._following_ports)
         self._note_change(key)
 
     def leave(self, partition: Partition) -> None:
-        """Do not fetch a partition any more; nothing is written to its log from now on."""
+        """Stop fetching a partition; nothing more is written to its log."""
         key = key_of(partition)
         follower = self._followers.pop(key, None)
         if follower is not None:
@@ -177,7 +177,7 @@ class ReplicaFetcher:
     # --- a round ----------------------------------------------------------------------------------
 
     async def _round(self) -> None:
-        """Ask the leader once, or wait until there is something to ask for."""
+        """Send the leader one round of requests, or wait until there is something to ask."""
         asking = await self._prepare()
         asks = any(asking.values())
         if not (self._session.wanted or asks):
@@ -192,7 +192,7 @@ class ReplicaFetcher:
         self._is_failing = False
 
     async def _prepare(self) -> dict[Phase, list[FollowingReplica]]:
-        """Bring the session up to date; return the partitions of which leaders' offsets are to be asked."""
+        """Update the session; return the partitions that must ask for the leader's offsets."""
         now_ms = self._ports.clock.monotonic_ms()
         for key, until_ms in tuple(self._held_back.items()):
             if until_ms <= now_ms:
@@ -219,7 +219,7 @@ class ReplicaFetcher:
         return asking
 
     async def _wait_for_news(self) -> None:
-        """Return when a partition has changed, or one that is held back is due."""
+        """Return when a partition has changed, or the pause of one has ended."""
         if self._changed:
             return
         clock = self._ports.clock
@@ -289,7 +289,7 @@ class ReplicaFetcher:
         self._tell_refused(refused)
 
     async def _begin_epochs(self, answers: Iterable[tuple[Key, PartitionData]]) -> None:
-        """Have the files made, all at once, of the leader epochs that begin with these answers."""
+        """Make the files of the leader epochs that begin with these answers, all at once."""
         dues = []
         for key, data in answers:
             follower, wanted = self._followers.get(key), self._session.wanted.get(key)
@@ -298,7 +298,7 @@ class ReplicaFetcher:
                 if due is not None:
                     dues.append(due)
         if dues:
-            await self._ports.logs.make_all_names(dues)  # an append that has no file says so itself
+            await self._ports.logs.make_all_names(dues)  # an append without its file raises the error
 
     def _tell_refused(self, refused: dict[tuple[int, ErrorCode], list[str]]) -> None:
         """One line for each error of an answer, with its reason, and the first partitions."""
@@ -375,8 +375,9 @@ class ReplicaFetcher:
 
 
 def _level_of(error: ErrorCode, refusals: int) -> int:
-    """That of a line about a partition that was refused so many times in a row: INFO once, and DEBUG where
-    the news that it lacks may be on its way, or where the fetch goes on at another offset.
+    """The log level for the `refusals`-th consecutive error of a partition.
+    INFO once: for the first error, or the second if metadata may still be on its way. DEBUG otherwise, and
+    for OFFSET_OUT_OF_RANGE, after which the fetch continues at another offset.
     """
     if error is ErrorCode.OFFSET_OUT_OF_RANGE:
         return logging.DEBUG

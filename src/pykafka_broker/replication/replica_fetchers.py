@@ -1,7 +1,7 @@
 """All fetchers of this node: for each broker that leads partitions held here, up to `num.replica.fetchers`.
 
-Told by `ReplicaManager` which partitions this node follows. A fetcher begins with its first partition and
-ends with its last. A partition stays with one fetcher of its leader, chosen as Apache Kafka chooses it.
+`ReplicaManager` tells which partitions this node follows. A fetcher starts with its first partition and ends
+with its last. A partition stays with one fetcher of its leader, chosen as in Apache Kafka.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ReplicaFetchers:
         self._is_stopped = False
 
     def lead(self, partition: LeadingReplica) -> None:
-        """What is appended from now on has no gaps."""
+        """Note that appends of a leader leave no gaps in the offsets."""
         partition.log.density.ends_copying()
 
     def follow(self, partition: Partition, leader: int) -> None:
@@ -48,15 +48,15 @@ class ReplicaFetchers:
         fetcher.follow(partition)
 
     def resign(self, partition: Partition) -> None:
-        """Do not fetch a partition any more."""
+        """Stop fetching a partition."""
         followed = self._followed.pop(key_of(partition), None)
         if followed is not None:
             followed[1].leave(partition)
-            # In a new epoch the same partition may be back at once.
+            # In a new epoch the same partition may come back at once.
             asyncio.get_running_loop().call_soon(self._end_idle)
 
     def resize(self, fetchers_per_leader: int) -> None:
-        """`num.replica.fetchers` has changed: partitions go to other fetchers."""
+        """`num.replica.fetchers` has changed: reassign the partitions to fetchers."""
         if fetchers_per_leader == self._fetchers_per_leader:
             return
         self._fetchers_per_leader = fetchers_per_leader
@@ -65,11 +65,11 @@ class ReplicaFetchers:
             self.follow(partition, leader)
 
     def throttle(self, bytes_per_second: int) -> None:
-        """Fetch no more than this for throttled replicas from now on."""
+        """Set the rate limit for throttled replicas."""
         self._ports.throttled_rate.bytes_per_second = bytes_per_second
 
     async def stop(self) -> None:
-        """Fetch nothing any more, and return when no fetcher is at work."""
+        """Stop fetching, and return when all fetchers have ended."""
         self._is_stopped = True
         for fetcher in tuple(self._tasks):
             self._end(fetcher)

@@ -1,8 +1,7 @@
-"""The partitions this node holds, as the metadata image says: which logs exist, which are led here, in which
-epoch.
+"""The partitions of this node, kept in line with the metadata image: their logs and their roles.
 
-`prepare` makes the files of an image that is about to be published. `apply` carries the image out: it
-creates, configures and removes partitions, and lets each take up its role.
+`prepare` makes the files for an image that is about to be published. `apply` creates, configures and removes
+partitions, and lets each take its role.
 """
 
 from __future__ import annotations
@@ -38,8 +37,7 @@ logger = logging.getLogger("kafka.server.ReplicaManager")
 class Roles(Protocol):
     """Told the role of this node for each partition that it holds.
 
-    `resign` ends a role before another begins, and also where none does: the partition has no leader, or was
-    deleted.
+    `resign` ends a role before the next one begins, or if the partition has no leader or was deleted.
     """
 
     def lead(self, partition: LeadingReplica) -> None:
@@ -47,7 +45,7 @@ class Roles(Protocol):
         ...
 
     def follow(self, partition: Partition, leader: int) -> None:
-        """Follow broker `leader`, which leads in `partition.leader_epoch`; told anew in every epoch."""
+        """Follow broker `leader`, which leads in `partition.leader_epoch`; called again in every epoch."""
         ...
 
     def resign(self, partition: Partition) -> None:
@@ -56,7 +54,7 @@ class Roles(Protocol):
 
 
 class ReplicaManager:
-    """All partitions of this node, kept as the newest image says."""
+    """All partitions of this node, kept in line with the newest image."""
 
     def __init__(
         self,
@@ -71,12 +69,12 @@ class ReplicaManager:
         self._roles: list[Roles] = []
         self._partitions: dict[PartitionKey, Partition] = {}
         #: Partitions that belong here and could not be created yet. False for those that were missing at the
-        #: start: a directory that is out of service may hold their log.
+        #: start, because a directory that is out of service may hold their log.
         self._missing: dict[PartitionKey, bool] = {}
-        #: Those of them that the log does not tell yet, by the kind of their error.
+        #: The missing partitions that are not logged yet, by the type of their error.
         self._offline: dict[type[KafkaError], list[tuple[str, KafkaError]]] = {}
-        #: The logs that `prepare` has made for the next image, or the errors with which it could not, by
-        #: topic id and partition: another topic of the same name may come while a thread makes them.
+        #: The logs that `prepare` has made for the next image, or its errors, by topic id and partition:
+        #: another topic of the same name may be created meanwhile.
         self._prepared: dict[tuple[bytes, int], PartitionLog | KafkaError] = {}
         self._is_running = False
         self._image = ClusterImage()
@@ -84,7 +82,7 @@ class ReplicaManager:
         self._is_controller_silent = False
 
     def subscribe(self, roles: Roles) -> None:
-        """Tell `roles` from now on which partitions this node leads and follows."""
+        """Tell `roles` which partitions this node leads and follows."""
         self._roles.append(roles)
 
     def led(self, topic: str, partition: int) -> LeadingReplica | None:
@@ -95,9 +93,8 @@ class ReplicaManager:
         return found.leading
 
     def why_not_led(self, topic: str, partition: int) -> ErrorCode:
-        """The code for a client that asked for a partition `led` does not give.
-
-        As in Apache Kafka the error of a failed disk comes first, even if another broker leads by now.
+        """The error for a partition that `led` does not return.
+        As in Apache Kafka the error of a failed disk comes first, even if another broker leads.
         """
         registration = self._image.partition(topic, partition)
         if registration is None:
@@ -110,18 +107,18 @@ class ReplicaManager:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def followed(self, topic: str, partition: int) -> Partition | None:
-        """The partition, if another broker leads it or none does, and its log is here and its disk works."""
+        """The partition, if this node does not lead it, its log is here and its disk works."""
         found = self._partitions.get((topic, partition))
         if found is None or found.leading is not None or found.log.state.offline is not None:
             return None
         return found
 
     def hosted(self, topic: str, partition: int) -> Partition | None:
-        """The partition, if its log is here: led here or not, its disk working or not."""
+        """The partition, if its log is here, even with a failed disk."""
         return self._partitions.get((topic, partition))
 
     def why_not_hosted(self, topic: str, partition: int) -> ErrorCode:
-        """The code for a client that asked for a partition `hosted` does not give."""
+        """The error for a partition that `hosted` does not return."""
         if (topic, partition) in self._missing:
             return ErrorCode.KAFKA_STORAGE_ERROR
         registration = self._image.partition(topic, partition)
@@ -132,9 +129,10 @@ class ReplicaManager:
     def misplaced(self) -> list[DirectoryAssignment]:
         """The directories of the logs for which the controller has another directory, or none.
 
-        A log that is being moved is left out: its new directory is reported before the move ends. Where a
-        disk is full and others are in sync, a replica counts as lost until there is room: else its leader
-        would wait for it, or it would lead and refuse all records. Apache Kafka's broker ends in that case.
+        A log that is being moved is left out: its new directory is reported before the move ends. If a disk
+        is full and other replicas are in sync, the replica is reported as lost until there is room. Otherwise
+        its leader would wait for it, or it would lead and refuse all records. Apache Kafka's broker stops in
+        that case.
         """
         found = []
         for (topic, index), partition in self._partitions.items():
@@ -155,7 +153,7 @@ class ReplicaManager:
         return found
 
     def _may_be_left(self, registration: PartitionRegistration, directories: Mapping[int, bytes]) -> bool:
-        """Whether others go on without this replica, or do so already."""
+        """Whether the other replicas can go on without this one, or already do."""
         if self._image.metadata_version < DIRECTORY_IDS_SINCE:
             return False
         if directories.get(self._node_id) == DIRECTORY_LOST:
@@ -163,9 +161,8 @@ class ReplicaManager:
         return self._node_id in registration.isr and len(registration.isr) > 1
 
     def prepare(self, image: ClusterImage) -> Awaitable[None] | None:
-        """Make the logs that `image` wants and this node has not, in a worker thread; None if it has all.
-
-        `apply` is then only bookkeeping: 5,000 partitions take it 30 ms, and their files 0.6 s.
+        """Make the missing logs of `image` in a worker thread; None if none is missing.
+        After that `apply` only keeps the books: for 5,000 partitions it takes 30 ms, and their files 0.6 s.
         """
         wanted = [
             self._wanted(topic, registration, config)
@@ -181,7 +178,7 @@ class ReplicaManager:
         self._prepared.update({(w.topic_id, w.partition): log for w, log in zip(wanted, logs, strict=True)})
 
     def _changed_topics(self, image: ClusterImage) -> Iterator[tuple[TopicImage, LogConfig]]:
-        """The topics of `image` that are not as they were, with their settings."""
+        """The changed topics of `image`, with their settings."""
         if image.topics is not self._image.topics:
             for name, topic in image.topics.items():
                 if self._image.topics.get(name) is not topic:
@@ -215,11 +212,11 @@ class ReplicaManager:
             self._configure(topic)
 
     def throttle(self, bytes_per_second: int) -> None:
-        """Send throttled followers no more than this from now on."""
+        """Set the rate limit for throttled followers."""
         self._ports.follower_rate.bytes_per_second = bytes_per_second
 
     def check_lag(self) -> None:
-        """Let led partitions look which followers lag, if half of `replica.lag.time.max.ms` has passed."""
+        """Check the followers of led partitions, if half of `replica.lag.time.max.ms` has passed."""
         now_ms = self._ports.clock.monotonic_ms()
         if now_ms < self._next_lag_check_ms:
             return
@@ -229,7 +226,7 @@ class ReplicaManager:
                 leading.check_lag()
 
     def check_controller(self, silent_for_ms: int | None) -> None:
-        """The controller has not answered for so long, the time of a session; None: it answers."""
+        """The controller has not answered for `silent_for_ms`, the session time-out; None: it answers."""
         if silent_for_ms is None and not self._is_controller_silent:
             return
         self._is_controller_silent = silent_for_ms is not None
@@ -244,11 +241,11 @@ class ReplicaManager:
             logger.info("The controller is heard from again.")
 
     def _leading(self) -> Iterator[LeadingReplica]:
-        """The partitions that this node leads, those with a failed disk included."""
+        """The partitions that this node leads, including those with a failed disk."""
         return (each.leading for each in self._partitions.values() if each.leading is not None)
 
     def _remove_gone(self, old: ClusterImage, image: ClusterImage) -> None:
-        """Drop partitions of topics that were deleted, and replicas that were given to other brokers."""
+        """Drop the partitions of deleted topics, and replicas that have moved to other brokers."""
         removed = []
         for name, topic in old.topics.items():
             kept = image.topics.get(name)
@@ -266,9 +263,9 @@ class ReplicaManager:
             logger.info("Removed %s: their logs are scheduled for deletion.", _named(removed))
 
     def _remove(self, topic: str, index: int) -> None:
-        """Hold this partition no longer; its log is deleted after `file.delete.delay.ms`."""
+        """Drop this partition; its log is deleted after `file.delete.delay.ms`."""
         if self._missing.pop((topic, index), None) is not None:
-            self._logs.delete(topic, index)  # it may be in the making
+            self._logs.delete(topic, index)  # a thread may be making it
         removed = self._partitions.pop((topic, index), None)
         if removed is None:
             return
@@ -302,19 +299,19 @@ class ReplicaManager:
                 roles.follow(partition, partition.leader)
 
     async def create_missing(self) -> None:
-        """Try again to create the logs that a full disk refused, or that a slow one has not made yet."""
+        """Try again to create the logs that a full disk has refused or a slow one has not made yet."""
         missing = list(self._registered_missing())
         if not missing:
             return
         await self._make_logs([self._wanted(*one) for one in missing])
-        for topic, registration, config in self._registered_missing():  # as things are by now
+        for topic, registration, config in self._registered_missing():  # the image may have changed
             if (topic.topic_id, registration.partition_id) in self._prepared:
                 self._apply_partition(topic, registration, config)
         for topic, registration, _ in missing:
             self._prepared.pop((topic.topic_id, registration.partition_id), None)
 
     def _tell_offline(self) -> None:
-        """One line for all partitions that could not be created for the same kind of reason."""
+        """Write one line for all partitions that could not be created with the same type of error."""
         told, self._offline = self._offline, {}
         for kind, partitions in told.items():
             level = logging.WARNING if issubclass(kind, LogNotMadeYet) else logging.ERROR
@@ -375,5 +372,5 @@ class ReplicaManager:
 
 
 def _named(partitions: list[str]) -> str:
-    """Partitions in a line of the log: their count, and the first of them."""
+    """Partitions in a log line: their count, and the first names."""
     return f"{counted(len(partitions), 'partition')} ({listed(partitions)})"

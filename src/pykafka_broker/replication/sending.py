@@ -1,4 +1,4 @@
-"""What the followers of a throttled partition are sent (`leader.replication.throttled.replicas`, KIP-73)."""
+"""The throttle for followers of a partition (`leader.replication.throttled.replicas`, KIP-73)."""
 
 from __future__ import annotations
 
@@ -30,14 +30,12 @@ class Sending:
         self._is_throttled = False
 
     def configure(self, config: LogConfig, node_id: int) -> None:
-        """Go by the topic's settings."""
+        """Apply the topic's settings."""
         replicas = config.leader_replication_throttled_replicas
         self._is_throttled = is_throttled(replicas, self._led.log.partition, node_id)
 
     def holds_back(self, replica_id: int) -> bool:
-        """Whether this follower gets no records now: it is not in sync, the partition is throttled here, and
-        too much has been sent to followers of such partitions.
-        """
+        """Whether a follower gets no records now: it is not in sync, and the throttle is exceeded."""
         leadership = self._led.leadership
         return (
             self._is_throttled
@@ -47,6 +45,6 @@ class Sending:
         )
 
     def count(self, size_bytes: int) -> None:
-        """Records have been sent to a follower: they count if the partition is throttled here."""
+        """Records have been sent to a follower; they count if the partition is throttled."""
         if self._is_throttled:
             self._rate.count(size_bytes, self._clock.monotonic_ms())

@@ -1,4 +1,4 @@
-"""Clients that wait for other replicas of a partition: to have their records, or to have deleted some."""
+"""Clients that wait until other replicas of a partition have, or have deleted, records."""
 
 from __future__ import annotations
 
@@ -13,10 +13,7 @@ Awaited = TypeVar("Awaited")
 
 
 class WaitingClients(Generic[Awaited]):
-    """Each is answered when there is an outcome for what it waits for, or with REQUEST_TIMED_OUT.
-
-    Event loop only.
-    """
+    """Each client is answered when it has an outcome, or with REQUEST_TIMED_OUT. Event loop only."""
 
     __slots__ = ("_clock", "_waiting")
 
@@ -28,7 +25,7 @@ class WaitingClients(Generic[Awaited]):
         return len(self._waiting)
 
     def wait(self, awaited: Awaited, timeout_ms: int | None = None) -> asyncio.Future[ErrorCode]:
-        """Add a client, and return its answer: REQUEST_TIMED_OUT after `timeout_ms`, if that is given."""
+        """Add a client, and return its answer; REQUEST_TIMED_OUT after `timeout_ms`, if given."""
         answer: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
         one = awaited, answer
         self._waiting.append(one)
@@ -44,7 +41,7 @@ class WaitingClients(Generic[Awaited]):
         return answer
 
     def answer(self, outcome: Callable[[Awaited], ErrorCode | None]) -> None:
-        """Answer those for whom there is an outcome."""
+        """Answer the clients that have an outcome."""
         left = []
         for one in self._waiting:
             awaited, answer = one

@@ -12,18 +12,17 @@ from pykafka_broker.replication.core.state import Leadership
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 #: The limit of a consumer's reads by isolation level: the high watermark, or the last stable offset.
 CONSUMER_LIMITS: tuple[Limit, Limit] = ("high_watermark", "last_stable")
-#: The leader epoch of a client that knows none.
+#: The leader epoch in requests of clients that do not know it.
 NO_LEADER_EPOCH = -1
-#: The replica id of consumers. Brokers have ids from 0 on; -2 is a tool that looks at one replica.
+#: The replica id of consumers. Brokers have ids from 0 on; -2 is a tool that reads one replica.
 CONSUMER_REPLICA_ID = -1
 #: A producer that waits for all in-sync replicas.
 ACKS_ALL = -1
 
 
 def check_topic_id(topic_id: bytes, asked: bytes) -> None:
-    """Refuse a reader whose topic was deleted, and another one created under its name (KIP-516).
-
-    A fetch session keeps the name that an id had when it was asked for first, so the name alone says nothing.
+    """Refuse a reader whose topic was deleted and created again with the same name (KIP-516).
+    A fetch session keeps the name of an id from the first request, so a matching name is not enough.
 
     Raises:
         KafkaError: INCONSISTENT_TOPIC_ID if `asked` is not the topic's id. ZERO_UUID, of requests that name
@@ -34,7 +33,7 @@ def check_topic_id(topic_id: bytes, asked: bytes) -> None:
 
 
 def check_leader_epoch(leader_epoch: int, current_leader_epoch: int) -> None:
-    """Fence a client whose idea of the leader is not this one (-1: it has none).
+    """Refuse a client with another leader epoch than the partition's; -1 passes.
 
     Raises:
         KafkaError: FENCED_LEADER_EPOCH if the client's epoch is older, UNKNOWN_LEADER_EPOCH if it is newer.
@@ -51,9 +50,8 @@ def limit_for_replica(leadership: Leadership, replica_id: int, leader_epoch: int
     """Followers read up to the log end; `leader_epoch` is the current one, or none.
 
     Raises:
-        KafkaError: UNKNOWN_LEADER_EPOCH for a broker that is not assigned to the partition, as far as this
-            node knows by now: one that was added in this epoch tries again. NOT_LEADER_OR_FOLLOWER if it
-            names no epoch.
+        KafkaError: UNKNOWN_LEADER_EPOCH for a broker that this node does not know as a replica: a broker just
+            added tries again. NOT_LEADER_OR_FOLLOWER if the request names no epoch.
     """
     if replica_id in leadership.followers:
         return "log_end"
@@ -63,8 +61,8 @@ def limit_for_replica(leadership: Leadership, replica_id: int, leader_epoch: int
 
 
 def is_end_known(leadership: Leadership, high_watermark: int) -> bool:
-    """Whether consumers may be told where the log ends: a new leader's high watermark may be older than what
-    the one before it has told, until it has reached the start of the epoch (KIP-207).
+    """Whether consumers may be told the end offset (KIP-207): until a new leader's high watermark has reached
+    the start of the epoch, it may be behind that of the previous leader.
     """
     return high_watermark >= leadership.epoch_start_offset
 
@@ -75,7 +73,7 @@ def limit_for_offsets(replica_id: int, isolation_level: int) -> Limit:
 
 
 def outcome_of_committed(leadership: Leadership | None, required_acks: int) -> ErrorCode:
-    """The answer to a producer whose records are where it asked for them to be."""
+    """The answer to a producer whose acks are fulfilled."""
     if leadership is not None and required_acks == ACKS_ALL and is_max_under_min_isr(leadership):
         return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
     return ErrorCode.NONE

@@ -14,14 +14,14 @@ from pykafka_broker.system.named_tuple import NamedTuple
 class FollowerFetched(NamedTuple):
     """An assigned follower asks for records from `fetch_offset` on, so it has everything below.
 
-    A fetch that is answered with an error or a diverging epoch tells nothing of the kind and is no event.
+    A fetch that is answered with an error or a diverging epoch is not such an event.
     """
 
     now_ms: int
     replica_id: int
     fetch_offset: int
     log: LogOffsets
-    #: The registration in which the follower fetches, -1 in requests that do not tell.
+    #: The epoch of the follower's registration, -1 in requests that do not name it.
     broker_epoch: int = NO_BROKER_EPOCH
     #: From the newest image: the epoch of that broker's registration, and whether it is neither fenced nor
     #: shutting down.
@@ -32,29 +32,29 @@ class FollowerFetched(NamedTuple):
 
     @property
     def is_stale(self) -> bool:
-        """The broker has registered again since: the records it had fetched may be lost by now (KIP-903)."""
+        """Whether the broker has registered again since, and so may have lost fetched records (KIP-903)."""
         return self.broker_epoch != NO_BROKER_EPOCH and self.broker_epoch < self.registered_epoch
 
 
 class TimePassed(NamedTuple):
-    """Half of `replica.lag.time.max.ms` has passed: followers may lag by now."""
+    """Half of `replica.lag.time.max.ms` has passed: look for followers that lag."""
 
     now_ms: int
     log: LogOffsets
 
 
 class BrokersChanged(NamedTuple):
-    """New metadata of the brokers: the epoch in which each follower that is active is registered."""
+    """The brokers in the metadata have changed: the registration epochs of all active followers."""
 
     active: Mapping[int, int]
 
 
 class AlterPartition(NamedTuple):
-    """Ask the controller for this ISR; the epochs say which state of the partition the leader knows."""
+    """Ask the controller for this ISR; the epochs are those of the partition as the leader knows it."""
 
     leader_epoch: int
     partition_epoch: int
-    #: Broker ids and the epochs of their registrations, -1 where the leader knows none.
+    #: Broker ids and the epochs of their registrations, -1 if unknown.
     new_isr: tuple[tuple[int, int], ...]
 
 

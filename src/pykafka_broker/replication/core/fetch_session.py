@@ -1,13 +1,13 @@
-"""The follower's side of an incremental fetch session (KIP-227): what a request has to say.
+"""The follower's side of an incremental fetch session (KIP-227): the content of each request.
 
-A session begins with a full request. The leader remembers it, so that later requests name only partitions
-that have changed, and those to forget. A leader that gives no session gets full requests for ever.
+A session begins with a full request. The leader remembers it, so that later requests name only changed
+partitions and those to forget. A leader that gives no session always gets full requests.
 
-    wants(key, wanted) / forgets(key)   as partitions are added, move on, are held back or are left
-    next_request() -> SessionRequest    costs as much as has changed
-    answered(...) / failed()            the leader has answered, or has not
+    wants(key, wanted) / forgets(key)   as partitions are added, progress, are held back or are left
+    next_request() -> SessionRequest    has only the changes
+    answered(...) / failed()            the leader has answered, or not
 
-A request that was not answered is followed by a full one, which also ends the session that there was.
+A request without an answer is followed by a full one, which also ends the old session.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_EPOCH = 2**31 - 1
 
 
 class Wanted(NamedTuple):
-    """What a fetch says about one partition."""
+    """The fields of a fetch for one partition."""
 
     leader_epoch: int
     fetch_offset: int
@@ -48,19 +48,19 @@ class FollowerSession(Generic[Key]):
     __slots__ = ("_changed", "_epoch", "_forgotten", "_new", "_session_id", "wanted")
 
     def __init__(self) -> None:
-        #: Everything that is asked for, in this request or by the session.
+        #: All partitions that are fetched, named in the next request or known to the session.
         self.wanted: dict[Key, Wanted] = {}
-        #: Not told to the leader yet.
+        #: The changes that the leader does not know yet.
         self._changed: dict[Key, Wanted] = {}
-        #: Those of which the leader does not know at all yet.
+        #: The partitions that the leader does not know yet.
         self._new: set[Key] = set()
-        #: The leader still has these.
+        #: The partitions that the leader still has in the session.
         self._forgotten: dict[Key, None] = {}
         self._session_id = NO_SESSION_ID
         self._epoch = FULL_EPOCH
 
     def wants(self, key: Key, wanted: Wanted) -> None:
-        """Ask for this from the next request on."""
+        """Fetch this from the next request on."""
         before = self.wanted.get(key)
         if before == wanted:
             return
@@ -70,7 +70,7 @@ class FollowerSession(Generic[Key]):
         self._forgotten.pop(key, None)
 
     def forgets(self, key: Key) -> None:
-        """Do not ask for this partition any more."""
+        """Stop fetching this partition."""
         if self.wanted.pop(key, None) is not None:
             self._changed.pop(key, None)
             if key in self._new:
@@ -79,7 +79,7 @@ class FollowerSession(Generic[Key]):
                 self._forgotten[key] = None
 
     def next_request(self) -> SessionRequest[Key]:
-        """What the next request says; `answered` or `failed` follows."""
+        """The next request; `answered` or `failed` must follow."""
         if self._epoch == FULL_EPOCH:
             request = SessionRequest(self._session_id, FULL_EPOCH, dict(self.wanted))
         else:
@@ -88,7 +88,7 @@ class FollowerSession(Generic[Key]):
         return request
 
     def answered(self, error: ErrorCode, session_id: int) -> bool:
-        """The leader has answered the request; return whether the answer is of use."""
+        """The leader has answered the request; return whether the answer is usable."""
         if error is not ErrorCode.NONE:
             if error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
                 self._session_id = NO_SESSION_ID
@@ -103,5 +103,5 @@ class FollowerSession(Generic[Key]):
         return True
 
     def failed(self) -> None:
-        """There is no answer: whether the leader has seen the request is not known."""
+        """There is no answer; the leader may have seen the request or not."""
         self._epoch = FULL_EPOCH

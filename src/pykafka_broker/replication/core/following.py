@@ -1,19 +1,19 @@
-"""The transitions of a partition that another broker leads: what an answer of the leader makes of it.
+"""The transitions of a partition that another broker leads, after each answer of the leader.
 
     follow(...) -> Step                  from the metadata, in each leader epoch
     fetched(...) -> Step                 the leader has answered a fetch
-    leader_end_told / leader_start_told  the leader has answered a question for its offsets
+    leader_end_told / leader_start_told  the leader has answered a ListOffsets request
     at_log_end(...) -> Following         the shell has appended or truncated
     held_back(...) / stopped(...)        the shell could not
 
-The effects are carried out on the log by the shell: `Append`, `TruncateTo`, `StartAt`, or asking the leader
-(`AskLeaderEnd`, `AskLeaderStart`). After each that changes the log the shell says so with `at_log_end`.
+The shell carries out the effects: `Append`, `TruncateTo` and `StartAt` on the log, `AskLeaderEnd` and
+`AskLeaderStart` at the leader. After each change of the log the shell calls `at_log_end`.
 
 The logs are reconciled by leader epochs (KIP-101, KIP-279, KIP-595): the follower sends the epoch of its last
-record, and the leader answers with the end of the largest epoch that both may share. Only a follower without
-any epoch is cut at its high watermark, and one beyond the leader's end, of which the leader knows no epoch,
-at that end. As in Apache Kafka a truncation below the high watermark is carried out, and logged: the leader
-was elected uncleanly.
+record, and the leader answers with the end of the largest epoch that both may share. A log without any epoch
+is truncated to its high watermark. A log beyond the leader's end is truncated to that end if the leader knows
+no epoch. As in Apache Kafka a truncation below the high watermark is carried out, and logged: the leader was
+elected uncleanly.
 
 Left out on purpose: leaders that do not know topics by their ids (Fetch below v13), and tiered storage.
 """
@@ -30,20 +30,20 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class Phase(Enum):
-    """`FETCHING` may be asked for; the others wait for something."""
+    """In `FETCHING` the partition is fetched; the others wait for something."""
 
     FETCHING = "fetching"
-    #: The leader is asked where its log ends, or starts.
+    #: The leader is asked for the end, or the start, of its log.
     ASKING_END = "asking for the leader's end"
     ASKING_START = "asking for the leader's start"
-    #: The leader is in a later epoch: there is newer metadata on its way.
+    #: The leader has a newer leader epoch: wait for the metadata.
     AWAITING_METADATA = "awaiting metadata"
-    #: The log is out of service, or a defect shows: until the partition is followed anew.
+    #: The log is out of service, or an unexpected error occurred; ends in the next leader epoch.
     STOPPED = "stopped"
 
 
 class FollowerLog(Protocol):
-    """The follower's own log, as it is when an event comes."""
+    """The follower's own log at the time of an event."""
 
     @property
     def log_end_offset(self) -> int: ...
@@ -63,12 +63,12 @@ class Following(NamedTuple):
     #: -1 while the log knows no epoch.
     last_fetched_epoch: int
     phase: Phase = Phase.FETCHING
-    #: Nothing is asked for before this moment; None if nothing holds the partition back.
+    #: The leader is not asked before this time; None: no limit.
     retry_at_ms: Optional[int] = None
 
 
 class Asked(Protocol):
-    """What a request said about the partition."""
+    """The fields of a request for the partition."""
 
     @property
     def leader_epoch(self) -> int: ...
@@ -85,14 +85,14 @@ class EpochEnd(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The answer of a leader about the partition, as far as it decides what is done with its records."""
+    """The parts of a leader's answer that decide on its records."""
 
     error: ErrorCode
     diverging: Optional[EpochEnd] = None
 
 
 class Append(NamedTuple):
-    """Append the records of the answer if there are any, and go by the leader's offsets."""
+    """Append the records of the answer, if any, and take over the leader's offsets."""
 
 
 class TruncateTo(NamedTuple):
@@ -119,15 +119,15 @@ Work = Union[Append, TruncateTo, StartAt, AskLeaderEnd, AskLeaderStart]
 
 #: The effects of most answers.
 APPENDS = (Start(Append()),)
-#: This broker's metadata is behind: it is of no use to ask again before it has come.
+#: This broker's metadata is behind: the leader is asked again only after newer metadata.
 FENCED = frozenset({ErrorCode.FENCED_LEADER_EPOCH})
 
 
 def follow(leader_epoch: int, log: FollowerLog, damaged_from: int | None = None) -> Step[Following]:
-    """Begin to follow in a leader epoch; a log without epochs may hold nothing that is not committed.
+    """Begin to follow in a leader epoch; a log without epochs is truncated to its high watermark.
 
-    `damaged_from` is the first offset that is damaged, of a replica that is not in sync: it gets everything
-    from there on from its leader. One that is in sync may be the next leader, and keeps what it has.
+    `damaged_from` is the first damaged offset of a replica that is not in sync, which fetches everything from
+    there on from its leader. A replica in sync may be the next leader, and keeps its records.
     """
     following = at_log_end(Following(leader_epoch, 0, UNDEFINED_EPOCH), log)
     if damaged_from is not None:
@@ -138,17 +138,17 @@ def follow(leader_epoch: int, log: FollowerLog, damaged_from: int | None = None)
 
 
 def at_log_end(following: Following, log: FollowerLog) -> Following:
-    """The log was appended to or truncated: go on where it ends now."""
+    """The log was appended to or truncated: continue at its end."""
     return Following(following.leader_epoch, log.log_end_offset, log.epochs.latest)
 
 
 def held_back(following: Following, until_ms: int) -> Following:
-    """Ask for nothing before `until_ms`."""
+    """Do not ask the leader before `until_ms`."""
     return following._replace(retry_at_ms=until_ms)
 
 
 def stopped(following: Following) -> Following:
-    """Ask for nothing until the partition is followed anew."""
+    """Do not ask the leader until the partition is followed in another epoch."""
     return following._replace(phase=Phase.STOPPED, retry_at_ms=None)
 
 
@@ -162,7 +162,7 @@ def is_due(following: Following, now_ms: int) -> bool:
 def fetched(
     following: Following, asked: Asked, answer: Answer, log: FollowerLog, retry_at_ms: int
 ) -> Step[Following]:
-    """The leader has answered a fetch. One about another epoch, or another offset, says nothing any more."""
+    """The leader has answered a fetch. An answer for another epoch or another offset is ignored."""
     if (
         asked.fetch_offset != following.fetch_offset
         or asked.leader_epoch != following.leader_epoch
@@ -180,10 +180,10 @@ def fetched(
 
 
 def truncation_offset(diverging: EpochEnd, log: FollowerLog) -> int:
-    """Where to cut the log, of which the leader knows `diverging.epoch` as the last one in common.
+    """The offset to truncate to; `diverging` is the largest epoch that both logs may share.
 
-    If the follower does not know that epoch, it is cut where its next smaller one ends; the next fetch tells
-    more.
+    If the follower does not know that epoch, it truncates to the end of its next smaller epoch, and the next
+    fetch tells more.
     """
     if diverging.end_offset < 0:
         return log.high_watermark
@@ -200,7 +200,7 @@ def truncation_offset(diverging: EpochEnd, log: FollowerLog) -> int:
 def leader_end_told(
     following: Following, error: ErrorCode, offset: int, log: FollowerLog, retry_at_ms: int
 ) -> Step[Following]:
-    """The leader's log ends at `offset`: if that is before the own end, cut there; else its start counts."""
+    """The leader's log ends at `offset`: truncate there if the own log is longer, else ask for its start."""
     if following.phase is not Phase.ASKING_END:
         return Step(following)
     if error is not ErrorCode.NONE:
@@ -214,7 +214,7 @@ def leader_end_told(
 def leader_start_told(
     following: Following, error: ErrorCode, offset: int, log: FollowerLog, retry_at_ms: int
 ) -> Step[Following]:
-    """The leader's log starts at `offset`: beyond the own end, nothing here is of use any more."""
+    """The leader's log starts at `offset`: start anew there if the own log ends before it."""
     if following.phase is not Phase.ASKING_START:
         return Step(following)
     if error is not ErrorCode.NONE:

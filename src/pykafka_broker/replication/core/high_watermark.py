@@ -1,4 +1,4 @@
-"""The high watermark: up to where every replica that counts has the log."""
+"""The high watermark: the offset below which every replica that counts has the log."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pykafka_broker.replication.core.state import UNKNOWN_OFFSET, Leadership, Lo
 def high_watermark(leadership: Leadership, log: Log, local_offset: int, now_ms: int) -> int:
     """Return the high watermark: never below the old one, never above the log end of a replica in sync.
 
-    `local_offset` is this node's own: the log end offset or, where `flush.messages` asks for syncs, the end
-    of the synced records. The maximal ISR counts, because the controller may already have made the change
-    that the leader has asked for. The high watermark stays where it is while fewer replicas than
-    min.insync.replicas are in sync (KIP-966).
+    `local_offset` is this node's own: the log end offset or, during a sync of `flush.messages`, the synced
+    offset. The maximal ISR counts, because the controller may already have made the change that the leader
+    has asked for. The high watermark does not move while fewer replicas than min.insync.replicas are in sync
+    (KIP-966).
     """
     isr, offset = leadership.isr, local_offset
     in_sync = isr.committed if isr.proposed is None else isr.maximal

@@ -1,4 +1,4 @@
-"""The followers in sync, whether they are enough, and the ISR that the leader would ask for."""
+"""The followers in sync, whether they are enough, and the ISR that the leader asks for."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pykafka_broker.replication.core.state import Follower, Leadership
 
 
 def is_under_min_isr(leadership: Leadership) -> bool:
-    """Fewer replicas are in sync than the topic asks for; it cannot ask for more than are assigned."""
+    """Whether the ISR is smaller than min.insync.replicas, which counts as at most the assigned replicas."""
     return len(leadership.isr.committed) < _least(leadership)
 
 
 def is_max_under_min_isr(leadership: Leadership) -> bool:
-    """As `is_under_min_isr`, even with the replicas that the leader has asked for."""
+    """As `is_under_min_isr`, for the ISR with the replicas that the leader has asked for."""
     return len(leadership.isr.maximal) < _least(leadership)
 
 
@@ -21,7 +21,7 @@ def _least(leadership: Leadership) -> int:
 
 
 def is_cut_off(leadership: Leadership, now_ms: int, patience_ms: int) -> bool:
-    """Nothing is committed: a follower without which nothing is has not fetched for `patience_ms`."""
+    """Whether nothing can be committed: an in-sync follower has not fetched for `patience_ms`."""
     return any(
         follower.fetched_ms is None or now_ms - follower.fetched_ms >= patience_ms
         for replica_id, follower in leadership.followers.items()
@@ -40,22 +40,22 @@ def awaited_followers(leadership: Leadership) -> list[int]:
 
 
 def is_caught_up(follower: Follower, log_end_offset: int, now_ms: int, lag_time_max_ms: int) -> bool:
-    """The follower has everything, or had everything not longer ago than `replica.lag.time.max.ms`."""
+    """Whether the follower has everything, or had everything within `replica.lag.time.max.ms`."""
     if follower.log_end_offset >= log_end_offset:
         return True
     return follower.caught_up_ms is not None and now_ms - follower.caught_up_ms <= lag_time_max_ms
 
 
 def is_about_to_join(follower: Follower, log_end_offset: int, now_ms: int, lag_time_max_ms: int) -> bool:
-    """The high watermark waits for such a follower outside the ISR; else it could never reach it."""
+    """Whether the high watermark waits for a follower outside the ISR, which could never join otherwise."""
     return follower.is_eligible and is_caught_up(follower, log_end_offset, now_ms, lag_time_max_ms)
 
 
 def isr_with(leadership: Leadership, event: FollowerFetched) -> tuple[int, ...] | None:
     """The ISR once the follower that fetched has joined; None if it does not join now.
 
-    It joins with the high watermark and with the start of the leader epoch in its log: records that were
-    committed before this epoch may lie between the two.
+    It must have reached both the high watermark and the start of the leader epoch: records between the two
+    may have been committed before this epoch.
     """
     isr = leadership.isr
     follower = leadership.followers[event.replica_id]

@@ -1,4 +1,4 @@
-"""The low watermark: everything below is deleted on every replica whose broker lives."""
+"""The low watermark: the offset below which every replica on a live broker has deleted its records."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pykafka_broker.replication.core.state import Leadership
 def low_watermark(leadership: Leadership, log_start_offset: int, live: Container[int]) -> int:
     """The least log start offset of the leader and its followers on `live` brokers.
 
-    It is -1 while one of them has not told in this leader epoch.
+    It is -1 while one of them has not fetched in this leader epoch.
     """
     return min(
         [log_start_offset]

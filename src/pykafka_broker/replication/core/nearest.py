@@ -1,4 +1,4 @@
-"""The replica from which a consumer reads best (KIP-392): Kafka's RackAwareReplicaSelector."""
+"""The nearest replica for a consumer (KIP-392): Kafka's RackAwareReplicaSelector."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from pykafka_broker.replication.core.state import Leadership
 def nearest_replica(
     leadership: Leadership, rack: str, racks: Mapping[int, str | None], fetch_offset: int
 ) -> int | None:
-    """A follower in `rack` for a consumer there that reads from `fetch_offset` on; None: the leader.
+    """The follower in `rack` for a consumer there that reads from `fetch_offset` on; None: the leader.
 
-    `racks` has the brokers that the consumer can reach, with theirs. The leader is best in its own rack. Else
-    it is the follower that has most of the log, and if several have, the one that had all of it last. Only
-    followers in sync count that have the offset: a consumer sent to one that lags would come back for ever.
+    `racks` has the racks of the brokers that the consumer can reach. The leader is preferred in its own rack.
+    Otherwise the follower with the highest log end offset is chosen, among equals the one that caught up
+    last. Only in-sync followers that have the offset count: one that lags would send the consumer back each
+    time.
     """
     if racks.get(leadership.node_id) == rack:
         return None

@@ -1,6 +1,6 @@
 """A leader's state of its partition: its replicas, the ISR, and the progress of each follower.
 
-The log keeps its own offsets; events bring them (`LogOffsets`), so that no offset is kept twice.
+The offsets of the log are not part of this state: events bring them (`LogOffsets`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class LogOffsets(NamedTuple):
 
 
 class Log(Protocol):
-    """Has the offsets of the leader's own log as they are now."""
+    """The leader's own log, with its present offsets."""
 
     @property
     def high_watermark(self) -> int: ...
@@ -34,19 +34,19 @@ class Log(Protocol):
 
 
 class Follower(NamedTuple):
-    """The progress of a follower in this leader epoch, as its fetches tell."""
+    """The progress of a follower in this leader epoch, by its fetches."""
 
-    #: It has everything below.
+    #: The offset of its last fetch: it has everything below.
     log_end_offset: int = UNKNOWN_OFFSET
     #: The leader's log end offset when it fetched last, and the time of that fetch.
     leader_end_offset: int = UNKNOWN_OFFSET
     fetched_ms: int | None = None
-    #: When it last had everything that the leader had at that time.
+    #: When it last had everything that the leader had.
     caught_up_ms: int | None = None
-    #: The registration in which its broker fetched last.
+    #: The epoch of the registration with which its broker fetched last.
     broker_epoch: int = NO_BROKER_EPOCH
-    #: It may join the ISR: it has fetched, and its broker is registered in the epoch that the fetch named (or
-    #: the fetch named none), neither fenced nor shutting down.
+    #: Whether it may join the ISR: it has fetched, and its broker is active and registered in the epoch that
+    #: the fetch named, if any.
     is_eligible: bool = False
     #: Where its log starts.
     log_start_offset: int = UNKNOWN_OFFSET
@@ -61,7 +61,7 @@ class Isr(NamedTuple):
 
     @property
     def maximal(self) -> frozenset[int]:
-        """Every replica that may be in sync, whether the controller accepts the change or not."""
+        """Every replica that may be in the ISR, with or without the proposed change."""
         return frozenset(self.committed) | frozenset(self.proposed or ())
 
 

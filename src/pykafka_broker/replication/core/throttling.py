@@ -1,7 +1,7 @@
-"""Which replicas are slowed down, and when they have sent or fetched too much (KIP-73). Pure.
+"""Which replicas are throttled, and when they have sent or fetched too much (KIP-73). Pure.
 
 `leader.replication.throttled.replicas` and `follower.replication.throttled.replicas` of a topic name the
-replicas, the rates of the broker the limit for all of them together. Replicas in sync are never slowed down.
+replicas; the broker's rates limit all of them together. Replicas in sync are never throttled.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def is_throttled(replicas: Sequence[str], partition: int, broker_id: int) -> boo
 
 
 class RateLimit:
-    """The bytes of the last seconds, in `samples` of `sample_ms`, against a limit. Times are monotonic."""
+    """The bytes of the last `samples`, each of `sample_ms`, against a limit. Times are monotonic."""
 
     __slots__ = ("_counts", "_sample_ms", "_samples", "_total", "bytes_per_second")
 
@@ -33,7 +33,7 @@ class RateLimit:
         self._total = 0
 
     def count(self, size_bytes: int, now_ms: int) -> None:
-        """Note that so many bytes were sent or received."""
+        """Note that `size_bytes` were sent or received."""
         counts = self._counts
         if not counts or now_ms - counts[-1][0] >= self._sample_ms:
             self._forget(now_ms)
@@ -42,7 +42,7 @@ class RateLimit:
         self._total += size_bytes
 
     def is_exceeded(self, now_ms: int) -> bool:
-        """Whether there were more bytes a second than allowed, over the samples that are kept."""
+        """Whether the average rate over the kept samples exceeds the limit."""
         self._forget(now_ms)
         if not self._counts:
             return False

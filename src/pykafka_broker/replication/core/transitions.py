@@ -3,9 +3,9 @@
     leadership_of(...) -> Leadership                from the metadata
     transition(leadership, event) -> Step           from followers, time and the controller
 
-After each of them the shell moves the high watermark to the offset that `high_watermark` returns. The only
-effect is `Start(AlterPartition(...))`: ask the controller for another ISR. Nothing here is durable: the ISR
-is in the metadata log, and followers tell their positions again to every new leader.
+After each the shell moves the high watermark to the offset that `high_watermark` returns. The only effect is
+`Start(AlterPartition(...))`: ask the controller for another ISR. Nothing here is durable: the ISR is in the
+metadata log, and every new leader learns the followers' positions from their fetches.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from pykafka_broker.replication.core.in_sync import isr_with, isr_without_laggar
 from pykafka_broker.replication.core.state import NO_BROKER_EPOCH, Follower, Isr, Leadership
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: The controller knows this state of the partition, and has certainly not changed it.
+#: The controller has certainly not made the change.
 NOT_MADE = frozenset({ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA})
-#: The leader's idea of the partition is out of date: newer metadata is on its way.
+#: The leader's state of the partition is out of date; newer metadata will follow.
 TOLD_BY_METADATA = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -43,14 +43,14 @@ TOLD_BY_METADATA = frozenset(
 
 
 class ReplicationSettings(NamedTuple):
-    """The configuration keys that replication of a partition goes by."""
+    """The configuration of a partition's replication."""
 
     min_insync_replicas: int = 1
     lag_time_max_ms: int = 30_000
 
 
 def is_outdated(leadership: Leadership, registration: PartitionRegistration) -> bool:
-    """The controller's answer to a change of the ISR has come before the metadata: there is more to come."""
+    """Whether `registration` is older than the controller's last answer about the ISR."""
     return registration.partition_epoch < leadership.partition_epoch
 
 
@@ -64,8 +64,8 @@ def leadership_of(
 ) -> Leadership:
     """The leadership that `registration` gives this node; `before` is the one it had, if it led already.
 
-    In a new epoch every follower has to tell its position again; those of the ISR have the lag time to do so.
-    The metadata is not older than what the controller has answered to the leader (`is_outdated`).
+    In a new epoch the positions of followers are unknown until they fetch; in-sync followers have
+    `replica.lag.time.max.ms` to do so. `registration` must not be outdated (`is_outdated`).
     """
     known: Mapping[int, Follower] = {}
     epoch_start_offset = log_end_offset
@@ -108,8 +108,8 @@ def transition(leadership: Leadership, event: Event) -> Step[Leadership]:
 
 
 def _with_progress(leadership: Leadership, event: FollowerFetched) -> Leadership:
-    """Kafka's rule for the caught-up time: a fetch from the leader's end is caught up now; one from where the
-    leader's log ended at the fetch before was caught up then.
+    """Kafka's rule for the caught-up time: a follower that fetches from the leader's log end is caught up now,
+    one that fetches from the log end of its previous fetch was caught up then.
     """
     before = leadership.followers[event.replica_id]
     caught_up_ms = before.caught_up_ms
@@ -142,16 +142,15 @@ def _with_eligible(leadership: Leadership, active: Mapping[int, int]) -> Leaders
 
 
 def _answered(leadership: Leadership, event: IsrChangeAnswered) -> Step[Leadership]:
-    """The change was made, was not made for certain, or may have been made.
+    """The change was made, was certainly not made, or may have been made.
 
-    In the third case the leader waits for the metadata to tell: until then every replica of the ISR that it
-    has asked for counts, and it asks for no other. An error that says nothing of the partition is followed by
-    another attempt.
+    In the third case the leader waits for the metadata. Until then every replica of the proposed ISR counts,
+    and the leader proposes no other. After an error that is not about the partition it asks again.
     """
     change = event.change
     asked = (leadership.leader_epoch, leadership.partition_epoch, leadership.isr.proposed)
     if asked != (change.leader_epoch, change.partition_epoch, tuple(one for one, _ in change.new_isr)):
-        return Step(leadership)  # the metadata has gone on meanwhile
+        return Step(leadership)  # the metadata has changed meanwhile
     if event.error in NOT_MADE:
         return Step(leadership._replace(isr=Isr(leadership.isr.committed)))
     if event.error in TOLD_BY_METADATA:

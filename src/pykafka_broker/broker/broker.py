@@ -1,4 +1,4 @@
-"""A broker as a program sees it: started, asked where it listens, stopped.
+"""A broker for programs: start it, ask for its address, stop it.
 
     async with Broker(config) as broker:
         ...  # broker.bootstrap_servers
@@ -6,8 +6,8 @@
     with Broker(config) as broker:  # the same in a thread of its own
         ...
 
-Many brokers can run in one process. The clock and the file layer are injected. `node.py` builds the parts of
-a broker, and says in which order it starts.
+Many brokers can run in one process. The clock and the file layer are injected. `node.py` builds and starts
+the parts of a broker.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NOT_STARTED = (
 class Broker:
     """One Kafka broker with its controller. It starts once and stops once.
 
-    `security` is for one that is a cluster by itself, as `load_config` makes it without a file.
+    `security` is for a broker that is a cluster by itself, as `load_config` makes it without a file.
 
     Raises:
         ConfigError: the configuration is of a node of a cluster, and `security` is given.
@@ -80,7 +80,7 @@ class Broker:
     def bootstrap_servers(self) -> str:
         """The address of the first listener for its clients: `host:port`.
 
-        It remains after a stop, so that another broker can be started at the same address.
+        It stays readable after a stop, so that another broker can be started at the same address.
 
         Raises:
             RuntimeError: the broker has not been started.
@@ -88,22 +88,21 @@ class Broker:
         return self.node.served_listeners.bootstrap_servers
 
     def client_settings(self, user: str | None = None) -> ClientSettings:
-        """How clients of one of the users of `security` connect, in the words of each kind of client.
-
-        Without users there is none to name. What the configuration itself asks of clients is not known here.
+        """The settings with which clients of a user of `security` connect, for each kind of client.
+        `user` is None if `security` has no users. Security that the configuration itself asks for is not
+        included.
 
         Raises:
             ValueError: there is no such user.
             RuntimeError: the broker has not been started.
         """
-        # It imports all of SASL; a broker without SASL starts sooner.
+        # Imported late: it loads all of SASL, which a broker without SASL does not need.
         from pykafka_broker.broker.security.declared import Security
 
         return (self._security or Security()).client_settings(self.bootstrap_servers, user)
 
     async def failed(self) -> None:
-        """Return never; raise when the broker cannot go on: metadata, or all data, cannot be written.
-
+        """Never return; raise when the broker cannot go on: metadata, or all data, cannot be written.
         It can be awaited as soon as `start` runs, and raises the error of a failed start too.
 
         Raises:
@@ -114,14 +113,14 @@ class Broker:
         await self._foundation.failure.wait()
 
     async def start(self) -> None:
-        """Serve; when this returns, clients find a broker that answers everything.
+        """Start serving; when this returns, the broker answers all requests.
 
         A broker starts once. A start that fails leaves nothing behind: no lock, no socket, no thread.
 
         Raises:
             LogDirError, StorageFormatError: the data directories cannot be used; the text says what to do.
             OSError: an address cannot be listened on.
-            KafkaError: the users or ACLs of `security` cannot be entered.
+            KafkaError: the users or ACLs of `security` cannot be created.
         """
         if self._foundation is not None or self._stopped is not None:
             raise RuntimeError("a broker starts once: make another one")
@@ -135,7 +134,7 @@ class Broker:
         except BaseException as error:
             await self.stop()
             if isinstance(error, KafkaError):
-                foundation.failure.raise_if_happened()  # the disk's error, rather than its consequence
+                foundation.failure.raise_if_happened()  # the disk's error, which caused this one
             if isinstance(error, Exception):
                 foundation.failure.set(error)
             raise
@@ -143,19 +142,18 @@ class Broker:
     async def stop(self, *, hands_over: bool = True) -> None:
         """Answer parked requests, close the connections, sync the logs and mark them as cleanly closed.
 
-        In a cluster of several nodes others lead by then what this one has led; without `hands_over` they are
-        told nothing. Stopping again is harmless: each call returns when the one stop has ended.
+        In a cluster of several nodes this one first hands its leaderships over, unless `hands_over` is False.
+        Stopping again is harmless: each call returns when the stop has ended.
         """
         if self._stopped is None:
             self._stopped = asyncio.get_running_loop().create_task(self._stop(hands_over))
         await asyncio.shield(self._stopped)
 
     async def hand_over(self) -> None:
-        """Have other brokers lead the partitions that this one leads, and be fenced, as `stop` does first.
+        """Hand this broker's leaderships over to other brokers and be fenced, as `stop` does first.
 
-        It leads nothing after this, and answers requests until it is stopped. Where all nodes of a cluster
-        stop, they do this while the controllers run: each can start at once again then, and none has to wait
-        for others to go.
+        After this the broker leads nothing, and answers requests until it is stopped. If all nodes of a
+        cluster stop, all hand over while the controllers still run: then each can start again at once.
 
         Raises:
             RuntimeError: the broker has not been started.
@@ -163,10 +161,8 @@ class Broker:
         await self.node.hand_over()
 
     async def kill(self) -> None:
-        """Stop as others see a killed process: connections break, and nothing is handed over.
-
-        The next start looks through the logs as after a kill. All that was written is there: files cannot be
-        taken from a part of a process.
+        """Stop like a killed process: connections break, and nothing is handed over.
+        The next start recovers the logs as after a kill. Written data is not lost.
         """
         if self._stopped is None and self._node is not None:
             await self._node.break_off()
@@ -185,11 +181,11 @@ class Broker:
         await self.stop()
 
     def __enter__(self) -> Broker:
-        from pykafka_broker.broker.broker_thread import BrokerThread  # a broker in a loop does not need it
+        from pykafka_broker.broker.broker_thread import BrokerThread  # not needed in an event loop
 
         thread = BrokerThread(self, f"broker-{self.node_id}-loop")
         thread.start()
-        # Only now: a second start is refused, and then the thread that serves is still the one to stop.
+        # Set only now: if this is a second start, which is refused, the serving thread stays the one to stop.
         self._thread = thread
         return self
 

@@ -1,9 +1,9 @@
-"""The broker of a node (Kafka's BrokerServer): all its parts, built in the one order that works.
+"""The broker of a node (Kafka's BrokerServer): all its parts, built in the order of their dependencies.
 
 `start_broker` does, in this order: open the partition logs, let clients queue up, register the broker, make
-the logs that the metadata asks for, unfence the broker, load the coordinators, and accept connections. A
-client that connects finds a broker that answers every request. Each section returns its parts complete, and
-enters in `undo` how a stop undoes them (`undo.py`).
+the logs of the metadata, unfence the broker, load the coordinators, and accept connections. So the broker can
+answer every request of a connected client. Each function returns its parts complete, and adds to `undo` how a
+stop undoes them (`undo.py`).
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class BrokerServer(NamedTuple):
 
 
 class _Replication(NamedTuple):
-    """The replicas of a broker, and what follows other brokers or the controller for them."""
+    """The replicas of a broker, and the parts that fetch for them or report them to the controller."""
 
     replicas: ReplicaManager
     fetchers: ReplicaFetchers
@@ -87,7 +87,7 @@ class _Replication(NamedTuple):
 
 
 class _Coordination(NamedTuple):
-    """The coordinators of a broker, and what they share with its handlers."""
+    """The coordinators of a broker, and the parts that they share with its handlers."""
 
     coordinators: Coordinators
     shares: ShareGroups
@@ -126,8 +126,8 @@ async def start_broker(shared: SharedServer, undo: Undo) -> BrokerServer:
     shared.closing.broker_epoch = lifecycle.broker_epoch
     await _take_up_metadata(shared, lifecycle, replication, coordination, undo)
     await lifecycle.unfence(f.config.cordoned_log_dirs)
-    # The controller's answer may be ahead of the metadata here. A client that finds no broker in its first
-    # answer to Metadata may not ask again for minutes, as librdkafka's, which waits for a controller.
+    # The controller's answer may be ahead of the metadata here. A client whose first Metadata response has no
+    # broker may not ask again for minutes: librdkafka does so while it waits for a controller.
     await shared.metadata.shows(lambda image: _is_unfenced(image, f.node_id, lifecycle.broker_epoch))
     await f.threads.run_blocking(shared.reserve.take_back)
     replication.places.report_places()
@@ -157,7 +157,7 @@ async def start_broker(shared: SharedServer, undo: Undo) -> BrokerServer:
 
 
 def _build_lifecycle(shared: SharedServer) -> BrokerLifecycle:
-    """The life of the broker, which begins when it registers."""
+    """The lifecycle of the broker, which begins with its registration."""
     f, metadata = shared.foundation, shared.metadata
     lifecycle = BrokerLifecycle(
         BrokerIdentity(f.node_id, metadata.image.cluster_id),
@@ -202,7 +202,7 @@ def _build_replication(shared: SharedServer, lifecycle: BrokerLifecycle, undo: U
     )
     places = ReplicaPlaces(controller, f.node_id, broker_epoch, logs.dirs, replicas.misplaced, f.clock)
     undo.add(StopStep.REPLICA_PLACES, places.stop)
-    # Logs on their way into a directory that fails stay where they were.
+    # Report again: logs that are moving into a failed directory stay where they were.
     shared.failures.subscribe(lambda _: places.report_places())
     logs.full_disks.subscribe(partial(asyncio.get_running_loop().call_soon_threadsafe, places.report_places))
     undo.add(StopStep.REPLICA_PLACES, partial(logs.full_disks.subscribe, lambda: None))
@@ -224,7 +224,7 @@ def _build_replication(shared: SharedServer, lifecycle: BrokerLifecycle, undo: U
 def _build_coordination(
     shared: SharedServer, replicas: ReplicaManager, lifecycle: BrokerLifecycle, undo: Undo
 ) -> _Coordination:
-    """The coordinators; they load when the metadata says what is led here."""
+    """The coordinators; they load when the metadata makes this node the leader of their partitions."""
     f, metadata = shared.foundation, shared.metadata
     producer_ids = ProducerIds(lifecycle.allocate_producer_ids, f.clock)
     cold_reads = ColdReads(f.threads.read, f.clock)
@@ -257,7 +257,7 @@ async def _take_up_metadata(
     coordination: _Coordination,
     undo: Undo,
 ) -> None:
-    """Make the logs that the metadata asks for, take up their roles, and follow the metadata from now on."""
+    """Make the logs of the metadata, take their roles, and follow the metadata."""
     f, logs, metadata = shared.foundation, shared.logs, shared.metadata
     replicas, log_dir_moves = replication.replicas, replication.log_dir_moves
     coordinators, shares, creation, *_ = coordination
@@ -284,7 +284,7 @@ def _ports(
     fetching: Fetching,
     purgatory: Purgatory,
 ) -> NodePorts:
-    """The ports of handlers on listeners of brokers."""
+    """The ports of the handlers on broker listeners."""
     f, quorum, connections = shared.foundation, shared.quorum, shared.quorum.connections
     coordinators, shares = coordination.coordinators, coordination.shares
     return NodePorts(
@@ -324,7 +324,7 @@ def _ports(
 
 
 def _raise_if_final(shared: SharedServer, error: KafkaError) -> None:
-    """Raise the error after which this node cannot start, whoever is asked: its own disk has failed."""
+    """Raise if the error is final: this node's own disk has failed, so no other controller can help."""
     shared.foundation.failure.raise_if_happened()
     role = shared.quorum.role
     if role is not None and role.is_active and error.code is ErrorCode.KAFKA_STORAGE_ERROR:
@@ -332,7 +332,7 @@ def _raise_if_final(shared: SharedServer, error: KafkaError) -> None:
 
 
 def _lost_quorum(shared: SharedServer, lifecycle: BrokerLifecycle) -> QuorumDescription | None:
-    """The quorum as this node knows it, once it is sure that no controller leads."""
+    """The quorum as this node knows it, once the controller counts as lost; otherwise None."""
     host = shared.quorum.replica.host
     if not host.is_majority_gone and lifecycle.silent_for_ms is None:
         return None
@@ -349,7 +349,7 @@ def _fetching(config: BrokerConfig, awaited: AwaitedFollowers) -> Fetching:
         config["max.incremental.fetch.session.cache.slots"],
     )
     selects_by_rack = config["replica.selector.class"] == RACK_AWARE_SELECTOR
-    # A fetch that is held for a quarter of these times makes no leader or controller give the follower up.
+    # A fetch may be held for a quarter of the shorter of these times without the follower being given up.
     quiet_ms = min(config["replica.lag.time.max.ms"], config["broker.session.timeout.ms"]) // 4
     return Fetching(
         sessions, awaited, config["fetch.max.bytes"], quiet_ms=quiet_ms, selects_by_rack=selects_by_rack
@@ -357,13 +357,13 @@ def _fetching(config: BrokerConfig, awaited: AwaitedFollowers) -> Fetching:
 
 
 def _is_unfenced(image: ClusterImage, node_id: int, broker_epoch: int) -> bool:
-    """Whether clients are told of this broker, in the registration with this epoch."""
+    """Whether the registration with this epoch is unfenced in the image."""
     broker = image.brokers.get(node_id)
     return broker is not None and broker.epoch == broker_epoch and not broker.fenced
 
 
 def _is_placed_here(node_id: int, image: ClusterImage, log: PartitionLog) -> bool:
-    """Whether the metadata knows this log; one that has lost its topic id is known by its name."""
+    """Whether the metadata places this log here; a log that has lost its topic id is matched by name."""
     topic = image.topics.get(log.topic)
     if topic is None or log.topic_id not in (topic.topic_id, UNKNOWN_TOPIC_ID):
         return False
@@ -374,7 +374,7 @@ def _is_placed_here(node_id: int, image: ClusterImage, log: PartitionLog) -> boo
 async def _hang_up(
     listeners: Listeners, purgatory: Purgatory, coordinators: Coordinators, shares: ShareGroups
 ) -> None:
-    """Let no more clients in, answer the requests that wait, and close the connections of clients."""
+    """Stop accepting clients, answer waiting requests, and close the connections of clients."""
     listeners.stop_accepting(BROKER_LISTENER)
     purgatory.close()
     await shares.partitions.close()

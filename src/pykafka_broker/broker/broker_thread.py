@@ -1,8 +1,7 @@
-"""A broker, or a cluster of them, in a thread of its own with an event loop of its own: for programs that are
-not asynchronous.
+"""A broker, or a cluster, in its own thread with its own event loop: for programs that are not asynchronous.
 
-The caller waits for the start and for the stop, and gets the exceptions they raise. Ctrl-C during the start
-undoes the start. During the stop it ends the wait: if the process ends then, the next start recovers all
+The caller waits for the start and for the stop, and gets their exceptions. Ctrl-C during the start undoes the
+start. Ctrl-C during the stop ends the wait: if the process ends then, the next start recovers all
 acknowledged records, as after a kill.
 """
 
@@ -26,7 +25,7 @@ just before a wait without an end is noticed after it, and on Windows no signal 
 
 
 class Runnable(Protocol):
-    """The part of a `Broker`, or of a `Cluster`, that runs it."""
+    """A `Broker` or a `Cluster`."""
 
     async def start(self) -> None: ...
 
@@ -38,7 +37,7 @@ class BrokerThread:
 
     def __init__(self, broker: Runnable, name: str) -> None:
         self._broker = broker
-        # A daemon: the process can end although its program has never called `stop`.
+        # A daemon: the process can end even if its program never calls `stop`.
         self._thread = Thread(target=self._run, name=name, daemon=True)
         self._stop_asked: Future[None] = Future()
         self._started: Future[None] = Future()
@@ -49,7 +48,7 @@ class BrokerThread:
         """Return when the broker serves.
 
         Raises:
-            Exception: whatever the broker's own start raises; nothing of it is left then.
+            Exception: the error of the broker's own start, which has been undone then.
         """
         try:
             self._thread.start()
@@ -59,12 +58,12 @@ class BrokerThread:
             raise
 
     def stop(self) -> None:
-        """Return when the broker has stopped; raises what its own stop raises."""
+        """Return when the broker has stopped; raises the error of its own stop."""
         self._end()
         _wait(self._stopped)
 
     def call(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
-        """Run a coroutine in the broker's loop; return what it returns, or raise what it raises.
+        """Run a coroutine in the broker's loop; return its result, or raise its error.
 
         Ctrl-C cancels it.
 
@@ -84,7 +83,7 @@ class BrokerThread:
     def _end(self) -> None:
         with suppress(InvalidStateError):  # asked before, or the start has failed
             self._stop_asked.set_result(None)
-        while self._thread.is_alive():  # not, if Ctrl-C came before the thread had started
+        while self._thread.is_alive():  # false if Ctrl-C came before the thread had started
             self._thread.join(LOOK_INTERVAL_S)
 
     def _run(self) -> None:
@@ -108,7 +107,7 @@ class BrokerThread:
             await stop
             await self._broker.stop()
         finally:
-            stop.cancel()  # nothing shall call into a loop that is closed
+            stop.cancel()  # later callbacks would call into a closed loop
 
 
 def _wait(future: Future[Result]) -> Result:

@@ -1,9 +1,9 @@
-"""Reads that may wait for a disk, in threads of that disk; and the logs with a read that is late.
+"""Reads that may wait for a disk, in threads of that disk; and the logs with late reads.
 
-When a disk does not answer in time, a fetch is answered with the records of its other partitions. The read
-goes on without it and brings its bytes into the page cache. Until the read ends the log counts as late: the
-next fetch waits for it no longer than for a partition without new records. When it ends, the requests parked
-on the log are woken.
+If a disk does not answer in time, a fetch is answered with the records of its other partitions. The read goes
+on and brings its bytes into the page cache. Until it ends the log counts as late: the next fetch waits for
+the log only as for a partition without new records. When the read ends, the requests parked on the log are
+woken.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ColdReads:
     def __init__(self, threads: DiskThreads, clock: Clock) -> None:
         self._threads = threads
         self._clock = clock
-        #: Reads that were given up and have not ended.
+        #: The number of unfinished reads that were given up, by log.
         self._late: Counter[PartitionLog] = Counter()
 
     def run(self, log: PartitionLog, read: Callable[[], Result]) -> asyncio.Future[Result]:
@@ -58,7 +58,7 @@ class ColdReads:
                 read.remove_done_callback(wake)
 
     def give_up(self, log: PartitionLog, read: asyncio.Future[Any]) -> None:
-        """No fetch waits for the read any more."""
+        """Note that no fetch waits for the read any longer."""
         self._late[log] += 1
         read.add_done_callback(partial(self._ended, log))
 

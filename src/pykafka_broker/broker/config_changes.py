@@ -1,5 +1,5 @@
 """Gives a changed configuration to the parts that keep values of it: fetches, coordinators, share groups,
-partitions, the broker's registration, the listeners and the fetchers. The logs get theirs in `node_logs.py`.
+partitions, the broker's registration, the listeners and the fetchers. `node_logs.py` does so for the logs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ConfigChanges(NamedTuple):
     fetchers: ReplicaFetchers
 
     def apply(self, old: BrokerConfig, new: BrokerConfig) -> None:
-        """`new` is in force from now on."""
+        """Apply `new`."""
         self.fetching.max_bytes = new["fetch.max.bytes"]
         self.fetching.sessions.max_entries = new["max.incremental.fetch.session.cache.slots"]
         self.coordinators.reconfigure(new)

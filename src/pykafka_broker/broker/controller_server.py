@@ -1,11 +1,10 @@
-"""The controller of a node (Kafka's ControllerServer): listeners on which brokers and other controllers reach
-it, and its registration.
+"""The controller of a node (Kafka's ControllerServer): its listeners and its registration.
 
-The listeners serve before the quorum has a leader, for voters elect it over them, and before ACLs are read,
-for those are in its log; where there is an authorizer, `early.start.listeners` may leave some out. They are
-stopped after this node's broker has shut down: other brokers say over them that they have learned who leads
-instead. A node without a quorum in its configuration has no such listeners: its controller is asked in the
-process alone.
+The listeners serve before the quorum has a leader, because voters elect it over them, and before the ACLs are
+read, because those are in its log. With an authorizer only those of `early.start.listeners` serve so early.
+The listeners stop after this node's broker has shut down, because other brokers report over them that they
+know the new leaders. A node without a quorum in its configuration has no such listeners: only its own process
+asks its controller.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from pykafka_broker.controller.role import ControllerRole
 
 
 def serve_controllers(shared: SharedServer, role: ControllerRole) -> None:
-    """Accept connections of brokers and of other controllers, where that need not wait for ACLs."""
+    """Accept connections on the controller listeners that need not wait for ACLs."""
     f = shared.foundation
     shared.ports.controller = ControllerPorts(
         configs=f.configs,
@@ -36,9 +35,7 @@ def serve_controllers(shared: SharedServer, role: ControllerRole) -> None:
 
 
 def register_controller(shared: SharedServer, undo: Undo) -> None:
-    """Accept connections everywhere, and tell the cluster how this node's controller is reached, from now on.
-    The ACLs are read.
-    """
+    """After the ACLs are read, accept connections on all controller listeners and register the controller."""
     served, f = shared.served_listeners, shared.foundation
     shared.listeners.start(CONTROLLER_LISTENER)
     if served.has_controllers:

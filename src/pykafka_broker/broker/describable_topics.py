@@ -1,4 +1,4 @@
-"""Which topics that an expression of a group matches the member may see that has given it."""
+"""The topics matched by a group's regular expression that the subscribed member may see."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class Member(NamedTuple):
-    """The member of a group whose request has been answered already."""
+    """The group member whose expression it is; its request has been answered already."""
 
     principal: str
     client_host: str
@@ -22,6 +22,6 @@ class Member(NamedTuple):
 def describable_topics(
     authorizer: Authorizer, principal: str, client_host: str, topics: Collection[str]
 ) -> Collection[str]:
-    """Those of `topics` that the member may describe; it has not named them."""
+    """The topics that the member may describe; denials are not logged, as it has not named the topics."""
     member = Member(principal, client_host)
     return authorizer.filter(member, AclOperation.DESCRIBE, AclResourceType.TOPIC, topics, is_attempt=False)

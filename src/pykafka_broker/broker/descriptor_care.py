@@ -1,4 +1,4 @@
-"""The care for file descriptors where they are few: a reserve, filled by closing idle log files."""
+"""Saves file descriptors when they are short: keeps a reserve, and closes log files to fill it."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pykafka_broker.log.disk.files import OsFileSystem
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.system.descriptors import DescriptorReserve
 
-#: For logs that roll a segment at the same time while there are no more descriptors.
+#: For logs that roll segments while no descriptors are free.
 RESERVED_DESCRIPTORS = 32
-#: New logs may keep this part of all descriptors until they are found idle: most get records soon.
+#: New logs may keep 1/8 of all descriptors until they are found idle, because most get records soon.
 NEW_LOGS_SHARE = 8
-#: The least time between two closings of all log files for want of descriptors.
+#: The shortest interval at which all log files are closed for lack of descriptors.
 RELEASE_INTERVAL_MS = 1_000
 
 
 class OpenFiles(Protocol):
-    """Files that can be closed and are opened again when they are needed."""
+    """Files that can be closed, and are opened again on demand."""
 
     def release_files(self) -> object: ...
 
@@ -27,7 +27,7 @@ class OpenFiles(Protocol):
 
 
 class DescriptorCare:
-    """Keeps `reserve` filled, with the descriptors of idle log files if need be.
+    """Keeps `reserve` filled, if necessary with the descriptors of log files.
 
     `on_short` is called on the event loop whenever a descriptor of the reserve was needed.
     """
@@ -47,7 +47,7 @@ class DescriptorCare:
         self._released_ms = -RELEASE_INTERVAL_MS
 
     def begin(self, files: OsFileSystem, limit: int) -> None:
-        """Keep some of the process's `limit` descriptors for when there are no more. On the event loop."""
+        """Reserve some of the process's `limit` descriptors. On the event loop."""
         loop = asyncio.get_running_loop()
         self.reserve.on_short = lambda: loop.call_soon_threadsafe(self._give_back)
         self.reserve.close_files = self._logs.release_files
@@ -56,11 +56,11 @@ class DescriptorCare:
         self._logs.keep_open(limit // NEW_LOGS_SHARE)
 
     def end(self) -> None:
-        """Keep none any more."""
+        """Release the reserve."""
         self.reserve.hold(0)
 
     def _give_back(self) -> None:
-        """Close the files of all logs, but not again and again while descriptors stay short."""
+        """Close the files of all logs, at most once in `RELEASE_INTERVAL_MS`."""
         self._on_short()
         now_ms = self._clock.monotonic_ms()
         if now_ms >= self._released_ms + RELEASE_INTERVAL_MS:

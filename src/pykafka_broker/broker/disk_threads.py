@@ -1,9 +1,9 @@
-"""Worker threads for each log directory, so that a slow disk holds up only the work on that disk.
+"""Worker threads for each log directory, so that a slow disk delays only the work on that disk.
 
-With shared threads, four partitions of a dying disk would hold up every producer and consumer of the node.
+With shared threads, four partitions of a failing disk would block every producer and consumer of the node.
 A directory also has separate threads for each kind of work, so that an acknowledgement does not queue behind
-a consumer that reads last week's records. Threads are made when they are first needed: a broker whose
-readers find everything in the page cache has none.
+a consumer that reads last week's records. Threads are made on demand: if readers find everything in the page
+cache there are none for reads.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pykafka_broker.log.partition.partition_log import PartitionLog
 
 Result = TypeVar("Result")
 
-#: At a time, in one directory: a disk does several things faster than one after the other.
+#: A disk serves several requests at a time faster than one after the other.
 THREADS_PER_DIRECTORY = 4
 
 

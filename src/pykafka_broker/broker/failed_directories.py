@@ -1,4 +1,4 @@
-"""Log directories that fail: the broker goes on with the others if they include that of the metadata."""
+"""Log directories that fail: the broker goes on with the others if they include the metadata directory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pykafka_broker.log.disk.directories import LogDir, LogDirs
 
 
 class FailedDirectories:
-    """Decides what follows when a directory goes out of service. Event loop only."""
+    """Handles directories that go out of service. Event loop only."""
 
     def __init__(self, failure: Failure, dirs: LogDirs) -> None:
         self._failure = failure
@@ -18,8 +18,7 @@ class FailedDirectories:
 
     def subscribe(self, subscriber: Callable[[LogDir], None]) -> None:
         """Call `subscriber` for every directory that fails from now on while the broker goes on.
-
-        One that failed before the broker registers is not reported: it is not registered.
+        A directory that failed before the broker registered is not reported, because it is not registered.
         """
         self._subscribers.append(subscriber)
 

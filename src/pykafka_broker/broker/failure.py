@@ -6,16 +6,16 @@ import asyncio
 
 
 class Failure:
-    """Set once; made inside the event loop."""
+    """The error; it can be set once. Made inside the event loop."""
 
     def __init__(self) -> None:
         self._future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def set(self, error: Exception) -> None:
-        """The broker cannot go on; later errors only follow from the first."""
+        """The broker cannot go on; later errors are ignored as consequences of the first."""
         if not self._future.done():
             self._future.set_exception(error)
-            self._future.exception()  # marks it as retrieved, also where `wait` is not running
+            self._future.exception()  # marks it as retrieved, even if `wait` is not running
 
     def raise_if_happened(self) -> None:
         """Raise the error, if there is one."""
@@ -23,5 +23,5 @@ class Failure:
             self._future.result()
 
     async def wait(self) -> None:
-        """Return never; raise the error when the broker cannot go on."""
+        """Never return; raise the error when the broker cannot go on."""
         await asyncio.shield(self._future)

@@ -1,4 +1,4 @@
-"""The foundation of every part of a node: configuration, time, files, threads. It does nothing by itself."""
+"""The foundation of every part of a node: configuration, time, files, threads."""
 
 from __future__ import annotations
 

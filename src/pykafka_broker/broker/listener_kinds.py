@@ -1,6 +1,6 @@
 """The kinds of listeners of a node: for each, the service of such a listener.
 
-The place for a further kind: a metrics page and a web console are rows with connection factories of their own
+Further kinds go here: a metrics page and a web console would be rows with their own connection factories
 (`network/connection_factory.py`). The transport and the authentication come from the listener's security
 protocol (`security/protocols.py`). `serves` of an endpoint names its row; `settings.endpoints` reads the
 endpoints from the configuration.
@@ -42,11 +42,11 @@ def listener_kinds(
 
     Parts of the node are built after its listeners. `broker_ports` and `controller_ports` return the ports of
     handlers on listeners of that kind; they are called for each connection, and so after `Listeners.start`
-    has been called for that kind. A kind that reads other parts is given a closure over them too.
+    for that kind. A kind that needs other parts must get a closure over them too.
 
     Raises:
-        NotImplementedError: a handler does not make a check yet that `authorizer` requires of it; for those
-            on listeners of controllers, when such a listener is made.
+        NotImplementedError: a handler lacks a check that `authorizer` requires; for handlers on controller
+            listeners this is raised when such a listener is made.
     """
     brokers = Dispatch(APIS, BROKER_LISTENER, authorizer, quotas)
 
@@ -62,7 +62,7 @@ def listener_kinds(
         return service(endpoint, brokers, broker_ports)
 
     def serve_controllers(endpoint: ListenerEndpoint) -> ListenerService:
-        # Most nodes have no such listener, and do not pay for its handlers.
+        # Imported late: most nodes have no such listener.
         from pykafka_broker.apis.controller_apis import CONTROLLER_APIS
 
         controllers = Dispatch(CONTROLLER_APIS, CONTROLLER_LISTENER, authorizer, quotas)

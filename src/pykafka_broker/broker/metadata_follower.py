@@ -1,7 +1,7 @@
-"""Following the metadata: each published image reaches every part of the node that acts on it, in one order.
+"""Following the metadata: each published image reaches all parts that act on it, in a fixed order.
 
-Configuration first, because the others read it; then replicas, which make and drop logs and take up their
-roles; then the coordinators, for whom topics and partition counts have changed, and share groups.
+Configuration comes first, because the others read it; then replicas, which make and drop logs and take their
+roles; then the coordinators, which need the topics and partition counts, and share groups.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class ConfigFollower:
-    """Brings this broker's dynamic configuration up to the newest image."""
+    """Updates this broker's dynamic configuration from the newest image."""
 
     def __init__(self, configs: DynamicConfig) -> None:
         self._configs = configs
@@ -28,7 +28,7 @@ class ConfigFollower:
         self._unheeded = UnheededConfigs([*static.unheeded, *static.unknown])
 
     def apply(self, image: ClusterImage) -> None:
-        """Install the values of an image, and log those that make no difference to this broker once."""
+        """Install the values of an image, and log once each key that this broker does not heed."""
         self._configs.update(
             image.config(ResourceType.BROKER, ""), image.config(ResourceType.BROKER, self._broker)
         )

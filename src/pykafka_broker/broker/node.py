@@ -1,12 +1,12 @@
-"""A running node: what its roles ask for, started in the one order that works. The composition root.
+"""A running node: the parts of its roles, started in the order of their dependencies. The composition root.
 
     shared parts -> listeners of controllers -> replica of the metadata log -> controller -> broker
 
-`process.roles` says which of controller and broker a node is. Each kind of listener is started by itself,
-with the ports of its own handlers; those of brokers are started last. Many nodes can run in one process and
-event loop; nothing here is global.
+`process.roles` says whether a node is a controller, a broker or both. Each kind of listener is started
+separately, with the ports of its own handlers; the broker listeners are started last. Many nodes can run in
+one process and event loop; nothing here is global.
 
-Where the next parts go: a metrics page and a web console in `listener_kinds.py`.
+Further parts, such as a metrics page and a web console, go into `listener_kinds.py`.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Node:
         self.foundation: Foundation = shared.foundation
         self.logs: LogManager = shared.logs
         self.metadata: MetadataPublisher = shared.metadata
-        #: The active controller, wherever it is, for what this node asks.
+        #: The channel to the active controller, for this node's own requests.
         self.controller: ControllerChannel = shared.quorum.controller
-        #: The controller of this node, for what clients ask.
+        #: The controller of this node, for the requests of clients.
         self.administration: ClusterAdministration = shared.quorum.own_controller
         #: None on a node that is only a broker.
         self.role: ControllerRole | None = shared.quorum.role
@@ -52,39 +52,39 @@ class Node:
 
     @property
     def broker(self) -> BrokerServer:
-        """The parts of its broker.
+        """The parts of the node's broker.
 
         Raises:
-            RuntimeError: it has none.
+            RuntimeError: the node has no broker.
         """
         if self._broker is None:
             raise RuntimeError(f"node {self.foundation.node_id} has not the role broker")
         return self._broker
 
     async def hand_over(self) -> None:
-        """Have others lead the partitions that are led here, and be fenced; answer until the stop."""
+        """Hand the leaderships over to other brokers, and be fenced; answer requests until the stop."""
         if self._broker is not None:
             await self._broker.lifecycle.shut_down()
 
     async def fall_silent(self) -> None:
-        """Hand nothing over to other nodes at the stop: neither led partitions nor the quorum."""
+        """Let the stop not hand over to other nodes: neither partitions nor the quorum."""
         self._shared.quorum.replica.fall_silent()
         if self._broker is not None:
             await self._broker.lifecycle.shut_down(is_controlled=False)
             await self._broker.places.stop()
 
     async def break_off(self) -> None:
-        """Break all connections off and fall silent. The stop that follows leaves no mark of a clean one."""
+        """Break all connections off and fall silent. The following stop writes no clean shutdown marker."""
         self._shared.closing.is_clean = False
         self.listeners.break_off()
         if self._broker is not None:
-            # What members had acquired is not given back: nobody would have written that.
+            # Acquired records of members are not released, as after a kill.
             await self._broker.shares.partitions.close()
         await self.fall_silent()
 
 
 async def start_node(foundation: Foundation, undo: Undo) -> Node:
-    """Build all parts and serve. The caller closes `undo` at the stop, and also where this raises.
+    """Build all parts and serve. The caller closes `undo` at the stop, and also if this raises.
 
     Raises:
         LogDirError, StorageFormatError: the data directories cannot be used; the text says what to do.

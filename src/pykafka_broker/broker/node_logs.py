@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 
 
 def build_logs(foundation: Foundation, dirs: LogDirs, on_dir_failure: Callable[[LogDir], None]) -> LogManager:
-    """A manager of the logs in `dirs`, which it has not touched yet.
+    """A manager of the logs in `dirs`; it has not opened them yet.
 
     `on_dir_failure` is called when a directory has gone out of service.
     """
@@ -50,17 +50,17 @@ def reconfigure_logs(logs: LogManager, config: BrokerConfig) -> None:
 
 
 def _process(foundation: Foundation, new: Callable[[], Result]) -> Callable[[], Result] | None:
-    """Makes a process of its own for work on real files; to load its code takes a descriptor."""
+    """A function that starts a worker process, None without real files; a start needs a descriptor."""
     return partial(foundation.descriptors.use, new) if isinstance(foundation.files, OsFileSystem) else None
 
 
 def _cleaning_process() -> CleaningWorker:
-    from pykafka_broker.log.cleaner.process import CleaningProcess  # a start has nothing to clean
+    from pykafka_broker.log.cleaner.process import CleaningProcess  # not needed at a start
 
     return CleaningProcess()
 
 
 def _scrub_process() -> ScrubWorker:
-    from pykafka_broker.log.check.scrub_process import ScrubProcess  # not before the first round
+    from pykafka_broker.log.check.scrub_process import ScrubProcess  # not needed at a start
 
     return ScrubProcess()

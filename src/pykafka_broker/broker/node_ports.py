@@ -42,7 +42,7 @@ class PublishedMetadata:
 
     @property
     def kraft_version(self) -> int:
-        """0 where the metadata log names no voters."""
+        """0 if the metadata log names no voters."""
         return self._host.kraft_version
 
     @property
@@ -87,11 +87,11 @@ class ReplicaQuorum:
 
     @property
     def current(self) -> Current:
-        """The epoch, and its leader as far as this replica knows."""
+        """The epoch and its known leader."""
         return self._host.current
 
     def request(self, request: Request) -> Awaitable[Answer]:
-        """Return the answer of the replica to a request of another one, or of an administrator."""
+        """Return the replica's answer to a request of another replica, or of an administrator."""
         return self._host.request(request)
 
     def read(self, offset: int, max_bytes: int) -> Awaitable[Buffer]:
@@ -104,12 +104,12 @@ class ReplicaQuorum:
 
 
 class NoForwarding:
-    """The active controller is always in this process: the node is a quorum by itself."""
+    """The active controller is always in this process, because the node is the only voter."""
 
     is_needed = False
 
     def lost_quorum(self) -> None:
-        """None: this node is its own majority."""
+        """None: this node alone is a majority."""
         return
 
     async def ask(self, envelope: EnvelopeRequest) -> EnvelopeResponse:
@@ -118,8 +118,8 @@ class NoForwarding:
 
 
 class ForwardingConnection:
-    """The active controller may be on another node, to which `connection` leads. `lost_quorum` is asked what
-    is known where none is.
+    """The active controller may be on another node, at the other end of `connection`.
+    `lost_quorum` describes the quorum if it has lost its leader.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class ForwardingConnection:
 
 
 class TopicsOnDemand(NamedTuple):
-    """Topics that clients ask for, and those of the coordinators."""
+    """Creates topics that clients ask for, and those of the coordinators."""
 
     creation: TopicCreation
     offsets: CoordinatorTopic

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def other_brokers(f: Foundation, metadata: MetadataPublisher, undo: Undo) -> OtherBrokers:
-    """Connections that are opened when there is something to ask."""
+    """Connections that are opened for the first request."""
     return OtherBrokers(
         markers=_connections(f, metadata, undo),
         questions=_connections(f, metadata, undo),
@@ -52,7 +52,7 @@ def _connections(f: Foundation, metadata: MetadataPublisher, undo: Undo) -> Brok
 async def _connect(
     node_id: int, security: Security | None, clock: Clock, address: Address, timeout_ms: int
 ) -> BrokerConnection:
-    # A broker without others needs no client.
+    # Imported late: a broker without others needs no client.
     from pykafka_broker.client.aio import connect
     from pykafka_broker.client.core.connection import Identity
 

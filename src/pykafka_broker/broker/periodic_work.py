@@ -1,4 +1,4 @@
-"""Work that is done again and again by the server's clock: one round at a time, never cut short by a stop."""
+"""Work that is repeated by the server's clock: one round at a time, which a stop does not interrupt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ logger = logging.getLogger("kafka.server.BrokerServer")
 
 
 class PeriodicWork:
-    """Calls `work` a pause of `every_ms` after its last round ended; a round that fails is tried again."""
+    """Calls `work` `every_ms` after its last round ended, even if that failed."""
 
     def __init__(self, clock: Clock, every_ms: int, work: Callable[[], Awaitable[None]]) -> None:
         self._clock = clock
@@ -31,7 +31,7 @@ class PeriodicWork:
         self._timer = self._clock.call_at(self._clock.monotonic_ms() + self._every_ms, self._begin_round)
 
     async def stop(self) -> None:
-        """Return when the round under way, if there is one, has ended; there is no other."""
+        """Return when the round under way, if any, has ended; no other follows."""
         if self._round is not None:
             await self._round
         if self._timer is not None:

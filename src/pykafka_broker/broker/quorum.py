@@ -1,6 +1,5 @@
-"""The part of this node in the metadata quorum: it opens its metadata log, and leads it with its controller.
-
-Where other nodes lead, the channel to the controller is a remote one (`controller/channel.py`).
+"""The part of this node in the metadata quorum: its metadata log, and the controller that leads it.
+If another node leads, the channel to the controller is a remote one (`controller/channel.py`).
 """
 
 from __future__ import annotations
@@ -61,11 +60,10 @@ def open_metadata(foundation: Foundation, logs: LogManager) -> RaftStorage:
 
 
 class QuorumParts(NamedTuple):
-    """The part of a node in the quorum: the published image, the replica of the log, the controller for as
-    long as this node leads and the channel to it, and the channel to the active controller.
+    """The part of a node in the quorum: publisher, replica of the log, own controller, and channels.
 
-    A node without the role controller has no `role`, and its `own_controller` refuses everything. A node that
-    is a quorum by itself has no `connections` to other controllers.
+    `controller` is the channel to the active controller. A node without the role controller has no `role`,
+    and its `own_controller` refuses everything. A node that is the only voter has no `connections`.
     """
 
     publisher: MetadataPublisher
@@ -85,7 +83,7 @@ def build_quorum(
 ) -> QuorumParts:
     """The parts of this node's replica of the metadata log, not started yet.
 
-    `own_endpoints` are those of the listeners of controllers, as others reach them.
+    `own_endpoints` are the advertised endpoints of the controller listeners.
     """
     config, cluster_id = foundation.config, publisher.image.cluster_id
     rules = _controller_rules(foundation, cluster_id)
@@ -133,7 +131,7 @@ def _remote_controller(
     replica: MetadataReplica,
     role: ControllerRole | None,
 ) -> tuple[LeaderConnections, RemoteControllerChannel]:
-    # A node that is its own quorum does not pay for a client.
+    # Imported late: an only voter needs no client.
     from pykafka_broker.controller.remote_channel import (
         LeaderConnections,
         RemoteControllerChannel,
@@ -189,26 +187,26 @@ def _token_rules(config: BrokerConfig) -> TokenRules | None:
 
 
 def _peers(foundation: Foundation, cluster_id: str) -> Peers:
-    from pykafka_broker.raft.quorum_peers import QuorumPeers  # a node that is alone needs no client
+    from pykafka_broker.raft.quorum_peers import QuorumPeers  # an only voter needs no client
 
     return QuorumPeers(peer_settings(lambda: foundation.config, cluster_id), foundation.clock)
 
 
 def chance() -> float:
-    """A number in [0, 1), another each time."""
+    """A random number in [0, 1)."""
     return int(random_id()[:8], 16) / (1 << 32)
 
 
 class NodeConfigRules(TableRules):
-    """The controller's rules, and those that need this node's static configuration."""
+    """The controller's rules of configs, with checks that need this node's static configuration."""
 
     def validate(self, resource_type: int, name: str, new: Mapping[str, str], old: Mapping[str, str]) -> None:
-        """Accept the complete set of values a resource is to have.
+        """Validate `new`, the complete set of values of a resource.
 
         Raises:
-            KafkaError: in Kafka's words.
+            KafkaError: a value is invalid; the text is Kafka's.
         """
         super().validate(resource_type, name, new, old)
-        # Another broker has judged its own values before it passed them on.
+        # Another broker has validated its own values before it forwarded them.
         if resource_type == ResourceType.BROKER and name in ("", str(self.configs.static.node_id)):
             validate_broker_configs(name, new, self.configs)

@@ -1,7 +1,7 @@
-"""Brings the quotas of the newest metadata into force: those of clients, and those of addresses.
+"""Applies the quotas of the newest metadata: those of clients, and those of addresses.
 
-An address may be written as the name of a host, which is looked up without holding up anything: its quota is
-in force a moment later. A name that is not known any more has no quota, and a line in the log.
+An address may be given as a host name, which is looked up in the background: its quota is in force after
+that. A name that no longer resolves has no quota, and is logged.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class QuotaFollower:
             self._looking_up = asyncio.get_running_loop().create_task(self._look_up(hosts, limits))
 
     def stop(self) -> None:
-        """Look up no more hosts."""
+        """Stop looking up hosts."""
         if self._looking_up is not None:
             self._looking_up.cancel()
             self._looking_up = None

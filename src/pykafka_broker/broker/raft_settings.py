@@ -1,8 +1,8 @@
 """The settings of this node's replica of the metadata log: the keys of `controller.quorum.*`.
 
-One of them makes no difference here, `controller.quorum.append.linger.ms`: Apache Kafka's leader keeps
-records back for that long, to write and sync several decisions at once. Here records are written at once,
-and those that come while the disk syncs share the next sync (`raft/driver.py`); none waits for a timer.
+`controller.quorum.append.linger.ms` has no effect here. Apache Kafka's leader delays records by that time, to
+write and sync several decisions together. Here records are written at once, and records appended during a
+sync share the next one (`raft/driver.py`).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from pykafka_broker.raft.quorum_peers import PeerSettings
 
 
-#: How long a leader may keep a Fetch that finds nothing; less where a follower loses patience before that.
+#: How long a leader may park a Fetch; at most half of `controller.quorum.fetch.timeout.ms`.
 FETCH_MAX_WAIT_MS = 500
 
 
 def raft_settings(config: BrokerConfig) -> Settings:
-    """The settings that decide: whom the replica asks, what it may become, and when."""
+    """The settings of the raft core."""
     return Settings(
         listener=config.controller_listener_names[0],
         bootstrap=_bootstrap(config),
@@ -43,14 +43,14 @@ def raft_settings(config: BrokerConfig) -> Settings:
 
 
 def _bootstrap(config: BrokerConfig) -> tuple[Address, ...]:
-    """Where the replica asks for the leader: as in Kafka, the voters only where no server is named."""
+    """The servers to ask for the leader: as in Kafka, the voters if no server is configured."""
     servers = parse_bootstrap_servers(config["controller.quorum.bootstrap.servers"])
     return servers or tuple((voter.host, voter.port) for voter in config.voters)
 
 
 def peer_settings(current: Callable[[], BrokerConfig], cluster_id: str) -> PeerSettings:
     """The settings of the connections to the other replicas; `current` is the configuration in force."""
-    from pykafka_broker.raft.quorum_peers import PeerSettings  # a node that is alone needs no client
+    from pykafka_broker.raft.quorum_peers import PeerSettings  # an only voter needs no client
 
     config = current()
     return PeerSettings(

@@ -30,7 +30,7 @@ def replica_fetchers(
     broker_epoch: Callable[[], int],
     undo: Undo,
 ) -> ReplicaFetchers:
-    """Fetchers that begin as the metadata names leaders."""
+    """The fetchers; they start when the metadata names leaders."""
     config = f.config
     security = security_with_brokers(lambda: f.config)
 
@@ -38,7 +38,7 @@ def replica_fetchers(
         address = address_of(metadata.image.brokers.get(leader_id), config.inter_broker_listener_name)
         if address is None:
             raise ConnectionError(f"Broker {leader_id} is not reachable.")
-        # A broker without others needs no client.
+        # Imported late: a broker without others needs no client.
         from pykafka_broker.client.aio import connect
         from pykafka_broker.client.core.connection import Identity
 
@@ -54,7 +54,7 @@ def replica_fetchers(
 
 
 def replication_rate(config: BrokerConfig, key: RateKey) -> RateLimit:
-    """The bytes a second that a key allows to throttled replicas, over the samples of replication quotas."""
+    """The rate limit of `key` for throttled replicas, over the samples of replication quotas."""
     sample_ms = config["replication.quota.window.size.seconds"] * 1_000
     return RateLimit(config[key], config["replication.quota.window.num"], sample_ms)
 

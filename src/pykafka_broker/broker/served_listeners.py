@@ -1,8 +1,8 @@
-"""The listeners of this broker as its configuration names them, kept so while the configuration changes.
+"""The listeners of this broker, kept in line with the configuration while it changes.
 
-Addresses are reserved before directories are formatted, so that a start that cannot have its address leaves
-nothing behind. A changed listener is bound anew, a changed limit holds for connections to come. Host names
-are looked up in the background; where the configuration has changed again meanwhile, the later change holds.
+Addresses are reserved before directories are formatted, so that a start whose address is taken leaves nothing
+behind. A changed listener is bound again; a changed limit applies to new connections. Host names are looked
+up in the background; if the configuration changes again meanwhile, the later change applies.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from pykafka_broker.network.listening import Listener, ListenerService
 
 logger = logging.getLogger("kafka.server.BrokerServer")
 
-#: Security protocols by Kafka's numbers, as registrations carry them.
+#: Kafka's numbers of the security protocols, for registrations.
 SECURITY_PROTOCOL_NUMBERS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
 
 class ServedListeners:
     """Binds, rebinds and removes listeners. Event loop only.
 
-    `kinds` is what `listener_kinds` returns. `current` is the configuration in force.
+    `kinds` is the result of `listener_kinds`. `current` returns the configuration in force.
     """
 
     def __init__(
@@ -47,29 +47,28 @@ class ServedListeners:
         self._kinds = kinds
         self._current = current
         self._threads = threads
-        #: Changes that wait for the address of a host.
+        #: Changes that wait for a host to be looked up.
         self._changes: set[asyncio.Task[None]] = set()
 
     @property
     def is_changing(self) -> bool:
-        """Whether a change waits for the address of a host."""
+        """Whether a change waits for a host to be looked up."""
         return bool(self._changes)
 
     def reserve_addresses(self) -> None:
         """Bind every address; clients that connect are refused until `listen`.
 
         Raises:
-            OSError: an address cannot be had.
+            OSError: an address cannot be bound.
         """
         for endpoint in endpoints(self._current()):
             self._listeners.reserve(endpoint, self._service(endpoint))
 
     async def listen(self, serves: str) -> None:
-        """Let clients queue up on every listener of this kind. The metadata may have changed the
-        configuration since `reserve_addresses`.
+        """Let clients queue up on every listener of this kind, by the configuration in force.
 
         Raises:
-            OSError: an address cannot be had.
+            OSError: an address cannot be bound.
         """
         config = self._current()
         before = self._listeners.limits.max_connections_per_ip_overrides
@@ -107,7 +106,7 @@ class ServedListeners:
         """The address of the first listener for its clients: `host:port`.
 
         Raises:
-            RuntimeError: there is none: the node has not the role broker.
+            RuntimeError: the node does not have the role broker.
         """
         return self._address_of_first(BROKER_LISTENER)
 
@@ -147,7 +146,7 @@ class ServedListeners:
         task.add_done_callback(self._changes.discard)
 
     async def _add(self, endpoint: ListenerEndpoint) -> None:
-        """Serve one more listener, if it is still wanted when its host has been looked up."""
+        """Serve one more listener, if it is still configured after its host has been looked up."""
         listeners = self._listeners
         try:
             addresses = await self._threads.run_blocking(partial(addresses_of, endpoint.host, endpoint.port))
@@ -157,7 +156,7 @@ class ServedListeners:
             logger.error("Listener %s is not served: %s", endpoint.name, error)
 
     async def _limit_addresses(self, config: BrokerConfig) -> None:
-        """Apply the limits of single addresses, unless they have changed once more meanwhile."""
+        """Apply the limits of single addresses, unless they have changed again meanwhile."""
         listeners = self._listeners
         by_address = await limits_by_address_or(listeners.limits.max_connections_per_ip_overrides, config)
         if config.connections_per_ip_overrides == self._current().connections_per_ip_overrides:

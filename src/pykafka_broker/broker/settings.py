@@ -1,7 +1,7 @@
-"""The settings of each part of a broker, taken from the configuration: one function for each part.
+"""The settings of each part of a broker, from the configuration: one function for each part.
 
-`shared_server.py`, `node_logs.py` and `served_listeners.py` call them when they make a part, and the latter
-two again when the configuration changes.
+`shared_server.py`, `node_logs.py` and `served_listeners.py` call them when they make a part; the latter two
+call them again when the configuration changes.
 """
 
 from __future__ import annotations
@@ -29,9 +29,7 @@ logger = logging.getLogger("kafka.server.BrokerServer")
 
 
 def endpoints(config: BrokerConfig) -> Iterator[ListenerEndpoint]:
-    """The endpoints to listen on, with their kinds, advertised addresses and limits: those of clients and of
-    other brokers first, then those of controllers.
-    """
+    """The endpoints to listen on, with kinds, advertised addresses and limits; controller listeners last."""
     advertised: dict[str, Endpoint] = {}
     if config["advertised.listeners"] is not None:
         told = (*config.advertised_listeners, *config.advertised_controller_listeners)
@@ -80,7 +78,7 @@ def connection_limits(config: BrokerConfig) -> ConnectionLimits:
 
 
 def listener_limits(config: BrokerConfig, by_address: Mapping[str, int]) -> ListenerLimits:
-    """The limits of connections; `by_address` are those of single addresses, already looked up."""
+    """The limits of connections; `by_address` has those of single addresses, already looked up."""
     return ListenerLimits(
         max_connections=config["max.connections"],
         max_connections_per_ip=config["max.connections.per.ip"],
@@ -93,12 +91,12 @@ def listener_limits(config: BrokerConfig, by_address: Mapping[str, int]) -> List
 
 
 def quota_window(config: BrokerConfig) -> Window:
-    """The time over which use is measured that client quotas, or quotas of addresses, limit."""
+    """The time window of client quotas and of quotas of addresses."""
     return Window(config["quota.window.num"], config["quota.window.size.seconds"] * 1_000)
 
 
 def client_quotas(config: BrokerConfig, clock: Clock) -> ClientQuotas:
-    """The quotas of clients, of whom none has one yet."""
+    """The client quotas, without values yet."""
     controller_window = Window(
         config["controller.quota.window.num"], config["controller.quota.window.size.seconds"] * 1_000
     )
@@ -106,8 +104,8 @@ def client_quotas(config: BrokerConfig, clock: Clock) -> ClientQuotas:
 
 
 def _socket_buffer_bytes(config: BrokerConfig, name: NumberKey) -> int:
-    """The configured size, -1 where none is configured: Kafka's default of 100 KiB would switch off the
-    system's own tuning, which needs a third less CPU for large batches.
+    """The configured size, -1 if none is configured: Kafka's default of 100 KiB would switch off the system's
+    own tuning, which needs a third less CPU for large batches.
     """
     return config[name] if name in config.originals else -1
 

@@ -1,6 +1,5 @@
-"""What a broker keeps for the members of share groups: their sessions, and the share partitions led here.
-
-Both go when `share.version` is lowered to a level without share groups.
+"""The state of share groups on a broker: the members' sessions, and the share partitions led here.
+Both are dropped when `share.version` is lowered to a level without share groups.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from pykafka_broker.share.share_partitions import SharePartitions
 
 
 class ShareGroups:
-    """Keeps them as configured. Event loop only."""
+    """Owns the sessions and the share partitions. Event loop only."""
 
     def __init__(self, config: BrokerConfig, states: ShareStates, reads: LogReads, clock: Clock) -> None:
         self.sessions = ShareSessions(config["group.share.max.share.sessions"])
@@ -33,7 +32,7 @@ class ShareGroups:
         self.partitions.settings = share_settings(config, self._image)
 
     def on_image(self, old: ClusterImage, new: ClusterImage) -> None:
-        """Follow the settings of groups, and the finalised level of the feature."""
+        """Follow the settings of groups, and the finalized `share.version`."""
         self._image = new
         if new.configs is not old.configs:
             self.reconfigure(self._config)

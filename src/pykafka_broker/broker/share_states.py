@@ -1,4 +1,4 @@
-"""The way from the share partitions led here to their share coordinators, in the words of both."""
+"""Connects the share partitions led here with their share coordinators, and converts the values of both."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pykafka_broker.share.share_partition import SharePartitionKey
 
 
 class PersistedStates:
-    """Reads and writes the states of share partitions over the persister."""
+    """Reads and writes the states of share partitions through the persister."""
 
     def __init__(self, persister: Persister) -> None:
         self._persister = persister
 
     async def read(self, key: SharePartitionKey, leader_epoch: int) -> StateRead:
-        """What the coordinator has of a share partition, or its error."""
+        """The state of a share partition at the coordinator, or its error."""
         result = await self._persister.read(SharePartition(*key), leader_epoch=leader_epoch)
         if result.refusal is not None:
             return StateRead(result.refusal.error, result.refusal.message)
@@ -32,7 +32,7 @@ class PersistedStates:
         return StateRead(ErrorCode.NONE, None, result.state_epoch, result.start_offset, batches)
 
     async def write(self, key: SharePartitionKey, leader_epoch: int, write: records.StateWrite) -> Result:
-        """Have the coordinator store what has changed; its error, or NONE."""
+        """Let the coordinator store the changes; return its error, or NONE."""
         result = await self._persister.write(
             SharePartition(*key),
             state_epoch=write.state_epoch,

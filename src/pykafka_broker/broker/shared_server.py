@@ -1,10 +1,10 @@
 """The parts of a node that its broker and its controller share (Kafka's SharedServer): log directories,
 listeners, and the replica of the metadata log.
 
-They are built in the one order that works: reserve the addresses to listen on, lock the log directories and
-format new ones, open the metadata log, let controllers queue up. The replica is built then, and started by
-`start_replica`: by that time handlers on listeners of controllers must have their ports, for voters elect the
-leader over them. Each section enters in `undo` how a stop undoes it (`undo.py`).
+They are built in this order: reserve the addresses to listen on, lock the log directories and format new
+ones, open the metadata log, let controllers queue up, build the replica. `start_replica` starts the replica;
+before that the handlers on controller listeners must have their ports, because voters elect the leader over
+them. Each function adds to `undo` how a stop undoes it (`undo.py`).
 """
 
 from __future__ import annotations
@@ -54,31 +54,29 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 logger = logging.getLogger("kafka.server.SharedServer")
 
-#: The longest time that a stop waits for requests that are being served.
+#: The longest time that a stop waits for requests being served.
 STOP_GRACE_MS = 5_000
 
 
 class HandlerPorts:
-    """The ports of handlers, by the kind of their listener. They are filled in when the parts are there,
-    before listeners of that kind are started.
-    """
+    """The ports of handlers, by the kind of their listener; set before listeners of that kind are started."""
 
     broker: NodePorts
     controller: ControllerPorts
 
 
 class Closing:
-    """Closes all logs of a node. The metadata log is first: the clean shutdown marker, written with the other
-    logs, says that it was closed cleanly too.
+    """Closes all logs of a node, the metadata log first: the clean shutdown marker, written with the other
+    logs, says that the metadata log was closed cleanly too.
     """
 
     def __init__(self, f: Foundation, metadata_log: PartitionLog, logs: LogManager) -> None:
         self._threads = f.threads
         self._metadata_log = metadata_log
         self._logs = logs
-        #: For the marker; -1 until the broker is registered.
+        #: The broker epoch for the marker; -1 until the broker is registered.
         self.broker_epoch = -1
-        #: Whether the marker is to be written.
+        #: Whether to write the marker.
         self.is_clean = True
 
     async def close(self) -> None:
@@ -106,7 +104,7 @@ class SharedServer(NamedTuple):
 
     @property
     def metadata(self) -> MetadataPublisher:
-        """Publishes the images of the metadata."""
+        """The publisher of the metadata's images."""
         return self.quorum.publisher
 
     @property
@@ -169,8 +167,8 @@ async def build_shared(f: Foundation, undo: Undo) -> SharedServer:
 
 
 async def start_replica(shared: SharedServer, undo: Undo) -> None:
-    """Start the replica of the metadata log; the newest metadata is published, and its configuration is in
-    force, when this returns. That takes a leader, for which a voter may have to wait for other voters.
+    """Start the replica of the metadata log. When this returns, the newest metadata is published and its
+    configuration in force. That needs a leader, for which a voter may have to wait for other voters.
 
     Raises:
         LogDirError: the log cannot be used by this node; the text says what to do.
@@ -187,7 +185,7 @@ async def start_replica(shared: SharedServer, undo: Undo) -> None:
 
 
 def _logs(f: Foundation) -> tuple[FailedDirectories, LogManager]:
-    """The logs, not opened yet, and what happens when one of their directories fails."""
+    """The logs, not opened yet, and the handler of failed directories."""
     dirs = LogDirs(f.files, list(f.config.log_dirs), f.config.metadata_log_dir)
     failures = FailedDirectories(f.failure, dirs)
     logs = build_logs(f, dirs, failures.failed)
@@ -196,7 +194,7 @@ def _logs(f: Foundation) -> tuple[FailedDirectories, LogManager]:
 
 
 def _authorizer(f: Foundation, publisher: MetadataPublisher) -> Authorizer:
-    """The authorizer that reads ACLs, if one is configured; most nodes do not pay for its modules."""
+    """The authorizer; its modules are imported only if one is configured."""
     settings = f.config.authorizer
     if settings is None:
         return ALLOW_ALL
@@ -208,7 +206,7 @@ def _authorizer(f: Foundation, publisher: MetadataPublisher) -> Authorizer:
 
 
 def _client_quotas(f: Foundation, publisher: MetadataPublisher, listeners: Listeners, undo: Undo) -> Quotas:
-    """The quotas of clients and of their addresses, as the metadata has them."""
+    """The quotas of clients and of addresses, which follow the metadata."""
     quotas = client_quotas(f.config, f.clock)
     follower = QuotaFollower(quotas, listeners.acceptor.address_rates)
     publisher.subscribe(follower.published)
@@ -217,10 +215,10 @@ def _client_quotas(f: Foundation, publisher: MetadataPublisher, listeners: Liste
 
 
 async def _unbound_listeners(f: Foundation, logs: LogManager, undo: Undo) -> Listeners:
-    """Listeners without an address yet, and the care for descriptors, which new clients take."""
+    """Listeners without addresses yet, and the reserve of file descriptors, which new clients need."""
     config = f.config
     shared = Shared(f.clock, connection_limits(config), RequestMemory(config["queued.max.request.bytes"]))
-    # A host that is unknown keeps a broker from starting only where the process was given it.
+    # An unknown host prevents a start only if the static configuration names it.
     by_address = await limits_by_address(config.connections_per_ip_overrides)
     open_file_limit = raise_open_file_limit()
     listeners = Listeners(
@@ -241,7 +239,7 @@ async def _unbound_listeners(f: Foundation, logs: LogManager, undo: Undo) -> Lis
 
 
 def _prepare_directories(f: Foundation, logs: LogManager, undo: Undo) -> str:
-    """Lock the directories and format new ones; the cluster's id. Blocking."""
+    """Lock the directories and format new ones; return the cluster id. Blocking."""
     undo.add(StopStep.LOG_DIRS, logs.dirs.unlock)
     cluster_id, formatted = prepare_directories(f.files, logs, f.config, now_ms=f.clock.now_ms())
     if formatted is not None:

@@ -1,11 +1,11 @@
-"""Room for a start on a disk that is full.
+"""Disk space kept for a start on a full disk.
 
-To start, a node writes some hundred bytes of metadata: who votes, who leads, that the broker is here again.
-Where the disk has no byte left, a broker that was killed could not come back, not even to be read from. A
-file in the metadata directory keeps that room: it is removed before a start that finds too little, and made
-again when the start has written its metadata, before any producer can take the room.
+A start writes some hundred bytes of metadata: votes, the leader, the broker's registration. On a full disk a
+killed broker could not start again, not even to serve reads. A file in the metadata directory keeps that
+space: the file is removed before a start that finds too little space, and made again when the start has
+written its metadata, before any producer can take the space.
 
-Its content is random, because some file systems store zeros in no space at all.
+Its content is random, because some file systems store zeros without using space.
 """
 
 from __future__ import annotations
@@ -19,28 +19,27 @@ from pykafka_broker.log.disk.full_disks import REFUSALS
 logger = logging.getLogger(__name__)
 
 RESERVE_FILE = ".reserve"
-#: A start takes some KiB of it, rounded up to the blocks of the file system: enough for dozens of starts.
+#: Enough for dozens of starts: each needs some KiB, rounded up to file system blocks.
 RESERVE_BYTES = 256 * 1024
 #: The reserve is made only if the disk has at least this many times its size free.
 ROOMY = 16
 
 
 class StartReserve:
-    """The file that keeps room in one directory. Everything here is blocking.
-
-    A reserve that cannot be had is no reason to fail: if something is wrong with the disk, other writes tell.
+    """The file that keeps space in one directory. All methods block.
+    Errors of the reserve are only logged: if the disk has failed, other writes fail too.
     """
 
     def __init__(self, files: FileSystem, directory: str) -> None:
         self._files = files
         self._directory = directory
         self._path = join(directory, RESERVE_FILE)
-        #: Smaller than it should be, or missing.
+        #: Whether the file is smaller than it should be, or missing.
         self.is_short = True
         self._is_given = False
 
     def give_if_needed(self) -> None:
-        """Let the start have the room, if there is too little beside it."""
+        """Remove the file for this start, if less than its size is free."""
         try:
             if self._free_bytes() < RESERVE_BYTES:
                 self._files.remove(self._path)
@@ -49,7 +48,7 @@ class StartReserve:
             logger.warning("The room kept in %s for a start cannot be had: %s", self._directory, error)
 
     def take_back(self) -> None:
-        """Keep room for the next start: the room that this one was given, or any if the disk has plenty."""
+        """Make the file again if this start has removed it, otherwise only if the disk has enough space."""
         is_given, self._is_given = self._is_given, False
         try:
             if is_given:
@@ -65,7 +64,7 @@ class StartReserve:
             self._hold()
 
     def _hold(self) -> None:
-        """Keep the room, or as much of it as there is."""
+        """Fill the file up to its full size, as far as the disk has space."""
         held_bytes = self._held_bytes()
         try:
             file = self._files.open(self._path, create=not self._files.exists(self._path))

@@ -1,4 +1,4 @@
-"""Log directories from nothing to ready: formatting, whose they are, and the metadata log's folder."""
+"""Preparing log directories: formatting, checks of cluster and node, and the metadata log's folder."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from pykafka_broker.raft.topic import METADATA_TOPIC_ID
 from pykafka_broker.sasl.scram_keys import RANDOM_BITS, random_text
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: The address that is written down for a controller that no other node has to reach.
+#: The recorded address of a controller that no other node needs to reach.
 UNREACHED_CONTROLLER = ("localhost", 9093)
 #: The metadata log rolls early: it is small, and only whole segments below a snapshot can be removed.
 METADATA_SEGMENT_BYTES = 64 * 1024 * 1024
@@ -64,18 +64,18 @@ def unusable_metadata(config: BrokerConfig, error: Exception) -> LogDirError:
 
 
 class NewCluster(NamedTuple):
-    """What formatting may be told beside the configuration, in the words of its options."""
+    """The options of formatting besides the configuration."""
 
     release_version: str | None = None
     features: Mapping[str, int] = {}
     standalone: bool = False
     initial_controllers: str | None = None
     no_initial_controllers: bool = False
-    #: Those of `--add-scram`, which hold passwords.
+    #: The arguments of `--add-scram`, which hold passwords.
     scram: tuple[str, ...] = ()
 
 
-#: Without any option.
+#: No options.
 USUAL = NewCluster()
 
 
@@ -93,8 +93,8 @@ def format_directories(
     `controller.quorum.bootstrap.servers`, say otherwise.
 
     Raises:
-        StorageFormatError: a directory belongs to something else, or is formatted and may not be; or what is
-            asked for cannot be, or leaves open which quorum is meant.
+        StorageFormatError: a directory belongs to another node or cluster, or must not be formatted yet; or
+            the options are invalid, or do not determine the quorum.
     """
     if config.voters and (new.standalone or new.initial_controllers is not None):
         raise StorageFormatError(
@@ -142,18 +142,18 @@ def new_salt() -> bytes:
 
 
 def first_voter_endpoint(config: BrokerConfig) -> dict[str, tuple[str, int]]:
-    """The address of this controller as `--standalone` writes it: its first listener, as it is advertised."""
+    """The address of this controller that `--standalone` writes: the advertised one of its first listener."""
     name = config.controller_listener_names[0]
     told = config.advertised_controller_listeners or config.controller_listeners
     if not told:
         return {name: UNREACHED_CONTROLLER}
     host = told[0].host
-    # Other nodes cannot reach every interface, but perhaps this machine by its name.
+    # Other nodes cannot connect to a wildcard address, but perhaps to this machine's name.
     return {name: (socket.getfqdn() if host in ("", "0.0.0.0", "::") else written_host(host), told[0].port)}
 
 
 def metadata_version_name(new: NewCluster = USUAL) -> str:
-    """The metadata.version that formatting gives, by its release's name."""
+    """The name of the metadata.version that formatting gives."""
     levels = initial_levels(new.release_version, new.features, is_quorum_dynamic=True)
     return METADATA_VERSION_NAMES[levels[METADATA_VERSION]]
 
@@ -161,9 +161,9 @@ def metadata_version_name(new: NewCluster = USUAL) -> str:
 def prepare_directories(
     files: FileSystem, logs: LogManager, config: BrokerConfig, *, now_ms: int
 ) -> tuple[str, Formatted | None]:
-    """Lock the directories, format them on first start, and make sure they are ours; the cluster's id.
+    """Lock the directories, format them at the first start, and check that they are this node's. Blocking.
 
-    Blocking.
+    Returns the cluster id, and the result if directories were formatted.
 
     Raises:
         LogDirError, StorageFormatError: this node may not use these directories; the text says what to do.
@@ -185,11 +185,10 @@ def prepare_directories(
 
 
 def _cluster_at_start(config: BrokerConfig) -> NewCluster:
-    """How a start formats directories: those of a node that is a cluster by itself, or that was told all that
-    its quorum has to agree on.
+    """The options with which a start formats directories, if the configuration determines the quorum.
 
     Raises:
-        StorageFormatError: it was not told.
+        StorageFormatError: the configuration does not determine the quorum, or has no cluster id.
     """
     if config.initial_controllers is not None:
         return NewCluster(initial_controllers=config.initial_controllers)
@@ -221,12 +220,11 @@ def open_metadata_log(
 ) -> RaftStorage:
     """The replica of the metadata log in this node's metadata directory. Blocking.
 
-    A directory fresh from formatting need not have it: `kafka-storage format` makes its folder only to put
-    the first voters there.
+    After formatting its folder may be missing: `kafka-storage format` makes it only for the first voters.
 
     Raises:
-        LogDirError: another directory has it.
-        MalformedFile: no directory has it, although they have been in use.
+        LogDirError: another directory has the metadata log.
+        MalformedFile: no directory has it, although the directories have been in use.
     """
     parent = config.metadata_log_dir
     directory = join(parent, METADATA_FOLDER)
@@ -267,7 +265,7 @@ def _metadata_log_config(config: BrokerConfig) -> LogConfig:
 
 
 def _sign_of_use(files: FileSystem, config: BrokerConfig) -> str | None:
-    """The first thing in the log directories that is not as formatting leaves them; None if all is."""
+    """The first entry of the log directories that formatting does not make, or None."""
     for parent in dict.fromkeys((config.metadata_log_dir, *config.log_dirs)):
         for entry in files.entries(parent) if files.exists(parent) else ():
             is_partition = entry.is_directory and parse_partition_folder(entry.name) is not None
@@ -283,7 +281,7 @@ def _has_log(files: FileSystem, directory: str) -> bool:
 
 
 def local_voter(config: BrokerConfig, logs: LogManager, own_endpoints: Endpoints) -> Voter:
-    """The node as a voter of the quorum: its id, that of its metadata directory, and its endpoints."""
+    """The node as a voter of the quorum: its id, its metadata directory's id, and its endpoints."""
     key = ReplicaKey(config.node_id, logs.dirs.metadata.directory_id)
     if own_endpoints or "controller" not in config.process_roles:
         return Voter(key, own_endpoints)

@@ -1,6 +1,6 @@
-"""The threads of one broker: where work goes that would hold up the event loop.
+"""The threads of one broker, for work that would block the event loop.
 
-Each kind of work that waits for a disk has threads of its own in each log directory (`disk_threads.py`):
+Each kind of work that waits for a disk has its own threads in each log directory (`disk_threads.py`):
 
 * `sync`: syncs and new files that acknowledgements wait for;
 * `read`: reads that the page cache cannot serve;
@@ -24,7 +24,7 @@ WORKERS = 4
 
 
 class Threads:
-    """All threads of a broker. They are made when they are first needed."""
+    """All threads of a broker; they are made on demand."""
 
     def __init__(self, node_id: int) -> None:
         self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix=f"broker-{node_id}")

@@ -153,8 +153,7 @@ class LeadingReplica:
         self._lost: frozenset[int] = frozenset()
         #: A flag that appends read, computed by `_install`.
         self._refuses_acks_all = False
-        #: Producers can wait for a file to be made; coordinators cannot, because they append within a
-        #: transition.
+        #: Producers can wait for a file to be made; coordinators append within a transition and cannot.
         self._defers_names = log.topic not in INTERNAL_TOPICS
         self.committing = Committing(self, ports.sync_threads, ports.clock)
         self.deletion = RecordsDeletion(self, ports.registration_of, ports.clock)

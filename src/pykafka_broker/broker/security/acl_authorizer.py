@@ -1,8 +1,9 @@
 """The authorizer that reads ACLs, with the rules of Apache Kafka's StandardAuthorizer.
 
-Super users may do everything. For others the ACLs of the metadata decide (`authorization/index.py`), and on a
-resource that none concerns `allow.everyone.if.no.acl.found`. Before the node has read its metadata only super
-users are served: on listeners of controllers alone, those of `early.start.listeners`, for others open later.
+Super users may do everything. For others the ACLs of the metadata decide (`authorization/index.py`); on a
+resource without ACLs `allow.everyone.if.no.acl.found` decides. Before the node has read its metadata only
+super users are served, and only on controller listeners of `early.start.listeners`; other listeners open
+later.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pykafka_broker.broker.security.audit_log import AuditLog, Question, rule_of
 from pykafka_broker.cluster.image import NO_ACLS, ClusterImage, acl_of
 from pykafka_broker.config.authorizer import AuthorizerSettings
 
-#: A name that stands for one of which no ACL is known, as in Apache Kafka.
+#: Stands for a name without ACLs of its own, as in Apache Kafka.
 SOME_NAME = "hardcode"
 
 
@@ -35,7 +36,7 @@ class StandardAuthorizer:
         self._audit = AuditLog(now_ms)
 
     def published(self, old: ClusterImage, new: ClusterImage) -> None:
-        """`new` is the newest committed metadata, the first or that after `old`."""
+        """`new` is the newest committed metadata: the first, or the one after `old`."""
         before = old.acls if self._is_loaded else NO_ACLS
         self._is_loaded = True
         if new.acls is before:
@@ -84,7 +85,7 @@ class StandardAuthorizer:
     def allows_somewhere(
         self, requester: Requester, operation: AclOperation, resource_type: AclResourceType
     ) -> bool:
-        """Whether the operation is allowed on at least one name that a resource of the type may have."""
+        """Whether the operation is allowed on at least one possible name of the resource type."""
         if self.allows(requester, operation, resource_type, SOME_NAME, is_attempt=False):
             return True
         host = requester.client_host.lstrip("/")
@@ -99,7 +100,7 @@ class StandardAuthorizer:
         *,
         is_attempt: bool = True,
     ) -> Collection[str]:
-        """Those of `names` on which the operation is allowed, in their order. Raises as `allows`."""
+        """The `names` on which the operation is allowed, in their order. Raises as `allows`."""
         return [
             name
             for name in names
@@ -107,7 +108,7 @@ class StandardAuthorizer:
         ]
 
     def operations(self, requester: Requester, resource_type: AclResourceType, name: str) -> int:
-        """Those operations that the type supports and the client is allowed, as a bit field."""
+        """The operations that the type supports and the client may do, as a bit field."""
         supported = SUPPORTED_OPERATIONS[resource_type]
         return sum(
             1 << operation

@@ -1,13 +1,13 @@
-"""ACLs in a few words, as a program gives them: pure.
+"""ACLs as short texts, for programs: pure.
 
-    write topic orders          the topic of this name
-    read topic orders-*         all topics whose names begin so
+    write topic orders          the topic `orders`
+    read topic orders-*         all topics whose names begin with `orders-`
     read group *                all groups
-    deny alter topic orders     not that, whatever else is allowed
+    deny alter topic orders     a denial, which overrides all permissions
     alter cluster               the cluster, which has no name
-    create_tokens user bob      delegation tokens whose owner is this user
+    create_tokens user bob      delegation tokens whose owner is `bob`
 
-The words are those of kafka-acls, in any case: `describe_configs` or `DescribeConfigs`, `transactional-id`.
+The words are those of kafka-acls, in upper or lower case: `describe_configs` or `DescribeConfigs`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pykafka_broker.apis.ports.authorizer import CLUSTER_NAME, SUPPORTED_OPERATI
 from pykafka_broker.authorization.index import WILDCARD, Acl
 from pykafka_broker.protocol.acls import AclOperation, AclPermission, AclResourceType, PatternType
 
-#: Every operation that ACLs about a type may have, besides all of them: some are told in no answer.
+#: The operations that ACLs of a resource type may have, besides ALL; some are in no response.
 SUPPORTED = {
     **SUPPORTED_OPERATIONS,
     AclResourceType.TRANSACTIONAL_ID: SUPPORTED_OPERATIONS[AclResourceType.TRANSACTIONAL_ID]
@@ -32,10 +32,10 @@ Word = TypeVar("Word", bound=IntEnum)
 
 
 def acl_in_words(user: str, text: str) -> Acl:
-    """The ACL of a user, from all addresses; the user `*` is everybody.
+    """The ACL of a user, for all addresses; the user `*` stands for all users.
 
     Raises:
-        ValueError: the text says no ACL.
+        ValueError: the text is not an ACL.
     """
     words = text.split(maxsplit=3)
     permission = AclPermission.ALLOW
@@ -64,7 +64,7 @@ def acl_in_words(user: str, text: str) -> Acl:
 
 
 def _meant(words: type[Word], text: str) -> Word:
-    """The member that is meant; ANY is a word of filters."""
+    """The member with this name; ANY is only for filters."""
     plain = _plain(text)
     for word in words:
         if word.name != "ANY" and _plain(word.name) == plain:

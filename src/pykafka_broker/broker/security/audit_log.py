@@ -1,8 +1,8 @@
-"""The log of decisions of the authorizer, in the words of Apache Kafka's `kafka.authorizer.logger`.
+"""The log of the authorizer's decisions, in the words of Apache Kafka's `kafka.authorizer.logger`.
 
-Attempts that were denied are told at INFO; attempts that were allowed at DEBUG. A denial that repeats, of the
-same principal, address, operation and resource, is told once in ten seconds with a count, and over all there
-are no more than `MAX_LINES` lines in that time: a client that tries names without end cannot fill a disk.
+Denied attempts are logged at INFO, allowed ones at DEBUG. Repeated denials of the same principal, address,
+operation and resource are logged once in ten seconds with a count. There are at most `MAX_LINES` lines in
+that time, so a client that tries many names cannot fill a disk.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class AuditLog:
 
     @property
     def is_detailed(self) -> bool:
-        """Whether attempts that were allowed are told too."""
+        """Whether allowed attempts are logged too."""
         return logger.isEnabledFor(logging.DEBUG)
 
 

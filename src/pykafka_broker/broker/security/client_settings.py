@@ -1,4 +1,4 @@
-"""How a client reaches a broker, in the words of each kind of client. Pure, but for the context of TLS."""
+"""The settings with which a client connects, for each kind of client. Pure, except for the TLS context."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ class ClientSettings:
     """The settings of one user's clients. They hold the password, so `repr` does not show it."""
 
     bootstrap_servers: str
-    #: Whether the broker asks for TLS, for a user, or both, as Kafka calls it: `SASL_SSL`.
+    #: Kafka's security protocol of the listener, such as `SASL_SSL`.
     security_protocol: str
-    #: None: the broker asks for no user.
+    #: None: the broker does not ask for a user.
     user: str | None = None
     password: str | None = field(default=None, repr=False)
     mechanism: str | None = None
-    #: The certificate that the broker's is signed with, PEM; None: it has none.
+    #: The certificate of the authority that signed the broker's, as PEM; None without TLS.
     authority: str | None = field(default=None, repr=False)
 
     @property
@@ -44,7 +44,7 @@ class ClientSettings:
 
     @property
     def confluent(self) -> dict[str, str]:
-        """The properties of confluent-kafka, and of all that is made of librdkafka."""
+        """The properties of confluent-kafka, and of other clients based on librdkafka."""
         settings = {
             "bootstrap.servers": self.bootstrap_servers,
             "security.protocol": self.security_protocol,
@@ -61,7 +61,7 @@ class ClientSettings:
 
     @property
     def java(self) -> dict[str, str]:
-        """The properties of Kafka's own clients, each on one line. Spark wants `kafka.` before them."""
+        """The properties of Kafka's own clients, each on one line. Spark needs the prefix `kafka.`."""
         settings = {
             "bootstrap.servers": self.bootstrap_servers,
             "security.protocol": self.security_protocol,

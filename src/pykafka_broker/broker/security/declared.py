@@ -1,8 +1,8 @@
-"""Users, ACLs and TLS that a program gives to a `Broker` or a `Cluster`: the keys that they stand for, and
-what a start writes into the metadata.
+"""Users, ACLs and TLS that a program gives to a `Broker` or a `Cluster`: their configuration keys, and the
+metadata that a start writes.
 
-Listeners ask clients for SCRAM, whose credentials are in the metadata. The nodes log in to each other with
-PLAIN, as a user of their own: controllers elect their leader before they have read any credential.
+Clients log in with SCRAM, whose credentials are in the metadata. The nodes log in to each other with PLAIN, as
+the user `NODE`, because controllers elect their leader before they have read any credential.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ from pykafka_broker.sasl.scram_keys import MIN_ITERATIONS, SCRAM_MECHANISMS, sal
 if TYPE_CHECKING:
     from pykafka_broker.tls.authority import Authority
 
-#: The user that nodes log in to each other as.
+#: The user as which nodes log in to each other.
 NODE = "__node"
 MECHANISM = "SCRAM-SHA-512"
 #: How long the certificates are valid.
 DAYS = 365
-#: Names of this machine that every certificate is for.
+#: Names of this machine that every certificate includes.
 HERE = ("localhost", "127.0.0.1", "::1")
 
 
 class Security:
-    """What a `Broker` or a `Cluster` asks of its clients. The same object may secure one after the other.
+    """The security of a `Broker` or a `Cluster`. One object may secure several, one after the other.
 
-    With `users`, passwords by name, clients have to log in with SCRAM. With `acls` or `super_users` nobody
-    may do anything but super users, and those whom an ACL allows it: `acls` has texts such as
-    "write topic orders" (`acl_words.py`) for a user, or for "*", everybody. `tls` makes an authority, which
-    signs the certificates of what is secured (needs the extra `tls`).
+    With `users`, passwords by name, clients must log in with SCRAM. With `acls` or `super_users` only super
+    users, and users with a matching ACL, are allowed anything: `acls` has texts such as "write topic orders"
+    (`acl_words.py`) for a user, or for "*", all users. `tls` makes an authority, which signs the certificates
+    of the nodes (needs the extra `tls`).
 
-    Each start sets the passwords and creates the ACLs that there are not yet; others in the data stay.
+    Each start sets the passwords and creates missing ACLs; other users and ACLs in the metadata stay.
 
     Raises:
-        ValueError: an ACL is none, or somebody who shall have rights is no user.
-        StoreError: `tls` needs a library that is not there.
+        ValueError: an ACL is malformed, or an ACL or super user names an unknown user.
+        StoreError: `tls` needs a library that is not installed.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Security:
         super_users: Iterable[str] = (),
         tls: bool = False,
     ) -> None:
-        #: None: the listeners ask for no user.
+        #: None: clients need not log in.
         self._users = None if users is None else dict(users)
         self._super_users = tuple(super_users)
         self._counts_acls = acls is not None or bool(self._super_users)
@@ -69,7 +69,7 @@ class Security:
         _check(self._users or {}, acls or {}, self._super_users)
         self._acls = tuple(acl_in_words(name, text) for name, texts in (acls or {}).items() for text in texts)
         self._node_password = secrets.token_hex(16)
-        #: None: the listeners do without TLS.
+        #: None: the listeners have no TLS.
         self._authority: Authority | None = None
         if tls:
             from pykafka_broker.tls.authority import Authority
@@ -83,7 +83,7 @@ class Security:
         return plain if self._users is None else f"SASL_{plain}"
 
     def keys(self, listeners: Iterable[str], hosts: Iterable[str]) -> dict[str, str]:
-        """The keys of a node with these listeners, which others reach by `hosts`."""
+        """The configuration keys of a node with these listeners and host names."""
         names = list(dict.fromkeys(listeners))
         keys = {"listener.security.protocol.map": ",".join(f"{name}:{self.protocol}" for name in names)}
         if self._users is not None:
@@ -113,10 +113,10 @@ class Security:
         }
 
     async def write(self, controller: ClusterAdministration) -> None:
-        """Have the active controller set the passwords and create the ACLs that there are not yet.
+        """Let the active controller set the passwords and create missing ACLs.
 
         Raises:
-            KafkaError: the controller refuses, or is not the active one.
+            KafkaError: the controller refuses, or is not active.
         """
         for user in await controller.ask(AlterScramCredentials((), tuple(self._credentials()))):
             if user.error:
@@ -139,7 +139,7 @@ class Security:
         """The settings of a user's clients.
 
         Raises:
-            ValueError: there is no such user, or none is named although the listeners ask for one.
+            ValueError: there is no such user, or none is named although clients must log in.
         """
         settings = ClientSettings(
             bootstrap_servers,

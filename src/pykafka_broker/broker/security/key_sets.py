@@ -1,10 +1,10 @@
-"""The keys of an issuer of tokens (JWKS), of a file or a URL.
+"""The keys of an issuer of tokens (JWKS), from a file or a URL.
 
-A file is read at the start. A URL is fetched at the start and from time to time, and again when a token names
-a key that is not known, for each name at most once a minute. Where that fails the keys before stay, and it is
-tried again, later each time. Until it has succeeded once, no token is accepted.
+A file is read at the start. A URL is fetched at the start, at intervals of `refresh_ms`, and when a token
+names an unknown key, for each key name at most once a minute. If a fetch fails, the old keys stay and it is
+tried again with growing pauses. Until the first success no token is accepted.
 
-A URL is fetched in a thread of its own, without following redirects, and at most `MOST_BYTES` of it.
+A URL is fetched in its own thread, without following redirects, and at most `MOST_BYTES` of it.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ logger = logging.getLogger("kafka.security.oauthbearer")
 
 MOST_BYTES = 1 << 20
 TIMEOUT_S = 10
-#: A name of a key for which was just fetched is not fetched for again so soon.
+#: The shortest time between two fetches for the same unknown key name.
 MISSING_KEY_MS = 60_000
 MOST_MISSING_KEYS = 16
 MOST_KEY_ID_LENGTH = 1_000
 
-#: The content of a URL, or what went wrong.
+#: The content of a URL, or the error.
 Fetched = Union[bytes, Exception]
-#: Fetches a URL, and tells the content later.
+#: Fetches a URL, and calls back with the content.
 Fetch = Callable[[str, Callable[[Fetched], None]], None]
 
 
@@ -50,7 +50,7 @@ def keys_of_file(settings: KeySetSettings) -> tuple[SigningKey, ...]:
     """The keys of a `file:` URL.
 
     Raises:
-        ConfigError: it cannot be read, or has no key that verifies signatures.
+        ConfigError: the file cannot be read, or has no key that verifies signatures.
     """
     try:
         with open(str(settings.file), "rb") as file:
@@ -63,7 +63,7 @@ def keys_of_file(settings: KeySetSettings) -> tuple[SigningKey, ...]:
 
 
 def fetch_in_thread(url: str, done: Callable[[Fetched], None]) -> None:
-    """Fetch in a thread, which the end of the process does not wait for."""
+    """Fetch in a daemon thread."""
     loop = asyncio.get_running_loop()
 
     def work() -> None:
@@ -93,24 +93,24 @@ def _content(url: str) -> bytes:
 
 
 class FetchedKeys:
-    """The keys of a URL, fetched from now on."""
+    """The keys of a URL, which is fetched repeatedly."""
 
     def __init__(self, settings: KeySetSettings, clock: Clock, fetch: Fetch = fetch_in_thread) -> None:
         self._settings = settings
         self._clock = clock
         self._fetch = fetch
         self.keys: tuple[SigningKey, ...] = ()
-        #: Name of a key -> when it may be fetched for again (monotonic).
+        #: Unknown key name -> when it may cause a fetch again (monotonic).
         self._missing: OrderedDict[str, int] = OrderedDict()
         self._is_fetching = False
-        #: A key was missed since the fetch that is under way began.
+        #: Whether a key was missed after the fetch under way began.
         self._is_outdated = False
         self._failures = 0
         self._retry: Timer | None = None
         self._refresh()
 
     def miss(self, kid: str | None) -> None:
-        """A token names a key that is not known."""
+        """A token names an unknown key."""
         if kid is None or len(kid) > MOST_KEY_ID_LENGTH:
             return
         now_ms = self._clock.monotonic_ms()

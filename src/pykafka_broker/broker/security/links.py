@@ -1,7 +1,7 @@
-"""The security with which this node connects to others: its user, where these listen with SASL, and TLS.
+"""The security with which this node connects to others: its user, if they use SASL, and TLS.
 
-The functions ask for the configuration in force. As in Apache Kafka, keys that a listener of nodes gets by
-IncrementalAlterConfigs hold for connections to come in both directions; the user is that of the start.
+The functions take the configuration in force. As in Apache Kafka, keys that IncrementalAlterConfigs sets for
+an inter-node listener apply to new connections in both directions; the user is that of the start.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def security_with_brokers(current: Callable[[], BrokerConfig]) -> Security | None:
-    """For the listener that brokers use; None if it asks for nothing.
+    """The security for the inter-broker listener; None for PLAINTEXT.
 
     Raises:
         ConfigError: its TLS cannot be had.
@@ -32,7 +32,7 @@ def security_with_brokers(current: Callable[[], BrokerConfig]) -> Security | Non
 
 
 def security_with_controllers(current: Callable[[], BrokerConfig]) -> Security | None:
-    """For the listeners of controllers; None if they ask for nothing.
+    """The security for the controller listeners; None for PLAINTEXT.
 
     Raises:
         ConfigError: its TLS cannot be had.
@@ -46,7 +46,7 @@ def _security(current: Callable[[], BrokerConfig], listener: str, mechanism: str
     login, tls = _login(current(), listener, mechanism), _tls(current, listener)
     if login is None and tls is None:
         return None
-    from pykafka_broker.client.core.connection import Security  # a node that is alone needs no client
+    from pykafka_broker.client.core.connection import Security  # a single node needs no client
 
     return Security(login, tls)
 
@@ -54,7 +54,7 @@ def _security(current: Callable[[], BrokerConfig], listener: str, mechanism: str
 def _login(config: BrokerConfig, listener: str, mechanism: str) -> Login | TokenLogin | None:
     if not config.protocol_of(listener).startswith("SASL_"):
         return None
-    # Nodes without SASL do not pay for its mechanisms.
+    # Imported late: nodes without SASL do not need its mechanisms.
     from pykafka_broker.client.core.authentication import Login, TokenLogin
     from pykafka_broker.config.sasl_listeners import NodeUser, node_login
     from pykafka_broker.sasl.scram_keys import RANDOM_BITS, random_text

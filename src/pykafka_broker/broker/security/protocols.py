@@ -1,9 +1,9 @@
 """The security protocols of a node: each makes the transport and the authentication of a listener.
 
-The place for a further protocol. A node makes the table once, and calls a row for each listener, so a row can
-make parts for that listener alone: SSL has an `ssl.SSLContext` of its `ssl.*` keys, SASL the mechanisms
-that `sasl.enabled.mechanisms` allows there. Credentials lie in the metadata, which is read after listeners
-have taken their addresses: a row that reads them is given a closure over it.
+Further protocols go here. A node makes the table once, and calls a row for each listener, so a row can make
+parts for that listener alone: SSL an `ssl.SSLContext` of its `ssl.*` keys, SASL the mechanisms that its
+`sasl.enabled.mechanisms` allows. Credentials are in the metadata, which is read after the listeners are
+bound: a row that needs them gets a closure over it.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ SecurityProtocol = Callable[[ListenerEndpoint], ListenerSecurity]
 def security_protocols(
     shared: Shared, config: Callable[[], BrokerConfig], image: Callable[[], ClusterImage]
 ) -> Mapping[str, SecurityProtocol]:
-    """All protocols that are offered, by their names in `listener.security.protocol.map`; `config` is the
-    configuration in force, `image` the newest committed metadata.
+    """All offered protocols, by their names in `listener.security.protocol.map`.
+    `config` is the configuration in force, `image` the newest committed metadata.
     """
 
     def sasl_plaintext(endpoint: ListenerEndpoint) -> ListenerSecurity:
-        # Most nodes have no such listener, and do not pay for its mechanisms.
+        # Imported late: most nodes have no such listener.
         from pykafka_broker.broker.security.sasl_offer import sasl_of_listener
 
         return ListenerSecurity(Plaintext(), sasl_of_listener(config(), endpoint.name, shared, image))

@@ -1,4 +1,4 @@
-"""The mechanisms that a listener offers its peers, made of its configuration."""
+"""The SASL mechanisms that a listener offers, made from its configuration."""
 
 from __future__ import annotations
 
@@ -31,19 +31,18 @@ from pykafka_broker.sasl.scram_server import ScramEntry, ScramServer
 from pykafka_broker.sasl.signed_tokens import UnknownKeyError, signed_token
 from pykafka_broker.sasl.unsecured_tokens import UnsecuredRules, unsecured_token
 
-#: Delegation tokens whose credentials are kept: to make one takes as long as hundreds of requests.
+#: The most delegation tokens with cached credentials: making one takes as long as hundreds of requests.
 MOST_TOKEN_CREDENTIALS = 1_000
 
 
 def sasl_of_listener(
     config: BrokerConfig, listener: str, shared: Shared, image: Callable[[], ClusterImage]
 ) -> Sasl:
-    """The authentication of `listener`; its mechanisms are told in the order of Apache Kafka's hash set.
-
-    `image` is the newest committed metadata, where the credentials of SCRAM are.
+    """The authentication of `listener`; its mechanisms are in the order of Apache Kafka's hash set.
+    `image` is the newest committed metadata, which has the SCRAM credentials.
 
     Raises:
-        ConfigError: its configuration cannot be served.
+        ConfigError: the configuration is not supported.
     """
     settings = sasl_settings(config, listener)
     names = walked(settings.mechanisms, string_hash, sized=True)
@@ -57,7 +56,7 @@ def sasl_of_listener(
     )
 
 
-#: The entry of a token in the metadata, by its id; None: there is none.
+#: Finds the SCRAM entry of a token by its id, or None.
 FindToken = Callable[[ClusterImage, ScramMechanism, str], "ScramEntry | None"]
 
 
@@ -75,16 +74,16 @@ def _offered(
         validate = _validating(settings.oauth, clock)
         return OfferedMechanism(partial(OAuthBearerServer, validate), settings.max_reauth_ms)
     login = settings.login
-    # Apache Kafka looks for users in the login module of this mechanism alone.
+    # Apache Kafka reads users only from the login module of PLAIN.
     passwords = login.passwords if login.class_name == LOGIN_MODULES[PLAIN] else {}
     return OfferedMechanism(partial(PlainServer, passwords), settings.max_reauth_ms)
 
 
 def _validating(settings: OAuthSettings, clock: Clock) -> Validate:
-    """Checks bearer tokens of now."""
+    """A function that validates a bearer token at the present time."""
     if isinstance(settings, UnsecuredRules):
         return lambda token: unsecured_token(token, settings, clock.now_ms())
-    # Only signed tokens need threads and a client of HTTP.
+    # Imported late: only signed tokens need threads and an HTTP client.
     from pykafka_broker.broker.security.key_sets import FetchedKeys, keys_of_file
 
     rules = settings.rules
@@ -104,7 +103,7 @@ def _validating(settings: OAuthSettings, clock: Clock) -> Validate:
 
 
 def _finding_tokens(secret_key: str | None) -> FindToken:
-    """Finds delegation tokens; none without the key that makes their passwords."""
+    """A function that finds delegation tokens; without `secret_key` it finds none."""
 
     @lru_cache(maxsize=MOST_TOKEN_CREDENTIALS)
     def credential(mechanism: ScramMechanism, token_id: str) -> ScramCredential:
@@ -125,7 +124,7 @@ def _finding_tokens(secret_key: str | None) -> FindToken:
 def _scram_server(
     mechanism: ScramMechanism, image: Callable[[], ClusterImage], find_token: FindToken
 ) -> ScramServer:
-    """The server's side of one exchange, with the credentials of now."""
+    """The server's side of one exchange, with the credentials of the newest metadata."""
     metadata = image()
 
     def find(name: str, by_token: bool) -> ScramEntry | None:

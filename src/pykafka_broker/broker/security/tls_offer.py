@@ -1,4 +1,4 @@
-"""The TLS of a listener, and of those who connect to it: made anew when its keys or a file change."""
+"""The TLS of a listener, and of nodes that connect to it: renewed when its keys or a file change."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ logger = logging.getLogger("kafka.common.security.ssl.SslFactory")
 
 
 class ListenerContext:
-    """Returns the context of the next connection when it is called.
+    """Calling it returns the context for the next connection.
 
-    It looks each time whether the configuration or a file has changed: two questions to the file system, a
-    few microseconds beside a handshake of a thousand. What cannot be read, or is a certificate of another
-    server (`tls/renewal.py`), leaves the last context in force, with one line in the log.
+    Each call checks whether the configuration or a file has changed: two file system calls, a few
+    microseconds of a handshake of a thousand. If new keys cannot be read, or are of another server
+    (`tls/renewal.py`), the last context stays in force, and an error is logged.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class ListenerContext:
         """`make` is `server_context`, `node_context` or `client_context`.
 
         Raises:
-            ConfigError: there is no context to begin with.
+            ConfigError: the first context cannot be made.
         """
         self._config = config
         self._listener = listener
@@ -57,7 +57,7 @@ class ListenerContext:
                 settings = self._settings_in(config)
             stamps = _stamps(settings)
             if settings != self._settings or stamps != self._stamps:
-                # Also noted when it fails: the same is not tried again for each connection.
+                # Noted even if it fails, so that not every connection tries the same again.
                 self._settings, self._stamps = settings, stamps
                 context, keys = self._make(settings), read_key_store(settings.key_store)
                 check_renewed(self._keys, keys, **may_change(config))

@@ -1,6 +1,6 @@
 """Pauses that grow from one failure to the next, up to a limit, as Apache Kafka's ExponentialBackoff.
 
-Without its two percent of chance: what waits here is one node, and not a crowd.
+Without its random part of two percent, because only one node waits here.
 """
 
 from __future__ import annotations
@@ -15,6 +15,6 @@ class Backoff(NamedTuple):
     greatest_ms: int = 10_000
 
     def pause_ms(self, failures_before: int) -> int:
-        """The pause after a failure that followed so many others."""
-        # The exponent has a limit too: a node may fail for days.
+        """The pause after a failure that followed `failures_before` others."""
+        # The exponent is limited too, because a node may fail for days.
         return min(self.greatest_ms, self.first_ms << min(failures_before, 32))

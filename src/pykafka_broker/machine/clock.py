@@ -1,4 +1,4 @@
-"""Time as the server sees it: a port, so that tests set the time.
+"""The server's time: a port, so that tests can set it.
 
 `now_ms` is the wall clock (record timestamps, retention); `monotonic_ms` never goes back and measures
 deadlines. Nothing else in the server reads the time.
@@ -15,7 +15,7 @@ from typing import Protocol
 def processing_ns() -> int:
     """Nanoseconds since some moment, to measure how long work takes.
 
-    It goes on where the clock of a test stands still.
+    It advances even if the clock of a test stands still.
     """
     return time.perf_counter_ns()
 
@@ -65,15 +65,15 @@ class SystemClock:
     async def sleep(self, duration_ms: int) -> None:
         until_ms = self.monotonic_ms() + duration_ms
         await asyncio.sleep(duration_ms / 1000)
-        while (left_ms := until_ms - self.monotonic_ms()) > 0:  # noqa: ASYNC110 - sleeps what is left
+        while (left_ms := until_ms - self.monotonic_ms()) > 0:  # noqa: ASYNC110 - sleeps the rest
             await asyncio.sleep(left_ms / 1000)
 
 
 class _PunctualTimer:
-    """A timer of the event loop that is set again where the loop calls too early.
+    """A timer of the event loop that is set again if the loop calls too early.
 
     uvloop rounds a delay to the nearest millisecond and counts it from the last whole one, so it may call up
-    to 1 ms early; asyncio, by the resolution of the machine's clock, which is 16 ms on Windows.
+    to 1 ms early. asyncio may call early by the resolution of the machine's clock: 16 ms on Windows.
     """
 
     __slots__ = ("_callback", "_due_ms", "_handle")
@@ -90,7 +90,7 @@ class _PunctualTimer:
             self._handle.cancel()
 
     def _set(self, now_ns: int) -> None:
-        # Whole milliseconds from the one that is running: the moment is reached when they are over.
+        # Counted from the start of the current millisecond, so that the time has come when they have passed.
         delay_ms = self._due_ms - now_ns // 1_000_000
         self._handle = asyncio.get_running_loop().call_later(delay_ms / 1000, self._call)
 
@@ -99,6 +99,6 @@ class _PunctualTimer:
         if now_ns // 1_000_000 < self._due_ms:
             self._set(now_ns)
             return
-        # asyncio's handle keeps what it has called: without this the two would keep each other.
+        # asyncio's handle keeps its callback: without this both objects would refer to each other.
         self._handle = None
         self._callback()

@@ -1,6 +1,6 @@
-"""The scheduler port: the wall clock, and calls at a moment of it.
+"""The scheduler port: the wall clock, and calls at a time of it.
 
-Shards and coordinators take the time and set their timers through it, so that tests can turn the hands.
+Shards and coordinators read the time and set their timers through it, so that tests can set the time.
 `WallTimers` implements it over the broker's clock, `Turns` over another scheduler.
 """
 
@@ -19,9 +19,9 @@ class Handle(Protocol):
 class Scheduler(Protocol):
     """Wall clock and timers.
 
-    `call_at` names a moment of the wall clock and turns it into a delay at once: setting the clock later
-    must not end sessions. So the callback may come while the clock shows less than `at_ms`, if only by a
-    millisecond, whose parts the two clocks count differently: what acts by the time takes the later of both.
+    `call_at` converts a time of the wall clock into a delay at once: setting the clock later must not end
+    sessions. So the callback may come while the clock still shows less than `at_ms`, at least by a fraction
+    of a millisecond. Code that acts by the time uses the later one of `now_ms` and `at_ms`.
     """
 
     def now_ms(self) -> int: ...

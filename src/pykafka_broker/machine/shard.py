@@ -1,24 +1,23 @@
 """The shell around a pure core: it appends the records of a transition, waits for the commit, then answers.
 
-A core is a function `transition(state, event) -> Step`. The shell owns everything a core must not know: the
-log (`append`), the commit offset, the callers that wait (futures, which the core knows as integer tokens),
-and the timers. There is no task and no queue behind a shard: a transition runs inside the call that submits
-its event, so an idle shard costs nothing and fifty of them cost fifty small objects.
+A core is a function `transition(state, event) -> Step`. The shell owns everything that a core must not know:
+the log (`append`), the commit offset, the waiting callers (futures, which the core knows as integer tokens),
+and the timers. A shard has no task and no queue: a transition runs inside the call that submits its event, so
+an idle shard costs nothing but a small object.
 
 The guarantees of the shell, which its tests check:
 
-* A failed append installs nothing. The next state exists only after its records are in the log; the caller
-  gets the error, all others keep waiting as before, and a timer whose append failed is delivered again a
-  little later. Where others wait for the same records, `refused_event` tells the core that they were
-  refused, and the core answers.
+* A failed append installs nothing. The next state exists only after its records are in the log. The caller
+  gets the error, and all others keep waiting. A timer whose append failed is delivered again after
+  `TIMER_RETRY_MS`. If several callers wait for the same records, `refused_event` tells the core that the
+  records were refused, and the core answers.
 * An answer never overtakes an earlier write. A reply waits until everything appended before it, by any
-  caller, has been committed, even when its own transition wrote nothing: no caller reads state that may still
+  caller, has been committed, even if its own transition wrote nothing: no caller reads state that may still
   be lost.
-* A commit that does not come fails the answers that wait for it after `commit_timeout_ms` with
-  REQUEST_TIMED_OUT: their writes may still succeed. Replies that a core holds back itself (a parked
-  JoinGroup) are not affected.
-* Work that a core starts waits for the commit too, however long that takes: it never begins on the strength
-  of records that may still be lost.
+* If a commit does not come within `commit_timeout_ms`, the answers that wait for it fail with
+  REQUEST_TIMED_OUT; their writes may still succeed. Replies that a core itself delays (a parked JoinGroup)
+  are not affected.
+* Work that a core starts waits for the commit too, without a time-out, because its records may still be lost.
 * Timers belong to the installed state, not to the commit: they are set and cancelled at once.
 
 The owner rebuilds durable state: it folds `replay` over the log, builds the shard with the result and tells
@@ -45,14 +44,12 @@ Result = TypeVar("Result")
 
 #: Tokens begin with 1.
 NO_TOKEN = 0
-#: The wait before a timer is delivered again when its records could not be appended.
+#: The pause before a timer is delivered again if its records could not be appended.
 TIMER_RETRY_MS = 500
 
 
 class Prompt(Generic[Result]):
-    """An answer that was there when it was asked for: `await` returns at once, and plain functions can read
-    `result()`.
-    """
+    """An answer that is ready at once: `await` returns immediately, and plain functions can read `result()`."""
 
     __slots__ = ("_result",)
 
@@ -81,15 +78,15 @@ def _failed(error: Exception) -> asyncio.Future[Any]:
 
 
 def _never_refused(event: Any, error: KafkaError) -> None:
-    """No caller but the sender of `event` waits for its records."""
+    """Only the sender of `event` waits for its records."""
 
 
 class ShardCore(NamedTuple, Generic[State, Event]):
     """The pure core that a shard runs.
 
-    `timer_event(key, now_ms)` builds the event that tells the core a timer has fired.
+    `timer_event(key, now_ms)` builds the event that tells the core that a timer has fired.
     `refused_event(event, error)` builds the event that tells the core that the records of `event` are not in
-    the log; None where only the sender waits for them, who gets the error.
+    the log. It returns None if only the sender of `event` waits for them; the sender gets the error.
     """
 
     transition: Callable[[State, Event], Step[State]]
@@ -98,11 +95,11 @@ class ShardCore(NamedTuple, Generic[State, Event]):
 
 
 class ShardPorts(NamedTuple):
-    """The log, the timers and the other work that a shard acts on.
+    """The log, the timers and the work that a shard uses.
 
-    `append(records)` puts the records into the log as one atomic write and returns the log end offset after
-    them; it may raise, and it may call `on_commit` before it returns (a log without followers commits at
-    once). `start(work)` begins the work that a core has asked for; it must not call back before it returns.
+    `append(records)` appends the records as one atomic write and returns the log end offset after them. It
+    may raise, and it may call `on_commit` before it returns (a log without followers commits at once).
+    `start(work)` begins work for the core; it must not call back before it returns.
     """
 
     append: Callable[[tuple[object, ...]], int]
@@ -111,7 +108,7 @@ class ShardPorts(NamedTuple):
 
 
 class Shard(Generic[State, Event]):
-    """One core, one log, and the callers who wait for an answer.
+    """One core, one log, and the callers that wait for answers.
 
     The log ends at `written` when the shard takes over, and is committed up to `committed`.
     """
@@ -137,7 +134,7 @@ class Shard(Generic[State, Event]):
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._timers: dict[Hashable, _Timer] = {}
         self._last_token = 0
-        #: The token of the question that is being asked, until it is answered.
+        #: The token of the call of `ask` under way, until it is answered.
         self._asking = NO_TOKEN
         self._prompt_answer: object = None
         self._closed: Exception | None = None
@@ -148,7 +145,7 @@ class Shard(Generic[State, Event]):
         return len(self._waiting)
 
     def ask(self, event_with: Callable[[int], Event]) -> Answer:
-        """Submit an event that wants an answer; `event_with(token)` builds it; often answered at once."""
+        """Submit an event that gets an answer, often at once; `event_with(token)` builds the event."""
         self._last_token = token = self._last_token + 1
         self._asking = token
         try:
@@ -166,7 +163,7 @@ class Shard(Generic[State, Event]):
         return answer
 
     def tell(self, event: Event) -> None:
-        """Submit an event; raises the error of a failed `append`, and then nothing has happened."""
+        """Submit an event; if `append` fails, this raises its error and nothing has changed."""
         if self._closed is not None:
             raise self._closed
         step = self._transition(self.state, event)
@@ -194,7 +191,7 @@ class Shard(Generic[State, Event]):
                 self._cancel_timer(effect.key)
 
     def on_commit(self, offset: int) -> None:
-        """Everything below `offset` is committed: let the answers go that waited for it, in order."""
+        """Everything below `offset` is committed: send the answers that waited for it, in order."""
         if offset <= self._committed:
             return
         self._committed = offset
@@ -202,10 +199,10 @@ class Shard(Generic[State, Event]):
             self._perform(self._parked.popleft().effect)
 
     def close(self, error: Exception) -> None:
-        """Answer every caller that waits with `error`, drop the timers, and refuse later events with it.
+        """Answer every waiting caller with `error`, drop the timers, and refuse later events with `error`.
 
-        Used when the partition moves away or its log has failed: records appended but not committed are
-        then for the next owner to decide.
+        Used when the partition moves away or its log has failed. The next owner decides on records that were
+        appended but not committed.
         """
         if self._closed is not None:
             return
@@ -255,16 +252,15 @@ class Shard(Generic[State, Event]):
             self._prompt_answer = result
             return
         answer = self._waiting.pop(token, None)
-        if answer is None or answer.done():  # a caller that went away has cancelled its future
+        if answer is None or answer.done():  # the caller has gone and cancelled its future
             return
         if isinstance(result, Exception):
             answer.set_exception(result)
         else:
             answer.set_result(result)
 
-    # A heartbeat moves the same timer a little further, thousands of times a second. So a later deadline is
-    # only noted: the handle that is already scheduled fires at the old one, sees the new one and goes to
-    # sleep again.
+    # Heartbeats move timers a little further, thousands of times a second. So a later deadline is only noted:
+    # the scheduled handle fires at the old deadline, sees the new one and is scheduled again.
 
     def _set_timer(self, key: Hashable, at_ms: int) -> None:
         timer = self._timers.get(key)
@@ -296,7 +292,7 @@ class Shard(Generic[State, Event]):
         try:
             self.tell(self._timer_event(key, now_ms))
         except Exception as error:
-            # The state is as before, so the timer is as due as before; no caller waits for its outcome.
+            # The state is unchanged, so the timer is still due; no caller waits for its outcome.
             self._arm(key, now_ms + TIMER_RETRY_MS)
             if not isinstance(error, KafkaError):
                 raise
@@ -311,7 +307,7 @@ class _Parked(NamedTuple):
 
 
 class _Timer:
-    """When a key is due, and when its scheduled call will look (never later than that)."""
+    """When a key is due, and when its scheduled call comes (never later than that)."""
 
     __slots__ = ("armed_ms", "due_ms", "handle")
 

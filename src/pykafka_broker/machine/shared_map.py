@@ -1,11 +1,11 @@
-"""A mapping whose versions share nearly all of their content: for tables of metadata with many entries.
+"""A mapping whose versions share most of their content: for tables of metadata with many entries.
 
-The entries lie in buckets, about as many as a bucket has entries. A change copies the buckets that it touches
-and the list of buckets, a few microseconds with a hundred thousand entries; two versions are compared by the
-buckets that they do not share. Unlike with a `VersionedMap` every version stays as cheap to read as the
-newest, also in threads and where two parts of a node make versions of their own.
+The entries are in buckets; there are about as many buckets as each has entries. A change copies the buckets
+that it touches and the list of buckets, which takes a few microseconds with a hundred thousand entries. Two
+versions are compared by the buckets that they do not share. Unlike in a `VersionedMap`, every version is as
+cheap to read as the newest, also in threads and if several parts of a node make their own versions.
 
-The order is that of the buckets. It is the same in every process if `place_of` is, unlike `hash`.
+The order is that of the buckets. It is the same in every process if `place_of` is, which `hash` is not.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from typing import Any, Generic, Optional, TypeVar
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
-#: A key, and its values in the one and the other version: None where it is missing.
+#: A key, its value in the older and in the newer version: None if missing.
 Change = tuple[Key, Optional[Value], Optional[Value]]
 
 
 class SharedMap(Mapping[Key, Value], Generic[Key, Value]):
-    """An immutable mapping; `draft` begins the next version. Values are not None."""
+    """An immutable mapping; `draft` begins the next version. Values must not be None."""
 
     __slots__ = ("_buckets", "_length", "_place_of")
 
     def __init__(self, place_of: Callable[[Key], int]) -> None:
-        """`place_of` gives numbers that are spread evenly, also in their last bits."""
+        """`place_of` returns evenly spread numbers, also in their last bits."""
         self._place_of = place_of
         self._buckets: tuple[dict[Key, Value], ...] = ({},)
         self._length = 0
 
     def draft(self) -> Draft[Key, Value]:
-        """What is to be the next version."""
+        """A draft of the next version."""
         return Draft(self._place_of, list(self._buckets), self._length)
 
     def changes_since(self, older: SharedMap[Key, Value]) -> Iterator[Change[Key, Value]]:
-        """What is not the same object here and in `older`."""
+        """The entries whose values are not the same object here and in `older`."""
         if len(self._buckets) == len(older._buckets):
             pairs = list(zip(older._buckets, self._buckets, strict=True))
         else:
@@ -60,7 +60,7 @@ class SharedMap(Mapping[Key, Value], Generic[Key, Value]):
     def __len__(self) -> int:
         return self._length
 
-    # Those of `Mapping` look each key up.
+    # The methods of `Mapping` would look each key up.
     def items(self) -> ItemsView[Key, Value]:
         return _Items(self)
 
@@ -86,7 +86,7 @@ class _Values(ValuesView[Any]):
 
 
 class Draft(MutableMapping[Key, Value], Generic[Key, Value]):
-    """A version that is still made; the one from which it was begun stays as it is."""
+    """A version under construction; the version from which it began stays unchanged."""
 
     __slots__ = ("_buckets", "_length", "_own", "_place_of")
 
@@ -94,11 +94,11 @@ class Draft(MutableMapping[Key, Value], Generic[Key, Value]):
         self._place_of = place_of
         self._buckets = buckets
         self._length = length
-        #: The buckets that no other version has.
+        #: The indexes of the buckets that no other version has.
         self._own: set[int] = set()
 
     def finished(self) -> SharedMap[Key, Value]:
-        """The version; the draft must not be used any more."""
+        """The finished version; the draft must not be used after this."""
         made: SharedMap[Key, Value] = SharedMap(self._place_of)
         made._buckets, made._length = tuple(self._buckets), self._length
         return made
@@ -131,7 +131,7 @@ class Draft(MutableMapping[Key, Value], Generic[Key, Value]):
         return self._buckets[at]
 
     def _spread(self) -> None:
-        """Have four times as many buckets: that happens a few times on the way to a million entries."""
+        """Make four times as many buckets; this happens a few times on the way to a million entries."""
         wider: list[dict[Key, Value]] = [{} for _ in range(4 * len(self._buckets))]
         for bucket in self._buckets:
             for key, value in bucket.items():

@@ -1,12 +1,11 @@
-"""The one shape of every stateful part: a pure transition returns a `Step`, a shell carries it out.
+"""The common shape of all stateful parts: a pure transition returns a `Step`, a shell carries it out.
 
-A core decides `(state, event) -> Step(state, records, effects)`. It does no I/O, reads no clock and rolls no
-dice: events carry `now_ms` and whatever randomness they need. `records` are durable facts, appended before
-the new state is installed; `replay(state, record)` alone rebuilds the durable part of a state. `effects` are
-carried out by the shell once the records are committed.
+A core decides `(state, event) -> Step(state, records, effects)`. It does no I/O, reads no clock and makes no
+random numbers: events carry `now_ms` and the random numbers that they need. `records` are durable facts,
+appended before the new state is installed; `replay(state, record)` alone rebuilds the durable part of a
+state. The shell carries out `effects` once the records are committed.
 
-A token is a number that the shell maps to the caller that waits for the answer, so cores stay comparable
-with `==`.
+A token is a number that the shell maps to the waiting caller, so that states stay comparable with `==`.
 """
 
 from __future__ import annotations
@@ -19,21 +18,19 @@ from pykafka_broker.system.named_tuple import NamedTuple
 State = TypeVar("State")
 
 
-#: The moment of a timer that is due already: others have their turn before it fires.
+#: The time of a timer that is due already; other callbacks may run before it fires.
 AT_ONCE_MS = 0
 
 
 class Reply(NamedTuple):
-    """Answer the caller that `token` stands for."""
+    """Answer the caller with this `token`."""
 
     token: int
     result: object
 
 
 class SetTimer(NamedTuple):
-    """Deliver the shell's timer event for `key` at `at_ms` (wall clock); replaces a running timer of that
-    key.
-    """
+    """Deliver the timer event of `key` at `at_ms` (wall clock); replaces a running timer of `key`."""
 
     key: Hashable
     at_ms: int
@@ -46,7 +43,7 @@ class CancelTimer(NamedTuple):
 
 
 class Start(NamedTuple):
-    """Let the owner of the core begin `work`; its outcome comes back as an event."""
+    """Let the owner of the core begin `work`; the outcome comes back as an event."""
 
     work: object
 

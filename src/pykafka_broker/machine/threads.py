@@ -1,4 +1,4 @@
-"""Ports to the threads of a node: jobs that may wait run there, and the event loop awaits their results.
+"""Ports to the threads of a node: jobs that may block run there, and the event loop awaits their results.
 
 The broker implements them with thread pools (`broker/disk_threads.py`); tests run the jobs at once.
 """

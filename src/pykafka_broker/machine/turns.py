@@ -1,7 +1,7 @@
-"""Timers of many shards that are due at the same moment: one for each turn of the event loop.
+"""Runs timers of many shards that are due at the same time one by one, each in its own turn of the event loop.
 
 A coordinator's shards all look for expired state at the same time, and slices of long work are due at once.
-Each of them is short, but fifty are not.
+Each callback is short, but fifty would block the event loop.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pykafka_broker.machine.step import AT_ONCE_MS
 
 
 class Turns:
-    """A `Scheduler` over another one, which lets others have their turn between two callbacks."""
+    """A `Scheduler` over another one, which lets other work run between two callbacks."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.now_ms = scheduler.now_ms
@@ -48,7 +48,7 @@ class Turns:
 
 
 class _Call:
-    """A callback that waits for its moment, then for its turn."""
+    """A callback that waits for its time, then for its turn."""
 
     __slots__ = ("callback", "handle", "is_cancelled")
 

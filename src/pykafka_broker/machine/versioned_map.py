@@ -1,13 +1,13 @@
 """A mapping whose older versions stay readable: the state of a core with a million entries changes in O(1).
 
 A core's state is a value: a transition returns the next one and the shell keeps the old one until the records
-are in the log. Copying a dict of every committed offset for each commit would make that dear, so the tables
-of a core are `VersionedMap`s (Baker's rerooting): the newest version owns the dict, an older one only notes
-the changes to undo from the next newer version. Reading and changing the newest version costs as much as with
-a dict. Reading an older one first moves the dict over to it, which costs as much as the changes in
-between: it happens after a failed append and in tests, never in normal operation.
+are in the log. Copying a dict of all committed offsets for each commit would be expensive, so the tables of a
+core are `VersionedMap`s (Baker's rerooting): the newest version owns the dict, an older one only has the
+changes to undo from the next newer version. Reading and changing the newest version costs as much as with a
+dict. Reading an older version first moves the dict to that version, which costs as much as the changes in
+between. That happens after a failed append and in tests, never in normal operation.
 
-Values compare with `==` like any mapping. Not for threads. An iteration ends when the map changes version.
+Maps compare with `==` like any mapping. Not thread-safe. A new version ends an iteration.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class VersionedMap(Mapping[Key, Value], Generic[Key, Value]):
 
     @classmethod
     def owning(cls, data: dict[Key, Value]) -> VersionedMap[Key, Value]:
-        """Wrap `data` without copying it; the caller gives it up."""
+        """Wrap `data` without copying it; the caller must not use it after this."""
         created = cls()
         created._data = data
         return created
@@ -45,7 +45,7 @@ class VersionedMap(Mapping[Key, Value], Generic[Key, Value]):
     def with_changes(
         self, changes: Mapping[Key, Value], removed: Iterable[Key] = ()
     ) -> VersionedMap[Key, Value]:
-        """The version after setting `changes` and dropping `removed`, where those are there."""
+        """The version after setting `changes` and dropping the existing keys of `removed`."""
         data = self._data
         if data is None:
             data = self._dict()
@@ -69,7 +69,7 @@ class VersionedMap(Mapping[Key, Value], Generic[Key, Value]):
         return self._next(data, undo)
 
     def _next(self, data: dict[Key, Value], undo: dict[Key, Value]) -> VersionedMap[Key, Value]:
-        """The version that `data` now holds, from which `undo` leads back to this one."""
+        """The next version, which owns `data`; `undo` leads back to this one."""
         newer: VersionedMap[Key, Value] = VersionedMap.__new__(VersionedMap)
         newer._data = data
         newer._newer = None
@@ -84,14 +84,14 @@ class VersionedMap(Mapping[Key, Value], Generic[Key, Value]):
         return self.with_changes({}, (key,))
 
     def added_next(self) -> list[Key]:
-        """The keys that the next version has and this one lacks; only for a version that has been changed."""
+        """The keys that the next version has and this one lacks; this must not be the newest version."""
         return [key for key, value in self._undo.items() if value is _ABSENT]
 
     def removed_next(self) -> list[Key]:
-        """The keys that the next version has removed, if its one change was to remove."""
+        """The keys that the next version has removed, if it has only removed keys."""
         return list(self._undo)
 
-    # Code that runs for each commit looks at `_data` before it calls this: a call costs more than a look-up.
+    # Code that runs for each commit checks `_data` before it calls this, because a call costs more.
     def _dict(self) -> dict[Key, Value]:
         if self._data is not None:
             return self._data
@@ -134,7 +134,7 @@ class VersionedMap(Mapping[Key, Value], Generic[Key, Value]):
     def __iter__(self) -> Iterator[Key]:
         return iter(self._dict())
 
-    # The views of the dict itself: those of `Mapping` look each key up by a call.
+    # The views of the dict itself: those of `Mapping` would look each key up.
     def items(self) -> ItemsView[Key, Value]:
         return self._dict().items()
 
@@ -147,7 +147,7 @@ class VersionedMap(Mapping[Key, Value], Generic[Key, Value]):
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, VersionedMap):
-            # Two versions of one family cannot both hold the dict, so one of them is read from a copy.
+            # Two versions of one map cannot both own the dict, so one of them is compared by a copy.
             return self is other or dict(self._dict()) == other._dict()
         return self._dict() == other
 

@@ -8,7 +8,7 @@ from pykafka_broker.machine.clock import Clock, Timer
 
 
 class WallTimers:
-    """Calls back at a time of the wall clock; a clock that is set later does not move a running timer."""
+    """Calls back at a time of the wall clock; setting the clock does not move a running timer."""
 
     __slots__ = ("_clock", "now_ms")
 

@@ -49,7 +49,7 @@ TIMER_RETRY_MS = 500
 
 
 class Prompt(Generic[Result]):
-    """An answer that is ready at once: `await` returns immediately, and plain functions can read `result()`."""
+    """An answer that is ready at once: `await` does not wait, and plain functions can read `result()`."""
 
     __slots__ = ("_result",)
 

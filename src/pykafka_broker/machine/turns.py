@@ -1,4 +1,4 @@
-"""Runs timers of many shards that are due at the same time one by one, each in its own turn of the event loop.
+"""Runs timers of many shards that are due at the same time one by one, one in each turn of the event loop.
 
 A coordinator's shards all look for expired state at the same time, and slices of long work are due at once.
 Each callback is short, but fifty would block the event loop.

@@ -1,9 +1,9 @@
-"""File descriptors kept for the moment when the process has no other left.
+"""File descriptors kept for the time when the process has no others left.
 
-A log needs some to roll a segment, and turning a client away needs one, because a connection has to be
-accepted before it can be closed. The reserve lends its descriptors for that. When all are lent, the owner
-closes files that can be opened again later, and the freed descriptors fill the reserve first. New clients are
-let in only while the reserve is full.
+A log needs some to roll a segment, and refusing a client needs one, because a connection must be accepted
+before it can be closed. The reserve lends its descriptors for that. When all are lent, the owner closes files
+that can be opened again later, and the freed descriptors fill the reserve first. New clients are accepted
+only while the reserve is full.
 """
 
 from __future__ import annotations
@@ -19,26 +19,27 @@ Result = TypeVar("Result")
 
 #: The errors when the process, or the machine, may open no more files.
 EXHAUSTED_ERRORS = frozenset({errno.EMFILE, errno.ENFILE})
-#: The most attempts to close files so that one can be opened: other threads may take the freed descriptors.
+#: The most attempts to close files for one open call, because other threads may take the descriptors.
 MAX_RECLAIMS = 5
 
 
 class DescriptorReserve:
-    """Some descriptors, open on nothing. Any thread."""
+    """Some descriptors, open on `os.devnull`. Any thread."""
 
     def __init__(
         self,
         on_short: Callable[[], object] = lambda: None,
         close_files: Callable[[], object] = lambda: None,
     ) -> None:
-        #: Called whenever a descriptor is lent, or cannot be, in the thread that needs it.
+        #: Called in the thread that needs a descriptor whenever one is lent, or none is left.
         self.on_short = on_short
-        #: Closes files that can be opened again, in the thread that needs a descriptor while all are lent.
+        #: Closes files that can be opened again; called in the thread that needs a descriptor if all are
+        #: lent.
         self.close_files = close_files
         self._size = 0
         self._held: list[int] = []
         self._lock = threading.Lock()
-        #: Held while files are closed, for which other threads then need not ask again.
+        #: Held while files are closed, so that other threads need not close more.
         self._reclaim_lock = threading.Lock()
 
     @property
@@ -47,7 +48,7 @@ class DescriptorReserve:
         return len(self._held)
 
     def hold(self, size: int) -> None:
-        """Keep so many from now on; 0 gives all back."""
+        """Keep `size` descriptors; 0 releases all."""
         with self._lock:
             self._size = size
             while len(self._held) > size:
@@ -55,18 +56,18 @@ class DescriptorReserve:
         self.refill()
 
     def refill(self) -> bool:
-        """Take back the lent descriptors as far as there are any; return whether all are back."""
+        """Replace the lent descriptors, as far as possible; return whether the reserve is full."""
         with self._lock, suppress(OSError):
             while len(self._held) < self._size:
                 self._held.append(os.open(os.devnull, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)))
         return len(self._held) >= self._size
 
     def lend(self) -> bool:
-        """Let the next call that opens something have a descriptor; False if none is left."""
+        """Free a descriptor for the next call that opens something; False if none is left."""
         with self._lock:
             is_lent = bool(self._held)
             if is_lent:
-                # The lowest: a limit that was lowered meanwhile may forbid the others.
+                # The lowest: if the limit has been lowered meanwhile, higher ones may be forbidden.
                 self._held.sort(reverse=True)
                 os.close(self._held.pop())
         if self._size:
@@ -74,9 +75,7 @@ class DescriptorReserve:
         return is_lent
 
     def use(self, open_: Callable[[], Result]) -> Result:
-        """Open something, with a descriptor of the reserve if there is no other, if need be one of a file
-        that is closed for it.
-        """
+        """Open something; if no descriptor is free, with one of the reserve or of a file closed for it."""
         reclaims = 0
         while True:
             try:
@@ -90,7 +89,7 @@ class DescriptorReserve:
                         raise
 
     def _reclaim(self) -> bool:
-        """Have files closed, and lend the freed descriptors; False if there are none."""
+        """Close files, and lend one of the freed descriptors; False if there is none."""
         with self._reclaim_lock:
             if not self._held:
                 self.close_files()

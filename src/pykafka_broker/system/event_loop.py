@@ -1,8 +1,8 @@
 """The event loop that runs the broker, and the limit of its open files.
 
-uvloop where it can be imported (Linux, macOS): about twice the requests per second. Elsewhere asyncio's own
-loop; on Windows the selector loop, because listening sockets are watched with `add_reader`, which the
-proactor lacks.
+It is uvloop if that can be imported (Linux, macOS), with about twice the requests per second. Otherwise it is
+asyncio's own loop; on Windows the selector loop, because listening sockets are watched with `add_reader`,
+which the proactor loop lacks.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ def run(main: Coroutine[Any, Any, Result]) -> Result:
 
 
 def raise_open_file_limit() -> int | None:
-    """Lift the soft limit of open files to the hard one; return the limit now in force, None if there is
-    none.
+    """Raise the soft limit of open files to the hard limit; return the limit in force, None if unlimited.
 
     A broker needs a descriptor per connection and several per partition; the usual soft limit of 1024 is a
     precaution for programs that use select(2).

@@ -1,4 +1,4 @@
-"""Addresses as Java shows them: groups, ACLs and the log name hosts in this form."""
+"""Addresses as Java shows them, for groups, ACLs and log lines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ipaddress import IPv6Address, ip_address
 
 @lru_cache(maxsize=1_000)
 def java_address(address: str) -> str:
-    """An address of a socket as `InetAddress.getHostAddress` has it: IPv6 in eight groups, none left out."""
+    """A socket's address as `InetAddress.getHostAddress` shows it: IPv6 with all eight groups."""
     if ":" not in address:
         return address
     written, percent, zone = address.partition("%")

@@ -1,20 +1,20 @@
 """The effect of an interrupt (SIGINT, Ctrl-C) before a command has begun its work: the process ends at once.
 
-Loading a command's modules takes a tenth of a second. An exception in the middle of an import would show its
-traceback, or be swallowed; and there is nothing to undo yet.
+Loading a command's modules takes a tenth of a second. An exception during an import would show its traceback,
+or be swallowed, and there is nothing to undo yet.
 """
 
 from __future__ import annotations
 
 import os
 
-#: As in `typing`, of which the import takes too long here.
+#: As in `typing`, whose import takes too long here.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
 else:
     try:
-        # Without the modules that `signal` loads: an interrupt during those would show a traceback.
+        # `signal` imports other modules, and an interrupt during that would show a traceback.
         import _signal as signal
     except ImportError:
         import signal
@@ -24,13 +24,13 @@ INTERRUPTED = 130
 
 
 def end_at_once() -> None:
-    """Let an interrupt end the process, until `raise_again`; where interrupts are ignored, they stay so."""
+    """Let an interrupt end the process, until `raise_again`; ignored interrupts stay ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
 
 
 def raise_again() -> None:
-    """Let an interrupt raise KeyboardInterrupt, as Python has it."""
+    """Let an interrupt raise KeyboardInterrupt, as is Python's default."""
     if signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

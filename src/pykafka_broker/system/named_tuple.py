@@ -1,9 +1,9 @@
-"""`NamedTuple` as in `typing`, made in a fraction of its time.
+"""`NamedTuple` as in `typing`, made in a fraction of the time.
 
 `typing.NamedTuple` compiles every annotation, which is text under `from __future__ import annotations`, and
 then the constructor. For the 250 classes of a start that took 45 ms of 230 ms (CPython 3.11). Here one
 constructor is compiled for each number of fields, and each class gets a copy of it with its own names. Type
-checkers see the class of `typing`, for that is what they are given.
+checkers see the class of `typing`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""A set whose members come in the order in which they were added.
+"""A set that iterates over its members in the order in which they were added.
 
-Most objects are equal only to themselves, and a `set` of them is iterated in the order of their addresses in
-memory: what a broker does to one after the other would differ from run to run, and a simulation could not
-repeat it.
+A `set` of objects that are equal only to themselves is iterated in the order of their addresses in memory.
+That order differs from run to run, so a simulation could not repeat a run.
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ Member = TypeVar("Member")
 
 
 class OrderedSet(dict[Member, None]):
-    """What `set` has for single members, and iteration."""
+    """A set with `add`, `discard`, membership and iteration."""
 
     __slots__ = ()
 
     def add(self, member: Member) -> None:
-        """Have this member, last unless it is there already."""
+        """Add a member at the end; a member that is there keeps its place."""
         self[member] = None
 
     def discard(self, member: Member) -> None:
-        """Have this member no longer."""
+        """Remove a member if it is there."""
         self.pop(member, None)

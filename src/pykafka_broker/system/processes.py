@@ -1,10 +1,10 @@
-"""Other processes by id and command: which holds a port or a lock that a starting broker needs, what it runs.
+"""Other processes by id and command: which one holds a port or a lock that a starting broker needs.
 
-As far as the system tells: on Linux all processes of the same user (of every user, for root), on macOS those
-that lsof(8) shows, elsewhere none.
+On Linux all processes of the same user are found (for root, of every user), on macOS those that lsof(8)
+shows, elsewhere none.
 
-What is shown of a command may stand in a log: the program, and of a broker's arguments those in
-`SHOWN_OPTIONS`. Others may hold passwords.
+Descriptions may be logged, so they have only the program and, for a broker, the options in `SHOWN_OPTIONS`:
+other arguments may hold passwords.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ import sys
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
-#: Commands are shown up to this length.
+#: The longest command that is shown in full.
 SHOWN_COMMAND = 100
 #: The options of `start` whose values are shown, with their short forms.
 SHOWN_OPTIONS = {"-c": "--config", "-d": "--data-dir"}
 
 _LISTEN = "0A"
-#: In the flags of a process, in `/proc/PID/stat`.
+#: A flag of a process in `/proc/PID/stat`.
 _PF_EXITING = 4
 
 
 def described(process_id: int) -> str:
-    """`process 4711 (java kafka.Kafka server.properties)`, as much of it as is known and harmless."""
+    """`process 4711 (java kafka.Kafka server.properties)`, without unknown and secret parts."""
     command = "" if process_id <= 0 else _command_of(process_id)
     if process_id == os.getpid():
         return f"this very process ({process_id})"
@@ -35,7 +35,7 @@ def described(process_id: int) -> str:
 
 
 def listening_on(address: str, port: int) -> int | None:
-    """The process that listens where a socket on `address` and `port` would; None if that cannot be told."""
+    """The process that listens on `address` and `port`; None if unknown."""
     if sys.platform != "linux":
         found = _output_of("lsof", "-nP", "-t", f"-iTCP:{port}", "-sTCP:LISTEN").split()
         return int(found[0]) if found else None
@@ -44,23 +44,23 @@ def listening_on(address: str, port: int) -> int | None:
 
 
 def command_line(process_id: int) -> str:
-    """The command that a process runs, secrets and all; empty if there is no such process."""
+    """The command that a process runs, including secrets; empty if there is no such process."""
     return " ".join(_arguments_of(process_id))
 
 
 def is_paused(process_id: int) -> bool:
-    """Whether a signal has stopped a process until another one lets it go on."""
+    """Whether a process is stopped by a signal such as SIGSTOP."""
     try:
         with open(f"/proc/{process_id}/stat") as file:
-            # The name before the state is in brackets, and may hold any character.
+            # The name before the state is in parentheses, and may have any character.
             return file.read().rpartition(")")[2].split()[0] == "T"
     except OSError:
         return _output_of("ps", "-o", "state=", "-p", str(process_id)).strip().startswith("T")
 
 
 def is_ending(process_id: int) -> bool:
-    """Whether a process is about to end: on Linux it has no command line any more, while its threads still
-    have its sockets.
+    """Whether a process is exiting: on Linux it has lost its command line, but its threads still hold its
+    sockets.
     """
     if sys.platform != "linux":
         return False
@@ -84,16 +84,16 @@ def _command_of(process_id: int) -> str:
     command = " ".join(_harmless(_arguments_of(process_id)))
     if len(command) <= SHOWN_COMMAND:
         return command
-    # The program is named in front, its configuration file at the end.
+    # The program is at the beginning, its configuration file at the end.
     return f"{command[: SHOWN_COMMAND // 2]} ... {command[-SHOWN_COMMAND // 2 :]}"
 
 
 def _harmless(arguments: list[str]) -> Iterable[str]:
-    """The program, and of the arguments of a broker those that can hold no secret."""
+    """The program and, for a broker, the arguments that cannot hold a secret."""
     if not arguments:
         return
     program, *rest = arguments
-    # A process that gave itself a title has that alone.
+    # A process that has set its own title has only one argument.
     yield program if rest else program.partition(" ")[0]
     for at, (before, word) in enumerate(zip(arguments, rest, strict=False), start=2):
         if word == "kafka.Kafka":
@@ -137,7 +137,7 @@ def _output_of(*command: str) -> str:
 
 
 def _listening_inodes(wanted: IPv4Address | IPv6Address, port: int) -> set[str]:
-    """The sockets of this machine that listen on `port` at the wanted address, or at all of them."""
+    """The sockets of this machine that listen on `port` at the wanted address or at a wildcard address."""
     inodes = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         try:

@@ -1,5 +1,5 @@
-"""Log lines that something causes again and again: one at once, then one per interval with a count, and of
-each kind no more than a limit, for clients choose many of their subjects.
+"""Repeated log lines: one at once, then one per interval with a count, and a limited number of each kind,
+because clients choose many of the subjects.
 """
 
 from __future__ import annotations
@@ -9,17 +9,16 @@ import threading
 from collections.abc import Callable
 
 INTERVAL_MS = 10_000
-#: The most lines of one kind in an interval, whatever their subjects.
+#: The most lines of one kind in an interval.
 MOST_LINES = 100
-#: Subjects remembered at a time; when more misbehave at once, the oldest is forgotten.
+#: The most subjects remembered at a time; then the oldest is forgotten.
 MAX_SUBJECTS = 1_000
-#: So many characters of a subject tell it from others: a peer may have chosen it, and made it as long as a
-#: request may be.
+#: Subjects are compared by this many characters, because a peer may have chosen a very long one.
 MOST_SUBJECT_CHARACTERS = 200
 
 
 class _Room:
-    """An interval of one kind: when it began, its lines, and those for which there was no room."""
+    """An interval of one kind: its beginning, its number of lines, and the number of lines left out."""
 
     __slots__ = ("began_ms", "left_out", "lines")
 
@@ -29,11 +28,11 @@ class _Room:
 
 
 class RepeatedLines:
-    """Writes a line per kind and subject (a peer, most often) at most once per interval. Any thread.
+    """Writes a line per kind and subject (usually a peer) at most once per interval. Any thread.
 
-    Of one kind there are no more than `most_lines` in an interval, whatever their subjects; its next interval
-    begins with a line, `left_out`, that has the number of those for which there was no room. Kinds are few,
-    and no client chooses them: who causes many lines of one kind keeps out none of another.
+    Of one kind there are at most `most_lines` in an interval. If lines were left out, the next interval
+    begins with the line `left_out` and their number. Kinds are few, and clients do not choose them, so many
+    lines of one kind do not keep out lines of another.
     """
 
     def __init__(
@@ -52,12 +51,12 @@ class RepeatedLines:
         self._left_out_text = left_out
         #: By kind, its interval of `most_lines`.
         self._rooms: dict[str, _Room] = {}
-        #: When a subject's line was last written, and how many were left out since.
+        #: When a subject's line was last written, and how many were suppressed since.
         self._written: dict[tuple[str, str], tuple[int, int]] = {}
         self._lock = threading.Lock()
 
     def log(self, level: int, kind: str, subject: str, message: str, error: Exception | None = None) -> bool:
-        """Write `message`, and the traceback of `error`, unless a line of the kind was written just now.
+        """Write `message`, and the traceback of `error`, unless the interval of its kind and subject still runs.
 
         Returns whether it was written.
         """
@@ -70,7 +69,7 @@ class RepeatedLines:
             if written_ms is not None and 0 <= now_ms - written_ms < self._interval_ms:
                 self._written[key] = (written_ms, left_out + 1)
                 return False
-            # One that repeats takes no room: it must not keep out what others cause.
+            # Suppressed repetitions do not count towards `most_lines`.
             room = self._rooms.get(kind)
             if room is None or not 0 <= now_ms - room.began_ms < self._interval_ms:
                 no_room = room.left_out if room is not None else 0

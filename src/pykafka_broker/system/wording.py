@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-#: So many characters of a text that others have chosen stand in a line of the log.
+#: The most characters of a text from outside in a log line.
 MOST_CHARACTERS = 300
 
 
@@ -12,18 +12,18 @@ def counted(number: int, singular: str, plural: str = "") -> str:
 
 
 def listed(names: list[str], most: int = 3) -> str:
-    """A few names as a sentence has them, and how many more there are."""
+    """The first names, separated by commas, and the number of the others."""
     shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"
 
 
 def cut(text: str, most: int = MOST_CHARACTERS) -> str:
-    """Text that others have chosen, no longer than a line may have it."""
+    """The text, cut to at most `most` characters."""
     return text if len(text) <= most else f"{text[:most]}..."
 
 
 def printable(text: str) -> str:
-    """Text without anything that a terminal obeys, or that ends a line."""
+    """Text with control characters and line ends escaped."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -1,8 +1,8 @@
 """Users, ACLs and TLS that a program gives to a `Broker` or a `Cluster`: their configuration keys, and the
 metadata that a start writes.
 
-Clients log in with SCRAM, whose credentials are in the metadata. The nodes log in to each other with PLAIN, as
-the user `NODE`, because controllers elect their leader before they have read any credential.
+Clients log in with SCRAM, whose credentials are in the metadata. The nodes log in to each other with PLAIN,
+as the user `NODE`, because controllers elect their leader before they have read any credential.
 """
 
 from __future__ import annotations

@@ -108,8 +108,8 @@ def transition(leadership: Leadership, event: Event) -> Step[Leadership]:
 
 
 def _with_progress(leadership: Leadership, event: FollowerFetched) -> Leadership:
-    """Kafka's rule for the caught-up time: a fetch from the leader's log end is caught up now; a fetch from the
-    leader's log end at the follower's previous fetch was caught up at that time.
+    """Kafka's rule for the caught-up time: a fetch from the leader's log end is caught up now; a fetch from
+    the leader's log end at the follower's previous fetch was caught up at that time.
     """
     before = leadership.followers[event.replica_id]
     caught_up_ms = before.caught_up_ms

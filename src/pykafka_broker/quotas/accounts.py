@@ -1,4 +1,4 @@
-"""Which quota applies to a client, and who shares it.
+"""The quota that applies to a client, and the clients that share it.
 
 A quota may be set for eight kinds of entities. The most specific that matches a client applies:
 
@@ -6,9 +6,9 @@ A quota may be set for eight kinds of entities. The most specific that matches a
     > default user and client id > default user and default client id > default user
     > client id > default client id
 
-A quota of users, named or default, is shared by all clients of one user; one of client ids by all users with
-that client id; one of both belongs to the two together.
-(Apache's ClientQuotaManager, DefaultQuotaCallback.)
+A quota for users, named or default, is shared by all clients of one user. A quota for client ids is shared by
+all users with that client id. A quota for both is for the clients with that user and client id.
+(Apache Kafka's ClientQuotaManager, DefaultQuotaCallback.)
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from typing import Optional
 from pykafka_broker.cluster.image import QuotaEntity
 from pykafka_broker.controller.core.client_quotas import CLIENT_ID, USER
 
-#: User and client id: None is the default, "" says that the quota is not about it.
+#: User and client id of a quota: None is the default, "" means that the quota ignores it.
 Names = tuple[Optional[str], Optional[str]]
-#: The user and the client id whose use is counted together; "" where that does not matter.
+#: The user and the client id whose use is counted together; "" for any.
 Account = tuple[str, str]
 
 
 def limits_of(quotas: Mapping[QuotaEntity, Mapping[str, float]], key: str) -> dict[Names, float]:
-    """The bounds of the quota `key`, by whom they are for."""
+    """The bounds of the quota `key`, by the user and client id that they are for."""
     limits: dict[Names, float] = {}
     for entity, values in quotas.items():
         names = dict(entity)
@@ -37,7 +37,7 @@ def limits_of(quotas: Mapping[QuotaEntity, Mapping[str, float]], key: str) -> di
 
 
 def account_of(limits: Mapping[Names, float], user: str, client_id: str) -> tuple[Account, float]:
-    """The account that a client's use counts to, and its bound; infinite where no quota applies."""
+    """The account to which a client's use counts, and its bound; infinite if no quota applies."""
     if client_id:
         candidates: tuple[Names, ...] = (
             *((user, client_id), (user, None), (user, "")),
@@ -45,7 +45,7 @@ def account_of(limits: Mapping[Names, float], user: str, client_id: str) -> tupl
             *(("", client_id), ("", None)),
         )
     else:
-        # A quota for a user with any client id does not hold for one without, but that of the user does.
+        # Without a client id only quotas for users apply, not those for a user and the default client id.
         candidates = ((user, ""), (None, ""))
     for names in candidates:
         bound = limits.get(names)

@@ -1,7 +1,7 @@
 """The rate of new connections of an address (KIP-612): the quota `connection_creation_rate` of `ip` entities.
 
-Kafka's semantics: the address's own quota goes before the default one, a connection that comes too early does
-not count, and the wait is one sample at most.
+As in Kafka, the address's own quota goes before the default one, a connection that comes too early does not
+count, and the wait is at most one sample.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ class AddressRates:
     """Counts the connections of each address."""
 
     def __init__(self, window: Window = Window()) -> None:  # noqa: B008
-        #: Whether there is a quota at all.
+        #: Whether there is any quota.
         self.is_active = False
         self._window = window
         self._limits: Mapping[str | None, float] = {}
         self._usage = Usage(Rate)
 
     def apply(self, limits: Mapping[str | None, float]) -> None:
-        """Bring these quotas into force, connections per second by address; None is the default."""
+        """Apply these quotas: connections per second by address; None is the default."""
         self._limits = limits
         self.is_active = bool(limits)
         if not limits:
             self._usage.clear()
 
     def record(self, address: str, now_ms: int) -> int:
-        """Count a new connection; how long it has to wait, 0 if it may go on."""
+        """Count a new connection; return how long it must wait, 0 if it may go on."""
         bound = self._limits.get(address)
         if bound is None:
             bound = self._limits.get(None)

@@ -1,11 +1,11 @@
-"""The quotas of clients as the metadata has them, and the use of each account (`apis/ports/quotas.py`).
+"""The quotas of clients in the metadata, and the use of each account (`apis/ports/quotas.py`).
 
 Bytes and processing time are rates over `quota.window.num` samples; partitions created and deleted are tokens
-of a bucket as large as `controller.quota.window.num` samples. As in Apache Kafka the wait for processing time
-is one sample at most, and use is counted for every client once somebody has a quota of that kind. Each node
-counts for itself.
+of a bucket of the size of `controller.quota.window.num` samples. As in Apache Kafka the wait for processing
+time is at most one sample, and if any client has a quota of a kind, the use of all clients is counted. Each
+node counts only its own requests.
 
-Processing time is that of the event loop; the time for reading and writing sockets is not counted.
+Processing time is the time in the event loop; reading and writing sockets does not count.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class _Tokens:
 
 
 class ClientQuotas:
-    """Keeps account of the use of users and client ids, by the quotas of the newest metadata.
+    """Counts the use of users and client ids against the quotas of the newest metadata.
 
     `processing_ns` measures processing time.
     """
@@ -76,7 +76,7 @@ class ClientQuotas:
         window: Window = Window(),  # noqa: B008
         controller_window: Window = Window(),  # noqa: B008
     ) -> None:
-        #: Whether there is a quota at all.
+        #: Whether there is any quota.
         self.is_active = False
         self._clock = clock
         self._processing_ns = processing_ns
@@ -91,7 +91,7 @@ class ClientQuotas:
         self._quotas: Mapping[QuotaEntity, Mapping[str, float]] = {}
 
     def apply(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
-        """Bring these quotas into force, which are all there are; what was used counts on."""
+        """Replace all quotas; the counted use stays."""
         if quotas is self._quotas:
             return
         self._quotas = quotas
@@ -104,7 +104,7 @@ class ClientQuotas:
                 kept.usage.clear()
 
     def record(self, quota: Quota, requester: Requester, amount: int) -> int:
-        """Count `amount`; the milliseconds to wait (`Quotas.record`)."""
+        """Count `amount`; return the milliseconds to wait (`Quotas.record`)."""
         kept = self._kept[quota]
         if not kept.limits:
             return 0
@@ -112,7 +112,7 @@ class ClientQuotas:
         return kept.record(user, requester.client_id or "", amount, self._clock.monotonic_ms())
 
     def most_bytes_fetched(self, requester: Requester) -> float:
-        """The bytes that a consumer may fetch at once when it has not fetched for a while."""
+        """The bytes that an idle consumer may fetch at once: the quota over the whole samples of the window."""
         limits = self._fetched.limits
         if not limits:
             return inf

@@ -1,10 +1,11 @@
-"""The measures of Apache Kafka's quotas: a rate over the samples of a window, and a bucket of tokens.
+"""The measures of Apache Kafka's quotas: a rate over the samples of a window, and a token bucket.
 
-A rate is the sum of the samples by the time that they span. The window has `samples` of `sample_ms` each, the
-last of which is being filled: with the defaults ten whole seconds and the one that runs. A new rate counts as
-if the window had been empty before. How long a client waits that used more than its bound is what the sum
-takes to be within the bound again, if nothing more is used.
-(Apache's Rate, SampledStat, TokenBucket and QuotaUtils.)
+A rate is the sum of the samples divided by the time that they span. The window has `samples` of `sample_ms`
+each, the last of which is being filled: with the defaults ten whole seconds and the current one. A new rate
+counts as if the window had been empty before. A client above its bound waits until the rate would be within
+the bound again without further use.
+
+(Apache Kafka's Rate, SampledStat, TokenBucket and QuotaUtils.)
 """
 
 from __future__ import annotations
@@ -13,19 +14,19 @@ from math import floor, inf, isnan
 
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: The longest wait, which an int32 of an answer has room for.
+#: The longest wait, the largest int32.
 MAX_THROTTLE_MS = 2**31 - 1
 
 
 class Window(NamedTuple):
-    """The time that is looked at: `quota.window.num` samples of `quota.window.size.seconds` each."""
+    """The time window: `quota.window.num` samples of `quota.window.size.seconds` each."""
 
     samples: int = 11
     sample_ms: int = 1_000
 
     @property
     def whole_ms(self) -> int:
-        """The time of the samples without the one that is being filled."""
+        """The time of the whole samples, without the one that is being filled."""
         return (self.samples - 1) * self.sample_ms
 
 
@@ -41,7 +42,7 @@ class _Sample:
 
 
 class Rate:
-    """What was used in the window, per second."""
+    """The use in the window, per second."""
 
     __slots__ = ("_current", "_samples")
 
@@ -50,13 +51,13 @@ class Rate:
         self._current = 0
 
     def record(self, window: Window, amount: float, now_ms: int) -> None:
-        """Count `amount`; a negative one takes back."""
+        """Count `amount`; a negative amount is subtracted."""
         samples = self._samples
         if not samples:
             samples.append(_Sample(now_ms))
         sample = samples[self._current]
         if now_ms - sample.start_ms >= window.sample_ms:
-            # One more than the window has: the oldest overlaps its beginning.
+            # One sample more than the window has, because the oldest overlaps the window's beginning.
             self._current = (self._current + 1) % (window.samples + 1)
             if self._current >= len(samples):
                 sample = _Sample(now_ms)
@@ -73,14 +74,14 @@ class Rate:
         return sum([sample.amount for sample in self._samples]) / (span_ms / 1_000)
 
     def wait_ms(self, window: Window, bound: float, now_ms: int) -> int:
-        """How long to wait until the rate is within `bound`, 0 while it is."""
+        """How long to wait until the rate is within `bound`; 0 if it is."""
         rate = self.per_second(window, now_ms)
         if rate <= bound:
             return 0
         return _rounded_ms((rate - bound) / bound * self._span_ms(window, now_ms))
 
     def _span_ms(self, window: Window, now_ms: int) -> int:
-        """The time that the rate is taken over: at least the whole samples of the window."""
+        """The time over which the rate is taken: at least the whole samples of the window."""
         oldest_ms = now_ms
         for sample in self._samples:
             if now_ms - sample.last_ms >= window.samples * window.sample_ms:
@@ -92,12 +93,12 @@ class Rate:
 
 
 class TokenBucket:
-    """Tokens that come back at the rate of the bound, up to those of a window; use may leave a debt."""
+    """Tokens that are refilled at the rate of the bound, up to a window's worth; use may leave a debt."""
 
     __slots__ = ("_refilled_ms", "_tokens")
 
     def __init__(self) -> None:
-        #: Whatever the bound is, the bucket is full at the first look.
+        #: The bucket starts full: the first refill cuts this to the bound of the window.
         self._tokens = inf
         self._refilled_ms = 0
 
@@ -107,7 +108,7 @@ class TokenBucket:
         self._tokens -= amount
 
     def wait_ms(self, window: Window, bound: float, now_ms: int) -> int:
-        """How long to wait until there is no debt, 0 while there is none."""
+        """How long to wait until there is no debt; 0 if there is none."""
         self._refill(window, bound, now_ms)
         return 0 if self._tokens >= 0 else _rounded_ms(-self._tokens / bound * 1_000)
 
@@ -118,5 +119,5 @@ class TokenBucket:
 
 
 def _rounded_ms(wait_ms: float) -> int:
-    """As Java rounds; a bound that is no number makes nobody wait."""
+    """Rounded as in Java; with a bound of NaN there is no wait."""
     return 0 if isnan(wait_ms) else floor(min(wait_ms, MAX_THROTTLE_MS) + 0.5)

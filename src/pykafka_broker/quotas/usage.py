@@ -1,5 +1,5 @@
-"""The measures of many accounts. One that has not been used for an hour is forgotten, as in Apache Kafka;
-where there are too many, the one that was not used for longest is.
+"""The measures of many accounts. An account that was idle for an hour is forgotten, as in Apache Kafka; if
+there are too many, the least recently used one is forgotten.
 """
 
 from __future__ import annotations
@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-#: An account without use for this long starts anew.
+#: An account that was idle for this time starts anew.
 IDLE_MS = 3_600_000
-#: Accounts that are remembered: clients choose their ids.
+#: The most accounts that are remembered, because clients choose their ids.
 MAX_ACCOUNTS = 100_000
 
 Measure = TypeVar("Measure")
@@ -29,7 +29,7 @@ class Usage(Generic[Measure]):
         return len(self._by_account)
 
     def of(self, account: Hashable, now_ms: int) -> Measure:
-        """The measure of an account, which is used now."""
+        """The measure of an account; marks the account as used."""
         accounts = self._by_account
         found = accounts.pop(account, None)
         measure = self._new() if found is None or now_ms - found[1] >= IDLE_MS else found[0]
@@ -41,5 +41,5 @@ class Usage(Generic[Measure]):
             del accounts[oldest]
 
     def clear(self) -> None:
-        """Forget all."""
+        """Forget all accounts."""
         self._by_account.clear()

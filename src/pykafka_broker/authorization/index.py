@@ -1,15 +1,15 @@
-"""The ACLs of a cluster, and what they say of one operation on one resource.
+"""The ACLs of a cluster, and their decision on one operation on one resource.
 
 An ACL concerns a resource if its name is the resource's, a prefix of it (PREFIXED), or "*". It concerns a
-request if its principal is the request's or "User:*", its host the client's address or "*", and its
-operation the one asked for or ALL. Who is allowed to READ, WRITE, DELETE or ALTER is allowed to DESCRIBE as
-well, and who is allowed to ALTER_CONFIGS to DESCRIBE_CONFIGS; who is denied them is denied nothing more. An
-ACL that denies outweighs all that allow.
+request if its principal is the request's or "User:*", its host the client's address or "*", and its operation
+the requested one or ALL. Permission to READ, WRITE, DELETE or ALTER includes DESCRIBE, and permission to
+ALTER_CONFIGS includes DESCRIBE_CONFIGS; a denial includes no other operation. An ACL that denies overrides
+all that allow.
 
-ACLs lie by type, principal and host, of which a request has four sets; there by permission, operation and
-pattern type; and there stand their names alone (`names.py`). A decision looks up a few names, and takes as
-long with a hundred thousand ACLs as with ten. Whether something is allowed anywhere takes one step more for
-each name that is denied to this principal.
+ACLs are indexed by type, principal and host, of which four sets concern a request. Each set has the names of
+its ACLs (`names.py`) by permission, operation and pattern type. A decision looks up a few names, and takes as
+long with a hundred thousand ACLs as with ten. `may_anywhere` takes one more step for each name that is denied
+to this principal.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from pykafka_broker.authorization.names import Names
 from pykafka_broker.protocol.acls import AclOperation, AclPermission, PatternType
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: The principal that stands for all, and in names and hosts the word for all.
+#: The principal that stands for all, and the name and host that stand for all.
 EVERYBODY = "User:*"
 WILDCARD = "*"
 
-#: The operations of ACLs that allow an operation; those of others allow only themselves.
+#: By operation, the operations whose ACLs allow it.
 _ALLOWED_BY: dict[int, frozenset[int]] = {
     operation: frozenset({operation, AclOperation.ALL, *implied_by})
     for operation, implied_by in {
@@ -58,40 +58,40 @@ class Acl(NamedTuple):
 
 
 class Verdict(Enum):
-    """What ACLs say of an operation."""
+    """The decision of ACLs on an operation."""
 
     ALLOWED = "allowed"
-    #: One denies it, or none of those that concern the resource allows it.
+    #: An ACL denies it, or none of the ACLs that concern the resource allows it.
     DENIED = "denied"
-    #: None concerns the resource.
+    #: No ACL concerns the resource.
     NO_ACLS = "no ACLs"
 
 
 class Ruling(NamedTuple):
-    """What ACLs say of one request, and the one that decides: none where no single one does."""
+    """The decision of ACLs on one request, and the ACL that decides, if a single one does."""
 
     verdict: Verdict
     acl: Acl | None = None
 
 
-#: As plain numbers, which compare faster than members of enums.
+#: Plain numbers, which compare faster than members of enums.
 _DENY, _ALL, _PREFIXED = int(AclPermission.DENY), int(AclOperation.ALL), int(PatternType.PREFIXED)
 _NO_ACLS, _NOT_ALLOWED = Ruling(Verdict.NO_ACLS), Ruling(Verdict.DENIED)
 
 
-#: What ACLs of one type, principal and host say: their names, by permission, operation and pattern type.
+#: The names of the ACLs of one type, principal and host, by permission, operation and pattern type.
 _Grants = dict[tuple[int, int, int], Names]
 
 
 class AclIndex:
-    """ACLs that come and go; an ACL that is added twice has to be removed twice."""
+    """A changing set of ACLs; an ACL that is added twice must be removed twice."""
 
     __slots__ = ("_concerned", "_count", "_grants")
 
     def __init__(self, acls: Iterable[Acl] = ()) -> None:
         #: By resource type, principal and host.
         self._grants: dict[tuple[int, str, str], _Grants] = {}
-        #: The names of all, by resource type and pattern type.
+        #: The names of all ACLs, by resource type and pattern type.
         self._concerned: dict[tuple[int, int], Names] = {}
         self._count = 0
         for acl in acls:
@@ -101,14 +101,14 @@ class AclIndex:
         return self._count
 
     def add(self, acl: Acl) -> None:
-        """Have it count from now on."""
+        """Add an ACL."""
         holder, kind, concerned = _places(acl)
         self._grants.setdefault(holder, {}).setdefault(kind, Names()).add(acl.name)
         self._concerned.setdefault(concerned, Names()).add(acl.name)
         self._count += 1
 
     def remove(self, acl: Acl) -> None:
-        """Forget it. Raises KeyError if there is none like it."""
+        """Remove an ACL. Raises KeyError if it is not there."""
         holder, kind, concerned = _places(acl)
         grants = self._grants[holder]
         _forget(grants, kind, acl.name)
@@ -118,7 +118,7 @@ class AclIndex:
         self._count -= 1
 
     def decide(self, principal: str, host: str, operation: int, resource_type: int, name: str) -> Ruling:
-        """What they say of `operation` by `principal` from the address `host` on the resource."""
+        """The decision on `operation` by `principal` from the address `host` on the resource."""
         allowing = None
         allowed_by = _ALLOWED_BY[operation]
         for holder, grants in self._held_by(principal, host, resource_type):
@@ -139,9 +139,9 @@ class AclIndex:
         return _NOT_ALLOWED if self._is_concerned(resource_type, name) else _NO_ACLS
 
     def may_anywhere(self, principal: str, host: str, operation: int, resource_type: int) -> bool:
-        """Whether they allow `operation` on at least one name that a resource of the type may have (KIP-679).
+        """Whether `operation` is allowed on at least one possible name of the resource type (KIP-679).
 
-        Operations that imply others count only for themselves here, as in Apache Kafka.
+        As in Apache Kafka, permissions of other operations that include this one do not count here.
         """
         found: dict[tuple[int, int], list[Names]] = {}
         for _, grants in self._held_by(principal, host, resource_type):
@@ -164,7 +164,7 @@ class AclIndex:
     def _held_by(
         self, principal: str, host: str, resource_type: int
     ) -> list[tuple[tuple[int, str, str], _Grants]]:
-        """What concerns requests of this principal from this address."""
+        """The sets of ACLs that concern requests of this principal from this address."""
         known = self._grants
         return [
             (holder, known[holder])
@@ -178,7 +178,7 @@ class AclIndex:
         ]
 
     def _is_concerned(self, resource_type: int, name: str) -> bool:
-        """Whether any of them is about the resource, whomever it concerns."""
+        """Whether any ACL, for any principal, concerns the resource."""
         for pattern_type in (PatternType.LITERAL, PatternType.PREFIXED):
             names = self._concerned.get((resource_type, pattern_type))
             if names is not None and _concerning(names, pattern_type, name) is not None:
@@ -187,7 +187,7 @@ class AclIndex:
 
 
 def _places(acl: Acl) -> tuple[tuple[int, str, str], tuple[int, int, int], tuple[int, int]]:
-    """Where an ACL stands."""
+    """The keys of an ACL in the index."""
     return (
         (acl.resource_type, acl.principal, acl.host),
         (acl.permission, acl.operation, acl.pattern_type),
@@ -202,7 +202,7 @@ def _forget(table: dict[Key, Names], key: Key, name: str) -> None:
 
 
 def _concerning(names: Names, pattern_type: int, name: str) -> str | None:
-    """One of the names that concerns the resource with this name."""
+    """A name in `names` that concerns the resource `name`, or None."""
     if pattern_type == _PREFIXED:
         return names.beginning_of(name)
     if name in names:

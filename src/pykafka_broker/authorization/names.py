@@ -1,9 +1,9 @@
-"""The names that ACLs of one kind are about, to be asked whether one of them begins a longer name.
+"""The names of ACLs of one kind, with a search for a name that is a prefix of another name.
 
-The names are kept in their order. The last one that is not behind a name either begins it, or no name begins
-it that is longer than what both have in common, so that the search goes on with that. It takes a few binary
-searches, however many names there are. Names that come in a crowd are put in order when the first question is
-asked.
+The names are sorted. The search looks at the last name that is not greater than the wanted one. Either it is
+a prefix of the wanted name, or every prefix among the names is at most as long as the common part of both,
+with which the search continues. This takes a few binary searches, for any number of names. New names are
+sorted in at the next search.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Sequence
 
-#: If this part of all names is new, all are sorted; fewer are inserted one by one.
+#: If more than 1/16 of the names are new, all are sorted; fewer are inserted one by one.
 _CROWD = 16
-#: Behind every name that begins with the text before it.
+#: A name followed by this is greater than every other name with that prefix.
 _LAST = "\U0010ffff"
 
 
 class Names:
-    """Names that come and go; one that is added twice has to be removed twice."""
+    """A changing set of names; a name that is added twice must be removed twice."""
 
     __slots__ = ("_counts", "_new", "_order")
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
         self._order: list[str] = []
-        #: Those that are not in their place yet.
+        #: The names that are not sorted into `_order` yet.
         self._new: list[str] = []
 
     def __len__(self) -> int:
@@ -35,14 +35,14 @@ class Names:
         return name in self._counts
 
     def add(self, name: str) -> None:
-        """Have it count from now on."""
+        """Add a name."""
         count = self._counts.get(name, 0)
         self._counts[name] = count + 1
         if not count:
             self._new.append(name)
 
     def remove(self, name: str) -> None:
-        """Forget it. Raises KeyError if it is not there."""
+        """Remove a name. Raises KeyError if it is not there."""
         if self._counts[name] > 1:
             self._counts[name] -= 1
             return
@@ -51,7 +51,7 @@ class Names:
         del order[bisect_left(order, name)]
 
     def in_order(self) -> list[str]:
-        """All of them; not to be changed."""
+        """All names, sorted; callers must not change the list."""
         if self._new:
             if len(self._new) * _CROWD > len(self._order):
                 self._order += self._new
@@ -63,7 +63,7 @@ class Names:
         return self._order
 
     def beginning_of(self, name: str) -> str | None:
-        """One that `name` begins with, if there is any."""
+        """One of the names that is a prefix of `name`, or None."""
         order = self.in_order()
         while at := bisect_right(order, name):
             before = order[at - 1]
@@ -73,7 +73,7 @@ class Names:
         return None
 
     def left_by(self, closing: Sequence[Names]) -> Iterator[str]:
-        """Those with which none of `closing` begins. Takes a step for each of them and of `closing`."""
+        """The names that have no prefix in `closing`. Takes a step for each of them and of `closing`."""
         order = self.in_order()
         at = 0
         while at < len(order):
@@ -85,5 +85,5 @@ class Names:
 
 
 def _common_length(one: str, other: str) -> int:
-    """How many characters both begin with."""
+    """The length of the common prefix."""
     return bisect_left(range(1, min(len(one), len(other)) + 1), True, key=lambda to: one[:to] != other[:to])

@@ -112,7 +112,7 @@ class ClientQuotas:
         return kept.record(user, requester.client_id or "", amount, self._clock.monotonic_ms())
 
     def most_bytes_fetched(self, requester: Requester) -> float:
-        """The bytes that an idle consumer may fetch at once: the quota over the whole samples of the window."""
+        """The bytes that an idle consumer may fetch at once: its quota over the window's whole samples."""
         limits = self._fetched.limits
         if not limits:
             return inf

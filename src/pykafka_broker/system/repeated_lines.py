@@ -56,7 +56,7 @@ class RepeatedLines:
         self._lock = threading.Lock()
 
     def log(self, level: int, kind: str, subject: str, message: str, error: Exception | None = None) -> bool:
-        """Write `message`, and the traceback of `error`, unless the interval of its kind and subject still runs.
+        """Write `message`, and the traceback of `error`, unless the interval of kind and subject still runs.
 
         Returns whether it was written.
         """

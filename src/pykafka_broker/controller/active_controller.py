@@ -65,7 +65,7 @@ class ActiveController:
         self._scheduler = scheduler
         self._probes = BrokerProbes(scheduler, self._on_probed, probe)
         self._lines = DecisionLines(state.rules.node_id, state.rules.configs.is_secret)
-        #: The client whose event is decided on now.
+        #: The client whose event is being decided.
         self._requester: Requester | None = None
         self._shard: Shard[ControllerState, events.Asked] = Shard(
             state,
@@ -139,7 +139,7 @@ class ActiveController:
         """Raise kraft.version to 1, or only check that; return why the voters do not allow it, or None.
 
         Raises:
-            KafkaError: NOT_CONTROLLER, this node leads no more; or it could not be committed in time.
+            KafkaError: NOT_CONTROLLER, this node has stopped leading; REQUEST_TIMED_OUT, no commit in time.
         """
         answer = await self._log.upgrade_kraft_version(validate_only=validate_only)
         if answer.error is ErrorCode.NONE and not validate_only:
@@ -202,7 +202,7 @@ class ActiveController:
             self._probes.watch(cast("Mapping[int, Suspect]", work))
 
     def _on_probed(self, suspect: Suspect, is_refused: bool) -> None:
-        with suppress(KafkaError):  # the next turn tells it again
+        with suppress(KafkaError):  # the next turn reports it again
             self._tell(events.BrokerProbed(suspect.broker_id, suspect.broker_epoch, is_refused))
 
     def _append(self, records: tuple[object, ...]) -> int:

@@ -87,7 +87,7 @@ class BrokerProbes:
         try:
             addresses = [Address(endpoint.host, endpoint.port) for endpoint in suspect.endpoints]
             found = await asyncio.gather(*(self._probe(address) for address in addresses))
-        except Exception as error:  # what kept this turn from its end may be over in the next one
+        except Exception as error:  # the next turn may succeed
             text = f"Failed to probe broker {suspect.broker_id}"
             self._lines.log(logging.ERROR, type(error).__name__, str(suspect.broker_id), text, error)
             found = []

@@ -234,7 +234,7 @@ class RaftDriver:
             self._is_stepping = False
         if self._ports.peers is not None:
             self._events.append(TimePassed())  # to ask the others at once
-            self._flush_soon()  # what the process before this one wrote may be in memory only
+            self._flush_soon()  # writes of the previous process may not be on disk yet
         self._take_events()
 
     async def hand_over(self, timeout_ms: int) -> None:

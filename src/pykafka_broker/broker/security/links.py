@@ -23,7 +23,7 @@ def security_with_brokers(current: Callable[[], BrokerConfig]) -> Security | Non
     """The security for the inter-broker listener; None for PLAINTEXT.
 
     Raises:
-        ConfigError: its TLS cannot be had.
+        ConfigError: the TLS keys cannot be used.
     """
     config = current()
     return _security(
@@ -35,7 +35,7 @@ def security_with_controllers(current: Callable[[], BrokerConfig]) -> Security |
     """The security for the controller listeners; None for PLAINTEXT.
 
     Raises:
-        ConfigError: its TLS cannot be had.
+        ConfigError: the TLS keys cannot be used.
     """
     config = current()
     names = config.controller_listener_names

@@ -288,7 +288,7 @@ def _next_standing(
 
 
 def _others_have_moved(state: ControllerState, broker: BrokerRegistration, session: Session) -> bool:
-    """Whether the brokers that stay know who leads now.
+    """Whether the brokers that stay know the new leaders.
 
     Brokers that are stopping as well are not waited for, nor is the broker in the controller's process: it
     applies each record before the decision is answered.

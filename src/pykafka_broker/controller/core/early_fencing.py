@@ -4,8 +4,8 @@ Apache Kafka waits for `broker.session.timeout.ms` of silence, nine seconds by d
 partitions that the broker led have no leader. Fencing earlier is a deviation that is made on purpose. Two
 conditions must hold for `PATIENCE_MS` or `PATIENCE_AFTER_ELECTION_MS`:
 
-* The broker has no connection to the active controller. Heartbeats and fetches of the metadata log tell which
-  connections are a broker's; a running process soon makes a new connection for its next fetch.
+* The broker has no connection to the active controller. A broker's connections are those with heartbeats or
+  fetches of the metadata log; a running process soon makes a new connection for its next fetch.
 * Each of its listeners refuses connections, as does the listener of its controller if it has one. A machine
   refuses a connection only if it runs and no process listens on the port.
 

@@ -50,7 +50,7 @@ class CreateTopics(NamedTuple):
     validate_only: bool = False
 
     def refused(self, error: KafkaError) -> tuple[CreateTopicResult, ...]:
-        """The answer where all of it was refused."""
+        """The answer if the whole event is refused."""
         names = dict.fromkeys(topic.name for topic in self.topics)
         return tuple(CreateTopicResult(name, error.code, error.explanation) for name in names)
 
@@ -72,7 +72,7 @@ class DeleteTopics(NamedTuple):
     topics: tuple[tuple[str | None, bytes], ...]
 
     def refused(self, error: KafkaError) -> tuple[DeleteTopicResult, ...]:
-        """The answer where all of it was refused."""
+        """The answer if the whole event is refused."""
         return tuple(DeleteTopicResult(*topic, error.code, error.explanation) for topic in self.topics)
 
 
@@ -100,7 +100,7 @@ class CreatePartitions(NamedTuple):
     validate_only: bool = False
 
     def refused(self, error: KafkaError) -> tuple[CreatePartitionsResult, ...]:
-        """The answer where all of it was refused."""
+        """The answer if the whole event is refused."""
         names = dict.fromkeys(topic.name for topic in self.topics)
         return tuple(CreatePartitionsResult(name, error.code, error.explanation) for name in names)
 
@@ -131,7 +131,7 @@ class TopicPartitions(NamedTuple):
 
 
 class ElectLeaders(NamedTuple):
-    """Let partitions elect a leader now, all of them if `topics` is None.
+    """Elect leaders of partitions, of all partitions if `topics` is None.
 
     Answered with a `TopicResult` for each topic, or an `EventError`. The election type may be unknown.
     """
@@ -260,7 +260,7 @@ class IncrementalAlterConfigs(NamedTuple):
     validate_only: bool = False
 
     def refused(self, error: KafkaError) -> tuple[AlterConfigsResult, ...]:
-        """The answer where all of it was refused."""
+        """The answer if the whole event is refused."""
         return refused_configs(self.resources, error)
 
 
@@ -284,7 +284,7 @@ class AlterConfigs(NamedTuple):
     validate_only: bool = False
 
     def refused(self, error: KafkaError) -> tuple[AlterConfigsResult, ...]:
-        """The answer where all of it was refused."""
+        """The answer if the whole event is refused."""
         return refused_configs(self.resources, error)
 
 

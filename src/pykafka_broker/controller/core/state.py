@@ -1,4 +1,4 @@
-"""The controller's state: the newest image, committed or not, the rules of this cluster, and live sessions.
+"""The controller's state: the newest image, committed or not, the rules of this cluster, and sessions.
 
 `ControllerState.image` includes records that are appended but not yet committed, so that the next decision
 builds on them; readers see images only after the commit. Sessions are not in the log: a new controller starts

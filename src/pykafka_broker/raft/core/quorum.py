@@ -74,7 +74,7 @@ class VoterSet(NamedTuple):
         return VoterSet({voter.key.node_id: voter for voter in self.others(node_id)})
 
     def to_record(self) -> m.VotersRecord:
-        """The control record that makes these the voters."""
+        """The control record that names these voters."""
         return m.VotersRecord(
             version=0,
             voters=[

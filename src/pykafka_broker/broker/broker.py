@@ -89,6 +89,7 @@ class Broker:
 
     def client_settings(self, user: str | None = None) -> ClientSettings:
         """The settings with which clients of a user of `security` connect, for each kind of client.
+
         `user` is None if `security` has no users. Security that the configuration itself asks for is not
         included.
 
@@ -103,6 +104,7 @@ class Broker:
 
     async def failed(self) -> None:
         """Never return; raise when the broker cannot go on: metadata, or all data, cannot be written.
+
         It can be awaited as soon as `start` runs, and raises the error of a failed start too.
 
         Raises:
@@ -162,6 +164,7 @@ class Broker:
 
     async def kill(self) -> None:
         """Stop like a killed process: connections break, and nothing is handed over.
+
         The next start recovers the logs as after a kill. Written data is not lost.
         """
         if self._stopped is None and self._node is not None:

@@ -18,6 +18,7 @@ class FailedDirectories:
 
     def subscribe(self, subscriber: Callable[[LogDir], None]) -> None:
         """Call `subscriber` for every directory that fails from now on while the broker goes on.
+
         A directory that failed before the broker registered is not reported, because it is not registered.
         """
         self._subscribers.append(subscriber)

@@ -119,6 +119,7 @@ class NoForwarding:
 
 class ForwardingConnection:
     """The active controller may be on another node, at the other end of `connection`.
+
     `lost_quorum` describes the quorum if it has lost its leader.
     """
 

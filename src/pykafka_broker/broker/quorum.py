@@ -1,4 +1,5 @@
 """The part of this node in the metadata quorum: its metadata log, and the controller that leads it.
+
 If another node leads, the channel to the controller is a remote one (`controller/channel.py`).
 """
 

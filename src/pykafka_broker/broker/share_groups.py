@@ -1,4 +1,5 @@
 """The state of share groups on a broker: the members' sessions, and the share partitions led here.
+
 Both are dropped when `share.version` is lowered to a level without share groups.
 """
 

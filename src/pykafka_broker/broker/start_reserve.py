@@ -27,6 +27,7 @@ ROOMY = 16
 
 class StartReserve:
     """The file that keeps space in one directory. All methods block.
+
     Errors of the reserve are only logged: if the disk has failed, other writes fail too.
     """
 

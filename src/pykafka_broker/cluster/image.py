@@ -125,6 +125,7 @@ class ControllerRegistration(NamedTuple):
 
 class PartitionRegistration(NamedTuple):
     """The replicas and the leader of one partition.
+
     `replicas` are in order of preference; `directories` has their directories in the same order.
     """
 

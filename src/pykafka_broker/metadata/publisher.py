@@ -90,6 +90,7 @@ class MetadataPublisher:
 
     def prepare_with(self, preparer: Preparer) -> None:
         """Call `preparer(new)` before an image is published; await what it returns, unless that is None.
+
         Until then no newer image is published, and requests that wait for one are not answered.
         """
         self._prepare = preparer
@@ -118,6 +119,7 @@ class MetadataPublisher:
 
     async def caught_up(self) -> None:
         """Return when everything that the quorum has committed is published.
+
         Without a leader of the quorum that is unknown, so this waits for a leader first.
 
         Raises:

@@ -204,6 +204,7 @@ class RaftDriver:
 
     def describe_leaderless(self, silence_ms: int) -> QuorumStatus | None:
         """The quorum as this replica knew it `silence_ms` ago, with times of the wall clock.
+
         None if this replica leads, or its leader answers it.
         """
         if self._state is None:

@@ -262,6 +262,7 @@ class LeadingReplica:
         guard: int = NO_GUARD,
     ) -> AppendResult | Awaitable[AppendResult]:
         """Append a producer's batch; `guard` is that of a transaction's first batch.
+
         Returns an awaitable if a thread must make a file first; a waiting batch is copied.
 
         Raises:
@@ -298,6 +299,7 @@ class LeadingReplica:
         self, batch: Buffer, now_ms: int, *, guard: int = NO_GUARD, transaction_version: int = 0
     ) -> int:
         """Append a coordinator's batch to the partition of its state; returns the log end offset after it.
+
         `guard` and `transaction_version` are for the records of a transaction, and for its marker.
 
         Raises:

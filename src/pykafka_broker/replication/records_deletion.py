@@ -61,6 +61,7 @@ class RecordsDeletion:
 
     def everywhere(self, offset: int, timeout_ms: int) -> Awaitable[ErrorCode] | None:
         """None if every live replica has deleted the records below `offset`, otherwise an awaitable for that.
+
         It gives REQUEST_TIMED_OUT after `timeout_ms`, NOT_LEADER_OR_FOLLOWER if another broker leads first.
         """
         if offset <= self.low_watermark:

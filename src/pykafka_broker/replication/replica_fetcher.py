@@ -376,6 +376,7 @@ class ReplicaFetcher:
 
 def _level_of(error: ErrorCode, refusals: int) -> int:
     """The log level for the `refusals`-th consecutive error of a partition.
+
     INFO once: for the first error, or the second if metadata may still be on its way. DEBUG otherwise, and
     for OFFSET_OUT_OF_RANGE, after which the fetch continues at another offset.
     """

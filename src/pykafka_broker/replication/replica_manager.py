@@ -94,6 +94,7 @@ class ReplicaManager:
 
     def why_not_led(self, topic: str, partition: int) -> ErrorCode:
         """The error for a partition that `led` does not return.
+
         As in Apache Kafka the error of a failed disk comes first, even if another broker leads.
         """
         registration = self._image.partition(topic, partition)
@@ -162,6 +163,7 @@ class ReplicaManager:
 
     def prepare(self, image: ClusterImage) -> Awaitable[None] | None:
         """Make the missing logs of `image` in a worker thread; None if none is missing.
+
         After that `apply` only keeps the books: for 5,000 partitions it takes 30 ms, and their files 0.6 s.
         """
         wanted = [

@@ -34,6 +34,7 @@ def security_protocols(
     shared: Shared, config: Callable[[], BrokerConfig], image: Callable[[], ClusterImage]
 ) -> Mapping[str, SecurityProtocol]:
     """All offered protocols, by their names in `listener.security.protocol.map`.
+
     `config` is the configuration in force, `image` the newest committed metadata.
     """
 

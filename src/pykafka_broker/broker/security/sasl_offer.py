@@ -39,6 +39,7 @@ def sasl_of_listener(
     config: BrokerConfig, listener: str, shared: Shared, image: Callable[[], ClusterImage]
 ) -> Sasl:
     """The authentication of `listener`; its mechanisms are in the order of Apache Kafka's hash set.
+
     `image` is the newest committed metadata, which has the SCRAM credentials.
 
     Raises:

@@ -170,6 +170,7 @@ class UpdateVoter(NamedTuple):
 
 class ChangeAnswer(NamedTuple):
     """The answer to AddRaftVoter and RemoveRaftVoter.
+
     `message` is None without an error, and empty if Apache Kafka sends only the code.
     """
 

@@ -41,6 +41,7 @@ class Settings(NamedTuple):
 
     def election_in_order_ms(self, now_ms: int, chance: float, place: int) -> int:
         """When to start an election that other voters want at the same moment: after `place` of them.
+
         Each gets 5% of the election time-out, because simultaneous elections would split the votes.
         """
         share_ms = self.election_timeout_ms // 20

@@ -227,6 +227,7 @@ class Turn:
 
     def election_in_order_ms(self) -> int:
         """When to start an election that other voters may want at the same moment.
+
         Voters with lower ids go first, unless their addresses refuse connections. An observer does not wait.
         """
         if not self.may_stand:

@@ -22,6 +22,7 @@ ACKS_ALL = -1
 
 def check_topic_id(topic_id: bytes, asked: bytes) -> None:
     """Refuse a reader whose topic was deleted and created again with the same name (KIP-516).
+
     A fetch session keeps the name of an id from the first request, so a matching name is not enough.
 
     Raises:

@@ -1,10 +1,10 @@
 """Letting clients in, as far as Kafka's limits allow.
 
 Sockets are accepted here and then handed to the event loop, because the limits apply before a connection
-exists. Above `max.connections` new clients wait in the listen queue until a connection closes; the
-inter-broker listener is let in, and the least recently active connection elsewhere makes room. Above
-`max.connections.per.ip` they are closed at once; faster than `max.connection.creation.rate` they wait their
-turn; faster than the quota of their address (`quotas/address_rates.py`) they are closed after a wait.
+exists. Above `max.connections` new clients wait in the listen queue until a connection closes. Clients of the
+inter-broker listener do not wait: the least recently active connection of another listener is closed instead.
+Above `max.connections.per.ip` clients are closed at once, above `max.connection.creation.rate` they wait, and
+above the quota of their address (`quotas/address_rates.py`) they are closed after a wait.
 
 When the process has no file descriptor left, new clients are closed at once with one line in the log. Some
 descriptors are kept free for log segments by bounding `max.connections` by the limit of the process at the
@@ -39,9 +39,9 @@ RESERVED_FILES = 256
 ACCEPTS_PER_TURN = 64
 #: The pause of accepting after it failed.
 ACCEPT_PAUSE_MS = 250
-#: Clients that came faster than the quota of their address allows, and wait until they are closed.
+#: The most clients above the quota of their address that wait to be closed; others are closed at once.
 MOST_DELAYED = 1_000
-#: Errors of accept(2) that concern only the connection that was about to be.
+#: Errors of accept(2) that concern only the connection to be accepted.
 _PEERS_FAULT = {
     errno.ECONNABORTED,
     errno.EPROTO,
@@ -75,9 +75,9 @@ class Acceptor:
         self._per_ip: dict[str, int] = {}
         self._count = 0
         self._opening: OrderedSet[asyncio.Task[None]] = OrderedSet()
-        #: The quotas of single addresses, which whoever follows the metadata keeps up to date.
+        #: The quotas of single addresses; the follower of the metadata keeps them up to date.
         self.address_rates = address_rates
-        #: Clients that came too early, until they are sent away.
+        #: Clients above the quota of their address that wait to be closed.
         self._delayed: OrderedSet[socket.socket] = OrderedSet()
         self._is_stopping = False
 
@@ -95,13 +95,13 @@ class Acceptor:
         return len(self._opening)
 
     def stop(self) -> None:
-        """Let no more clients in; connections that are just being made serve no request."""
+        """Accept no more clients; connections in their handshakes will serve no request."""
         self._is_stopping = True
         for client in tuple(self._delayed):
             self._send_away(client)
 
     def break_off_handshakes(self) -> list[asyncio.Task[None]]:
-        """Close connections that are still being made; the tasks that end with it."""
+        """Close connections in their handshakes; returns the tasks that this ends."""
         ending = list(self._opening)
         for task in ending:
             task.cancel()
@@ -134,7 +134,7 @@ class Acceptor:
                 self._accepted(listener, *accepted)
 
     def _has_room(self, listener: Listener) -> bool:
-        """True if another connection may be accepted; else the listener waits until one leaves."""
+        """True if another connection may be accepted; else the listener waits until one closes."""
         most = listener.endpoint.max_connections
         if listener.connections < most:
             if self._count < self.max_connections:
@@ -156,7 +156,7 @@ class Acceptor:
     def is_too_fast(self, listener: Listener) -> bool:
         """True if the next connection must wait for its turn by `max.connection.creation.rate`.
 
-        The broker's rate does not hold up the inter-broker listener, one of its own does.
+        The broker's rate does not apply to the inter-broker listener; that listener's own rate does.
         """
         rates = self._rates_of(listener)
         if not rates:
@@ -173,7 +173,7 @@ class Acceptor:
         return False
 
     def _rates_of(self, listener: Listener) -> list[CreationRate]:
-        """The rates that hold up the connections of a listener."""
+        """The rates that limit the connections of a listener."""
         rates = [listener.rate] if self._is_privileged(listener) else [listener.rate, self._rate]
         return [rate for rate in rates if rate.per_second != UNLIMITED]
 
@@ -181,7 +181,7 @@ class Acceptor:
         return listener.endpoint.is_privileged and len(self._listeners) > 1
 
     def _next_client(self, sock: socket.socket) -> tuple[socket.socket, tuple[str, int]] | None:
-        """Accept a client; None if it was turned away because there is no descriptor for it.
+        """Accept a client; None if it was closed because no file descriptor is left.
 
         Raises:
             OSError: no client waits any more, or accepting failed.
@@ -196,7 +196,7 @@ class Acceptor:
                     raise
         self._reserve.lend()
         try:
-            # Else it would wait until its own time-out.
+            # Unaccepted, the client would wait for its own time-out.
             sock.accept()[0].close()
         finally:
             self._reserve.refill()
@@ -205,7 +205,7 @@ class Acceptor:
         return None
 
     def complain_of_descriptors(self) -> None:
-        """Say, once in a while, that the process is out of descriptors."""
+        """Log, once per interval, that the process has no file descriptor left."""
         self._shared.complaints.log(
             logging.ERROR,
             "descriptors",
@@ -215,7 +215,7 @@ class Acceptor:
         )
 
     def _accepted(self, listener: Listener, client: socket.socket, address: tuple[str, int]) -> None:
-        """A client came in: count it, or send it away."""
+        """Count an accepted client, or close it if its address has too many connections."""
         peer = plain_address(address[0]), address[1]
         host = peer[0]
         if self.address_rates.is_active and (
@@ -243,9 +243,9 @@ class Acceptor:
         task.add_done_callback(partial(self._opened, listener, client, host))
 
     def _delay(self, listener: Listener, client: socket.socket, host: str, wait_ms: int) -> None:
-        """A client came faster than its address may: it waits and is closed, as by Apache Kafka.
+        """Close a client above the quota of its address after a wait, as Apache Kafka does.
 
-        So a client that tries again at once is slowed down. Not all wait where very many do.
+        The wait slows down a client that tries again at once. Above `MOST_DELAYED` there is no wait.
         """
         for rate in self._rates_of(listener):
             rate.take_back()
@@ -286,12 +286,12 @@ class Acceptor:
                     f"Connection from {peer[0]} to listener {listener.name}: the handshake failed: {error}",
                 )
             else:
-                # Gone before it was here.
+                # The peer was gone before the transport opened.
                 logger.debug("Connection from %s:%d failed: %s", *peer, error)
             client.close()
             self._forget(listener, peer[0])
             return
-        except Exception as error:  # it would be counted for good
+        except Exception as error:  # else it would stay counted
             text = f"Failed to serve the connection from {peer[0]} to listener {listener.name}"
             self._shared.complaints.log(logging.ERROR, type(error).__name__, listener.name, text, error)
             client.close()
@@ -301,14 +301,14 @@ class Acceptor:
             connection.finish()
 
     def _opened(self, listener: Listener, client: socket.socket, host: str, task: asyncio.Task[None]) -> None:
-        """A connection is made, or not. One that was broken off is closed: its task may not have begun."""
+        """Called when `_open` ends; closes the client if it was cancelled, perhaps before it began."""
         self._opening.discard(task)
         if task.cancelled():
             client.close()
             self._forget(listener, host)
 
     def _accept_failed(self, listener: Listener, error: OSError) -> None:
-        """accept(2) failed for want of a resource: try again in a moment instead of turning in circles."""
+        """accept(2) failed for lack of a resource: try again after `ACCEPT_PAUSE_MS`, not in a busy loop."""
         listener.pause()
         self._shared.complaints.log(
             logging.ERROR,
@@ -337,7 +337,7 @@ class Acceptor:
                 listener.start()
 
     def _make_room(self) -> None:
-        """Close the connection that was idle longest, if one came in elsewhere than between brokers."""
+        """Close the connection that has been idle longest on a listener that is not privileged, if any."""
         candidates = [
             connection
             for connection in self._shared.connections

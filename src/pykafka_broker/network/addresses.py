@@ -10,7 +10,7 @@ Addresses = Sequence[tuple[socket.AddressFamily, tuple[str, int]]]
 
 
 def addresses_of(host: str, port: int) -> Addresses:
-    """The addresses to bind for `host`: all that it has, IPv4 first; "" is one socket for both, if possible.
+    """The addresses to bind for `host`, IPv4 first; for "" one dual-stack address, else an IPv4 one.
 
     May wait for a resolver.
     """
@@ -29,5 +29,5 @@ def shown(host: str, port: int) -> str:
 
 
 def plain_address(host: str) -> str:
-    """An IPv4 address as such, also when it came in on an IPv6 socket."""
+    """`host`, with an IPv4-mapped IPv6 address written as IPv4."""
     return host.removeprefix("::ffff:") if "." in host else host

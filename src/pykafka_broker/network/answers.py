@@ -1,9 +1,8 @@
 """The answers of one connection: encoded, and written in the order of its requests.
 
 All answers of a round go into one buffer, and to the transport in one write. An answer that is not ready has
-a slot, which keeps its place; answers behind it that are ready before it wait in slots of their own. How many
-slots there may be, and how many bytes in them, is limited (`limits.py`): beyond that no further request
-starts.
+a slot, which keeps its place; later answers wait behind it in slots of their own. The number of slots and the
+bytes in them are limited (`limits.py`): at the limit no further request starts.
 
 The records of an answer are never copied: they are a buffer of their own in `writelines` or, if there are
 many, still in their file (`sending.py`).
@@ -44,7 +43,7 @@ class Slot:
 
     __slots__ = ("closes", "context", "cuts", "held_bytes", "is_ready", "number", "out", "request", "route")
 
-    #: Of an answer that is waited for: the request, how many have been served with it, and what goes with it.
+    #: Set for an answer that is not ready: the request, its number on the connection, its route and context.
     number: int
     route: Route
     context: Context[Any]
@@ -97,14 +96,14 @@ class Answers:
         self.slots: list[Slot] = []
         #: Their bytes in memory.
         self._queued_bytes = 0
-        #: Answers the peer has not read, as far as the transport or a sweep has said.
+        #: Bytes of answers the peer has not read, as the transport or a sweep last reported.
         self.unsent_bytes = 0
         #: What has been written since the last `flush`.
         self._out = bytearray()
         self._cuts: list[Cut] = []
         self._written_bytes = 0
         self._is_dropped = False
-        #: Whether the log has a line about each answer; the connection asks it once in a round.
+        #: Whether each answer is logged; the connection sets it once per round.
         self.are_logged = False
         transport.set_write_buffer_limits(high=shared.limits.unsent_high_water_bytes)
 
@@ -136,7 +135,7 @@ class Answers:
 
     @property
     def _is_full(self) -> bool:
-        """Too much waits behind an answer that is not ready: OUTSTANDING ends when it is."""
+        """Whether too many answers or bytes wait behind an answer that is not ready (OUTSTANDING)."""
         limits = self._shared.limits
         return (
             len(self.slots) >= limits.outstanding_answers
@@ -160,7 +159,7 @@ class Answers:
         size = self._write(route, correlation_id, answer, self._out, self._cuts)
         self._written_bytes += size
         if self._written_bytes > self._shared.limits.unsent_high_water_bytes:
-            # The peer may not be reading; the transport will tell.
+            # If the peer does not read, the transport calls `pause`.
             self.flush()
         return size
 
@@ -178,9 +177,7 @@ class Answers:
     def wait_for(
         self, later: Awaitable[Any], number: int, route: Route, context: Context[Any], request: Any, hold: int
     ) -> None:
-        """Keep the place of an answer that comes later, to the request with this `number` on the connection;
-        until then `hold` holds.
-        """
+        """Keep a slot for the later answer to request `number` of the connection; `hold` holds until then."""
         slot = Slot()
         slot.number, slot.route, slot.context, slot.request = number, route, context, request
         self.slots.append(slot)
@@ -202,7 +199,7 @@ class Answers:
         if self.is_closing:
             return
         self._patience.active = True
-        # Its answer may have to wait for its turn; the records of the request need not.
+        # Free the request's records now, though its answer may still wait behind others.
         slot.request = None
         self._fill(slot, slot.route, slot.context.correlation_id, answer)
         self._send_ready()
@@ -293,26 +290,26 @@ class Answers:
             self._transport.writelines(cast("list[Buffer]", parts))
 
     def pause(self) -> None:
-        """More than the high water mark is unsent: the peer does not read, so its requests wait."""
+        """Start no further request: the peer leaves more than the high water mark unread."""
         self._holds.reasons |= UNREAD
         self._sender.pause()
         self._set_unsent(self._transport.get_write_buffer_size())
 
     def resume(self) -> None:
-        """The peer has read it."""
+        """The transport's buffer has drained: requests may start again."""
         self._set_unsent(0)
         self._patience.reads_again()
         self._sender.resume()
         self._holds.let_go(UNREAD)
 
     def _sent(self) -> None:
-        """Everything that was read while it was sent has been handed to the transport."""
+        """The sender has handed everything to the transport."""
         if self._holds.reasons & CLOSING and not self.slots:
             self.close()
         self._holds.let_go(SENDING)
 
     def _cannot_send(self, error: BaseException) -> None:
-        """A disk did not give the bytes that an answer announced: only a closed connection can tell that."""
+        """Close the connection: the announced bytes of an answer cannot be read from disk."""
         self._shared.faults.of_disk(self._connection, error)
         self.abort()
 

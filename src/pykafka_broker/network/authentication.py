@@ -1,10 +1,10 @@
 """Authentication: the principal of a connection's peer, and the requests it may send before that is known.
 
-In order: the transport opens, and with TLS its handshake is over; the connection asks the authentication of
-its listener to begin, and passes on the transport's facts about the peer, such as a client certificate; the
-`Identity` that comes back is set on the connection before it reads a request. An identity is a principal,
-which every request carries, and the routes the peer may use. The connection keeps both in attributes of its
-own, so authentication adds no cost per request.
+When the transport is open (with TLS, after the handshake), the connection calls `begin` of its listener's
+authentication with the transport's facts about the peer, such as a client certificate. The returned
+`Identity` is set on the connection before it reads a request. An identity is a principal, which every
+request carries, and the routes the peer may use. The connection keeps both in attributes of its own, so
+authentication adds no cost per request.
 
 Without SASL the identity stays as it began: `Anonymous` lets the peer use all routes of its listener. With it
 (`sasl_stages.py`) the connection is identified anew at each stage of an exchange.
@@ -31,9 +31,9 @@ class Identity(NamedTuple):
     dispatch: Dispatch[Any]
     #: The exchange that this identity comes from, for the handlers of SASL.
     sasl: SaslConversation | None = None
-    #: Serves the next frame, which is no request but a token of SASL; None from it is no answer.
+    #: Answers the next frame, which is a bare SASL token; None sends no answer.
     take_token: Callable[[bytes], bytes | None] | None = None
-    #: The most bytes of a request; None sets no other limit than the listener has.
+    #: The most bytes of a request; None leaves the listener's limit.
     request_max_bytes: int | None = None
 
 
@@ -43,7 +43,7 @@ class Identifiable(Protocol):
     peer_host: str
 
     def identify(self, identity: Identity) -> None:
-        """Go by `identity` from the next request on."""
+        """Use `identity` from the next request on."""
         ...
 
     def on_close(self, callback: Callable[[], None]) -> None:
@@ -55,7 +55,7 @@ class Identifiable(Protocol):
         ...
 
     def close_after(self, duration_ms: int) -> None:
-        """Start no further request, and close when `duration_ms` are over."""
+        """Start no further request, and close after `duration_ms`."""
         ...
 
 

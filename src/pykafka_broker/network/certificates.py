@@ -1,7 +1,7 @@
 """The certificate of a TLS client as its authentication: the principal is made of the name in it.
 
-A client that shows none is anonymous; whether it may is decided in the handshake (`ssl.client.auth`). One
-whose name no rule maps is refused, as by Apache Kafka.
+A client without a certificate is anonymous; the handshake decides whether that is allowed
+(`ssl.client.auth`). A client whose name no rule maps is refused, as by Apache Kafka.
 """
 
 from __future__ import annotations

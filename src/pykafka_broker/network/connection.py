@@ -8,16 +8,16 @@ into one buffer, which goes to the transport in one write. `records` are never c
 a view of the receive buffer.
 
 **Order.** Answers leave in the order of their requests (`answers.py`). The answer of a `def` handler is
-written at once. A coroutine begins in the turn of its request. If it never waits, its answer is written at
-once too: so it is nearly always with the coordinators. Where it first waits it becomes a task and holds the
-connection: the next request starts when it is done, as in Kafka, where a channel is muted meanwhile. `Later`
-reserves the place of its answer and lets the next request start.
+written at once. A coroutine runs at once up to its first wait. If it never waits, as nearly always with the
+coordinators, its answer is written at once too. If it waits, it becomes a task and holds the connection: the
+next request starts when it is done, as Kafka mutes the channel. `Later` reserves the place of its answer and
+lets the next request start.
 
 **Holds** are the reasons why no further request may start (`holds.py`). Bytes that come meanwhile are kept up
 to `read_ahead_bytes`; then the connection stops reading, and TCP tells the peer.
 
 **Limits** are in `limits.py` and, over all connections, in `memory.py`; `memory_account.py` counts the use
-of this connection. Nothing has a timer of its own: the sweep calls `check()` (`deadlines.py`).
+of this connection. A connection has no timer of its own: the sweep calls `check()` (`deadlines.py`).
 
 **Errors** are counted and logged in `faults.py`. A fault of the peer closes its connection; an exception
 out of a handler is answered if the API has an `error_response`. Other connections never notice.
@@ -57,17 +57,17 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.ports.sasl import SaslConversation
     from pykafka_broker.network.dispatch import Dispatch
 
-#: A client id may have 32 KiB; no connection keeps that much.
+#: A client id may have 32 KiB; a longer one than this is not kept.
 MAX_REMEMBERED_CLIENT_ID_BYTES = 256
 
-#: A request that a coroutine answers takes several times as long as one to the log: it counts for so many
-#: more of `requests_per_round`.
+#: A request answered by a coroutine takes several times as long as a produce or a fetch: it counts as this
+#: many more of `requests_per_round`.
 COROUTINE_COST = 9
 
-#: So do answers, for each KiB of theirs: a hundred large ones are not for one round.
+#: Each KiB of an answer counts as one more of `requests_per_round`.
 ANSWER_BYTES_PER_REQUEST = 1024
 
-#: ApiVersions v0, as the first four bytes of a request say it.
+#: ApiVersions v0, as the first four bytes of a request.
 API_VERSIONS_V0 = 18 << 16
 
 #: API key and version as one number, correlation id, length of the client id.
@@ -119,9 +119,9 @@ class Connection(asyncio.BufferedProtocol):
         self.peer_host, self.peer_port = accepted.peer
         #: The peer's address as Kafka shows it in group descriptions.
         self.client_host = f"/{java_address(self.peer_host)}"
-        #: The peer's principal, which the next request carries; `identify` sets it with the routes.
+        #: The principal of the next request; `identify` sets it with the routes.
         self.principal: str
-        #: What the handlers of SASL speak to; None on a listener without SASL.
+        #: The exchange that the SASL handlers use; None on a listener without SASL.
         self.sasl: SaslConversation | None
         #: Serves the next frame, which is a token without the header of a request.
         self._take_token: Callable[[bytes], bytes | None] | None
@@ -163,7 +163,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def answer_budget_bytes(self) -> int:
-        """The most bytes that an answer should have, now that other peers may be slow to read theirs."""
+        """The most bytes that an answer should have, given the unread answers of all peers."""
         return self._shared.unsent.budget_bytes
 
     @property
@@ -185,7 +185,7 @@ class Connection(asyncio.BufferedProtocol):
             self._on_close.append(callback)
 
     def identify(self, identity: Identity) -> None:
-        """Go by `identity` from the next request on: only the authentication of the listener calls this."""
+        """Use `identity` from the next request on; only the authentication of the listener calls this."""
         self.principal = identity.principal
         self._dispatch = identity.dispatch
         self.sasl = identity.sasl
@@ -202,7 +202,7 @@ class Connection(asyncio.BufferedProtocol):
         asyncio.get_running_loop().call_soon(self.finish)
 
     def close_after(self, duration_ms: int) -> None:
-        """Start no further request, and `finish` when `duration_ms` are over."""
+        """Start no further request, and `finish` after `duration_ms`."""
         self._holds.reasons |= CLOSING
         clock = self._shared.clock
         clock.call_at(clock.monotonic_ms() + duration_ms, self.finish)
@@ -220,7 +220,7 @@ class Connection(asyncio.BufferedProtocol):
         self._answers.finish()
 
     def reads_ahead(self, change_bytes: int) -> None:
-        """So much more, or less, is being read into memory for an answer."""
+        """Count bytes that are being read into memory for an answer; negative when they are freed."""
         self._shared.unsent.count(change_bytes)
 
     # asyncio's side.
@@ -251,15 +251,14 @@ class Connection(asyncio.BufferedProtocol):
         self._on_lost()
 
     def eof_received(self) -> bool:
-        """The peer closed its side: as Kafka does, close ours; answers already written are still sent."""
+        """The peer closed its side: close ours, as Kafka does, after the answers written so far are sent."""
         self._holds.reasons |= CLOSING
         return self._answers.is_sending
 
     def get_buffer(self, sizehint: int) -> memoryview:
         buffer = self._reader.get_buffer()
         if self._shared.request_memory.full and not self._account.request_bytes:
-            # Small requests pass; of a large one no more than this comes in before the connection has to
-            # wait.
+            # A small request fits; of a large one only this much is read before the connection has to wait.
             return buffer[:4096]
         return buffer
 
@@ -278,7 +277,7 @@ class Connection(asyncio.BufferedProtocol):
     # Requests.
 
     def _round(self) -> None:
-        """Serve the requests that have arrived, as far as nothing holds; then put away the rest."""
+        """Serve the requests that have arrived until a hold stops it; keep the rest for later."""
         reader, holds = self._reader, self._holds
         if not holds.reasons:
             answers = self._answers
@@ -293,7 +292,7 @@ class Connection(asyncio.BufferedProtocol):
                     if self._serve(frame):
                         break
                 else:
-                    # There may be more. Others first.
+                    # There may be more requests: other connections have their turn first.
                     holds.reasons |= OTHERS_TURN
                     asyncio.get_running_loop().call_soon(self._take_turn)
             except ProtocolError as error:
@@ -310,7 +309,7 @@ class Connection(asyncio.BufferedProtocol):
         """Decode one request, call its handler, and write or await the answer; returns the holds.
 
         Raises:
-            ProtocolError: this is no request that we serve.
+            ProtocolError: the frame is no request that is served here.
         """
         holds, answers = self._holds, self._answers
         if self._take_token is not None:
@@ -383,7 +382,7 @@ class Connection(asyncio.BufferedProtocol):
         return holds.reasons
 
     def _serve_token(self, answer: bytes | None) -> int:
-        """Answer a token as it came, without a header; None is no answer. Returns the holds."""
+        """Answer a bare SASL token, also without a header, unless `answer` is None; returns the holds."""
         self._served += 1
         if answer is not None:
             self._answers.add_token(answer)
@@ -419,12 +418,12 @@ class Connection(asyncio.BufferedProtocol):
     # Going on.
 
     def _may_go_on(self) -> None:
-        """The last hold ended. The next round comes in a turn of its own: this may be called within one."""
+        """The last hold ended: schedule the next round, as this may be called within a round."""
         if self._reader.pending_bytes or self._account.is_ahead:
             asyncio.get_running_loop().call_soon(self._go_on)
 
     def _take_turn(self) -> None:
-        """The others had their turn."""
+        """Go on after other connections had their turn."""
         self._holds.reasons &= ~OTHERS_TURN
         self._go_on()
 
@@ -449,28 +448,28 @@ class Connection(asyncio.BufferedProtocol):
             self._deadlines.check(now_ms, self._served, self._dispatch if self._take_token is None else None)
 
     def drop_unread(self) -> None:
-        """All peers together leave too much unread, and this one is among the slowest."""
+        """Close it: all peers together leave too much unread, and this one is among the slowest."""
         self._deadlines.drop_unread()
 
     @property
     def idle_since_ms(self) -> int:
-        """When the sweep last saw something move here (monotonic)."""
+        """When the sweep last saw that something had moved here (monotonic)."""
         return self._patience.active_ms
 
     @property
     def stalled_since_ms(self) -> int | None:
-        """Since when the peer has not read a byte, as far as sweeps saw (monotonic); None while it does."""
+        """When sweeps first saw that the peer reads none of its answers (monotonic); None while it reads."""
         return self._patience.stalled_since_ms
 
     @property
     def unsent_bytes(self) -> int:
-        """Answers the peer has not read, as far as sweeps saw."""
+        """Bytes of answers the peer has not read, as of the last sweep."""
         return self._answers.unsent_bytes
 
 
 @coroutine
 def _going_on(handler: Coroutine[Any, Any, Any], waits_for: Any) -> Generator[Any, Any, Any]:
-    """A handler that has begun and waits for something, as a coroutine of which a task can be made."""
+    """A handler that has begun and awaits `waits_for`, as a coroutine that a task can run."""
     while True:
         try:
             yield waits_for

@@ -26,17 +26,17 @@ class OpenConnection(Protocol):
 
     @property
     def idle_since_ms(self) -> int:
-        """When something moved here last."""
+        """When something last moved here."""
         ...
 
     @property
     def stalled_since_ms(self) -> int | None:
-        """Since when the peer has not read a byte of its answers; None while it reads."""
+        """When the peer stopped reading its answers; None while it reads."""
         ...
 
     @property
     def unsent_bytes(self) -> int:
-        """Answers the peer has not read."""
+        """Bytes of answers the peer has not read."""
         ...
 
     def check(self, now_ms: int) -> None:

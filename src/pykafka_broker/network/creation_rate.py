@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class CreationRate:
-    """Counts connections against a rate; those that one second allows may come at once."""
+    """Counts connections against a rate; a burst may use the whole allowance of one second."""
 
     def __init__(self, per_second: int, now_ms: int) -> None:
         self.per_second = per_second
@@ -21,11 +21,11 @@ class CreationRate:
         return max(1, int((1 - self._allowed) * 1000 / rate)) if rate else 1_000
 
     def count(self) -> None:
-        """A connection came, as `wait_ms` had allowed."""
+        """Count a connection that `wait_ms` allowed."""
         self._allowed -= 1
 
     def take_back(self) -> None:
-        """The connection that was counted last is not served."""
+        """Undo the last `count`: its connection is not served."""
         self._allowed += 1
 
     def changed_to(self, per_second: int, now_ms: int) -> CreationRate:

@@ -1,8 +1,7 @@
-"""The sweep's look at one connection: which of its deadlines are over, and what follows from that.
+"""The sweep's check of one connection: which of its deadlines have passed, and the consequences.
 
-`patience.py` knows the deadlines and is told the facts here. A connection is closed if its peer is idle,
-sends a request too slowly or does not read its answers. A request that has waited for too long has a line in
-the log.
+`patience.py` holds the deadlines; this file reports progress to it. A connection is closed if its peer is
+idle, sends a request too slowly or does not read its answers. A request that has waited too long is logged.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ logger = logging.getLogger("kafka.network.Processor")
 
 
 class Deadlines(NamedTuple):
-    """The deadlines of one connection, and the parts of it that know whether they are kept."""
+    """The deadlines of one connection, and the parts of it that know whether each is met."""
 
     connection: Faulty
     reader: FrameReader
@@ -40,7 +39,7 @@ class Deadlines(NamedTuple):
     def check(self, now_ms: int, served: int, dispatch: Dispatch[Any] | None) -> None:
         """Close the connection if it is idle, a request takes too long to arrive, or answers are not read.
 
-        `served` requests have started. `dispatch` has the routes of the next one; None if it will be a token.
+        `served` requests have started. `dispatch` has the routes of the next one; None for a bare token.
         """
         patience, account = self.patience, self.account
         patience.swept(now_ms)
@@ -63,7 +62,7 @@ class Deadlines(NamedTuple):
                 self._blame("slow", f"a request did not arrive within {overdue_ms} ms")
 
     def drop_unread(self) -> None:
-        """All peers together leave too much unread, and this one is among the slowest."""
+        """Close it: all peers together leave too much unread, and this one is among the slowest."""
         self._blame("unread", f"{self.answers.unsent_bytes} bytes of answers are unread and memory is short")
 
     def _blame(self, kind: str, what: str) -> None:
@@ -72,7 +71,7 @@ class Deadlines(NamedTuple):
         self.answers.abort()
 
     def _look_at_oldest(self, now_ms: int, served: int, dispatch: Dispatch[Any] | None) -> None:
-        """Tell of the oldest request without an answer, once it has waited for longer than it may."""
+        """Log the oldest request without an answer once it has waited longer than it may."""
         reader, holds, patience = self.reader, self.holds, self.patience
         slots = self.answers.slots
         number = 0
@@ -100,5 +99,5 @@ class Deadlines(NamedTuple):
         elif self.shared.faults.of_waiting(self.connection, request, waited_ms):
             patience.look_no_more()
         else:
-            # Others like it have their line first.
+            # The interval's lines are used up by requests of the same API and host, or of other ones.
             patience.look_later(now_ms)

@@ -81,8 +81,8 @@ class Dispatch(Generic[Ports]):
     def restricted(
         self, handler_of: Callable[[Api[Any]], Handler[Any] | None], refusal: str
     ) -> Dispatch[Ports]:
-        """The routes of a peer that may not use all of these: `handler_of` returns what serves an API in its
-        place, None if it is not served; `refusal` says why.
+        """These APIs with other handlers: `handler_of` returns the handler of an API, or None to refuse it;
+        `refusal` says why.
         """
         handlers = {key: handler_of(api) for key, api in self.apis.items()}
         restricted: Dispatch[Ports] = object.__new__(Dispatch)

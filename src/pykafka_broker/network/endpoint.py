@@ -21,23 +21,23 @@ class ListenerEndpoint(NamedTuple):
     security_protocol: str = "PLAINTEXT"
     advertised_host: str | None = None
     advertised_port: int | None = None
-    #: Peers get in above `max.connections` and `max.connection.creation.rate`: for the inter-broker listener,
-    #: and those of controllers.
+    #: The broker's `max.connections` and `max.connection.creation.rate` do not bind this listener: it is that
+    #: between brokers, or one of controllers.
     is_privileged: bool = False
-    #: This listener's own `max.connections`, which counts beside the broker's.
+    #: This listener's own `max.connections`, in addition to the broker's.
     max_connections: int = UNLIMITED
-    #: This listener's own `max.connection.creation.rate`, in connections per second, beside the broker's.
+    #: This listener's own `max.connection.creation.rate` per second, in addition to the broker's.
     max_connection_creation_rate: int = UNLIMITED
     #: The kind of listener; the broker has a connection factory for each kind.
     serves: str = BROKER_LISTENER
 
     @property
     def is_wildcard(self) -> bool:
-        """True if the host names every address of the machine, so that it says nothing to a client."""
+        """True if the host stands for every address of the machine, so a client cannot connect to it."""
         return self.host in ("", "0.0.0.0", "::")
 
     def is_bound_as(self, other: ListenerEndpoint) -> bool:
-        """True if the same sockets serve both."""
+        """True if `other` needs the same sockets."""
         return (self.host, self.port, self.security_protocol) == (
             other.host,
             other.port,

@@ -1,5 +1,5 @@
-"""Faults on connections: counted, and logged once per interval for the same fault, up to a limit for each
-kind (`system/repeated_lines.py`): peers have many addresses, and make up names.
+"""Faults on connections: counted, and logged once per interval for the same fault. The lines of each kind are
+limited too (`system/repeated_lines.py`), as peers may have many addresses and invent names.
 
 A peer that breaks the protocol, or takes too long, loses its connection and causes one line; so does each
 user who cannot log in. A request that waits for too long causes a line that says what it waits for. An
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pykafka_broker.network.dispatch import Route
 
 
-#: Of names that a peer gives, so many characters are told.
+#: The most characters of a peer's name in a log line.
 MOST_CHARACTERS = 100
 
 login_logger = logging.getLogger("org.apache.kafka.common.network.Selector")
@@ -56,9 +56,9 @@ class Faults:
         self._complaints.log(logging.WARNING, kind, connection.peer_host, text)
 
     def of_waiting(self, connection: Faulty, request: Waiting, waited_ms: int) -> bool:
-        """A request has no answer after longer than it may take: one line at a time per API and host.
+        """A request is unanswered for longer than it may take: one line at a time per API and host.
 
-        Returns whether this one has it.
+        Returns whether the line was logged.
         """
         subject = f"{request.api_name} {connection.peer_host}"
         text = line(connection, request, waited_ms)
@@ -115,5 +115,5 @@ class Faults:
 
 
 def _shown(name: str) -> str:
-    """A name that the peer has sent, as one word or few of a line."""
+    """A name that the peer has sent, shortened and printable."""
     return printable(name if len(name) <= MOST_CHARACTERS else f"{name[:MOST_CHARACTERS]}...")

@@ -1,7 +1,7 @@
 """The reasons why no further request of one connection may start, and how each of them ends.
 
-Each is one bit of `reasons`, which the connection looks at between two requests. Its parts set the bits where
-the reason arises, and `let_go` takes them away.
+Each is one bit of `reasons`, which the connection checks between two requests. The parts of the connection
+set the bits, and `let_go` clears them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ UNREAD = 4
 THROTTLED = 8
 #: Other peers do not read their answers, and that of the next request may be large.
 OTHERS_UNREAD = 16
-#: A long round gives way to other connections.
+#: A round has used up its requests: other connections have their turn.
 OTHERS_TURN = 32
 #: The connection is closing: this one never ends.
 CLOSING = 64
@@ -38,21 +38,21 @@ class Holds:
     def __init__(self, clock: Clock, on_free: Callable[[], None]) -> None:
         self._clock = clock
         self._on_free = on_free
-        #: Those of the bits above that hold now: 0 while requests may start.
+        #: The bits above that are set now; 0 while requests may start.
         self.reasons = 0
         self._throttled_until_ms = 0
-        #: Ends the throttle, or is set anew where the end has moved; None while there is none.
+        #: The timer that ends the throttle; None without one.
         self._throttle: Timer | None = None
 
     def let_go(self, reasons: int) -> None:
-        """These reasons have ended, as far as they held."""
+        """Clear these bits; calls `on_free` if none is left."""
         if self.reasons & reasons:
             self.reasons &= ~reasons
             if not self.reasons:
                 self._on_free()
 
     def throttle(self, duration_ms: int) -> None:
-        """Hold for `duration_ms` from now on, or for longer where a throttle that holds already does."""
+        """Hold for `duration_ms` from now on; a throttle that ends later is not shortened."""
         if self.reasons & CLOSING:
             return
         until_ms = self._clock.monotonic_ms() + duration_ms
@@ -62,7 +62,7 @@ class Holds:
             self._throttle = self._clock.call_at(until_ms, self._throttle_ends)
 
     def _throttle_ends(self) -> None:
-        """The time is up, unless another answer has moved the end, or the timer has come early."""
+        """End the throttle; set the timer again if another answer extended it, or if the timer was early."""
         clock, until_ms = self._clock, self._throttled_until_ms
         if clock.monotonic_ms() < until_ms:
             self._throttle = clock.call_at(until_ms, self._throttle_ends)
@@ -71,7 +71,7 @@ class Holds:
             self.let_go(THROTTLED)
 
     def why(self, now_ms: int) -> str:
-        """What the next request waits for, as the log says it; empty if that is a request before it."""
+        """What the next request waits for, in words for the log; empty if it waits for an earlier request."""
         reasons = self.reasons
         if reasons & THROTTLED:
             left_ms = self._throttled_until_ms - now_ms
@@ -86,7 +86,7 @@ class Holds:
         return ""
 
     def close(self) -> None:
-        """Hold for good: the connection is lost."""
+        """The connection is lost: start no request any more."""
         self.reasons |= CLOSING
         if self._throttle is not None:
             self._throttle.cancel()

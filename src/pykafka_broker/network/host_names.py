@@ -1,4 +1,4 @@
-"""Host names in the configuration, looked up without holding up the event loop."""
+"""Host names in the configuration, looked up without blocking the event loop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNKNOWN_HOST = (OSError, UnicodeError)
 
 
 async def limits_by_address(limits: Mapping[str, int]) -> dict[str, int]:
-    """`max.connections.per.ip.overrides` by address instead of by host as written.
+    """`max.connections.per.ip.overrides` by address instead of by host name.
 
     Raises:
         ConfigError: there is no such host.
@@ -30,7 +30,7 @@ async def limits_by_address(limits: Mapping[str, int]) -> dict[str, int]:
 
 
 async def address_of(host: str) -> str:
-    """The first address of a host, IPv4 ones before others, as of Java's `InetAddress.getByName`.
+    """The first address of a host, IPv4 preferred, as by Java's `InetAddress.getByName`.
 
     Raises:
         OSError, UnicodeError: there is no such host.
@@ -39,5 +39,5 @@ async def address_of(host: str) -> str:
     found = await loop.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM)
     addresses = [str(address[0]) for _, _, _, _, address in found]
     address = next((a for a in addresses if "." in a), addresses[0])
-    # An IPv4 address stays one when it is written as of IPv6.
+    # An IPv4-mapped IPv6 address counts as IPv4.
     return address.removeprefix("::ffff:") if "." in address else address

@@ -19,10 +19,9 @@ class ConnectionLimits(NamedTuple):
     outstanding_answers: int = 100
     #: Bytes kept for requests that may not start yet, before the connection stops reading.
     read_ahead_bytes: int = 64 * 1024
-    #: Requests served in one turn of the event loop, so that a flood of small ones does not hold up other
-    #: connections for longer.
+    #: The most requests served in one turn of the event loop, before other connections have their turn.
     requests_per_round: int = 250
-    #: A request must have arrived this long after its first byte was seen, plus a second per 16 KiB of it.
+    #: A request must arrive within this time after its first byte, plus one second per 16 KiB of it.
     request_arrival_ms: int = 30_000
     #: Unsent bytes above which no further request starts.
     unsent_high_water_bytes: int = 64 * 1024

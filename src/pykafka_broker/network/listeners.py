@@ -3,9 +3,8 @@
 A listener (`listening.py`) has sockets; who may connect is decided in `accepting.py`; `sweeping.py` closes
 connections whose peers take too long.
 
-Advertised addresses: that of `advertised.listeners`; else the bound host; and for a listener bound to a
-wildcard address, which Kafka would refuse to advertise, the address at which the asking client itself reached
-us.
+A listener advertises its address in `advertised.listeners`, else its bound host. Bound to a wildcard address,
+which Kafka refuses to advertise, it advertises to each client the address at which that client reached it.
 """
 
 from __future__ import annotations
@@ -61,12 +60,12 @@ class Listeners:
         service: ListenerService,
         addresses: Addresses | None = None,
     ) -> Listener:
-        """Bind another listener, so that its address cannot be lost any more; `add` makes it listen.
+        """Bind another listener, so that no other process can take its address; `add` makes it listen.
 
         `addresses` are those of its host; without them they are looked up, which may block.
 
         Raises:
-            OSError: the address cannot be had.
+            OSError: the address cannot be bound.
         """
         listener = Listener(endpoint, service, self.acceptor.accept, self.shared.clock.monotonic_ms())
         listener.bind(addresses or addresses_of(endpoint.host, endpoint.port), self.limits)
@@ -79,7 +78,7 @@ class Listeners:
         service: ListenerService,
         addresses: Addresses | None = None,
     ) -> Listener:
-        """Let another listener, reserved or not, have connections queue up; it accepts after `start()`.
+        """Make another listener, reserved or not, listen; clients queue up there until `start()`.
 
         Raises:
             OSError: see `reserve`.
@@ -93,15 +92,16 @@ class Listeners:
         return listener
 
     def remove(self, name: str) -> None:
-        """Close a listener; its connections finish the requests they have started, then they are closed."""
+        """Close a listener; its connections are closed when the requests they have started are answered."""
         self.listeners.pop(name).close()
         for connection in list(self.shared.connections):
             if connection.listener_name == name:
                 connection.finish()
 
     def start(self, serves: str, names: Collection[str] | None = None) -> None:
-        """Accept connections on every listener of this kind, or on those with these names, if they do not
-        already; the parts that its handlers ask are there.
+        """Accept connections on the listeners of kind `serves`, or on those of them in `names`.
+
+        The parts that their handlers use must exist.
         """
         for listener in self.listeners.values():
             is_meant = listener.endpoint.serves == serves and (names is None or listener.name in names)
@@ -119,22 +119,22 @@ class Listeners:
                 listener.close()
 
     def break_off(self) -> None:
-        """Listen no more, and break all connections off, as the end of the process would."""
+        """Close all listeners and abort all connections, as the end of the process would."""
         self.stop_accepting()
         self.acceptor.break_off_handshakes()
         for connection in list(self.shared.connections):
             connection.abort()
 
     async def hang_up(self, serves: str, grace_ms: int) -> None:
-        """Stop every listener of this kind: let every connection finish the requests it has started, for at
-        most `grace_ms`, then close it.
+        """Close the listeners of kind `serves`; a connection is closed when the requests it has started are
+        answered, after `grace_ms` at the latest.
         """
         self.stop_accepting(serves)
         names = {name for name, one in self.listeners.items() if one.endpoint.serves == serves}
         await self._end([one for one in self.shared.connections if one.listener_name in names], grace_ms)
 
     async def stop(self, grace_ms: int) -> None:
-        """Do the same for all listeners, and sweep no more; handshakes that are not over are broken off."""
+        """As `hang_up`, for all listeners; also stop the sweep and break off unfinished handshakes."""
         self.stop_accepting()
         self._sweep.stop()
         await asyncio.gather(*self.acceptor.break_off_handshakes(), return_exceptions=True)
@@ -164,7 +164,7 @@ class Listeners:
         await asyncio.sleep(0)
 
     def reconfigure(self, limits: ListenerLimits, endpoints: Mapping[str, ListenerEndpoint]) -> None:
-        """Apply changed limits and changed endpoints, which stay bound, to connections to come."""
+        """Apply changed limits and endpoints to connections to come; all listeners stay bound."""
         for name, listener in self.listeners.items():
             listener.endpoint = endpoints[name]
         self.acceptor.reconfigure(limits)
@@ -187,7 +187,7 @@ class Listeners:
         return endpoint.host, port
 
     def advertised(self, name: str) -> tuple[str, int]:
-        """Host and port to register for a listener; for a wildcard, with no client to ask, our name."""
+        """Host and port to register for a listener; a wildcard host registers the name of this machine."""
         listener = self.listeners[name]
         endpoint = listener.endpoint
         host = endpoint.advertised_host or (socket.gethostname() if endpoint.is_wildcard else endpoint.host)

@@ -1,4 +1,4 @@
-"""One listener: it takes an address, lets clients queue up there, and says when one is waiting."""
+"""One listener: it binds an address, lets clients queue up there, and calls back when one is waiting."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from pykafka_broker.network.endpoint import ListenerEndpoint, ListenerLimits
 from pykafka_broker.network.transports import Transport
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: The listen queue is never shorter: clients of a burst that do not fit in wait a second for another SYN.
+#: The least length of the listen queue: a client that finds the queue full repeats its SYN after a second.
 MIN_BACKLOG = 1024
-#: Ports above a taken one that are looked at for one to propose.
+#: How many ports above a taken one are tried to find a free one to propose.
 PORTS_TRIED = 20
 #: Called when a client may be waiting at one of a listener's sockets.
 Accept = Callable[["Listener", socket.socket], None]
@@ -60,10 +60,10 @@ class Listener:
         return self.endpoint.host, self.port
 
     def bind(self, addresses: Addresses, limits: ListenerLimits) -> None:
-        """Take the address; clients that connect are refused until `listen`.
+        """Bind the address; clients that connect are refused until `listen`.
 
         Raises:
-            OSError: the address cannot be had.
+            OSError: the address cannot be bound.
         """
         self._addresses = [host for _, (host, _) in addresses]
         try:
@@ -73,8 +73,8 @@ class Listener:
         except OSError as error:
             if not self.sockets or self.endpoint.port:
                 self._cannot_bind(error)
-            # The system chose the port for the host's first address, and it is taken at another of its
-            # addresses: listening at the first is enough.
+            # The system chose the port for the host's first address, and another address of the host has it
+            # taken: listening at the first address is enough.
 
     def listen(self, limits: ListenerLimits) -> None:
         """Let connections queue up.
@@ -97,12 +97,12 @@ class Listener:
 
     @property
     def is_closed(self) -> bool:
-        """Whether it listens no more, or not yet."""
+        """Whether it is closed, or not bound yet."""
         return not self.sockets
 
     @property
     def is_accepting(self) -> bool:
-        """Whether those who connect are let in."""
+        """Whether clients that connect are accepted."""
         return self._accepting
 
     def start(self) -> None:
@@ -130,7 +130,7 @@ class Listener:
 
 
 def _who_and_where_else(host: str, port: int, addresses: Sequence[str]) -> str:
-    """The end of an error message: the process that has the port, if that can be told, and a free port."""
+    """The end of an error message: the process that has the port, if known, and a free port."""
     from pykafka_broker.system.processes import described, listening_on
 
     found = next((owner for a in addresses if (owner := listening_on(a, port)) is not None), None)
@@ -140,7 +140,7 @@ def _who_and_where_else(host: str, port: int, addresses: Sequence[str]) -> str:
 
 
 def _free_port(host: str, taken: int) -> int:
-    """The next port above that can be bound now; any one if none of the next ones can."""
+    """The first of the next `PORTS_TRIED` ports that can be bound now; else any free port."""
     family, (address, _) = next(iter(addresses_of(host, taken)))
     for port in (*range(taken + 1, min(taken + PORTS_TRIED, 65_535) + 1), 0):
         with suppress(OSError), bound_socket(family, (address, port), ListenerLimits()) as sock:

@@ -6,9 +6,8 @@ Here memory is charged as bytes arrive, and there is always a bound: `queued.max
 
 Charging by arrival can end with many half-read requests and no room to finish any. So when the bound is
 reached, every connection that holds part of a request stops reading except one, the owner, which may exceed
-the bound by the one request it is reading; when it has finished, the next in line goes on. The bound is
-therefore exceeded by one request at most, plus the few kilobytes that other connections bring before they are
-told to wait.
+the bound by the one request it is reading. When the owner has finished, the next connection in line goes on.
+So the bound is exceeded by at most one request, plus a few kilobytes per connection before it stops reading.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Protocol
 
 #: The bound when queued.max.request.bytes is -1.
 DEFAULT_REQUEST_BYTES = 256 * 1024 * 1024
-#: Answers that peers have not read yet, over all connections.
+#: The bound on answers that peers have not read yet, over all connections.
 DEFAULT_UNSENT_BYTES = 256 * 1024 * 1024
 
 
@@ -25,7 +24,7 @@ class Holder(Protocol):
     """A connection that holds part of a request."""
 
     def give_back(self) -> int:
-        """Free a buffer that is empty just now; return the number of bytes still held."""
+        """Free the buffer if it is empty; return the number of bytes still held."""
         ...
 
     def wait_for_memory(self) -> None:
@@ -41,12 +40,12 @@ class Answering(Protocol):
     """A connection that has a request whose answer may be large."""
 
     def may_answer(self) -> None:
-        """Start that request, in a turn of its own."""
+        """Start that request in a later turn of the event loop."""
         ...
 
 
 class RequestMemory:
-    """The bytes that connections hold of requests not read to their end or not started yet."""
+    """The bytes of requests, unfinished or not started yet, that connections hold."""
 
     __slots__ = ("_held", "_owner", "_still", "_waiting", "limit_bytes", "used_bytes")
 
@@ -57,7 +56,7 @@ class RequestMemory:
         #: The one connection that may go on while the bound is reached.
         self._owner: Holder | None = None
         self._waiting: dict[Holder, None] = {}
-        #: Those that do not read for reasons of their own.
+        #: Connections that stopped reading for a reason of their own.
         self._still: set[Holder] = set()
 
     @property
@@ -66,7 +65,7 @@ class RequestMemory:
         return self.used_bytes >= self.limit_bytes
 
     def holds(self, holder: Holder, held_bytes: int) -> None:
-        """`holder` now holds `held_bytes`; it, or others, may be told to wait or to go on."""
+        """Count that `holder` now holds `held_bytes`; connections may be told to wait or to go on."""
         was_full = self.full
         self._count(holder, held_bytes)
         if self.full and not was_full:
@@ -78,7 +77,7 @@ class RequestMemory:
         self._let_go_on()
 
     def stands_still(self, holder: Holder) -> None:
-        """`holder` does not read now for a reason of its own: another may go on in its place."""
+        """`holder` stopped reading for a reason of its own: another connection may be the owner."""
         self._still.add(holder)
         if holder is self._owner:
             self._owner = None
@@ -100,7 +99,7 @@ class RequestMemory:
         if holder is self._owner:
             self._owner = None
         self._still.discard(holder)
-        # Its bytes may have been a whole request whose turn came.
+        # A waiting connection may have held a whole request that has now started.
         self._forget_waiting(holder)
 
     def _forget_waiting(self, holder: Holder) -> None:
@@ -130,8 +129,8 @@ class RequestMemory:
 class UnsentAnswers:
     """The bytes of answers that peers have not read.
 
-    While the bound is reached, requests whose answers carry records do not start; all others do. Peers that
-    do not read are disconnected by the sweep, so that this does not last.
+    While the bound is reached, requests whose answers carry records do not start; all others do. The sweep
+    disconnects peers that do not read, which ends this state.
     """
 
     __slots__ = ("_waiting", "limit_bytes", "used_bytes")
@@ -148,11 +147,11 @@ class UnsentAnswers:
 
     @property
     def budget_bytes(self) -> int:
-        """The most bytes that one more answer should have: a share of the rest, never less than 64 KiB."""
+        """The most bytes that one more answer should have: a sixteenth of the rest, at least 64 KiB."""
         return max(64 * 1024, (self.limit_bytes - self.used_bytes) // 16)
 
     def count(self, change_bytes: int) -> None:
-        """So much more, or less, is unsent."""
+        """Count bytes as unsent, or as sent if negative."""
         self.used_bytes += change_bytes
         if self._waiting and self.used_bytes < self.limit_bytes:
             waiting, self._waiting = self._waiting, {}
@@ -160,7 +159,7 @@ class UnsentAnswers:
                 connection.may_answer()
 
     def wait(self, connection: Answering) -> None:
-        """`connection` has a request whose answer may be large."""
+        """Call `connection.may_answer` once unsent answers are below the bound."""
         self._waiting[connection] = None
 
     def forget(self, connection: Answering) -> None:

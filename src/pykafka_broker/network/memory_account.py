@@ -1,8 +1,8 @@
 """The bytes of requests that one connection holds, and whether it reads more.
 
-They are of requests that are unfinished or have not started. A connection stops reading for either of two
-reasons: it has read far enough ahead of requests that may not start yet, or the requests of all connections
-take all the memory they may (`memory.py`).
+Counted are requests that are unfinished or have not started. A connection stops reading if more than
+`read_ahead_bytes` wait for requests to start, or if the requests of all connections reach the memory bound
+(`memory.py`).
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ class MemoryAccount:
         self._patience = patience
         self._memory = shared.request_memory
         self._read_ahead_bytes = shared.limits.read_ahead_bytes
-        #: Bytes of requests, as far as the request memory has been told.
+        #: Bytes of requests, as last reported to the request memory.
         self.request_bytes = 0
         self.is_reading = True
-        # Why it may not read.
+        # The two reasons not to read.
         self.is_ahead = False
         self.lacks_memory = False
 
     def count_requests(self) -> None:
-        """Count the bytes held of requests; an empty buffer is kept only while memory is plenty."""
+        """Count the bytes held of requests; an empty buffer is freed while the memory bound is reached."""
         memory, reader = self._memory, self._reader
         if memory.full:
             reader.release()
@@ -55,7 +55,7 @@ class MemoryAccount:
             memory.holds(self, held_bytes)
 
     def stand_still(self) -> None:
-        """No request may start: read ahead up to the limit, and no further until requests start again."""
+        """No request may start: stop reading if more than `read_ahead_bytes` are pending."""
         if not self.is_ahead and self._reader.pending_bytes > self._read_ahead_bytes:
             self.is_ahead = True
             self._read_or_not()
@@ -68,13 +68,13 @@ class MemoryAccount:
         self._read_or_not()
 
     def give_back(self) -> int:
-        """Free the buffer if it is empty just now; returns how many bytes are still held."""
+        """Free the buffer if it is empty; returns how many bytes are still held."""
         self._reader.release()
         self.request_bytes = self._reader.held_bytes
         return self.request_bytes
 
     def wait_for_memory(self) -> None:
-        """Requests of all connections take all the memory they may: stop reading."""
+        """Stop reading: the requests of all connections reach the memory bound."""
         self.lacks_memory = True
         self._read_or_not()
 
@@ -85,7 +85,7 @@ class MemoryAccount:
         self._read_or_not()
 
     def _read_or_not(self) -> None:
-        """Read as long as there is no reason not to."""
+        """Read, or stop reading, as the two reasons say."""
         may_read = not self.is_ahead and not self.lacks_memory
         if may_read != self.is_reading and not self._transport.is_closing():
             self.is_reading = may_read

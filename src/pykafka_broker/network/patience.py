@@ -1,8 +1,7 @@
-"""The deadlines of a peer: to send a request it began, to read its answers, and for doing nothing at all; and
-ours, to answer.
+"""The deadlines of a peer (to send the rest of a request, to read, to do anything) and ours to answer.
 
-A sweep looks at every connection now and then, reports its progress, and learns whether the time of either is
-up. Times are monotonic and as fine as the sweep.
+A sweep reports the progress of every connection here and learns which deadlines have passed. Times are
+monotonic and as precise as the sweep interval.
 """
 
 from __future__ import annotations
@@ -11,10 +10,10 @@ from pykafka_broker.network.limits import ConnectionLimits
 from pykafka_broker.network.unanswered import GRACE_MS
 from pykafka_broker.system.repeated_lines import INTERVAL_MS
 
-#: A request may take a second longer for so many bytes of it.
+#: The deadline of an arriving request grows by one second for this many of its bytes.
 SLOWEST_BYTES_PER_S = 16 * 1024
 
-#: When a request is looked at again that has been told of: never.
+#: The next look at a request that has been logged: never.
 _NEVER_MS = 1 << 63
 
 
@@ -40,15 +39,14 @@ class Patience:
         self.active = True
         #: When a sweep last saw something move.
         self.active_ms = now_ms
-        #: Bytes that the peer had not read at the last sweep; the time since it reads nothing, None while it
-        #: reads.
+        #: Bytes that the peer had not read at the last sweep, and when it stopped reading (None: it reads).
         self.unread_bytes = 0
         self.stalled_since_ms: int | None = None
-        #: Since when the request has been arriving that is not whole yet, and how many had been served then.
+        #: When the incomplete request began to arrive, and how many requests had been served then.
         self._arriving_since_ms: int | None = None
         self._served_before = 0
-        #: The oldest request without an answer, by its number on the connection; 0: there is none. Since when
-        #: sweeps have seen it wait, and when it is to be looked at.
+        #: The number on the connection of the oldest request without an answer, 0 without one; when a sweep
+        #: first saw it wait, and when to look at it next.
         self._waiting = 0
         self._waiting_since_ms = self._look_ms = now_ms
 
@@ -59,11 +57,11 @@ class Patience:
             self.active_ms = now_ms
 
     def is_idle(self, now_ms: int) -> bool:
-        """Nothing has moved for too long."""
+        """Whether nothing has moved for `idle_ms`; never if that is negative."""
         return 0 <= self._limits.idle_ms <= now_ms - self.active_ms
 
     def is_stalled(self, now_ms: int, unread_bytes: int) -> bool:
-        """The peer has answers to read, in memory or not, and has read none of them for too long."""
+        """Whether the peer has read none of its unread answers, in memory or on disk, for `stalled_ms`."""
         if unread_bytes != self.unread_bytes or (unread_bytes and self.stalled_since_ms is None):
             self.unread_bytes = unread_bytes
             self.stalled_since_ms = now_ms if unread_bytes else None
@@ -76,11 +74,11 @@ class Patience:
         self.stalled_since_ms = None
 
     def nothing_arrives(self) -> None:
-        """No request is on its way, or this side lets it wait."""
+        """No request is arriving, or this side has stopped reading it."""
         self._arriving_since_ms = None
 
     def overdue_after_ms(self, now_ms: int, pending_bytes: int, served: int) -> int | None:
-        """The time the arriving request, `pending_bytes` so far, was allowed; None if it is not over."""
+        """The allowed time if the arriving request, `pending_bytes` so far, has exceeded it; else None."""
         if self._arriving_since_ms is None or served != self._served_before:
             self._arriving_since_ms = now_ms
             self._served_before = served
@@ -89,7 +87,7 @@ class Patience:
         return allowed_ms if now_ms - self._arriving_since_ms > allowed_ms else None
 
     def waited_ms(self, now_ms: int, number: int) -> int:
-        """How long the oldest request without an answer has waited; 0 until it is worth a look."""
+        """How long the oldest request without an answer has waited; 0 until its next look is due."""
         if number != self._waiting:
             self._waiting = number
             self._waiting_since_ms, self._look_ms = now_ms, now_ms + GRACE_MS
@@ -98,13 +96,13 @@ class Patience:
         return now_ms - self._waiting_since_ms
 
     def look_again(self, limit_ms: int) -> None:
-        """The request that was looked at may wait for so long; look again once it is overdue."""
+        """The request may wait for `limit_ms`: look again once it is overdue."""
         self._look_ms = self._waiting_since_ms + limit_ms + GRACE_MS
 
     def look_later(self, now_ms: int) -> None:
-        """The log has no room for a line about the request before the next interval of its lines."""
+        """The request could not be logged in this interval: look again in the next one."""
         self._look_ms = now_ms + INTERVAL_MS
 
     def look_no_more(self) -> None:
-        """The log has a line about the request, or there is nothing to tell of it."""
+        """The request has been logged, or there is nothing to log: never look at it again."""
         self._look_ms = _NEVER_MS

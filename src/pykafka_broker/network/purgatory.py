@@ -2,12 +2,11 @@
 
 A parked handler costs one entry per log it watches, one timer and its own coroutine; nothing polls. A move of
 a log (of its high watermark, last stable offset or start) wakes the handlers parked on it in the same turn of
-the event loop. A handler leaves every table when its wait ends, however it ends. Of 2,000 parked fetches each
-keeps 7 kB, beside its connection, and all of them take half a per cent of a core (CPython 3.11).
+the event loop. A handler leaves every table when its wait ends, however it ends. With 2,000 parked fetches,
+each keeps 7 kB besides its connection, and all together use half a per cent of a core (CPython 3.11).
 
-A handler may bring `ready`, a cheap question asked on each move about the log that moved; only a true answer
-wakes the handler. Ten thousand fetches that want a gigabyte each then cost an append ten thousand questions,
-not ten thousand tasks.
+A handler may bring `ready`, a cheap predicate that is called with each log that moves; the handler wakes only
+if it returns true. With 10,000 fetches that want a gigabyte each, an append costs 10,000 calls, not tasks.
 
 Limit: `max_parked` handlers. One more releases the oldest, as if its time were up: a long poll may always be
 answered early.
@@ -36,9 +35,7 @@ class Moving(Protocol):
 
     @property
     def on_advance(self) -> list[Callable[..., Any]]:
-        """Called, in order, whenever the high watermark, the last stable offset or the log start offset
-        moves.
-        """
+        """Called in order whenever the high watermark, last stable offset or log start offset moves."""
         ...
 
 

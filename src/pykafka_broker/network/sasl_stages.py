@@ -1,7 +1,7 @@
-"""SASL on a listener: who a connection's peer is, shown by an exchange (`sasl/exchange.py`).
+"""SASL on a listener: an exchange (`sasl/exchange.py`) tells who a connection's peer is.
 
-A connection goes through stages, each with routes of its own, so that a request is served or refused without
-a question about its stage:
+A connection goes through stages, each with routes of its own, so that serving a request needs no check of
+the stage:
 
     versions, handshake    ApiVersions and SaslHandshake; any other request closes the connection
     tokens                 SaslAuthenticate; after any other request the connection closes, with an answer if
@@ -9,9 +9,9 @@ a question about its stage:
     authenticated          all that the listener serves
     expired                SaslHandshake; any other request closes the connection
 
-A session with a lifetime (`connections.max.reauth.ms`, KIP-368) expires when that is over. The peer prevents
-it by another exchange, which begins with SaslHandshake, not more often than once in a second. During an
-exchange a request may have `sasl.server.max.receive.size` bytes.
+A session with a lifetime (`connections.max.reauth.ms`, KIP-368) expires after it, unless the peer completes
+another exchange before. That begins with SaslHandshake, and at most once per second. During an exchange a
+request may have at most `sasl.server.max.receive.size` bytes.
 
 Source: Apache Kafka's SaslServerAuthenticator, KafkaChannel and SocketServer.
 """
@@ -47,12 +47,12 @@ SASL_HANDSHAKE = 17
 API_VERSIONS = 18
 SASL_AUTHENTICATE = 36
 
-#: A handshake that comes sooner after the last one that began an exchange begins none.
+#: A SaslHandshake sooner than this after the last reauthentication began starts no exchange.
 MIN_REAUTHENTICATION_INTERVAL_MS = 1_000
 
 Answer = TypeVar("Answer")
 
-#: Where the next word of the name of an API begins.
+#: The word boundaries in the name of an API.
 _NEXT_WORD = re.compile(r"(?<!^)(?=[A-Z])")
 
 
@@ -69,7 +69,7 @@ class _Stages:
 
 
 class Sasl:
-    """The authentication of one listener; `offer` has its mechanisms in the order in which they are told."""
+    """The authentication of one listener; `offer` has its mechanisms in the order that clients see."""
 
     def __init__(
         self,
@@ -100,13 +100,13 @@ class SaslOfConnection:
         self._listener = listener
         self._stages = stages
         self._connection = connection
-        #: The exchange that is under way.
+        #: The exchange in progress.
         self._exchange: SaslExchange | None = SaslExchange(listener.offer)
-        #: The last one that was finished.
+        #: The result of the last finished exchange.
         self._session: Session | None = None
         self._is_expired = False
         self._expiry: Timer | None = None
-        #: When the last exchange after the first one began (monotonic).
+        #: When the last reauthentication began (monotonic).
         self._began_again_ms: int | None = None
         connection.on_close(self._forget_expiry)
 
@@ -152,7 +152,7 @@ class SaslOfConnection:
         return answer
 
     def _begun_again(self) -> SaslExchange | None:
-        """The next exchange of a peer that is authenticated; None if none is due."""
+        """The next exchange of an authenticated peer; None without a session lifetime, or if too early."""
         session = self._session
         if session is None or session.lifetime_ms is None:
             return None

@@ -1,8 +1,8 @@
 """Answers on their way to one peer: from memory, or read from a log while they are sent.
 
-Without stored bytes a connection writes to its transport and this file is not asked. An answer with stored
-bytes goes out piece by piece, the next one when the transport has handed on the last: a peer that reads
-slowly keeps one piece in memory, however much it asked for. Whatever is answered behind it queues here.
+An answer without stored bytes goes straight to the transport, unless one with stored bytes is still being
+sent: then it queues here. An answer with stored bytes goes out piece by piece, each when the transport has
+sent the one before: a peer that reads slowly keeps one piece in memory, however much it asked for.
 
 Limits: the transport's high water mark and one piece in memory, and `PIECES_PER_TURN` in one turn of the
 event loop, so that other connections do not wait for a peer that reads as fast as we send.
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.compile import StoredBytes
 
-#: A MiB: about as long as a handler that has much to do.
+#: A MiB, which takes about as long as an expensive handler.
 PIECES_PER_TURN = 4
 IN_MEMORY = (bytes, bytearray, memoryview)
 
@@ -25,8 +25,8 @@ IN_MEMORY = (bytes, bytearray, memoryview)
 class Sender:
     """The queue of one connection.
 
-    `on_sent` is called when everything was handed to the transport, `on_failed` when a disk did not give the
-    bytes announced: then the connection has to go.
+    `on_sent` is called when everything was handed to the transport, `on_failed` when announced bytes cannot
+    be read from disk: then the connection has to be closed.
     """
 
     __slots__ = ("_on_failed", "_on_sent", "_parts", "_paused", "_transport", "_waits")
@@ -42,7 +42,7 @@ class Sender:
         self._on_failed = on_failed
         self._parts: deque[Buffer | StoredBytes] = deque()
         self._paused = False
-        #: For a piece from the disk, or for the next turn.
+        #: Whether it waits for a piece from the disk, or for the next turn of the event loop.
         self._waits = False
 
     @property
@@ -63,7 +63,7 @@ class Sender:
             self._go_on()
 
     def pause(self) -> None:
-        """The transport has more than it can hand on."""
+        """The transport's buffer is full."""
         self._paused = True
 
     def resume(self) -> None:

@@ -22,7 +22,7 @@ logger = logging.getLogger("kafka.network.Processor")
 
 
 class Shared:
-    """The shared state of one broker's connections, whatever their listeners serve."""
+    """The shared state of one broker's connections, on listeners of every kind."""
 
     def __init__(
         self,
@@ -39,8 +39,7 @@ class Shared:
         self.counters = Counters()
         self.complaints = RepeatedLines(logger, clock.monotonic_ms)
         self.faults = Faults(self.counters, self.complaints, clock.monotonic_ms)
-        #: Those of all listeners. A connection enters itself when its transport opens, and leaves when it is
-        #: lost.
+        #: Of all listeners. A connection adds itself when its transport opens, and removes itself when lost.
         self.connections: OrderedSet[OpenConnection] = OrderedSet()
-        #: Handlers that wait for something; asyncio itself would forget them.
+        #: Handlers that wait for something; asyncio itself keeps only weak references to tasks.
         self.handlers: OrderedSet[asyncio.Task[None]] = OrderedSet()

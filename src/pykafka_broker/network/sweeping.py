@@ -6,7 +6,7 @@ from pykafka_broker.machine.clock import Timer
 from pykafka_broker.network.shared import Shared
 from pykafka_broker.system.descriptors import DescriptorReserve
 
-#: The interval at which connections are checked; deadlines are this exact.
+#: The interval at which connections are checked, hence the precision of their deadlines.
 SWEEP_MS = 1_000
 #: The interval while unsent answers take all the memory they may.
 HURRIED_SWEEP_MS = 250
@@ -45,14 +45,14 @@ class Sweep:
         )
 
     def _sweep(self) -> None:
-        """Look at every connection once; the next sweep comes whatever this one meets with."""
+        """Look at every connection once; the next sweep is scheduled even if this one fails."""
         try:
             self._reserve.refill()
             now_ms = self._shared.clock.monotonic_ms()
             for connection in list(self._shared.connections):
                 try:
                     connection.check(now_ms)
-                except Exception as error:  # the others have their deadlines too
+                except Exception as error:  # check the other connections too
                     self._shared.faults.of_sweep(connection, error)
             if self._shared.unsent.full:
                 self._drop_slow_readers(now_ms)
@@ -60,7 +60,7 @@ class Sweep:
             self._schedule()
 
     def _drop_slow_readers(self, now_ms: int) -> None:
-        """Too many answers wait for peers that do not read; those with most to read and no progress go."""
+        """Drop peers that read nothing, the most unread bytes first, until half the bound is free."""
         unsent = self._shared.unsent
         stalled = [
             connection

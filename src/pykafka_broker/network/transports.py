@@ -1,8 +1,8 @@
 """The transports of bytes between a client's socket and its connection.
 
-PLAINTEXT sends them as they are. TLS has the event loop encrypt them: no connection is told of a peer before
-its handshake is over, and a client's certificate goes to `authentication.py` as a `TransportPeer`. Answers
-reach a transport as pieces of memory either way (`sending.py`), so nothing that is sent needs to know.
+PLAINTEXT sends them as they are. With TLS the event loop encrypts them: a connection opens when the handshake
+is over, and a client's certificate goes to `authentication.py` as a `TransportPeer`. Either way a transport
+gets answers as pieces of memory (`sending.py`).
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from pykafka_broker.system.named_tuple import NamedTuple
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-#: A peer whose handshake takes longer is gone; a handshake is two round trips.
+#: A connection whose handshake, of two round trips, takes longer is closed.
 HANDSHAKE_TIMEOUT_S = 10.0
 #: How long a peer has to confirm that a connection is closed.
 SHUTDOWN_TIMEOUT_S = 3.0
 
 
 class HandshakeFailed(OSError):
-    """A peer did not come to terms with this side; the message says why."""
+    """The handshake with a peer failed; the message says why."""
 
 
 class TransportPeer(NamedTuple):
-    """The facts that an open transport has about its peer."""
+    """The facts that an open transport knows about its peer."""
 
     #: The client's TLS certificate (DER), which has been verified; None if it sent none.
     certificate: bytes | None
 
 
 def peer_of(transport: asyncio.BaseTransport) -> TransportPeer:
-    """The facts that `transport`, which is open, has about its peer."""
+    """The facts that `transport`, which is open, knows about its peer."""
     tls = transport.get_extra_info("ssl_object")
     return TransportPeer(None if tls is None else tls.getpeercert(binary_form=True))
 
@@ -70,7 +70,7 @@ class Tls:
         from pykafka_broker.tls.alerts import alert_of
 
         context = self._context()
-        # The loop has closed its own when it tells that a handshake has failed.
+        # The loop has closed `client` when it reports a failed handshake; the alert goes out on the copy.
         with client.dup() as spare:
             try:
                 await asyncio.get_running_loop().connect_accepted_socket(

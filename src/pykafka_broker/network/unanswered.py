@@ -1,8 +1,7 @@
-"""Requests without an answer: how long they may wait by their own words, what they wait for, and the line
-about one that has waited for longer.
+"""Unanswered requests: how long they may take, what they wait for, and the log line about an overdue one.
 
 A request that waits costs nothing here: sweeps look at the oldest of each connection (`patience.py`), and
-only once it has waited for `GRACE_MS` is it asked for its limit.
+compute its limit only after `GRACE_MS`.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ if TYPE_CHECKING:
 #: How much longer than its own limit a request may take.
 GRACE_MS = 5_000
 #: A SyncGroup waits for the leader of its group, at most for the rebalance timeout, which only the group
-#: knows: this is what Kafka's consumers have without settings (`max.poll.interval.ms`).
+#: knows. This is the default of Kafka's consumers (`max.poll.interval.ms`).
 SYNC_GROUP_MS = 300_000
 #: The most groups, transactions and partitions that a line names, and the most characters of a name.
 MOST_NAMES = 3
 MOST_CHARACTERS = 100
 
-#: As the dispatch takes them.
+#: The argument of `Dispatch.find`.
 API_AND_VERSION = struct.Struct(">I")
 
 _KINDS = {"group_id": "group", "transactional_id": "transaction"}
@@ -49,12 +48,12 @@ class Waiting(NamedTuple):
     correlation_id: int
     client_id: Union[str, None]
     limit_ms: int
-    #: Empty: that cannot be told.
+    #: Empty if unknown.
     waits_for: str
 
 
 def begun(route: Route, context: Context[Any], request: object) -> Waiting | None:
-    """A request whose handler waits; None if there is nothing to tell of it."""
+    """A request whose handler waits; None if there is nothing to log about it."""
     limit_ms = own_limit_ms(request)
     if limit_ms is None:
         return None
@@ -67,7 +66,7 @@ def begun(route: Route, context: Context[Any], request: object) -> Waiting | Non
 def not_begun(frame: memoryview, dispatch: Dispatch[Any], waits_for: str) -> Waiting | None:
     """The request at the front of `frame`, whose turn has not come; None if it cannot be read.
 
-    Where no more than a part of it was read its own limit may not be known, and counts as 0.
+    The limit of a request that has arrived only in part counts as 0.
     """
     try:
         (code,) = API_AND_VERSION.unpack_from(frame)
@@ -85,9 +84,9 @@ def not_begun(frame: memoryview, dispatch: Dispatch[Any], waits_for: str) -> Wai
 
 
 def own_limit_ms(request: object) -> int | None:
-    """How long the answer may take by the request's own words; 0 if it has none.
+    """How long the answer may take by the request's own fields; 0 if it has no such field.
 
-    None for the request of a client that another broker has passed on: that broker knows its limit.
+    None for an Envelope, a client's request that another broker forwarded: that broker knows its limit.
     """
     if isinstance(request, JoinGroupRequest):
         return max(request.rebalance_timeout_ms, request.session_timeout_ms)
@@ -99,8 +98,8 @@ def own_limit_ms(request: object) -> int | None:
 
 
 def subjects(request: object) -> str:
-    """The first groups, transactions and partitions that a request names, and how many there are more; the
-    fetch session where only that knows them.
+    """The first groups, transactions and partitions that a request names, and the number of others; the fetch
+    session if the request names none.
     """
     named = _named(request)
     first = list(islice(named, MOST_NAMES))
@@ -111,7 +110,7 @@ def subjects(request: object) -> str:
 
 
 def line(connection: object, request: Waiting, waited_ms: int) -> str:
-    """What the log says of a request that has waited for too long."""
+    """The log line about a request that has waited too long."""
     own = f", and may take {request.limit_ms} ms by itself" if request.limit_ms else ""
     reason = f": it waits for {request.waits_for}" if request.waits_for else ""
     return (
@@ -146,7 +145,7 @@ def _topic(message: object, field: Field) -> str:
 
 
 def _partitions(topic: str, message: object, fields: tuple[Field, ...]) -> Iterator[str]:
-    """The partitions of a topic that a request names; the topic, where it names none."""
+    """The partitions of a topic that a request names; the topic itself if it names none."""
     partitions = next((field for field in fields if field.element is not None), None)
     numbers = getattr(message, partitions.name) if partitions is not None else None
     if not numbers:

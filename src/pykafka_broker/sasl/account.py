@@ -1,4 +1,4 @@
-"""Who a finished exchange has shown the peer to be."""
+"""The account that a finished exchange has authenticated."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Account:
     #: The name of the principal: without "User:".
     name: str
-    #: When the credentials stop being valid, in ms since 1970; None where they do not end by themselves.
+    #: When the credentials expire, in ms since 1970; None if they do not.
     expires_ms: int | None = None
-    #: True for a delegation token: who came with one may not ask for another.
+    #: True for a delegation token: its user may not create another token.
     by_token: bool = False

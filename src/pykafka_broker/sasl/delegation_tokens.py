@@ -1,8 +1,8 @@
-"""Delegation tokens: what makes one a password (KIP-48).
+"""Delegation tokens and their passwords (KIP-48).
 
-A token is its id and its HMAC: the key that all nodes of a cluster share (`delegation.token.secret.key`)
-makes the one of the other, so the metadata log keeps no secret. A client logs in with SCRAM: the id is its
-user name, the HMAC in base64 its password.
+A token is an id and its HMAC with the key that all nodes of a cluster share (`delegation.token.secret.key`),
+so the metadata log keeps no secret. A client logs in with SCRAM: the id is its user name, the HMAC in base64
+its password.
 
 Source: Apache Kafka's DelegationTokenManager.
 """

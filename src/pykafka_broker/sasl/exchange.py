@@ -1,11 +1,11 @@
-"""The order in which a peer shows who it is: versions, the handshake, tokens.
+"""The order in which a peer authenticates: versions, the handshake, tokens.
 
     ApiVersions (once, if at all) > SaslHandshake > SaslAuthenticate ... > complete
 
-After SaslHandshake v0 the tokens come as bare frames. Whoever leaves this order is told nothing, except where
-a method says so, and its connection closes. An answer with `closes` is the last one: the shell sends it after
+After SaslHandshake v0 the tokens come as bare frames. A peer that leaves this order is disconnected, without
+an answer unless a method says otherwise. An answer with `closes` is the last one: the shell sends it after
 `connection.failed.authentication.delay.ms`. A peer that authenticates again (KIP-368) begins with the
-handshake, in an exchange that knows the `Session` before.
+handshake, in an exchange that knows the previous `Session`.
 
 Source: Apache Kafka's SaslServerAuthenticator.
 """
@@ -21,7 +21,7 @@ from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.sasl.account import Account
 from pykafka_broker.sasl.refusal import RefusedError, UnreadableTokenError
 
-#: Characters of an error message: it may quote names, and before v2 an answer has room for 32,767 bytes.
+#: The most characters of an error message: it may quote names, and before v2 it fits only 32,767 bytes.
 MOST_TOLD = 1_000
 
 
@@ -30,12 +30,12 @@ class MechanismServer(Protocol):
 
     @property
     def user(self) -> str | None:
-        """Who the peer says it is, as far as that can be read."""
+        """The user that the peer claims to be; None while unknown."""
         ...
 
     @property
     def account(self) -> Account | None:
-        """Who the peer is, once the exchange is complete."""
+        """The peer's account; None until the exchange is complete."""
         ...
 
     def respond(self, token: bytes) -> bytes:
@@ -57,14 +57,14 @@ class Session:
 
     mechanism: str
     account: Account
-    #: How long the session lasts, as the peer is told; None: until the connection closes.
+    #: The lifetime of the session, which the peer is told; None: until the connection closes.
     lifetime_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class HandshakeAnswer:
     error_code: int
-    #: All that are offered, in the order of the offer.
+    #: All offered mechanisms, in the order of the offer.
     mechanisms: list[str]
     closes: bool = False
 
@@ -76,12 +76,12 @@ class TokenAnswer:
     token: bytes = b""
     lifetime_ms: int = 0
     closes: bool = False
-    #: Why it closes, for this node's log: no secret, and nothing that the peer sent.
+    #: Why it closes, for this node's log; contains no secret and nothing that the peer sent.
     reason: str = field(default="", compare=False)
 
 
 class OutOfOrderError(Exception):
-    """The peer did not send what has to come next; its connection closes without an answer."""
+    """The peer sent a request out of order; its connection closes without an answer."""
 
 
 class _Next(Enum):
@@ -90,28 +90,28 @@ class _Next(Enum):
     VERSIONS_OR_HANDSHAKE = auto()
     HANDSHAKE = auto()
     TOKEN = auto()
-    #: A token, which fails: the handshake asked for another mechanism than the session before had.
+    #: A token, which will fail: the handshake chose another mechanism than the previous session's.
     TOKEN_IN_VAIN = auto()
     NOTHING = auto()
 
 
 class SaslExchange:
-    """One exchange; a connection begins with it, and has a new one whenever its peer authenticates again."""
+    """One exchange; a connection begins with one, and gets another when its peer authenticates again."""
 
     def __init__(self, offer: Mapping[str, OfferedMechanism], before: Session | None = None) -> None:
         self._offer = offer
         self._before = before
         self._next = _Next.VERSIONS_OR_HANDSHAKE if before is None else _Next.HANDSHAKE
-        #: The one that the peer has chosen, offered or not.
+        #: The mechanism that the peer has chosen, offered or not.
         self.mechanism = ""
         self._server: MechanismServer | None = None
         self._bare_tokens = False
-        #: Set when the peer has shown who it is.
+        #: Set when the peer is authenticated.
         self.session: Session | None = None
 
     @property
     def user(self) -> str | None:
-        """The user that the peer says it is; None while it has not said so."""
+        """The user that the peer claims to be; None while unknown."""
         return None if self._server is None else self._server.user
 
     @property
@@ -120,10 +120,10 @@ class SaslExchange:
         return self._bare_tokens and self._next in (_Next.TOKEN, _Next.TOKEN_IN_VAIN)
 
     def on_versions(self, answered: bool) -> None:
-        """The peer asked for ApiVersions; False if the answer is an error, after which it may ask again.
+        """The peer sent ApiVersions; `answered` is False if the answer is an error: the peer may ask again.
 
         Raises:
-            OutOfOrderError: it asked twice, or after the handshake.
+            OutOfOrderError: the peer asked twice, or after the handshake.
         """
         if self._next is not _Next.VERSIONS_OR_HANDSHAKE:
             raise self._out_of_order("ApiVersions")
@@ -134,7 +134,7 @@ class SaslExchange:
         """The peer chose a mechanism.
 
         Raises:
-            OutOfOrderError: it had chosen one.
+            OutOfOrderError: the peer had already chosen one.
         """
         if self._next not in (_Next.VERSIONS_OR_HANDSHAKE, _Next.HANDSHAKE):
             raise self._out_of_order("SaslHandshake")
@@ -153,13 +153,13 @@ class SaslExchange:
         return HandshakeAnswer(ErrorCode.NONE, mechanisms)
 
     def on_other_request(self, name: str) -> TokenAnswer:
-        """The peer sent a request of the API `name`, which has no place here.
+        """The peer sent a request of the API `name` during the exchange.
 
         After the handshake this is every API but SaslAuthenticate; the error and its message go into an
         answer of that API.
 
         Raises:
-            OutOfOrderError: nothing was chosen yet: then the request is not even read.
+            OutOfOrderError: the peer has not chosen a mechanism: the request is not even read.
         """
         if self._next is not _Next.TOKEN or self._bare_tokens:
             raise self._out_of_order(name)
@@ -168,12 +168,11 @@ class SaslExchange:
         return TokenAnswer(ErrorCode.ILLEGAL_SASL_STATE, reason, closes=True, reason=reason)
 
     def on_token(self, token: bytes, now_ms: int) -> TokenAnswer:
-        """The peer sent a token; `now_ms` is the time since 1970. After a bare
-        token an answer that `closes` is not sent: the connection closes.
+        """The peer sent a token; an answer that `closes` is not sent after a bare token.
 
         Raises:
-            OutOfOrderError: it chose no mechanism before, or another one than in the session before.
-            UnreadableTokenError: the token is such that the connection closes without an answer.
+            OutOfOrderError: the peer chose no mechanism, or another one than in the previous session.
+            UnreadableTokenError: the connection closes without an answer, as Apache Kafka's does.
         """
         server = self._server
         if self._next is not _Next.TOKEN or server is None:
@@ -209,7 +208,7 @@ class SaslExchange:
             raise RefusedError(reason, told=f"{reason} from {names}")
 
     def _nothing_told(self) -> str:
-        """The same for every reason."""
+        """The error message that is the same for every reason."""
         step = "authentication" if self._before is None else "re-authentication"
         return (
             f"Authentication failed during {step} "

@@ -5,8 +5,8 @@ r"""JAAS strings: the values of `sasl.jaas.config`.
 
 One or more entries: a login module, a control flag, options, a semicolon. Words end at white space, `=`,
 `;`, a quote or `/`. Both quotes quote, up to the end of the line, with the escapes of Java: `\n`, `\"`,
-`\101`. A `/` outside quotes begins a comment up to the end of the line, and `/* */` is one too, also within
-a word: so a password with a slash needs quotes.
+`\101`. Outside quotes a `/` begins a comment up to the end of the line, and `/* */` is a comment too, even
+inside a word: so a password with a slash needs quotes.
 
 Source: Java's StreamTokenizer as Apache Kafka's JaasConfig sets it up.
 """
@@ -53,11 +53,11 @@ _Token = _Word | _Sign
 
 
 def parse_jaas(text: str) -> list[LoginModule]:
-    """The entries of a JAAS string, of which there is at least one.
+    """The entries of a JAAS string, at least one.
 
     Raises:
-        ValueError: the string is not of this form. The message quotes nothing of it: where a quote is
-            missing, a part of a password stands where a name should be.
+        ValueError: the string is malformed. The message quotes none of it: if a quote is missing, the name
+            of an option may be a part of a password.
     """
     tokens = _tokens(text)
     # An entry takes the tokens up to its semicolon.

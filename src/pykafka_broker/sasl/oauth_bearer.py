@@ -2,10 +2,10 @@ r"""SASL/OAUTHBEARER as a server runs it (RFC 7628): a bearer token in one messa
 
     n,a=<authorization id>,\x01auth=Bearer <token>\x01<extension>=<value>\x01\x01
 
-A token that is not accepted is answered with JSON that says why; the client answers with `\x01`, and the
-exchange fails. Extensions are read and do not matter, as in Apache Kafka.
+The server answers a refused token with JSON that gives the reason; the client answers with `\x01`, and the
+exchange fails. Extensions are parsed and ignored, as in Apache Kafka.
 
-Source of the forms and of what is told: Apache Kafka's OAuthBearerSaslServer and
+Source of the forms and of the messages: Apache Kafka's OAuthBearerSaslServer and
 OAuthBearerClientInitialResponse.
 """
 
@@ -24,13 +24,13 @@ _NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
 _PAIRS = r"(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*"
 _INITIAL = re.compile(rf"n,(?:a=(?P<authorization_id>{_NAME}))?,\x01(?P<pairs>{_PAIRS})\x01")
 _CREDENTIAL = re.compile(r"(?P<scheme>[A-Za-z0-9_]+) +(?P<token>[-_~+/.a-zA-Z0-9]+=*)")
-#: The client has read why its token was not accepted.
+#: The client acknowledges the refusal of its token.
 _ACKNOWLEDGED = b"\x01"
 
 
 @dataclass(frozen=True, slots=True)
 class BearerToken:
-    """What a token says."""
+    """The claims of an accepted token."""
 
     principal_name: str
     #: In ms since 1970.
@@ -38,9 +38,9 @@ class BearerToken:
 
 
 class TokenError(Exception):
-    """A token that is not accepted; the text is for this node's log, and quotes nothing of the token.
+    """A refused token; the text is for this node's log, and quotes nothing of the token.
 
-    `scope` is what the token would have to hold.
+    `scope` is the required scope if the token lacks it.
     """
 
     def __init__(self, reason: str, scope: str | None = None) -> None:
@@ -49,13 +49,13 @@ class TokenError(Exception):
 
     @property
     def told(self) -> str:
-        """What the client is told, as JSON."""
+        """The JSON that the client gets."""
         if self.scope is None:
             return '{"status":"invalid_token"}'
         return f'{{"status":"insufficient_scope", "scope":"{self.scope}"}}'
 
 
-#: What a token says. Raises TokenError, and UnreadableTokenError.
+#: Returns the claims of a token. Raises TokenError and UnreadableTokenError.
 Validate = Callable[[str], BearerToken]
 
 
@@ -65,16 +65,16 @@ class OAuthBearerServer:
     def __init__(self, validate: Validate) -> None:
         self._validate = validate
         self._refused: TokenError | None = None
-        #: That of an accepted token alone: in others anyone may be named.
+        #: Set by an accepted token only: a refused one may name any user.
         self.user: str | None = None
         self.account: Account | None = None
 
     def respond(self, token: bytes) -> bytes:
-        """The answer to the peer's next token: nothing, or why its bearer token is not accepted.
+        """The answer to the peer's next token: empty, or why its bearer token is refused.
 
         Raises:
-            RefusedError: the token is no such message, or the peer has read why.
-            UnreadableTokenError: it is no bearer token.
+            RefusedError: the message is malformed, or the peer has acknowledged the refusal.
+            UnreadableTokenError: the scheme is not `Bearer`.
         """
         refused, self._refused = self._refused, None
         if token == _ACKNOWLEDGED and refused is not None:

@@ -2,7 +2,7 @@ r"""SASL/OAUTHBEARER as a client runs it (RFC 7628): its bearer token, and exten
 
     n,,\x01auth=Bearer <token>\x01<extension>=<value>\x01\x01
 
-A server that refuses the token answers with JSON. The client answers `ACKNOWLEDGED`, and is told the error.
+A server that refuses the token answers with JSON. The client answers `ACKNOWLEDGED`, and gets the error.
 
 Source: Apache Kafka's OAuthBearerClientInitialResponse and OAuthBearerSaslClient.
 """

@@ -1,13 +1,13 @@
-"""OAUTHBEARER of a client, or of a node that connects to others: where its tokens come from.
+"""OAUTHBEARER of a client, or of a node that connects to other nodes: the source of its tokens.
 
 Without `sasl.oauthbearer.token.endpoint.url` the login module's options make a token without a signature
 (`unsecured_login.py`). With it a token is fetched there by the client credentials grant (RFC 6749, 4.4), or
-read from the file of a `file:` URL. Of the grant's client id, secret and scope the keys count before the
-options `clientId`, `clientSecret` and `scope` of the login module; an option `extension_<name>` is sent
-beside the token.
+read from the file of a `file:` URL. The keys for the grant's client id, secret and scope take precedence over
+the options `clientId`, `clientSecret` and `scope` of the login module. An option `extension_<name>` is sent
+with the token.
 
 Source: Apache Kafka's OAuthBearerLoginCallbackHandler, DefaultJwtRetriever and ClientCredentialsJwtRetriever.
-Grants with assertions (JwtBearerJwtRetriever, `sasl.oauthbearer.assertion.*`) are not there.
+Grants with assertions (JwtBearerJwtRetriever, `sasl.oauthbearer.assertion.*`) are not implemented.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _RETRIEVERS = tuple(
     f"{_PACKAGE}.{name}"
     for name in ("DefaultJwtRetriever", "ClientCredentialsJwtRetriever", "FileJwtRetriever")
 )
-#: Where the properties of a client do not say; a node has its own defaults, which are the same.
+#: Defaults of a client's properties; a node's configuration has the same defaults of its own.
 _DEFAULTS: Mapping[str, Any] = {
     _RETRIEVER: _RETRIEVERS[0],
     "sasl.oauthbearer.sub.claim.name": "sub",
@@ -47,7 +47,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "sasl.login.retry.backoff.ms": 100,
     "sasl.login.retry.backoff.max.ms": 10_000,
 }
-#: How long an identity provider is waited for where no key says. Apache Kafka waits without an end.
+#: The default time-out of requests to an identity provider. Apache Kafka has none.
 _TIMEOUT_MS = 10_000
 _EXTENSION = "extension_"
 
@@ -61,7 +61,7 @@ class UnsecuredTokens:
 
 @dataclass(frozen=True, slots=True)
 class TokenFile:
-    """A file holds the token; it is read again for each."""
+    """A file holds the token; it is read anew each time."""
 
     path: str
 
@@ -77,9 +77,9 @@ class TokenEndpoint:
     connect_timeout_ms: int = _TIMEOUT_MS
     read_timeout_ms: int = _TIMEOUT_MS
     retry_backoff_ms: int = 100
-    #: Also how long is tried altogether.
+    #: Also the total time for all attempts.
     retry_backoff_max_ms: int = 10_000
-    #: The keys `ssl.*` for this URL alone; none: the certificate authorities of the system are trusted.
+    #: The keys `ssl.*` for this URL alone; without them the system's certificate authorities are trusted.
     tls: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
@@ -94,14 +94,14 @@ class OAuthLogin:
 
 
 def oauth_login(value: Callable[[str], Any], options: Mapping[str, str]) -> OAuthLogin:
-    """The login that keys and the options of the login module ask for.
+    """The login that the keys and the options of the login module describe.
 
     Args:
-        value: Gives the value of a key, text or of its own type; None where none is set.
-        options: Of the login module.
+        value: Returns the value of a key, as text or of its own type; None if the key is not set.
+        options: The options of the login module.
 
     Raises:
-        ValueError: it cannot be had. The text names the key, and holds no secret.
+        ValueError: a value is invalid or missing. The text names the key, and holds no secret.
     """
 
     def known(name: str) -> Any:
@@ -119,7 +119,7 @@ def oauth_login(value: Callable[[str], Any], options: Mapping[str, str]) -> OAut
     )
     is_unsecured = url is None or any(name.startswith(LOGIN_OPTIONS) for name in options)
     if handler == UNSECURED_LOGIN_HANDLER or (handler is None and is_unsecured):
-        unsecured_login_token(options, now_ms=0)  # tells what is wrong with them
+        unsecured_login_token(options, now_ms=0)  # raises if an option is invalid
         return OAuthLogin(
             UnsecuredTokens(options), principal_claim(options), _extensions(options, EXTENSION_PREFIX), rules
         )

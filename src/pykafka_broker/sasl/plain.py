@@ -1,6 +1,6 @@
 """SASL/PLAIN (RFC 4616): a user and a password in one token.
 
-Source of the order of checks and of their words: Apache Kafka's PlainSaslServer.
+Source of the order of the checks and of the messages: Apache Kafka's PlainSaslServer.
 """
 
 from __future__ import annotations
@@ -28,11 +28,10 @@ class PlainServer:
         return self.account is not None
 
     def respond(self, token: bytes) -> bytes:
-        """The answer to the peer's only token: nothing.
+        """The answer to the peer's only token: empty.
 
         Raises:
-            RefusedError: the user and the password do not belong together, or the token asks for
-                another user.
+            RefusedError: the user is unknown, the password is wrong, or the token asks for another user.
         """
         parts = token.decode("utf-8", "replace").split("\0", 3)
         if len(parts) != 3:
@@ -44,7 +43,7 @@ class PlainServer:
         if not password:
             raise refused_in_public("Authentication failed: password not specified")
         expected = self._passwords.get(user)
-        # An unknown user costs the same comparison, with a password that nobody can send: it has a NUL.
+        # For an unknown user compare with a password that no token can hold: it contains a NUL.
         if not _same("\0" if expected is None else expected, password):
             raise refused_in_public("Authentication failed: Invalid username or password")
         if authorization_id and authorization_id != user:
@@ -56,12 +55,12 @@ class PlainServer:
 
 
 def plain_token(user: str, password: str) -> bytes:
-    """What a client sends."""
+    """The token that a client sends."""
     return f"\0{user}\0{password}".encode()
 
 
 def _same(expected: str, sent: str) -> bool:
-    """Compare digests: they are of one length, and equal prefixes of passwords do not make them alike."""
+    """Compare digests: so the time of the comparison tells neither the length nor a prefix of a password."""
     return hmac.compare_digest(_digest(expected), _digest(sent))
 
 

@@ -1,14 +1,14 @@
-"""How a mechanism says no."""
+"""The errors with which a mechanism refuses a peer."""
 
 from __future__ import annotations
 
 
 class RefusedError(Exception):
-    """The peer is not who it says, or does not speak its mechanism.
+    """The peer's credentials are wrong, or it does not follow its mechanism.
 
-    `told` is what the peer may read. Without it the peer reads a sentence that is the same for every reason,
-    so that it does not learn which users there are. The text of the exception is for this node's log; it has
-    no secret and nothing that the peer sent.
+    `told` is the message to the peer. Without it the peer gets a sentence that is the same for every reason,
+    so that it does not learn which users exist. The text of the exception is for this node's log; it has no
+    secret and nothing that the peer sent.
     """
 
     def __init__(self, reason: str, told: str | None = None) -> None:
@@ -17,7 +17,7 @@ class RefusedError(Exception):
 
 
 class UnreadableTokenError(Exception):
-    """A token over which Apache Kafka closes the connection without an answer."""
+    """A token at which Apache Kafka closes the connection without an answer."""
 
 
 def refused_in_public(reason: str) -> RefusedError:

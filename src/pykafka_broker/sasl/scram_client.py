@@ -19,7 +19,7 @@ from pykafka_broker.sasl.scram_keys import (
     signature,
 )
 
-#: More would let a false server keep the client busy for minutes.
+#: The limit keeps a false server from making the client compute for minutes.
 MOST_ITERATIONS = 1_000_000
 
 _SERVER_FIRST = re.compile(
@@ -32,8 +32,8 @@ _CHANNEL = "biws"
 class ScramClient:
     """One exchange with a server: `first`, `final`, `verify`, in this order.
 
-    `nonce` is random text, new for each exchange. `by_token`: the user is the id of a delegation
-    token, and the password is its HMAC.
+    `nonce` is random text, new for each exchange. With `by_token` the user is the id of a delegation token,
+    and the password is its HMAC.
     """
 
     def __init__(
@@ -52,8 +52,7 @@ class ScramClient:
         """The proof that the client knows the password.
 
         Raises:
-            RefusedError: the server does not continue this exchange, or asks for too few or too many
-                iterations.
+            RefusedError: the message is malformed, has another nonce, or too few or too many iterations.
         """
         text = server_first.decode("utf-8", "replace")
         match = _SERVER_FIRST.fullmatch(text)

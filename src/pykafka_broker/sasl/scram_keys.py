@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: Fewer are refused, for both mechanisms.
+#: Fewer iterations are refused, for both mechanisms.
 MIN_ITERATIONS = 4096
 MAX_ITERATIONS = 16384
 
-#: Of nonces and salts, as Apache Kafka draws them.
+#: The random bits of a nonce or a salt, as in Apache Kafka.
 RANDOM_BITS = 130
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -25,7 +25,7 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 class ScramMechanism(NamedTuple):
     name: str
-    #: As `hashlib` calls it.
+    #: The name in `hashlib`.
     hash_name: str
     key_bytes: int
     #: `type` in metadata records and in the APIs of credentials.
@@ -40,7 +40,7 @@ SCRAM_MECHANISMS: Mapping[str, ScramMechanism] = {
 
 @dataclass(frozen=True, slots=True)
 class ScramCredential:
-    """What a server keeps of a password. Who has it can pretend to be the server, so `repr` shows no key."""
+    """What a server stores of a password. It suffices to impersonate the server, so `repr` shows no key."""
 
     salt: bytes = field(repr=False)
     stored_key: bytes = field(repr=False)
@@ -49,7 +49,7 @@ class ScramCredential:
 
 
 def salted_password(mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> bytes:
-    """The key that both sides make of a password: some milliseconds of work."""
+    """The key that both sides derive from a password; takes some milliseconds."""
     return hashlib.pbkdf2_hmac(mechanism.hash_name, password.encode(), salt, iterations)
 
 
@@ -68,7 +68,7 @@ def signature(mechanism: ScramMechanism, key: bytes, message: bytes) -> bytes:
 
 
 def exclusive_or(left: bytes, right: bytes) -> bytes:
-    """Both are of one length."""
+    """The XOR of two byte strings of the same length."""
     return bytes(a ^ b for a, b in zip(left, right, strict=True))
 
 
@@ -82,10 +82,10 @@ def random_text(number: int) -> str:
 
 
 def escaped(user: str) -> str:
-    """A user name as messages carry it."""
+    """A user name, escaped for a message."""
     return user.replace("=", "=3D").replace(",", "=2C")
 
 
 def unescaped(name: str) -> str:
-    """The user name of a message."""
+    """The user name in a message, without escapes."""
     return name.replace("=2C", ",").replace("=3D", "=")

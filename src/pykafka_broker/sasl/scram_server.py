@@ -1,12 +1,12 @@
 """SCRAM as a server runs it: two tokens, and the password is never sent.
 
-An unknown user is refused at the first token, as by Apache Kafka, a wrong password at the second, both in the
-same words and after the same delay (`connection.failed.authentication.delay.ms`). The server never hashes a
-password: checking a proof costs it some microseconds.
+An unknown user is refused at the first token, as by Apache Kafka, and a wrong password at the second, both
+with the same message and after the same delay (`connection.failed.authentication.delay.ms`). The server never
+hashes a password: checking a proof takes some microseconds.
 
-As in Apache Kafka the channel binding is not compared, reserved extensions are ignored, and of the extensions
-only `tokenauth=true` counts: the name is then the id of a delegation token. Source: RFC 5802; Apache Kafka's
-ScramSaslServer and ScramMessages.
+As in Apache Kafka the channel binding is not compared, and all extensions are ignored but `tokenauth=true`:
+with it the name is the id of a delegation token. Source: RFC 5802; Apache Kafka's ScramSaslServer and
+ScramMessages.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ _CLIENT_FINAL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ScramEntry:
-    """What is known of a user or a delegation token."""
+    """The credential and the account of a user or a delegation token."""
 
     credential: ScramCredential
     account: Account
 
 
-#: The entry of a name; True asks for the delegation token of that id. None: there is none.
+#: Returns the entry of a user, or with True that of the delegation token with this id; None if unknown.
 FindEntry = Callable[[str, bool], ScramEntry | None]
 
 
@@ -82,8 +82,8 @@ class ScramServer:
         """The answer to the peer's next token. No call may follow one that raised.
 
         Raises:
-            RefusedError: there is no such user with such a password, the token asks for another user, or it
-                is no message of SCRAM.
+            RefusedError: the user or the password is wrong, the token asks for another user, or it is no
+                SCRAM message.
             UnreadableTokenError: the proof has the wrong length.
         """
         message = token.decode("utf-8", "replace")
@@ -140,6 +140,6 @@ class ScramServer:
 
 
 def _is_token(extensions: str) -> bool:
-    """`extensions` is empty or begins with a comma; of a name that comes twice the last counts."""
+    """`extensions` is empty or begins with a comma; of a repeated name the last value counts."""
     values = dict(part.split("=", 1) for part in extensions.split(",")[1:])
     return values.get("tokenauth", "").lower() == "true"

@@ -1,11 +1,10 @@
-"""Signed bearer tokens (JWT): whose signature counts, and what a token must say.
+"""Signed bearer tokens (JWT): the accepted signatures, and the checks of the claims.
 
-A token names its key; without a name any key that fits its algorithm may have signed it. Only algorithms
-whose keys have a public half count, and a key counts for its own kind of algorithm alone: so nobody signs
-with what everybody may read. Keys that a token itself brings (`jwk`, `jku`, `x5c`) are not looked at.
+A token names its key; without a name any key that fits its algorithm may have signed it. Only asymmetric
+algorithms are accepted, and each key only for algorithms of its own kind: so a public key never verifies as a
+shared secret. Keys in the token itself (`jwk`, `jku`, `x5c`) are ignored.
 
-Source of what a token must say: Apache Kafka's ValidatorAccessTokenValidator, and jose4j's JwtConsumer as it
-uses it.
+Source of the checks: Apache Kafka's ValidatorAccessTokenValidator, and jose4j's JwtConsumer, which it uses.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ ALGORITHMS: Mapping[str, str] = {
     **dict.fromkeys(("ES256", "ES384", "ES512"), "EC"),
     "EdDSA": "OKP",
 }
-#: Keys that are tried for one token which names none.
+#: The most keys tried for a token that names none.
 MOST_KEYS_TRIED = 8
-#: Keys of one set that are used; a set with more is refused.
+#: The most keys of a set; a larger one is refused.
 MOST_KEYS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class SignedRules:
-    """What a signed token must say."""
+    """The rules for the claims of a signed token."""
 
     issuer: str | None = None
     audiences: frozenset[str] = frozenset()
@@ -49,13 +48,13 @@ class SigningKey:
 
     kid: str | None
     kind: str
-    #: None: any that fits the kind.
+    #: None: any algorithm that fits the kind.
     algorithm: str | None
     key: Key
 
 
 class UnknownKeyError(TokenError):
-    """No key of the set has signed the token; a newer set may have the one that it names."""
+    """The set has no key for the token; a newer set may have the one that the token names."""
 
     def __init__(self, kid: str | None) -> None:
         super().__init__("No key is known that may have signed the token")
@@ -63,7 +62,7 @@ class UnknownKeyError(TokenError):
 
 
 def read_keys(data: bytes) -> tuple[SigningKey, ...]:
-    """The keys of a JWKS that verify signatures; those of other kinds and for other uses are left out.
+    """The keys of a JWKS that verify signatures; keys of other kinds or uses are left out.
 
     Raises:
         ValueError: it is no JWKS.
@@ -95,8 +94,8 @@ def signed_token(token: str, keys: Sequence[SigningKey], rules: SignedRules, now
     """What a token says.
 
     Raises:
-        TokenError: nobody whose keys these are has signed it, it is not for here, has expired or lacks a
-            claim (`UnknownKeyError`: the key that it names is not there).
+        TokenError: none of the keys has signed it, it is for another audience, has expired or lacks a claim
+            (`UnknownKeyError`: no key fits it).
     """
     claims = _verified(token, keys)
     now_s = now_ms / 1_000
@@ -176,7 +175,7 @@ def _check_audience(audience: Any, expected: frozenset[str]) -> None:
     if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
         raise TokenError("The token is for nobody")
     if expected.isdisjoint(found):
-        # Also where none is expected: then it is meant for somebody else.
+        # Even if no audience is expected: a token with one is meant for another service.
         raise TokenError("The token is for another audience")
 
 

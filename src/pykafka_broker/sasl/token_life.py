@@ -1,6 +1,6 @@
-"""How long a client uses a bearer token, and when it gets the next.
+"""How long a client uses a bearer token, and when it fetches the next.
 
-A client reads what its token says of its own life. Whether that is true is for the server to find out.
+A client reads the times in its token without checking the signature: that is the server's task.
 
 Source: Apache Kafka's ClientJwtValidator and ExpiringCredentialRefreshingLogin.
 """
@@ -16,10 +16,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class TokenLife:
-    """What a token says of itself; times are in ms since 1970."""
+    """The claims that a client reads; times are in ms since 1970."""
 
     principal_name: str
-    #: None: it does not say.
+    #: None if the token has no `iat`.
     issued_ms: int | None
     expires_ms: int
 
@@ -31,18 +31,18 @@ class RefreshRules:
     #: The share of a token's life after which the next is fetched, and a random share on top.
     window_factor: float = 0.8
     window_jitter: float = 0.05
-    #: At least so long between two.
+    #: The least time between two fetches.
     min_period_s: int = 60
-    #: At least so long before the end of the one before.
+    #: The least time before the current token expires.
     buffer_s: int = 300
 
 
 def token_life(token: str, principal_claim: str) -> TokenLife:
-    """What a token says; its signature is not looked at.
+    """The claims of a token; its signature is not checked.
 
     Raises:
-        ValueError: it is no token of three parts, or says nothing of its end or of its user. The text quotes
-            nothing of it.
+        ValueError: the token has not three parts, or lacks `exp` or the principal claim. The text quotes
+            nothing of the token.
     """
     parts = token.split(".")
     if len(parts) != 3:
@@ -72,10 +72,10 @@ def _time_ms(claims: dict[str, Any], name: str) -> int | None:
 
 
 def refresh_at_ms(life: TokenLife, now_ms: int, rules: RefreshRules, dice: float) -> int:
-    """When the token after one that was fetched now is fetched; `dice` is from 0 up to 1."""
+    """When to fetch the token after one that was fetched now; `dice` is random, from 0 up to 1."""
     share = rules.window_factor + rules.window_jitter * dice
     if now_ms + 1_000 * (rules.min_period_s + rules.buffer_s) > life.expires_ms:
-        # So short a life has no room for the two limits.
+        # The token expires too soon for `min_period_s` and `buffer_s`.
         return now_ms + int((life.expires_ms - now_ms) * share)
     start_ms = now_ms if life.issued_ms is None else life.issued_ms
     proposed_ms = start_ms + int((life.expires_ms - start_ms) * share)

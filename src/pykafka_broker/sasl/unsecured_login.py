@@ -1,10 +1,10 @@
-"""Bearer tokens without a signature that a client makes for itself, as the options of its login module say.
+"""Bearer tokens without a signature that a client makes from the options of its login module.
 
     unsecuredLoginStringClaim_sub="alice"        a claim with text; also `NumberClaim_`, and `ListClaim_`,
-                                                 whose first character parts the elements after it
+                                                 whose first character separates the elements after it
     unsecuredLoginLifetimeSeconds="3600"
     unsecuredLoginPrincipalClaimName="sub"
-    unsecuredLoginExtension_traceId="123"        an extension, which is sent beside the token
+    unsecuredLoginExtension_traceId="123"        an extension, which is sent with the token
 
 Source: Apache Kafka's OAuthBearerUnsecuredLoginCallbackHandler.
 """
@@ -15,7 +15,7 @@ import base64
 import json
 from collections.abc import Mapping
 
-#: Options of a login module that make a token begin so.
+#: The prefix of the options that make a token.
 LOGIN_OPTIONS = "unsecuredLogin"
 EXTENSION_PREFIX = f"{LOGIN_OPTIONS}Extension_"
 _RESERVED = ("iat", "exp")
@@ -23,7 +23,7 @@ _LIFETIME_S = 3_600
 
 
 def principal_claim(options: Mapping[str, str]) -> str:
-    """The name of the claim that names the user."""
+    """The name of the claim with the user."""
     return options.get(f"{LOGIN_OPTIONS}PrincipalClaimName", "").strip() or "sub"
 
 
@@ -31,7 +31,7 @@ def unsecured_login_token(options: Mapping[str, str], now_ms: int) -> str:
     """A new token.
 
     Raises:
-        ValueError: an option is of the wrong form, or none names the user.
+        ValueError: an option is malformed, or none names the user.
     """
     text = options.get(f"{LOGIN_OPTIONS}LifetimeSeconds", str(_LIFETIME_S))
     try:

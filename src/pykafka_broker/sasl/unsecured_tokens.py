@@ -1,4 +1,4 @@
-"""Bearer tokens without a signature, for trying things out: whoever can write JSON is whom he wants to be.
+"""Bearer tokens without a signature, for trials only: a client can claim to be any user.
 
 Source of the checks, in this order: Apache Kafka's OAuthBearerUnsecuredValidatorCallbackHandler.
 """
@@ -15,16 +15,16 @@ from typing import Any
 from pykafka_broker.sasl.oauth_bearer import BearerToken, TokenError
 from pykafka_broker.sasl.refusal import UnreadableTokenError
 
-#: Options of a login module that are about tokens without a signature begin so.
+#: The prefix of the options about tokens without a signature.
 UNSECURED_OPTIONS = "unsecured"
-#: The latest moment that there is, also for Java: a number of JSON may be later.
+#: The latest time, as in Java; a number in JSON may exceed it.
 LATEST_MS = 2**63 - 1
 _PREFIX = "unsecuredValidator"
 
 
 @dataclass(frozen=True, slots=True)
 class UnsecuredRules:
-    """What a token without a signature must say."""
+    """The rules for the claims of a token without a signature."""
 
     principal_claim: str = "sub"
     scope_claim: str = "scope"
@@ -62,7 +62,7 @@ def unsecured_token(token: str, rules: UnsecuredRules, now_ms: int) -> BearerTok
     """
     if ".." in token:
         raise TokenError("Malformed compact serialization contains '..'")
-    # As Java splits: an empty end does not count, unless a dot stands before it.
+    # A dot at the end begins an empty last part, as in Java; more dots than one were refused above.
     parts = token.rstrip(".").split(".") + ([""] if token.endswith(".") else [])
     if len(parts) != 3:
         raise TokenError("Unsecured JWS compact serializations must have 3 dot-separated values")
@@ -93,7 +93,7 @@ def unsecured_token(token: str, rules: UnsecuredRules, now_ms: int) -> BearerTok
 
 
 def _object(part: str) -> dict[str, Any]:
-    """The members of the JSON in a part of a token; none if it is no object."""
+    """The members of the JSON object in a part of a token; empty if it is another value."""
     try:
         data = base64.b64decode(part + "=" * (-len(part) % 4), validate=True)
         value, _ = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode(data.decode().lstrip())
@@ -107,7 +107,7 @@ def _refuse_constant(name: str) -> object:
 
 
 def _plain(value: Any) -> Any:
-    """A value as Apache Kafka knows it: text, a number, or a list of texts."""
+    """A value in Apache Kafka's types: text, a number, or a list of texts."""
     if isinstance(value, list):
         return [_text(each) for each in value]
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else _text(value)

@@ -1,7 +1,7 @@
 """The alert that tells a peer why its handshake has failed.
 
-Event loops drop it, and close the connection. A client of Kafka takes that for a broker that is about to
-stop, and tries again and again; from an alert it learns that its certificate is refused, and gives up.
+Event loops drop the alert and close the connection. A Kafka client takes that for a broker that is stopping,
+and retries forever; from an alert it learns that its certificate is refused, and gives up.
 
 Source: SslTransportLayer of Apache Kafka, which sends the alert before it closes the connection.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 
 class AlertingContext(SSLContext):
-    """An error of a handshake over memory has the bytes that are to be sent to the peer (`alert_of`)."""
+    """Adds the alert to the error of a failed handshake (`alert_of`)."""
 
     def wrap_bio(self, incoming: MemoryBIO, outgoing: MemoryBIO, *args: Any, **settings: Any) -> SSLObject:
         made = super().wrap_bio(incoming, outgoing, *args, **settings)
@@ -39,6 +39,6 @@ AlertingContext.sslobject_class = _Handshaking
 
 
 def alert_of(error: OSError) -> bytes:
-    """What to send to a peer whose handshake failed with this error, before the connection is closed."""
+    """The bytes to send to a peer whose handshake failed with `error`, before the connection is closed."""
     alert: bytes = getattr(error, "alert", b"")
     return alert

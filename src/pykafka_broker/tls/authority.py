@@ -1,4 +1,4 @@
-"""A small certificate authority for a laptop or a test: keys on the curve P-256, certificates that it signs.
+"""A small certificate authority for a laptop or a test; keys are on the curve P-256.
 
 Needs the library `cryptography` (`pip install 'pykafka-broker[tls]'`). Blocking.
 """
@@ -27,7 +27,7 @@ except ImportError:
         "Certificates need the library cryptography: pip install 'pykafka-broker[tls]'"
     ) from None
 
-#: A certificate counts from so long before it was made: clocks differ.
+#: A certificate is valid from this time before it was made, as clocks differ.
 LEEWAY = timedelta(hours=1)
 _SIGNS = x509.KeyUsage(
     digital_signature=False,
@@ -96,7 +96,7 @@ class Authority:
         """The authority of these files.
 
         Raises:
-            StoreError: they are none.
+            StoreError: they cannot be read, or the key is of another kind.
         """
         try:
             read = serialization.load_pem_private_key(key, None)
@@ -108,14 +108,14 @@ class Authority:
         return cls(Issued(read, found), now, days)
 
     def for_server(self, hosts: Iterable[str]) -> Issued:
-        """For a node that is reached by these names and addresses; it may also connect to others with it."""
+        """A certificate for a node with these names and addresses, also as a client of other nodes."""
         names = [_general_name(host) for host in hosts]
         first = next(iter(hosts))
         usage = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
         return self._issue(_named(first), usage, names)
 
     def for_client(self, user: str) -> Issued:
-        """For a user of this name (CN)."""
+        """A certificate for the user with this name (CN)."""
         return self._issue(_named(user), [ExtendedKeyUsageOID.CLIENT_AUTH], [])
 
     def _issue(self, subject: Name, usage: list[x509.ObjectIdentifier], names: list[GeneralName]) -> Issued:

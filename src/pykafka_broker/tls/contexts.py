@@ -1,10 +1,10 @@
-"""The contexts of TLS that `ssl.*` keys describe, for listeners and for links to other nodes.
+"""The TLS contexts that `ssl.*` keys describe, for listeners and for links to other nodes.
 
-What is Java's: every certificate of a trust store is an anchor, also one that another has signed; a server
-goes by its own order of suites. Compression and renegotiation are off.
+As in Java, every certificate of a trust store is an anchor, even one that another has signed, and a server
+uses its own order of suites. Compression and renegotiation are off.
 
-Where only older suites are named, TLS 1.3 is not spoken; where only suites of TLS 1.3 are, older versions are
-not. To choose among those of TLS 1.3 takes a CPython that is known (`newest_suites.py`); with others a
+If only older suites are named, TLS 1.3 is disabled; if only suites of TLS 1.3 are, older versions are. A
+choice of suites of TLS 1.3 needs a known release of CPython (`newest_suites.py`); with any other, a
 configuration has to name all three or none.
 """
 
@@ -28,7 +28,7 @@ _CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required
 
 
 class TlsConfigError(ValueError):
-    """What the keys of `ssl.*` ask for cannot be had."""
+    """The `ssl.*` keys ask for something that is not available."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class TlsSettings:
     cipher_suites: tuple[str, ...] = ()
     #: `ssl.client.auth`: none, requested or required.
     client_auth: str = "none"
-    #: `ssl.endpoint.identification.algorithm`: `https` compares names, an empty one does not.
+    #: `ssl.endpoint.identification.algorithm`: `https` compares host names, an empty one does not.
     endpoint_identification: str = "https"
 
 
@@ -53,7 +53,7 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
 
     Raises:
         StoreError: a store cannot be read.
-        TlsConfigError: something else cannot be had.
+        TlsConfigError: another setting is not available.
     """
     context = AlertingContext(ssl.PROTOCOL_TLS_SERVER)
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION | ssl.OP_CIPHER_SERVER_PREFERENCE
@@ -75,11 +75,11 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
 
 
 def client_context(settings: TlsSettings) -> ssl.SSLContext:
-    """The context of a client; `endpoint_identification` decides whether it compares names.
+    """The context of a client; `endpoint_identification` decides whether it compares host names.
 
     Raises:
         StoreError: a store cannot be read.
-        TlsConfigError: something else cannot be had.
+        TlsConfigError: another setting is not available.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
@@ -109,7 +109,7 @@ def _set_versions(context: ssl.SSLContext, settings: TlsSettings, enabled: Seque
         try:
             newest, older = split_suites(settings.cipher_suites)
             if older:
-                # One that OpenSSL does not have would be dropped among others.
+                # In a list OpenSSL silently drops suites that it does not have: check one by one.
                 for suite in older:
                     context.set_ciphers(suite)
                 context.set_ciphers(":".join(older))
@@ -146,11 +146,11 @@ def _choose(context: ssl.SSLContext, newest: Sequence[str]) -> None:
 
 
 def _load_keys(context: ssl.SSLContext, keys: Sequence[PrivateKey]) -> None:
-    # A context has one key of each kind, the last that was loaded.
+    # A context keeps one key of each kind, the one loaded last.
     for key in reversed(keys):
         with _as_file(key.key + b"\n" + key.certificates) as path:
             try:
-                # A function in place of None: OpenSSL would ask at the terminal.
+                # A function, as with None OpenSSL would ask at the terminal.
                 context.load_cert_chain(path, password=lambda password=key.password: password or "")
             except ssl.SSLError as error:
                 raise TlsConfigError(
@@ -185,7 +185,7 @@ def _in_words(error: ValueError | ssl.SSLError) -> str:
 def _as_file(secret: bytes) -> Iterator[str]:
     """A path under which `secret` can be read: OpenSSL takes keys from files only.
 
-    In memory where the system has such files, else in a file of this user's that is deleted at once.
+    In memory if the system has such files, else in a private file that is deleted on exit.
     """
     if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):
         descriptor = os.memfd_create("key")

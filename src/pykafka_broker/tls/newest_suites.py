@@ -1,10 +1,9 @@
 """The suites of TLS 1.3 that a context offers.
 
-OpenSSL has a call of its own for them, which Python before 3.15 does not make. It is made here in the library
-that Python's own module is linked to, on the context that the module's object holds: `ctx` is the first
-member of CPython's `PySSLContext`, from 3.6 on. The context is read back afterwards. Where the call cannot be
-made, as in another Python or in one with OpenSSL inside its executable, that is said, and the context stays
-as it was.
+OpenSSL sets them with `SSL_CTX_set_ciphersuites`, which Python before 3.15 does not offer. It is called here
+in the library that the module `_ssl` is linked to, on the context inside Python's object: `ctx` is the first
+member of CPython's `PySSLContext` since 3.6. The suites are read back afterwards. In another Python, or in
+one with OpenSSL inside its executable, `CannotChoose` is raised, and the context stays as it was.
 """
 
 from __future__ import annotations
@@ -17,19 +16,19 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-#: The releases of CPython whose `PySSLContext` has been looked at.
+#: The releases of CPython, the last excluded, whose `PySSLContext` has been verified.
 _KNOWN_RELEASES = ((3, 11), (3, 15))
 
 
 class CannotChoose(ValueError):
-    """The call cannot be made here."""
+    """The suites of TLS 1.3 cannot be chosen with this Python."""
 
 
 def choose_suites(context: ssl.SSLContext, suites: Sequence[str]) -> None:
-    """Have `context` offer these suites of TLS 1.3 alone, in this order.
+    """Make `context` offer only these suites of TLS 1.3, in this order.
 
     Raises:
-        CannotChoose: see above.
+        CannotChoose: this Python cannot.
         ValueError: OpenSSL does not have one of them.
     """
     names = ":".join(suites)
@@ -58,7 +57,7 @@ def _library() -> Any:
     if sys.implementation.name != "cpython" or not lowest <= sys.version_info[:2] < too_high or path is None:
         raise CannotChoose("this Python is not known to have them")
     try:
-        # The symbols of a library are those of the libraries that it needs as well.
+        # Symbols of the libraries that `_ssl` is linked to are found through it.
         library = ctypes.CDLL(path)
         library.SSL_CTX_set_ciphersuites.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
         library.ERR_clear_error.argtypes = []

@@ -1,4 +1,4 @@
-"""Which keys may take the place of others while a listener goes on: those of a certificate renewed.
+"""The check of renewed certificates, before they replace those of a running listener.
 
 Source: CertificateEntries of Apache Kafka's SslFactory, and KIP-978 for the two exceptions.
 """
@@ -28,7 +28,7 @@ _ADDRESS = 7
 #: E-mail addresses, host names and URIs.
 _TEXTS = frozenset({1, 2, 6})
 
-#: As Java prints one: the kind of name and the name.
+#: The kind of a name and the name, as Java prints them.
 AlternativeName = tuple[int, str]
 
 
@@ -39,11 +39,11 @@ def check_renewed(
     may_change_name: bool = False,
     may_change_hosts: bool = False,
 ) -> None:
-    """Accept keys whose certificates are about the same names as the `current` ones, and for all their hosts;
-    the exceptions are `ssl.allow.dn.changes` and `ssl.allow.san.changes`.
+    """Check that the `renewed` certificates have the subjects and alternative names of the `current` ones;
+    `ssl.allow.dn.changes` and `ssl.allow.san.changes` allow exceptions.
 
     Raises:
-        StoreError: they are about others.
+        StoreError: they do not.
     """
     if may_change_name and may_change_hosts:
         return
@@ -67,7 +67,7 @@ def check_renewed(
 
 
 def alternative_names_of(certificate: bytes) -> list[AlternativeName]:
-    """The names and addresses that a certificate (DER) is for beside its subject.
+    """The subject alternative names of a certificate (DER).
 
     Raises:
         ValueError: these bytes are no certificate.
@@ -91,7 +91,7 @@ def _alternative_name(kind: int, name: bytes) -> AlternativeName:
 
 
 def _certificate(key: PrivateKey) -> bytes:
-    """That of the key itself, which is the first."""
+    """The certificate of the key itself (DER), which comes first."""
     end = b"-----END CERTIFICATE-----"
     return ssl.PEM_cert_to_DER_cert((key.certificates.partition(end)[0] + end).decode())
 

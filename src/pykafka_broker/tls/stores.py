@@ -1,10 +1,10 @@
 """Key stores and trust stores as `ssl.keystore.*` and `ssl.truststore.*` name them.
 
-PEM stands in the configuration itself or in a file, its lines also one behind the other, as a properties file
-joins them; its key is PKCS #8, encrypted if there is a key password.
+PEM is in the configuration itself or in a file; its lines may be joined into one, as by a properties file.
+Its key is PKCS #8, encrypted if there is a key password.
 PKCS12 needs the library `cryptography`. JKS and PKCS12 are told apart by their first bytes and not by the
-configured type, as in Java: `keytool` has written PKCS12 since Java 9, and the type is JKS where none is
-said. The first certificate of each key in a trust store is trusted too, as in Java.
+configured type, as in Java: `keytool` has written PKCS12 since Java 9, while the default type is JKS. The
+first certificate of each key in a trust store is trusted too, as in Java.
 
 Errors name the key or the file, and never show a password or what a store holds.
 
@@ -22,7 +22,7 @@ from typing import Any
 
 from pykafka_broker.tls.core.jks import MAGIC, WrongPassword, read_jks
 
-#: No store is this large; the limit is for a path that leads to something else.
+#: The most bytes of a store; guards against a path to something else.
 MAX_STORE_BYTES = 16 << 20
 _BINARY_TYPES = frozenset({"JKS", "PKCS12"})
 _JCEKS_MAGIC = bytes.fromhex("cececece")
@@ -30,7 +30,7 @@ _PEM = re.compile(r"-----BEGIN (?P<label>[A-Z0-9 ]+)-----(?P<body>.*?)-----END (
 
 
 class StoreError(ValueError):
-    """A store cannot be read, or is configured in a way that makes no sense."""
+    """A store cannot be read, or its configuration is invalid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class PrivateKey:
 
     key: bytes = field(repr=False)
     certificates: bytes = field(repr=False)
-    #: Of `key`, if that is encrypted.
+    #: The password of `key`, if that is encrypted.
     password: str | None = field(default=None, repr=False)
 
 
@@ -130,7 +130,7 @@ def read_trust_store(settings: StoreSettings) -> Sequence[bytes] | None:
 
 
 def stamp_of(settings: StoreSettings) -> tuple[int, ...]:
-    """Numbers that are others when the file of a store has changed; none if it is not in a file."""
+    """Numbers that change with the file of a store; empty if the store is not in a file."""
     if settings.location is None:
         return ()
     try:
@@ -219,9 +219,9 @@ def _pem_key(key: str, certificates: str, password: str | None) -> PrivateKey:
 
 
 def _in_lines(block: re.Match[str]) -> bytes:
-    """A block whose lines may be one: OpenSSL wants each to end."""
+    """A block, whose lines may be joined into one, with line breaks as OpenSSL needs them."""
     if ":" in block["body"]:
-        # It has headers, which do end.
+        # It has headers, so its lines are not joined.
         return block[0].encode()
     try:
         return _pem(block["label"], base64.b64decode("".join(block["body"].split()), validate=True))

@@ -1,6 +1,6 @@
-"""A trial of keys between nodes: a client with one configuration greets a server with another, in memory.
+"""A trial of the keys of nodes: a handshake in memory between a client and a server configuration.
 
-What a listener of nodes is given has to be good for both ends, as each node is server and client there.
+The configuration of a listener between nodes has to work at both ends, as each node is server and client.
 
 Source: SslEngineValidator of Apache Kafka's SslFactory, whose client compares no host names either.
 """
@@ -13,16 +13,16 @@ from dataclasses import replace
 
 from pykafka_broker.tls.contexts import TlsConfigError, TlsSettings, client_context, server_context
 
-#: Turns of both ends; TLS 1.2 with certificates of both takes three each.
+#: The most turns of both ends together; TLS 1.2 with certificates of both takes three each.
 MAX_TURNS = 20
 
 
 def node_context(settings: TlsSettings) -> ssl.SSLContext:
-    """The context of a listener of nodes: that of `server_context`, proved against its own client.
+    """The context of a listener between nodes: `server_context`, tried with a client of the same keys.
 
     Raises:
         StoreError: a store cannot be read.
-        TlsConfigError: something else cannot be had, or such nodes could not connect to each other.
+        TlsConfigError: another setting is not available, or such nodes cannot connect to each other.
     """
     context = server_context(settings)
     check_handshake(settings, settings)
@@ -30,11 +30,11 @@ def node_context(settings: TlsSettings) -> ssl.SSLContext:
 
 
 def check_handshake(client: TlsSettings, server: TlsSettings) -> None:
-    """Accept two configurations with which a client can connect to a server.
+    """Check that a client can connect to a server with these configurations.
 
     Raises:
         StoreError: a store cannot be read.
-        TlsConfigError: the handshake fails, or something else cannot be had.
+        TlsConfigError: the handshake fails, or another setting is not available.
     """
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     nameless = client_context(replace(client, endpoint_identification=""))

@@ -16,7 +16,7 @@ TLS_1_3_SUITES = frozenset(
 
 
 def openssl_name(suite: str) -> str:
-    """OpenSSL's name of a suite of TLS 1.2 or older; whether OpenSSL has it, only OpenSSL knows.
+    """OpenSSL's name of a suite of TLS 1.2 or older, whether OpenSSL has that suite or not.
 
     Raises:
         ValueError: this is no such name.
@@ -27,7 +27,7 @@ def openssl_name(suite: str) -> str:
         raise ValueError(f"Unsupported CipherSuite: {suite}")
     parts = cipher.split("_")
     if parts[0] == "AES" and len(parts) > 2:
-        # Without a mode a name of OpenSSL means CBC.
+        # OpenSSL's name has no mode for CBC.
         mode = [] if parts[2] == "CBC" else [parts[2]]
         parts = [parts[0] + parts[1], *mode, *parts[3:]]
     elif parts[:2] == ["CHACHA20", "POLY1305"]:

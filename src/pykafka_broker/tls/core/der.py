@@ -1,6 +1,4 @@
-"""DER, as far as certificates need it: values with a tag, one after the other. Every length is checked, for
-the bytes come from a peer.
-"""
+"""DER, as far as certificates need it. Every length is checked, as the bytes come from a peer."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ def object_identifier(content: bytes) -> str:
     """An object identifier in numbers, as `2.5.4.3`.
 
     Raises:
-        ValueError: these bytes are none.
+        ValueError: the bytes are malformed.
     """
     numbers: list[int] = []
     number = 0
@@ -32,10 +30,10 @@ def object_identifier(content: bytes) -> str:
 
 
 def only(encoded: bytes, tag: int) -> bytes:
-    """The content of the one value that `encoded` is.
+    """The content of `encoded`, which must be a single value with `tag`.
 
     Raises:
-        ValueError: it is none, or of another tag.
+        ValueError: it is not.
     """
     found = values(encoded)
     content = expect(next(found, None), tag)
@@ -48,7 +46,7 @@ def expect(value: tuple[int, bytes, bytes] | None, tag: int) -> bytes:
     """The content of a value of this tag.
 
     Raises:
-        ValueError: it is of another, or is missing.
+        ValueError: the value has another tag, or is None.
     """
     if value is None or value[0] != tag:
         raise ValueError(f"A value of DER with the tag {tag:#04x} is missing")

@@ -4,11 +4,11 @@ r"""The subject of a certificate as Java's `X500Principal.getName()` prints it: 
     1.2.840.113549.1.9.1=#16056140622e63,CN=x
 
 The last name of the certificate comes first. Nine types have a keyword. Others are printed as their number,
-with the bytes of their value in hexadecimal. Of a value `,=+<>#;"\` are escaped wherever they stand, and
-spaces and carriage returns at both ends. Values of all kinds of text are read as UTF-8, as Java does.
+with the bytes of their value in hexadecimal. In a value `,=+<>#;"\` are escaped everywhere, spaces and
+carriage returns at both ends. Values of all kinds of text are read as UTF-8, as Java does.
 
-A certificate comes from a peer, so every length is checked. Python's `getpeercert` cannot serve here: it
-drops what kind of text a value is, and the bytes of unknown types.
+A certificate comes from a peer, so every length is checked. Python's `getpeercert` does not suffice: it drops
+the kind of text of a value, and the bytes of unknown types.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ESCAPED = frozenset(',=+<>#;"\\')
 
 
 def subject_of(certificate: bytes) -> str:
-    """The distinguished name of whom a certificate (DER) is about; empty if it names nobody.
+    """The distinguished name of the subject of a certificate (DER); may be empty.
 
     Raises:
         ValueError: these bytes are no certificate.
@@ -62,7 +62,7 @@ def name_of(distinguished_name: bytes) -> str:
     """A distinguished name (DER) as Java prints it.
 
     Raises:
-        ValueError: these bytes are none.
+        ValueError: the bytes are malformed.
     """
     return _name(only(distinguished_name, SEQUENCE))
 

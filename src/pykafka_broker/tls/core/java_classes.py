@@ -1,10 +1,10 @@
-r"""Java's named classes of characters in a regular expression, in words of Python's.
+r"""Java's named character classes in a regular expression, translated for Python.
 
     \p{Alpha}[\p{Alnum}\P{Punct}]   ->   [a-zA-Z][a-zA-Z0-9...]
 
-Those of POSIX (`Lower`, `Upper`, `ASCII`, `Alpha`, `Digit`, `Alnum`, `Punct`, `Graph`, `Print`, `Blank`,
-`Cntrl`, `XDigit`, `Space`) have ASCII characters alone, as in Java. Unicode's categories (`\p{L}`, `\pL`,
-`\p{Lu}`) have those of all scripts, also as in Java. Left out on purpose: scripts, blocks and Java's own
+The POSIX classes (`Lower`, `Upper`, `ASCII`, `Alpha`, `Digit`, `Alnum`, `Punct`, `Graph`, `Print`, `Blank`,
+`Cntrl`, `XDigit`, `Space`) contain only ASCII characters, and Unicode's categories (`\p{L}`, `\pL`, `\p{Lu}`)
+those of all scripts, both as in Java. Left out on purpose: scripts, blocks and Java's own classes
 (`\p{IsLatin}`, `\p{javaUpperCase}`).
 """
 
@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from functools import cache
 from itertools import groupby
 
-#: The first and the last of some characters in a row.
+#: The first and the last of consecutive characters.
 Range = tuple[int, int]
 
 _POSIX = {
@@ -35,7 +35,7 @@ _POSIX = {
     "XDigit": "09AFaf",
     "Space": "\t\r  ",
 }
-#: By their first letter, the second ones of Unicode's categories.
+#: Unicode's categories: the second letters by the first one.
 _CATEGORIES = {"L": "ultmo", "M": "nce", "N": "dlo", "Z": "slp", "C": "cfosn", "P": "dsecoif", "S": "mcko"}
 #: A class, another escape, and where a set of characters begins and ends.
 _TOKEN = re.compile(r"\\(?P<kind>[pP])(?:\{(?P<name>\w*)\}|(?P<letter>[A-Z]))|\\.|\[\^?\]?|\]", re.DOTALL)
@@ -58,7 +58,7 @@ def with_python_classes(pattern: str) -> str:
         if text == "]" or (is_in_set and text.endswith("]") and text[0] != "\\"):
             is_in_set = False
         elif text[0] == "[":
-            # A bracket that closes right behind it is one of the characters.
+            # A `]` right after it is a character of the set.
             is_in_set = True
         return text
 
@@ -79,7 +79,7 @@ def _ranges(name: str, is_negated: bool) -> tuple[Range, ...]:
 
 @cache
 def _rows() -> tuple[tuple[str, Range], ...]:
-    """All characters: the category of some in a row, and which they are."""
+    """All characters, as ranges of the same category: the category and the range."""
     rows, first = [], 0
     for category, members in groupby(map(unicodedata.category, map(chr, range(sys.maxunicode + 1)))):
         after = first + sum(1 for _ in members)

@@ -5,14 +5,14 @@
     key:    length u32 | EncryptedPrivateKeyInfo | certificates u32 | certificate ...
     certificate: type utf (version 2) | length u32 | DER
 
-`utf` is a u16 of bytes and the text. All numbers are big-endian. The sum at the end is SHA-1 over the
-password (UTF-16BE), the words "Mighty Aphrodite" and all bytes before: it tells a wrong password. A key is
-protected with its own password: 20 bytes of salt, the key XORed with SHA-1(password + salt),
+`utf` is the number of bytes (u16) and the text. All numbers are big-endian. The checksum at the end is SHA-1
+over the password (UTF-16BE), the words "Mighty Aphrodite" and all bytes before: it shows a wrong password. A
+key is protected with its own password: 20 bytes of salt, the key XORed with SHA-1(password + salt),
 SHA-1(password + that), ..., then SHA-1(password + key).
 
-Both uses of SHA-1 are the format's. The files come from this node's operator, yet lengths are checked.
+The format requires both uses of SHA-1. The files come from this node's operator, yet lengths are checked.
 
-Source: JavaKeyStore and KeyProtector of OpenJDK; read beside files of `keytool -storetype JKS`.
+Source: JavaKeyStore and KeyProtector of OpenJDK; compared with files of `keytool -storetype JKS`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PROTECTION = bytes.fromhex("060a2b060104012a02110101")
 
 
 class WrongPassword(ValueError):
-    """The password does not fit."""
+    """The password is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class JksKey:
         """The key: PKCS #8, DER.
 
         Raises:
-            WrongPassword: the password is another.
+            WrongPassword: the password is wrong.
             ValueError: it is protected in a way that JKS does not have.
         """
         return _unprotected(self.protected_key, password.encode("utf-16-be"))
@@ -86,10 +86,10 @@ class _Reader:
 
 
 def read_jks(data: bytes, password: str | None) -> Jks:
-    """The entries of a file; without a password its sum is not checked, as in Java.
+    """The entries of a file; without a password its checksum is not checked, as in Java.
 
     Raises:
-        WrongPassword: the sum does not fit.
+        WrongPassword: the checksum does not match.
         ValueError: this is no JKS file.
     """
     content, checksum = data[:-_SUM_BYTES], data[-_SUM_BYTES:]
@@ -129,7 +129,7 @@ def _certificate(reader: _Reader, version: int) -> bytes:
 def _unprotected(info: bytes, password: bytes) -> bytes:
     if _PROTECTION not in info[:32]:
         raise ValueError("a key is protected in a way that JKS does not have")
-    # EncryptedPrivateKeyInfo ends with the octets; what stands before them has no more than 24 bytes.
+    # EncryptedPrivateKeyInfo ends with an octet string, at most 24 bytes after its beginning.
     start = info.index(b"\x04", info.index(_PROTECTION) + len(_PROTECTION))
     if len(info) - start < 2 * _SUM_BYTES + 2:
         raise ValueError("a protected key is cut short")

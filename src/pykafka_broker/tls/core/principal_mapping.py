@@ -1,18 +1,18 @@
-r"""`ssl.principal.mapping.rules`: the user's name, made of the distinguished name in a certificate.
+r"""`ssl.principal.mapping.rules`: the user's name from the distinguished name in a certificate.
 
     RULE:^CN=(.*?),OU=ServiceUsers.*$/$1/L, RULE:^CN=([^,]+),.*$/$1/, DEFAULT
 
-Rules stand between commas; the first whose pattern matches the whole name decides.
-`RULE:pattern/replacement/` replaces each match of the pattern in the name, and ends with `L` or `U` for a
-result in lower or upper case. A slash is written `\/` in either part. `DEFAULT` takes the name as it is.
+Rules are separated by commas; the first whose pattern matches the whole name applies.
+`RULE:pattern/replacement/` replaces each match of the pattern in the name; `L` or `U` at the end makes the
+result lower or upper case. A slash is written `\/` in either part. `DEFAULT` takes the name as it is.
 
 In a replacement `$1` is a group of the pattern, with as many digits as still name a group, and `${name}` is a
-named one; a backslash takes the next character as it is. The number of a group that the pattern lacks stands
-for itself if it has any.
+named one; a backslash quotes the next character. If the pattern has groups, but not the one of a number, `$`
+and the number are kept as text.
 
-Patterns are Python's, with Java's meaning of `\w`, `\d` and `\s` (ASCII); named groups and classes of
-characters such as `\p{Alpha}` may be written Java's way (`java_classes.py`). Left out on purpose: Java's sets
-within sets, as `[a-z&&[^b]]`, which are refused.
+Patterns are Python's, with Java's meaning of `\w`, `\d` and `\s` (ASCII); named groups and character classes
+such as `\p{Alpha}` may be written as in Java (`java_classes.py`). Java's sets within sets, such as
+`[a-z&&[^b]]`, are refused on purpose.
 
 Source: SslPrincipalMapper of Apache Kafka.
 """
@@ -35,7 +35,7 @@ _JAVA_NAMED_GROUP = re.compile(r"(?<!\\)\(\?<(?=[A-Za-z])")
 
 
 class NoRuleApplies(ValueError):
-    """No rule makes a user's name of this distinguished name."""
+    """No rule matches this distinguished name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Rule:
         """The user's name, or None if the pattern does not match.
 
         Raises:
-            ValueError: the replacement is none.
+            ValueError: the replacement is invalid.
         """
         if self.pattern is None:
             return distinguished_name
@@ -71,7 +71,7 @@ class Rule:
             character = text[pos]
             pos += 1
             if character == "\\":
-                # A rule has no replacement that ends here.
+                # By the syntax of rules a replacement never ends with a backslash.
                 out.append(text[pos])
                 pos += 1
             elif character != "$":
@@ -113,7 +113,7 @@ class PrincipalMapping:
 
         Raises:
             NoRuleApplies: no rule matches.
-            ValueError: the replacement of the rule that matches is none.
+            ValueError: the replacement of the matching rule is invalid.
         """
         for rule in self.rules:
             name = rule.apply(distinguished_name)
@@ -123,10 +123,10 @@ class PrincipalMapping:
 
 
 def parse_rules(text: str) -> Sequence[Rule]:
-    """The rules of a configuration; empty ones between commas are left out.
+    """The rules of a configuration; empty rules between commas are skipped.
 
     Raises:
-        ValueError: a rule is not of this form, or its pattern cannot be read.
+        ValueError: a rule is malformed, or its pattern cannot be read.
     """
     return tuple(
         rule
@@ -147,7 +147,7 @@ def _parse_rule(text: str) -> Rule | None:
         return None
     try:
         with warnings.catch_warnings():
-            # What Java and a later Python read as sets within sets, this Python reads as characters.
+            # Python warns where a pattern may mean sets within sets, as in Java: that is refused.
             warnings.simplefilter("error", FutureWarning)
             compiled = re.compile(_JAVA_NAMED_GROUP.sub("(?P<", with_python_classes(pattern)), re.ASCII)
     except (ValueError, re.error, FutureWarning) as error:

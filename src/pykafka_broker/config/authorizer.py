@@ -1,6 +1,6 @@
 """The settings of the authorizer: keys that Kafka's StandardAuthorizer reads, and its broker does not know.
 
-DescribeConfigs shows them as it shows keys that are unknown, as with Apache Kafka.
+DescribeConfigs shows them as unknown keys, as in Apache Kafka.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ AUTHORIZER_KEYS: tuple[Key, ...] = (
 
 
 class AuthorizerSettings(NamedTuple):
-    """What an authorizer decides without ACLs."""
+    """The settings by which an authorizer decides without ACLs."""
 
     #: Principals that may do everything: "User:alice".
     super_users: frozenset[str]
-    #: Whether everybody may do everything with a resource that no ACL concerns.
+    #: Whether every user may do everything with a resource that has no ACL.
     allows_everyone: bool
 
 
@@ -37,7 +37,7 @@ def authorizer_settings(values: TypedValues, originals: dict[str, str]) -> Autho
     """The settings of the authorizer that `authorizer.class.name` names; None if it names none.
 
     Raises:
-        ConfigError: it is not Kafka's StandardAuthorizer, or a super user is not written as a principal.
+        ConfigError: it names another than Kafka's StandardAuthorizer, or a super user is no principal.
     """
     name = values["authorizer.class.name"]
     if not name:

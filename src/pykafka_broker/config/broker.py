@@ -4,7 +4,7 @@ Name, type, default, bounds, importance and dynamic scope are Apache's, checked 
 by `tests/config/test_against_apache.py`. The last two columns are ours: the treatment of the key here,
 and its purpose. To make a key take effect, implement it and change its `UNHEEDED` to `ACTS`.
 
-Left out on purpose: the keys of ZooKeeper mode, which 4.0 removed; they are unknown here as they are there.
+Left out on purpose: the keys of ZooKeeper mode, which 4.0 removed; they are unknown, as in Apache Kafka.
 """
 
 from __future__ import annotations
@@ -851,7 +851,7 @@ BROKER_KEYS: tuple[Key, ...] = (
         "How long a lookup of offsets may wait for remote storage."),
 )
 
-#: Rates that may only be set while the broker runs; no file or command line knows them.
+#: Rates that may only be set while the broker runs; a file or the command line cannot set them.
 DYNAMIC_ONLY_KEYS: tuple[Key, ...] = (
     Key("leader.replication.throttled.rate", LONG, LONG_MAX, Range(0), MEDIUM, CLUSTER_WIDE, ACTS,
         "Ceiling, in bytes per second, of what throttled replicas send where they lead."),

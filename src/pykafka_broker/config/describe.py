@@ -1,11 +1,10 @@
 """The entries of DescribeConfigs: each key's value, its source, and the synonyms that could set it.
 
-Apache Kafka 4.3's rules, its oddities included, for tools compare: a key of unknown type is taken for a
-secret; a synonym list starts at the entry that bears the described name, so that a value from
+These are Apache Kafka 4.3's rules, oddities included, because tools compare: a key of unknown type counts as
+a secret; a synonym list starts at the entry with the described name, so that a value from
 `log.retention.hours` appears as the default of `retention.ms`.
 
-The entries come in the order of Apache Kafka's hash maps as well: some clients, and programs that use them,
-read entries by their position.
+The entries are in the order of Apache Kafka's hash maps: some clients read entries by their position.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
     from pykafka_broker.config.dynamic import DynamicConfig
 
 
-#: Broker keys that share a bucket of the hash map with others, in which Apache Kafka, where the keys are
-#: defined in another order than in our table, has them behind those.
+#: Broker keys that come last in their bucket of Apache Kafka's hash map, because it defines them later than
+#: our table does.
 DEFINED_LATER = (
     "delegation.token.max.lifetime.ms",
     "controlled.shutdown.enable",
@@ -91,7 +90,7 @@ class ConfigSource(IntEnum):
 
 
 class Synonym(NamedTuple):
-    """A place that sets the value, or would if the ones before it did not."""
+    """A key and source that sets the value, or would without the synonyms before it."""
 
     name: str
     value: str | None
@@ -99,7 +98,7 @@ class Synonym(NamedTuple):
 
 
 class ConfigEntry(NamedTuple):
-    """One key of one resource, as DescribeConfigs tells it."""
+    """One key of one resource, as DescribeConfigs returns it."""
 
     name: str
     value: str | None
@@ -112,7 +111,7 @@ class ConfigEntry(NamedTuple):
 
 
 def describe_broker(configs: DynamicConfig, name: str) -> list[ConfigEntry]:
-    """Everything about this broker; or, for the empty name, the dynamic defaults of all brokers.
+    """The entries of this broker; for the empty name, the dynamic defaults of all brokers.
 
     Raises:
         KafkaError: INVALID_REQUEST, for another broker's name.
@@ -134,7 +133,7 @@ def describe_broker(configs: DynamicConfig, name: str) -> list[ConfigEntry]:
 
 
 def parse_broker_id(name: str) -> int:
-    """The number a BROKER resource is named by.
+    """The broker id that a BROKER resource is named by.
 
     Raises:
         KafkaError: INVALID_REQUEST.
@@ -147,7 +146,7 @@ def parse_broker_id(name: str) -> int:
 
 
 def describe_topic(configs: DynamicConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:
-    """Everything about a topic with these overrides."""
+    """The entries of a topic with these overrides."""
     values = topic_values(overrides, configs.current)
     internal = [key for key in TOPIC_KEYS if key.internal and key.name in overrides]
     return [
@@ -162,7 +161,7 @@ def describe_topic(configs: DynamicConfig, overrides: Mapping[str, str]) -> list
 
 
 def describe_group(configs: DynamicConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:
-    """Everything about a group with these overrides."""
+    """The entries of a group with these overrides."""
     entries = []
     for key in _listed(GROUP_RESOURCE).values():
         broker_key = f"group.{key.name}"
@@ -180,7 +179,7 @@ def describe_group(configs: DynamicConfig, overrides: Mapping[str, str]) -> list
 
 
 def describe_client_metrics(overrides: Mapping[str, str]) -> list[ConfigEntry]:
-    """Everything about a client metrics subscription."""
+    """The entries of a client metrics subscription."""
     return [
         _entry(
             key,
@@ -204,7 +203,7 @@ def _listed(resource_type: int) -> dict[str, Key]:
 def _entry(
     key: Key, value: str | None, own_source: ConfigSource | None, synonyms: tuple[Synonym, ...]
 ) -> ConfigEntry:
-    """An entry of any resource but a broker; `own_source` is None where the resource does not set the key."""
+    """An entry of any resource but a broker; `own_source` is None if the resource does not set the key."""
     if own_source is not None:
         synonyms = (Synonym(key.name, value, own_source), *synonyms)
     source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
@@ -245,7 +244,7 @@ def _broker_entry(name: str, configs: DynamicConfig, configured: Mapping[str, st
 
 
 def is_dynamic(name: str) -> bool:
-    """Whether DescribeConfigs shows a broker key as changeable: a key with a listener prefix never is."""
+    """Whether DescribeConfigs shows a broker key as dynamic; a key with a listener prefix never is."""
     key = None if name.startswith(LISTENER_PREFIX) else base_key(name)
     return key is not None and key.scope != "read-only"
 

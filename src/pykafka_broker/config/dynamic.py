@@ -1,4 +1,4 @@
-"""Dynamic configuration: the layers a broker's values come from, and the value in force.
+"""Dynamic configuration: the layers of a broker's values, and the effective value.
 
 A broker key takes its value from the first of: the dynamic value of this broker, the dynamic default of all
 brokers, the static configuration the process was started with, Kafka's default. The dynamic layers come from
@@ -19,7 +19,7 @@ Listener = Callable[[BrokerConfig, BrokerConfig], None]
 
 
 class DynamicConfig:
-    """The configuration in force and the layers below it.
+    """The effective configuration and the layers below it.
 
     Attributes:
         static: the configuration the process was started with.
@@ -42,10 +42,10 @@ class DynamicConfig:
     def update(
         self, cluster_overrides: Mapping[str, str], broker_overrides: Mapping[str, str]
     ) -> frozenset[str]:
-        """Install the dynamic layers as they now are; returns the keys whose effective value changed.
+        """Replace the dynamic layers; returns the keys whose effective value changed.
 
-        They were checked when they were set, perhaps by another version: a value that cannot be used now is
-        reported and left out, as a running broker must not fail over its configuration.
+        Values were checked when they were set, perhaps by another version: a value that is invalid now is
+        logged and ignored, as a running broker must not fail because of its configuration.
         """
         cluster = _usable(cluster_overrides)
         broker = _usable(broker_overrides)
@@ -68,7 +68,7 @@ class DynamicConfig:
 def changed_keys(old: BrokerConfig, new: BrokerConfig) -> frozenset[str]:
     """The keys whose typed values differ."""
     before, missing = old.values, object()
-    # Nearly all values are the same objects.
+    # Nearly all values are identical objects, so compare identity first.
     replaced = [name for name, value in new.values.items() if before.get(name, missing) is not value]
     changed = [name for name in replaced if before.get(name, missing) != new.values[name]]
     return frozenset(changed).union(before.keys() - new.values.keys())

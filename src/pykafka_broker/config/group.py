@@ -1,6 +1,6 @@
 """Every group key of Apache Kafka 4.3, and the broker keys that supply defaults and bounds.
 
-A group that does not set a key takes the value of `group.<key>` of the broker, where the broker has that key.
+A group that does not set a key takes the value of the broker's `group.<key>`, if that key exists.
 The broker's `group.<kind>.min.<rest>` and `group.<kind>.max.<rest>` bound the values of groups.
 """
 
@@ -62,7 +62,7 @@ GROUP_KEYS: tuple[Key, ...] = (
 #: Every group key by name.
 GROUP: dict[str, Key] = {key.name: key for key in GROUP_KEYS}
 
-#: The assignors of consumer groups by the names of Kafka's classes, which a configuration may use instead.
+#: Class names of Kafka's assignors of consumer groups, which a configuration may use, and their names.
 ASSIGNOR_CLASSES = {
     "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
     "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
@@ -70,14 +70,14 @@ ASSIGNOR_CLASSES = {
 
 
 def assignor_name(text: str) -> str:
-    """The name of an assignor that may be given by its class."""
+    """The name of an assignor, given by its name or its class."""
     return ASSIGNOR_CLASSES.get(text, text)
 
 
-#: The assignor of share groups by the name of Kafka's class.
+#: The class name of Kafka's assignor of share groups, and its name.
 SHARE_ASSIGNOR_CLASSES = {"org.apache.kafka.coordinator.group.assignor.SimpleAssignor": "simple"}
 
 
 def share_assignor_name(text: str) -> str:
-    """The name of an assignor of share groups that may be given by its class."""
+    """The name of an assignor of share groups, given by its name or its class."""
     return SHARE_ASSIGNOR_CLASSES.get(text, text)

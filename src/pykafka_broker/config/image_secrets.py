@@ -1,6 +1,4 @@
-"""Key stores and passwords as the environment of the apache/kafka image names them: by files in a folder that
-is mounted into the container.
-"""
+"""Key stores and passwords that the environment of the apache/kafka image names as mounted files."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ from collections.abc import Mapping
 
 from pykafka_broker.config.keys import ConfigError
 
-#: Where the image looks for the files.
+#: The folder of the files in the image.
 SECRETS_DIR = "/etc/kafka/secrets"
 
 #: The variables whose value is the name of a store, and the keys that take its path.
@@ -25,7 +23,7 @@ CREDENTIALS = {
 
 
 def secrets_of_image(environ: Mapping[str, str], folder: str = SECRETS_DIR) -> dict[str, str]:
-    """The settings that these variables stand for.
+    """The settings that these variables make.
 
     Raises:
         ConfigError: a file with a password cannot be read.
@@ -33,7 +31,7 @@ def secrets_of_image(environ: Mapping[str, str], folder: str = SECRETS_DIR) -> d
     settings = {key: f"{folder}/{environ[name]}" for name, key in STORES.items() if environ.get(name)}
     for name, key in CREDENTIALS.items():
         if environ.get(name):
-            # As a shell reads it: line ends at the end of the file are not part of the password.
+            # As in a shell, line ends at the end of the file are not part of the password.
             settings[key] = _text_of(f"{folder}/{environ[name]}", name).rstrip("\n")
     return settings
 

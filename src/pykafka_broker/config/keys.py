@@ -1,4 +1,4 @@
-"""Configuration keys: their types, defaults, bounds and the texts of their errors.
+"""Configuration keys: their types, defaults, bounds and error texts.
 
 The tables (`broker.py`, `topic.py`, `group.py`, `client_metrics.py`) are tuples of `Key` rows; everything
 else in this package derives from them. Types, parsing, rendering and the words of an error follow Apache
@@ -57,13 +57,13 @@ HIGH, MEDIUM, LOW = "high", "medium", "low"
 #: The update modes of a broker key at run time: not at all, for one named broker, also for the cluster.
 READ_ONLY, PER_BROKER, CLUSTER_WIDE = "read-only", "per-broker", "cluster-wide"
 
-#: The treatment of a key by this broker: it acts on it; it accepts it without effect and names it in the log,
-#: because that does no harm; it refuses any value but the default, because the operator relies on its effect.
+#: What this broker does with a key. ACTS: it applies it. UNHEEDED: it accepts it without effect and logs it,
+#: which does no harm. REFUSED: it refuses any value but the default, as operators would rely on the effect.
 ACTS, UNHEEDED, REFUSED = "acts", "unheeded", "refused"
 
 
 class _Required:
-    """The default of a key that has none: it must be configured."""
+    """Stands for the missing default of a key that must be configured."""
 
     def __repr__(self) -> str:
         return "REQUIRED"
@@ -73,7 +73,7 @@ REQUIRED: Any = _Required()
 
 
 class Range(NamedTuple):
-    """A number from `low` to `high`, both allowed; None is open."""
+    """A number from `low` to `high`, both inclusive; without `high` there is no upper bound."""
 
     low: float
     high: float | None = None
@@ -117,7 +117,7 @@ class OneOfAnyCase(NamedTuple):
 
 
 class ListOf(NamedTuple):
-    """A list whose repetitions do not count; of `words` only, when there are any."""
+    """A list; repetitions are dropped. If there are `words`, only these are allowed."""
 
     words: tuple[str, ...] = ()
     may_be_empty: bool = True
@@ -257,11 +257,11 @@ Validator = Union[
 
 
 class Key(NamedTuple):
-    """One row of a table: everything there is to know about one configuration key."""
+    """One row of a table: one configuration key."""
 
     name: str
     type: ConfigType
-    #: Already typed; REQUIRED where there is none, None where unset is a value of its own.
+    #: Already typed; REQUIRED if there is no default, None if the key is unset by default.
     default: Any
     validator: Validator | None
     importance: str
@@ -299,7 +299,7 @@ _BITS = {INT: 31, SHORT: 15, LONG: 63}
 
 
 def parse(name: str, text: str, type_: ConfigType) -> Value:
-    """Read `text` as Kafka reads a value of this type.
+    """Parse `text` as Kafka parses a value of this type.
 
     Raises:
         ConfigError: it is not of this type.
@@ -334,7 +334,7 @@ def parse(name: str, text: str, type_: ConfigType) -> Value:
 
 
 def render(value: Value, type_: ConfigType) -> str | None:
-    """A typed value as Kafka writes it."""
+    """A typed value as Kafka's text."""
     if value is None:
         return None
     if type_ is BOOLEAN:
@@ -347,7 +347,7 @@ def render(value: Value, type_: ConfigType) -> str | None:
 
 
 def _java_double(value: float) -> str:
-    """Java prints a fraction always and uses E notation outside of 1e-3 to 1e7."""
+    """A number as Java prints it: always with a fraction, in E notation outside of 1e-3 to 1e7."""
     magnitude = abs(value)
     if value == 0 or 1e-3 <= magnitude < 1e7:
         return repr(value)

@@ -46,7 +46,7 @@ def parse_map(name: str, text: str) -> dict[str, str]:
 def security_protocol_map(values: TypedValues, *, is_explicit: bool) -> dict[str, str]:
     """Listener name -> security protocol.
 
-    Without an explicit map, controller listeners are PLAINTEXT as long as nothing else asks for TLS or SASL.
+    Without an explicit map, controller listeners are PLAINTEXT unless a listener is named after TLS or SASL.
     """
     result = {}
     for listener, protocol in parse_map(PROTOCOL_MAP, values[PROTOCOL_MAP]).items():
@@ -92,7 +92,7 @@ def _endpoint(entry: str, protocols: dict[str, str]) -> Endpoint:
         raise ConfigError(f"Unable to parse {entry} to a broker endpoint")
     listener = name.upper()
     if listener not in protocols:
-        # The text is Apache Kafka's, to the letter; the remedy is told where a start ends.
+        # The text is exactly Apache Kafka's; the remedy in the note is shown when the start fails.
         refusal = ConfigError(f"No security protocol defined for listener {listener}")
         refusal.add_note(f"{PROTOCOL_MAP} has to name it, as in {listener}:PLAINTEXT")
         raise refusal
@@ -105,7 +105,7 @@ def _endpoint(entry: str, protocols: dict[str, str]) -> Endpoint:
 
 
 def _is_host(host: str) -> bool:
-    """Whether the name can be looked up at all; no host is every interface."""
+    """Whether the name can be looked up at all; an empty host means every interface."""
     try:
         # Only names in other alphabets need the codec, which takes time to load.
         encoded = host.encode("ascii" if host.isascii() else "idna")

@@ -1,13 +1,13 @@
-"""OAUTHBEARER on a listener: which tokens are accepted, and where the keys are that verify them.
+"""OAUTHBEARER on a listener: which tokens are accepted, and the source of the keys that verify them.
 
-Signed tokens need the keys of their issuer, and an issuer or an audience: otherwise whoever has a token of
-that issuer for anything at all would be let in. Tokens without a signature are accepted only where the login
-module has an option that begins with `unsecured`, or their callback handler is named; Apache Kafka accepts
-them where nothing else is configured.
+Signed tokens need the keys of their issuer, and a configured issuer or audience: otherwise a token for any
+other service would be accepted. Tokens without a signature are accepted only if the login module has an
+option that begins with `unsecured`, or their callback handler is configured; Apache Kafka accepts them if
+nothing else is configured.
 
-A key counts as `listener.name.<listener>.oauthbearer.<key>`, else as `listener.name.<listener>.<key>`, else
-as `<key>`. All are read at the start alone, so that nobody changes a URL of a running node; Apache Kafka's
-system property `org.apache.kafka.sasl.oauthbearer.allowed.urls` is not needed.
+A key is looked up as `listener.name.<listener>.oauthbearer.<key>`, then as `listener.name.<listener>.<key>`,
+then as `<key>`. All are read only at the start, so no client can change a URL of a running node; Apache
+Kafka's system property `org.apache.kafka.sasl.oauthbearer.allowed.urls` is not needed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _URL = "sasl.oauthbearer.jwks.endpoint.url"
 
 @dataclass(frozen=True, slots=True)
 class KeySetSettings:
-    """Where the keys of an issuer are."""
+    """The source of an issuer's keys."""
 
     url: str
     #: The file of a `file:` URL; else None.
@@ -45,7 +45,7 @@ class KeySetSettings:
 
 @dataclass(frozen=True, slots=True)
 class SignedSettings:
-    """Signed tokens are accepted."""
+    """A listener's settings to accept signed tokens."""
 
     keys: KeySetSettings
     rules: SignedRules
@@ -55,10 +55,10 @@ OAuthSettings = SignedSettings | UnsecuredRules
 
 
 def oauth_settings(value: Callable[[str], Any], login: LoginModule, listener: str) -> OAuthSettings:
-    """Which tokens a listener accepts; `value` gives the value of a key that counts for it.
+    """Which tokens a listener accepts; `value` returns its value of a key.
 
     Raises:
-        ConfigError: none, or all.
+        ConfigError: it would accept none, or every token of an issuer.
     """
     handler, url = value(HANDLER), value(_URL)
     if handler not in (None, SIGNED_HANDLER, UNSECURED_HANDLER):

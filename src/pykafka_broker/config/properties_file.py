@@ -11,10 +11,10 @@ def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
     """The settings of a Java properties file.
 
     Raises:
-        ConfigError: the file is not one.
+        ConfigError: the file is no properties file.
         OSError: it cannot be read.
     """
-    # Takes longer to import than all the rest: only a start with a properties file pays.
+    # Imported here because that is slow and only a start with a properties file needs it.
     import javaproperties
 
     with open(path, encoding="utf-8") as file:

@@ -1,13 +1,13 @@
-"""Config providers: values from files, folders and the environment, for secrets that no properties file has.
+"""Config providers: values from files, folders and the environment, to keep secrets out of properties files.
 
     config.providers=file,env,dir
     config.providers.file.class=org.apache.kafka.common.config.provider.FileConfigProvider
     config.providers.file.param.allowed.paths=/run/secrets
     password=${file:/run/secrets/kafka.properties:password}, ${env:NAME} or ${dir:/run/secrets:password}
 
-They are read once, at the start, in every value. A variable that its provider does not have, or that lies
-outside of the allowed paths, stays as it is written, as in Apache Kafka, and the log names it. Left out on
-purpose: providers of other classes, which are refused.
+Variables in every value are replaced once, at the start. A variable that its provider does not have, or that
+lies outside of the allowed paths, stays as it is written, as in Apache Kafka, and is logged. Providers of
+other classes are refused on purpose.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def resolved(configured: Mapping[str, str], environ: Mapping[str, str]) -> dict[
     """The values with their variables replaced; `environ` is the environment of the process.
 
     Raises:
-        ConfigError: a provider is none of Apache Kafka's, or cannot be asked.
+        ConfigError: a provider is none of Apache Kafka's, or cannot read a value.
     """
     providers = _providers(configured, environ)
     if not providers:
@@ -45,10 +45,10 @@ def resolved(configured: Mapping[str, str], environ: Mapping[str, str]) -> dict[
 
 
 def check_providers(configured: Mapping[str, str]) -> None:
-    """Refuse providers that are none of Apache Kafka's; no value is read.
+    """Refuse providers that are none of Apache Kafka's; reads no value.
 
     Raises:
-        ConfigError: there is one.
+        ConfigError: a provider is another.
     """
     _providers(configured, {})
 
@@ -140,6 +140,6 @@ def _allowed_paths(text: str) -> tuple[str, ...]:
 
 
 def _is_allowed(path: str, allowed: tuple[str, ...]) -> bool:
-    """Whether a path lies in one of these; all do where none is given."""
+    """Whether a path lies in one of `allowed`; every path does if that is empty."""
     normal = normpath(path)
     return not allowed or any(f"{normal}/".startswith(each.rstrip("/") + "/") for each in allowed)

@@ -1,6 +1,6 @@
 """The page `docs/configuration.md`, from the tables of keys; `make fix` writes it.
 
-The facts about keys are in the tables; here are only the sentences around them, and the differences from
+The facts about keys are in the tables; here are only the sentences around them and the differences from
 Apache Kafka.
 """
 
@@ -26,7 +26,7 @@ from pykafka_broker.config.sources import CLUSTER_ID_VARIABLES, DEFAULT_DATA_DIR
 from pykafka_broker.config.topic import BROKER_SYNONYMS, TOPIC_KEYS
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: Key -> its difference here from Apache Kafka, unless the tables, the refused keys or `STANDALONE` show it.
+#: Key -> its difference from Apache Kafka, unless the tables, the refused keys or `STANDALONE` show it.
 DIFFERENCES = {
     "controller.quorum.append.linger.ms": "records are written at once, and those that come while the disk "
     "syncs share the next sync.",
@@ -111,7 +111,7 @@ Bitnami's image sets logins and TLS (`KAFKA_CLIENT_USERS`, `KAFKA_TLS_TYPE`, ...
 unknown keys: [security.md](security.md) says which keys set both.
 """
 
-#: The form of a list's entries, where a validator checks them without describing them.
+#: The form of a list's entries, for validators that do not describe it.
 FORMS: dict[type, str] = {Voters: "id@host:port, ...", BootstrapServers: "host:port, ..."}
 
 
@@ -130,13 +130,13 @@ def _default(key: Key) -> str:
 
 
 def _valid(key: Key) -> str:
-    """Bounds as Apache Kafka writes them; of addresses it only says that there must be some."""
+    """Bounds as Apache Kafka writes them; the form of addresses, of which it says only "non-empty"."""
     form = FORMS.get(type(key.validator))
     return form or ("" if key.validator is None else str(key.validator))
 
 
 def _told(key: Key) -> str:
-    """The purpose of a key, and its difference here from Apache Kafka, if there is one."""
+    """The purpose of a key, and its difference from Apache Kafka, if any."""
     different = DIFFERENCES.get(key.name)
     return key.documentation if different is None else f"{key.documentation} **Here:** {different}"
 

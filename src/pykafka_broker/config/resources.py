@@ -1,4 +1,4 @@
-"""The resources that have a configuration: the types of the protocol, and the table of keys of each."""
+"""The resources that have a configuration: their types in the protocol, and the table of keys of each."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The rules of dynamic configurations, checked by controller and broker before a change is recorded.
 
-The controller asks `TableRules` (`cluster.state.ConfigRules`). The broker that receives the request first
-calls `validate_broker_configs`, because only the broker itself knows its static configuration.
+The controller uses `TableRules` (`cluster.state.ConfigRules`). Before that, the broker that received the
+request calls `validate_broker_configs`, because only that broker knows its static configuration.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka.server.KafkaConfig")
 
-#: Keys of a listener that also make sense for all brokers at once.
+#: Keys of a listener that may also be set for all brokers at once.
 CLUSTER_WIDE_LISTENER_KEYS = frozenset(
     {"max.connections", "max.connection.creation.rate", "num.network.threads"}
 )
@@ -48,13 +48,13 @@ MATCH_SELECTORS = frozenset(
     }
 )
 MIN_PUSH_INTERVAL_MS, MAX_PUSH_INTERVAL_MS = 100, 3_600_000
-#: Refused names that the log explains; a client may make up any number of them.
+#: The most refused names that the log explains; a client may invent any number of them.
 MOST_SUGGESTIONS = 100
 
 
 def is_secret_config(resource_type: int, key: str) -> bool:
-    """Whether a value is not shown: that of a sensitive key, or of a key that is unknown here, for any of
-    those may be a password. Apache Kafka's tools and its log show the latter.
+    """Whether to hide a value: of a sensitive key, or of an unknown key, which may be a password.
+    Apache Kafka's tools and its log show values of unknown keys.
     """
     if resource_type == BROKER_RESOURCE:
         row = base_key(key)
@@ -70,7 +70,7 @@ class TableRules:
         self._explained: set[tuple[int, str]] = set()
 
     def validate(self, resource_type: int, name: str, new: Mapping[str, str], old: Mapping[str, str]) -> None:
-        """Accept the complete set of values a resource is to have.
+        """Check the complete set of values that a resource will have.
 
         Raises:
             KafkaError: INVALID_CONFIG or INVALID_REQUEST, in Kafka's words.
@@ -96,7 +96,7 @@ class TableRules:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
 
     def _explain_unknown(self, resource_type: int, new: Mapping[str, str]) -> None:
-        """Name in the log, once, which key may be meant by the first unknown one, which is refused."""
+        """Log, once per name, which key may be meant by the first unknown one, which is refused."""
         if resource_type not in TABLES or resource_type == BROKER_RESOURCE:
             return
         unknown = next((key for key in new if key not in TABLES[resource_type]), None)
@@ -128,7 +128,7 @@ class TableRules:
         return is_secret_config(resource_type, key)
 
     def static(self, key: str) -> str | None:
-        """Look up this node's own value of a broker key, from its properties file or the default."""
+        """The value of a broker key in this node's own configuration, else the default."""
         return self.configs.static.originals.get(key) or self.default(BROKER_RESOURCE, key)
 
 
@@ -143,7 +143,7 @@ def _check_broker_name(name: str) -> None:
 
 
 def validate_group_configs(name: str, new: Mapping[str, str], config: BrokerConfig) -> None:
-    """Accept the complete set of a group's overrides: within the bounds the broker sets for groups.
+    """Check the complete set of a group's overrides, which must be within the broker's bounds for groups.
 
     Raises:
         KafkaError: INVALID_CONFIG, or INVALID_REQUEST for an empty group id.
@@ -173,7 +173,7 @@ def validate_group_configs(name: str, new: Mapping[str, str], config: BrokerConf
 
 
 def validate_client_metrics_configs(name: str, new: Mapping[str, str]) -> None:
-    """Accept the complete set of values of a client metrics subscription.
+    """Check the complete set of values of a client metrics subscription.
 
     Raises:
         KafkaError: INVALID_CONFIG or INVALID_REQUEST.
@@ -223,7 +223,7 @@ def _parsed(texts: Mapping[str, str], table: Mapping[str, Key], unknown: str) ->
 
 
 def validate_broker_configs(name: str, new: Mapping[str, str], configs: DynamicConfig) -> None:
-    """Accept the complete set of dynamic values of this broker, or of all brokers if `name` is empty.
+    """Check the complete set of dynamic values of this broker, or of all brokers if `name` is empty.
 
     Raises:
         KafkaError: INVALID_REQUEST, in Kafka's words.
@@ -264,7 +264,7 @@ def validate_broker_configs(name: str, new: Mapping[str, str], configs: DynamicC
 
 
 def _check_class(row: Key, name: str, text: str) -> None:
-    """Kafka finds classes of keys that are not dynamic later than others, and says so in more words."""
+    """As `check_class`; Kafka's error for a prefixed key that is not dynamic is longer."""
     try:
         check_class(row, text)
     except ConfigError as error:
@@ -277,7 +277,7 @@ def _check_class(row: Key, name: str, text: str) -> None:
 
 
 def _check_cleaner_threads(new: int, current: int) -> None:
-    """The cleaner is not resized by leaps."""
+    """Check that the number of cleaner threads is at most halved or doubled."""
     if new == current:
         return
     if new < 1:

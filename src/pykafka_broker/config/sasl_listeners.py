@@ -1,8 +1,8 @@
-"""The SASL of a listener: its mechanisms, what each needs to know, and their limits.
+"""The SASL of a listener: its mechanisms, their logins and their limits.
 
-A key counts for a listener as `listener.name.<listener>.<key>`, else as `<key>`; those of a mechanism stand
-behind its name in lower case: `listener.name.<listener>.<mechanism>.sasl.jaas.config`. A login of the server
-is read there alone, as in Apache Kafka; files of JAAS (`java.security.auth.login.config`) are not read.
+A key of a listener is looked up as `listener.name.<listener>.<key>`, then as `<key>`. Before a key of a
+mechanism stands its name in lower case: `listener.name.<listener>.<mechanism>.sasl.jaas.config`. The login of
+a server is read only there, as in Apache Kafka; JAAS files (`java.security.auth.login.config`) are not read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pykafka_broker.sasl.jaas import LoginModule, parse_jaas
 from pykafka_broker.sasl.oauth_bearer import OAUTHBEARER
 from pykafka_broker.sasl.oauth_login import LOGIN_HANDLER, OAuthLogin, oauth_login
 
-#: Mechanism -> the login module that Apache Kafka has for it.
+#: Mechanism -> its login module in Apache Kafka.
 LOGIN_MODULES: Mapping[str, str] = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -27,7 +27,7 @@ LOGIN_MODULES: Mapping[str, str] = {
     OAUTHBEARER: "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
 }
 _PACKAGE = "org.apache.kafka.common.security"
-#: Key -> the handler that Apache Kafka has where none is named. Its one of SCRAM cannot be named.
+#: Key -> Apache Kafka's default handler. The one for SCRAM cannot be configured.
 _OWN_HANDLERS: Mapping[str, str] = {
     HANDLER: f"{_PACKAGE}.plain.internals.PlainServerCallbackHandler",
     LOGIN_HANDLER: f"{_PACKAGE}.authenticator.AbstractLogin$DefaultLoginCallbackHandler",
@@ -44,7 +44,7 @@ class MechanismSettings:
     login: LoginModule
     #: `connections.max.reauth.ms`.
     max_reauth_ms: int
-    #: Of OAUTHBEARER; None for others.
+    #: Settings of OAUTHBEARER; None for other mechanisms.
     oauth: OAuthSettings | None = None
 
 
@@ -52,17 +52,17 @@ class MechanismSettings:
 class SaslSettings:
     """The SASL of one listener."""
 
-    #: By name, in the order of `sasl.enabled.mechanisms`.
+    #: Mechanisms by name, in the order of `sasl.enabled.mechanisms`.
     mechanisms: Mapping[str, MechanismSettings]
     #: `sasl.server.max.receive.size`.
     max_receive_bytes: int
 
 
 def check_sasl(values: TypedValues, listeners: Iterable[Endpoint], inter_broker: str) -> None:
-    """Refuse what a listener with SASL could not serve; `inter_broker` is the one that brokers use.
+    """Check the listeners with SASL; `inter_broker` is the listener that brokers use.
 
     Raises:
-        ConfigError: see `sasl_settings`; or brokers shall use a mechanism that is not enabled.
+        ConfigError: see `sasl_settings`; or the mechanism of brokers is not enabled on their listener.
     """
     for listener in listeners:
         if not listener.security_protocol.startswith("SASL_"):
@@ -82,7 +82,7 @@ def sasl_settings(values: TypedValues, listener: str) -> SaslSettings:
     """The SASL of `listener`.
 
     Raises:
-        ConfigError: it has no mechanism, one that is not served, or one whose login cannot be read.
+        ConfigError: it has no mechanism, an unsupported one, or one whose login cannot be read.
     """
     prefix = f"listener.name.{listener.lower()}."
     enabled: tuple[str, ...] = _value(values, prefix, "sasl.enabled.mechanisms")
@@ -103,10 +103,10 @@ class NodeUser:
 
 
 def node_login(values: TypedValues, listener: str, mechanism: str) -> NodeUser | OAuthLogin:
-    """How a node shows `listener` of other nodes who it is.
+    """The login with which a node connects to `listener` of other nodes.
 
     Raises:
-        ConfigError: the login of the mechanism cannot be read, names no user, or says of no tokens.
+        ConfigError: the login of the mechanism cannot be read, or has no user or no source of tokens.
     """
     prefix = f"listener.name.{listener.lower()}."
     options = _mechanism(values, listener, prefix, mechanism).login.options
@@ -168,7 +168,7 @@ def _mechanism(values: TypedValues, listener: str, prefix: str, mechanism: str) 
 
 
 def _values_of(values: TypedValues, prefix: str, mechanism: str) -> Callable[[str], Any]:
-    """The value of a key for a mechanism of a listener."""
+    """Returns the value of a key for a mechanism of a listener."""
 
     def value(name: str) -> Any:
         own = values.values.get(f"{prefix}{mechanism.lower()}.{name}")

@@ -1,10 +1,10 @@
 """`BrokerConfig`: one broker's configuration, typed and checked, as one immutable value.
 
 `config["num.partitions"]` is a dictionary look-up of an already typed value; mypy knows the type
-(`typed_values.py`). The constructor takes the strings of a properties file (whatever their source, see
-`sources.py`) and refuses the values that Apache Kafka 4.3 refuses, in its words; and beyond these the values
-that this broker cannot honour and that it would be dangerous to ignore. Dynamic changes make a new value
-(`with_dynamic`, see `dynamic.py`).
+(`typed_values.py`). The constructor takes the strings of a properties file or other sources (`sources.py`).
+It refuses the values that Apache Kafka 4.3 refuses, with the same messages, and also values that this broker
+cannot honour and that would be dangerous to ignore. Dynamic changes make a new value (`with_dynamic`, see
+`dynamic.py`).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _DYNAMIC_ONLY: dict[str, Key] = {key.name: key for key in DYNAMIC_ONLY_KEYS}
 #: The values of `replica.selector.class`: a replica in the rack of the consumer, or always the leader.
 RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 REPLICA_SELECTORS = (RACK_AWARE_SELECTOR, "org.apache.kafka.common.replica.LeaderSelector")
-#: Key -> classes of Java that do there what this broker does.
+#: Key -> Java classes that behave as this broker does anyway.
 _OWN_CLASSES: Mapping[str, frozenset[str]] = {
     "sasl.login.class": frozenset(
         {
@@ -70,10 +70,10 @@ class BrokerConfig(TypedValues):
     Attributes:
         originals: the configured values as written: file, environment, overrides and start-up defaults.
         values: every key's typed value.
-        cluster_id: the cluster a new data directory shall belong to; None leaves the choice to formatting.
+        cluster_id: the cluster id of a new data directory; None leaves the choice to formatting.
         standalone: no quorum is configured: the only controller is the one in this process.
-        initial_controllers: the first voters of a new quorum, as `format --initial-controllers` takes them.
-        assumed: which of `originals` are start-up defaults, configured by no source.
+        initial_controllers: the first voters of a new quorum, in the form of `format --initial-controllers`.
+        assumed: the keys of `originals` that are start-up defaults, configured by no source.
     """
 
     __slots__ = (
@@ -105,7 +105,7 @@ class BrokerConfig(TypedValues):
         """Read and check `originals`.
 
         Raises:
-            ConfigError: they contradict each other, are out of bounds, or cannot be served.
+            ConfigError: values contradict each other, are out of bounds, or cannot be served.
         """
         self.originals: dict[str, str] = _with_both_ids(originals)
         self.cluster_id = cluster_id
@@ -140,7 +140,7 @@ class BrokerConfig(TypedValues):
 
     @property
     def cordoned_log_dirs(self) -> tuple[str, ...]:
-        """Those of `log_dirs` that get no new partitions (KIP-1066)."""
+        """The log directories that get no new partitions (KIP-1066)."""
         named = self["cordoned.log.dirs"]
         return self.log_dirs if "*" in named else named
 
@@ -156,7 +156,7 @@ class BrokerConfig(TypedValues):
 
     @property
     def early_start_listeners(self) -> frozenset[str]:
-        """`early.start.listeners`: those that open before the authorizer has read its ACLs."""
+        """`early.start.listeners`: the listeners that open before the authorizer has read its ACLs."""
         named = self["early.start.listeners"]
         return frozenset(self.controller_listener_names if named is None else named)
 
@@ -167,7 +167,7 @@ class BrokerConfig(TypedValues):
 
     @property
     def unknown(self) -> list[str]:
-        """Configured keys that Kafka does not know; kept, for a plug-in may."""
+        """Configured keys that Kafka does not know; kept, as a plug-in may know them."""
         known = () if self.authorizer is None else (SUPER_USERS, ALLOW_EVERYONE)
         known_beginnings = tuple(
             f"config.providers.{name}.{key}"
@@ -182,12 +182,12 @@ class BrokerConfig(TypedValues):
 
     @property
     def authorizer(self) -> AuthorizerSettings | None:
-        """What the authorizer decides without ACLs; None if there is none, and all may do everything."""
+        """The settings of the authorizer; None without one: then every user may do everything."""
         return authorizer_settings(self, self.originals)
 
     @property
     def unheeded(self) -> list[str]:
-        """Configured keys that make no difference to this broker, although they differ from the default."""
+        """Configured keys without effect in this broker whose values differ from the default."""
         return sorted(
             name
             for name in self.originals.keys() - self.assumed
@@ -197,10 +197,10 @@ class BrokerConfig(TypedValues):
         )
 
     def with_static(self, overrides: Mapping[str, str]) -> BrokerConfig:
-        """The configuration that a start reads with these overrides above the sources of this one.
+        """The static configuration with these overrides on top.
 
         Raises:
-            ConfigError: as of the constructor.
+            ConfigError: as in the constructor.
         """
         return BrokerConfig(
             {**self.originals, **overrides},
@@ -223,11 +223,11 @@ class BrokerConfig(TypedValues):
         new.initial_controllers = self.initial_controllers
         new.assumed = self.assumed
         typed = _typed_overrides(overrides)
-        # Of keys that set the same thing only the dynamically set one counts.
+        # Of synonyms only the dynamically set key counts.
         replaced = {other for group in SYNONYMS if any(name in typed for name in group) for other in group}
         new.values = {**self.values, **{name: BROKER[name].default for name in replaced}, **typed}
         new._derive()
-        # The listeners of controllers are those of the static configuration, as in Kafka.
+        # Controller listeners come from the static configuration only, as in Kafka.
         new.controller_listeners = self.controller_listeners
         new.advertised_controller_listeners = self.advertised_controller_listeners
         check_bounds(new)
@@ -273,7 +273,7 @@ class BrokerConfig(TypedValues):
     # -- checks ----------------------------------------------------------------------------------------------
 
     def _check_roles_and_listeners(self) -> None:
-        """Make Kafka's checks of a start, and of listeners that are changed later, in its order."""
+        """Make Kafka's checks of the start and of a change of listeners, in Kafka's order."""
         if self["broker.id"] != self.node_id:
             raise ConfigError("You must set `node.id` to the same value as `broker.id`.")
         if not self.standalone:
@@ -300,7 +300,7 @@ class BrokerConfig(TypedValues):
                 "bootstrap controllers or controller.quorum.voters must contain a parseable set of "
                 "controllers."
             )
-        # `controller_listeners` are not changed dynamically.
+        # Not `controller_listeners`, which never change dynamically.
         of_controllers = [e for e in self.listeners if e.name in self.controller_listener_names]
         voter_ids = [voter.node_id for voter in self.voters]
         shown = f"controller.quorum.voters=Set({', '.join(map(str, voter_ids))})"
@@ -366,7 +366,7 @@ class BrokerConfig(TypedValues):
         """Refuse values that Kafka would accept, but that this broker cannot serve.
 
         Raises:
-            ConfigError: there are some.
+            ConfigError: there is one.
         """
         self._check_tls()
         self._check_sasl()
@@ -378,16 +378,15 @@ class BrokerConfig(TypedValues):
                 )
 
     def protocol_of(self, listener: str) -> str:
-        """The security protocol of a listener, of this node or of others; empty if it has none."""
+        """The security protocol of a listener, of this node or of other nodes; empty if unknown."""
         is_explicit = PROTOCOL_MAP in self.originals
         return security_protocol_map(self, is_explicit=is_explicit).get(listener.upper(), "")
 
     def check_change(self, current: BrokerConfig) -> None:
-        """Refuse to become this configuration while the broker runs with `current`: its next start would
-        fail, or a listener would be another server to its clients.
+        """Check that a broker running with `current` may change to this configuration.
 
         Raises:
-            ConfigError: that is so.
+            ConfigError: the next start would fail, or a listener would change its identity or protocol.
         """
         self._check_roles_and_listeners()
         protocols = {endpoint.name: endpoint.security_protocol for endpoint in current.listeners}
@@ -432,7 +431,7 @@ class BrokerConfig(TypedValues):
 
 
 def base_key(name: str) -> Key | None:
-    """The row of `name`, also when it is prefixed with a listener (and a SASL mechanism); None if unknown."""
+    """The row of `name`, which may have a prefix of a listener (and a SASL mechanism); None if unknown."""
     if key := BROKER.get(name) or _DYNAMIC_ONLY.get(name):
         return key
     if not name.startswith(LISTENER_PREFIX):
@@ -442,7 +441,7 @@ def base_key(name: str) -> Key | None:
 
 
 def _with_both_ids(originals: Mapping[str, str]) -> dict[str, str]:
-    """`node.id` and the older `broker.id` stand for each other."""
+    """Set `node.id` and the older `broker.id` from each other."""
     result = dict(originals)
     if "node.id" in result:
         result.setdefault("broker.id", result["node.id"])
@@ -468,7 +467,7 @@ def _typed_overrides(texts: Mapping[str, str]) -> dict[str, Any]:
 
 
 def check_refused(values: Mapping[str, Any]) -> None:
-    """Refuse values that ask for what this broker does not do, and that it would be unsafe to ignore.
+    """Refuse values that this broker does not support and that would be unsafe to ignore.
 
     Raises:
         ConfigError: there is one.
@@ -484,10 +483,10 @@ def check_refused(values: Mapping[str, Any]) -> None:
 
 
 def check_class(key: Key, text: str) -> None:
-    """Refuse classes of others, as a broker does that cannot load them.
+    """Refuse classes that are not Kafka's, as a Kafka broker that cannot load them does.
 
     Raises:
-        ConfigError: in Kafka's words.
+        ConfigError: with Kafka's message.
     """
     if key.type is CLASS and text.strip() and not text.strip().startswith("org.apache.kafka."):
         raise ConfigError(
@@ -500,10 +499,10 @@ def _is_refused(key: Key, value: Any) -> bool:
 
 
 def check_bounds(values: TypedValues) -> None:
-    """Check the relations between values; Kafka's checks in Kafka's order and words.
+    """Check the relations between values, in Kafka's order and with its messages.
 
     Raises:
-        ConfigError: the first that does not hold.
+        ConfigError: a relation does not hold.
     """
     for holds, reason in _bounds(values):
         if not holds:
@@ -583,7 +582,7 @@ def _bounds(v: TypedValues) -> list[tuple[bool, str]]:
 
 
 def _group_bounds(v: Mapping[str, Any]) -> list[tuple[bool, str]]:
-    """A default lies between its own bounds, and heartbeats are more frequent than time-outs."""
+    """Defaults are within their bounds, and heartbeat intervals are shorter than session timeouts."""
     checks = []
     for what in ("delivery.count.limit", "partition.max.record.locks", "record.lock.duration.ms"):
         name, low, high = f"group.share.{what}", f"group.share.min.{what}", f"group.share.max.{what}"

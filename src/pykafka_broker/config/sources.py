@@ -1,21 +1,20 @@
 """The sources of a broker's static configuration: file, environment, overrides, start-up defaults.
 
-Stronger first: overrides (`--override`, `--listen`, `--data-dir`), environment variables, the properties
-file, and below them Kafka's own defaults. Two choices are ours:
+Highest precedence first: overrides (`--override`, `--listen`, `--data-dir`), environment variables, the
+properties file, Kafka's defaults. Two choices are ours:
 
-* With a properties file the file is taken to be complete, as Apache Kafka takes it. Without one, the
-  settings of `STANDALONE` stand below the environment and the overrides: a single node that needs no other
-  setting. They are those of the `server.properties` that ships with Kafka 4.3, except that only the
-  loopback interface is served, that the controller, which no other node needs to reach, gets no listener, and
-  that the first member of a group does not wait 3 s for others, which a test or a program under development
-  would wait for each time it is started.
-* Data goes to `pykafka-data` in the current directory where nothing is said, never to a system folder that is
-  emptied now and then.
+* A properties file is complete, as in Apache Kafka. Without one, the values of `STANDALONE` apply below the
+  environment and the overrides: a single node that needs no other setting. They are those of the
+  `server.properties` of Kafka 4.3, with three exceptions: only the loopback interface is served; the
+  controller, which no other node needs to reach, has no listener; the first member of a group does not wait
+  3 s for others, which would delay every start of a test.
+* The default data directory is `pykafka-data` in the current directory, not a system folder that may be
+  emptied.
 
 Environment variables are read as Kafka's container image reads them: `KAFKA_` is taken off, the rest is
 lower case, `___` becomes `-`, `__` becomes `_`, `_` becomes `.`. `KAFKA_CFG_`, of the Bitnami image, does the
-same; where both set a key to different values, `KAFKA_` counts and a warning says so. The cluster's id comes
-from CLUSTER_ID or one of Bitnami's names for it. KAFKA_ADVERTISED_HOST_NAME, of a third image, is the host to
+same; if both set a key to different values, `KAFKA_` wins and a warning is logged. The cluster id comes from
+CLUSTER_ID or one of Bitnami's names for it. KAFKA_ADVERTISED_HOST_NAME, of a third image, is the host to
 advertise. The variables for key stores are in `image_secrets.py`. Unlike in those images, the environment
 adds to a properties file and never replaces it.
 """
@@ -70,7 +69,7 @@ NOT_KEYS = frozenset(
         "JMX_HOSTNAME",
         "ADVERTISED_HOST_NAME",
         "CREATE_TOPICS",
-        # Bitnami's. Those for logins and TLS are left out: that they make no difference is to be seen.
+        # Bitnami's. Those for logins and TLS are not listed here, so that they are logged as unknown keys.
         "CLUSTER_ID",
         "KRAFT_CLUSTER_ID",
         "ENABLE_KRAFT",
@@ -93,13 +92,13 @@ NOT_KEYS = frozenset(
         "DAEMON_GROUP",
     )
 )
-#: Variables that keys are made of in another way than by their names.
+#: Variables that set keys of other names (`image_secrets.py`).
 _HANDLED = frozenset((*STORES, *CREDENTIALS))
-#: The option of Java that names a file with logins, in the variable that the image hands to Java.
+#: The Java option for a file with logins; looked for in `KAFKA_OPTS`, which the image passes to Java.
 _JAAS_FILE = "java.security.auth.login.config"
 #: The variables that name the cluster id of a new data directory, strongest first.
 CLUSTER_ID_VARIABLES = ("CLUSTER_ID", "KAFKA_CLUSTER_ID", "KAFKA_KRAFT_CLUSTER_ID")
-#: Variables with nothing behind the prefix name no key.
+#: Variables that are a prefix alone, and name no key.
 _PREFIXES = ("KAFKA_", "KAFKA_CFG_")
 _QUORUM_KEYS = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
 
@@ -153,7 +152,7 @@ def load_config(
     if "log.dir" not in configured and "log.dirs" not in configured:
         configured["log.dirs"] = DEFAULT_DATA_DIR
     if configured.get(PROVIDERS):
-        # Most nodes have none, and do not pay for them.
+        # Imported only if there are any, as most nodes have none.
         from pykafka_broker.config.providers import resolved
 
         configured = resolved(configured, environ)
@@ -167,7 +166,7 @@ def load_config(
 
 
 def read_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The settings among environment variables; `KAFKA_X` beats `KAFKA_CFG_X`.
+    """The settings in environment variables; `KAFKA_X` wins over `KAFKA_CFG_X`.
 
     Raises:
         ConfigError: a file that one of them names cannot be read.
@@ -208,10 +207,10 @@ def key_of_variable(name: str) -> str:
 
 
 def parse_overrides(overrides: Overrides) -> dict[str, str]:
-    """The values that the overrides set; of `key=value` texts a later one beats an earlier one.
+    """The values that the overrides set; of `key=value` texts a later one wins over an earlier one.
 
     Raises:
-        ConfigError: a text has no `=` or no key, or a value is something that a properties file cannot hold.
+        ConfigError: a text has no `=` or no key, or a value is of a type that a properties file cannot hold.
     """
     if isinstance(overrides, Mapping):
         return {key: _text(key, value) for key, value in overrides.items()}
@@ -219,7 +218,7 @@ def parse_overrides(overrides: Overrides) -> dict[str, str]:
     for entry in (overrides,) if isinstance(overrides, str) else overrides:
         key, equals, value = entry.partition("=")
         if not equals or not key.strip():
-            # What stands behind the key may be a secret.
+            # The text after the key may be a secret.
             shown, _, rest = entry.strip().partition(" ")
             if rest:
                 shown += " …"
@@ -231,7 +230,7 @@ def parse_overrides(overrides: Overrides) -> dict[str, str]:
 def _text(key: str, value: object) -> str:
     """The value as a properties file would have it.
 
-    Others, as None and lists, are refused: their text in Python would be taken for the value.
+    Other types, such as None and lists, are refused: their Python text would become the value.
     """
     if isinstance(value, (str, int, float)):
         return str(value)
@@ -241,12 +240,12 @@ def _text(key: str, value: object) -> str:
 
 
 def _with_client_listener(configured: Mapping[str, str], listen: str) -> str:
-    """`listeners` where the clients' listener is at `listen`; the controllers' listeners stay."""
+    """`listeners` with the clients' listener at `listen`; the controllers' listeners stay."""
     host, colon, port = listen.rpartition(":")
     if not colon or not port.isdecimal() or "://" in host:
         raise ConfigError(f"{listen!r} is not an address to listen on: write HOST:PORT")
     if host in ("0.0.0.0", "*"):
-        # Every interface; clients are then told the address they reached the broker by.
+        # Every interface; the broker then advertises the address at which each client reached it.
         host = ""
     controllers = configured.get("controller.listener.names", "").split(",")
     kept = [
@@ -259,7 +258,7 @@ def _with_client_listener(configured: Mapping[str, str], listen: str) -> str:
 
 
 def _at_host(host: str, configured: Mapping[str, str]) -> str:
-    """Advertised listeners at this host, each at the port it listens on; controllers' are left out."""
+    """Advertised listeners at this host, with the ports of `listeners`; controllers' are left out."""
     controllers = configured.get("controller.listener.names", "").split(",")
     entries = (entry.strip().partition("://") for entry in configured["listeners"].split(","))
     return ",".join(

@@ -1,8 +1,7 @@
 """Suggests the key, or another name, meant by an unknown one: for people, in the log and on the command line.
 
-Over the wire an unknown key is refused in Apache Kafka's words alone. Two mistakes are looked for: a name
-that is almost a key, and a key of another resource, as `retention.ms` (of topics) in a properties file, where
-it is `log.retention.ms`.
+Answers to clients have Apache Kafka's message only. Two mistakes are recognized: a misspelt key, and a key of
+another resource, such as the topic key `retention.ms` in a properties file instead of `log.retention.ms`.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from pykafka_broker.config.resources import (
 from pykafka_broker.config.settings import LISTENER_PREFIX
 from pykafka_broker.config.topic import BROKER_SYNONYMS, TOPIC_KEYS
 
-#: The similarity of two names, from 0 to 1, from which one is taken for the other.
+#: The least similarity, from 0 to 1, of a name to the suggested one.
 LEAST_SIMILARITY = 0.8
-#: Names looked at for another name; comparing with more would take longer than half a second.
+#: The most names to compare with; more would take longer than half a second.
 MOST_NAMES = 10_000
-#: A longer name is none of a key misspelt. Looking for it would take the longer, the longer it is.
+#: A longer name is no misspelt key, and comparing it would take long.
 MOST_CHARACTERS = 100
-#: Names in one line for which a key is suggested; looking for each takes up to 3 ms.
+#: The most names in one line for which a key is suggested; each takes up to 3 ms.
 MOST_SUGGESTED = 5
 
 _KEYS = {
@@ -40,10 +39,10 @@ _KEYS = {
 
 
 def closest(word: str, words: Iterable[str]) -> str | None:
-    """The one of `words` that is most like `word`, if any is like it."""
+    """The most similar of `words`; None if none is similar enough."""
     if len(word) > MOST_CHARACTERS:
         return None
-    # Takes a millisecond to import, and is wanted after a mistake only.
+    # Takes a millisecond to import, and is needed only after a mistake.
     from difflib import get_close_matches
 
     found = get_close_matches(word, list(words), n=1, cutoff=LEAST_SIMILARITY)
@@ -51,13 +50,13 @@ def closest(word: str, words: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """A question to stand behind a sentence; empty if nothing is like the name."""
+    """A question to append to a sentence; empty if no name is similar."""
     found = closest(name, islice(names, MOST_NAMES))
     return "" if found is None else f" Did you mean {found!r}?"
 
 
 def suggested_key(name: str, resource_type: int = BROKER_RESOURCE) -> str | None:
-    """The key of a resource type of the protocol that the unknown key `name` may stand for."""
+    """The key of the resource type that the unknown key `name` may mean; None if none is similar."""
     if resource_type == BROKER_RESOURCE and name.startswith(LISTENER_PREFIX):
         listener, _, rest = name.removeprefix(LISTENER_PREFIX).partition(".")
         meant = suggested_key(rest)
@@ -68,13 +67,13 @@ def suggested_key(name: str, resource_type: int = BROKER_RESOURCE) -> str | None
 
 
 def with_suggestion(name: str, resource_type: int = BROKER_RESOURCE) -> str:
-    """`name`, and in brackets the key it may stand for."""
+    """`name`, and in brackets the key it may mean."""
     meant = suggested_key(name, resource_type)
     return name if meant is None else f"{name} (did you mean {meant}?)"
 
 
 def listed(names: Iterable[str]) -> str:
-    """Unknown broker keys, for a line of the log, the first few with the keys that they may stand for."""
+    """Unknown broker keys for a log line, the first `MOST_SUGGESTED` with suggestions."""
     return ", ".join(
         with_suggestion(name) if place < MOST_SUGGESTED else name
         for place, name in enumerate(name or "''" for name in names)
@@ -82,7 +81,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 def _meanings(resource_type: int) -> dict[str, str]:
-    """Names that may be written, keys of other resources among them -> the key of the resource type meant."""
+    """Names that may be written, including keys of other resources -> the key of this resource type."""
     meanings = {key.name: key.name for key in _KEYS.get(resource_type, ()) if not key.internal}
     if resource_type == TOPIC_RESOURCE:
         others = {broker: topic for topic, synonyms in BROKER_SYNONYMS.items() for broker, _ in synonyms}

@@ -1,7 +1,7 @@
-"""The TLS of a listener: its keys, whom it trusts, and what it asks of its clients.
+"""The TLS of a listener: its stores, and whether it asks clients for certificates.
 
-A key counts for a listener as `listener.name.<listener>.<key>`, else as `<key>`. Where a listener has a store
-of its own, the keys of that store that it does not set are still the general ones, as in Apache Kafka.
+A key is looked up as `listener.name.<listener>.<key>`, then as `<key>`. If a listener has a store of its own,
+the keys of that store that it does not set are still the general ones, as in Apache Kafka.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pykafka_broker.tls.renewal import check_renewed
 from pykafka_broker.tls.stores import StoreError, StoreSettings, read_key_store
 from pykafka_broker.tls.trial import check_handshake
 
-#: That of Apache Kafka where none is named.
+#: Apache Kafka's default.
 _ENGINE_FACTORY = "org.apache.kafka.common.security.ssl.DefaultSslEngineFactory"
 
 
@@ -26,7 +26,7 @@ def tls_settings(values: TypedValues, listener: str, security_protocol: str) -> 
     """The `ssl.*` keys of `listener`, whose security protocol is SSL or SASL_SSL.
 
     Raises:
-        ConfigError: one of them has an effect in Java that there is not here.
+        ConfigError: one of them names Java code.
     """
     prefix = f"listener.name.{listener.lower()}."
 
@@ -39,7 +39,7 @@ def tls_settings(values: TypedValues, listener: str, security_protocol: str) -> 
             raise ConfigError(
                 f"Listener {listener}: {name} names code for Java, which this broker cannot run"
             )
-    # Who authenticates with SASL is asked for a certificate only if the listener's own key says so (KIP-684).
+    # With SASL, clients are asked for a certificate only by the listener's own key (KIP-684).
     asks = value("ssl.client.auth")
     if security_protocol == "SASL_SSL":
         asks = values.values.get(prefix + "ssl.client.auth") or "none"
@@ -69,13 +69,13 @@ def tls_settings(values: TypedValues, listener: str, security_protocol: str) -> 
 def check_tls_change(
     current: TypedValues, changed: TypedValues, listeners: Iterable[Endpoint], between_brokers: str | None
 ) -> None:
-    """Refuse a dynamic change by which a listener could not serve TLS, or would be another server.
+    """Refuse a dynamic change after which a listener could not serve TLS, or would change its identity.
 
-    `between_brokers` is the listener of brokers, None where there are no others: there nodes with the keys of
-    before and after have to be able to connect to each other.
+    `between_brokers` is the listener of brokers, on which nodes with old and with new keys have to be able to
+    connect to each other; None if there are no other brokers.
 
     Raises:
-        ConfigError: in Kafka's words.
+        ConfigError: with Kafka's message.
     """
     for listener in listeners:
         if not listener.security_protocol.endswith("SSL"):
@@ -106,7 +106,7 @@ def _has_none(store: StoreSettings) -> bool:
 
 
 def may_change(values: TypedValues) -> dict[str, bool]:
-    """What a renewed key may change of its certificate, as arguments of `check_renewed`."""
+    """What a renewed certificate may change, as arguments of `check_renewed`."""
     return {
         "may_change_name": values.values["ssl.allow.dn.changes"],
         "may_change_hosts": values.values["ssl.allow.san.changes"],

@@ -1,4 +1,4 @@
-"""Topic configuration: from overrides and broker defaults to the `LogConfig` a partition log acts on."""
+"""Topic configuration: makes the `LogConfig` of a partition log from overrides and broker defaults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("org.apache.kafka.storage.internals.log.LogConfig")
 
-#: Keys that a log acts on and that no topic may set for itself.
+#: Broker keys that a log uses and that topics cannot set.
 BROKER_WIDE_KEYS = ("producer.id.expiration.ms", "transaction.partition.verification.enable")
 
 
@@ -53,8 +53,8 @@ def topic_defaults(config: BrokerConfig | None) -> dict[str, Any]:
 def log_config_for(topic_overrides: Mapping[str, str], config: BrokerConfig) -> LogConfig:
     """The configuration of a partition's log.
 
-    Overrides come from the metadata log, where another version may have left values that this one does not
-    accept; such a value is reported and the broker's is used.
+    Overrides come from the metadata log. A value that this version does not accept (another version may have
+    set it) is logged and replaced by the broker's.
     """
     values = topic_defaults(config)
     for name, text in topic_overrides.items():
@@ -82,10 +82,10 @@ def _log_config_fields() -> dict[str, str]:
 
 
 def validate_topic_configs(overrides: Mapping[str, str], config: BrokerConfig | None = None) -> None:
-    """Accept the complete set of a topic's overrides, or say in Kafka's words why not.
+    """Check the complete set of a topic's overrides.
 
     Raises:
-        KafkaError: INVALID_CONFIG.
+        KafkaError: INVALID_CONFIG, with Kafka's message.
     """
     for name in overrides:
         if name not in TOPIC:

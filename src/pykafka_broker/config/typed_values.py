@@ -1,9 +1,8 @@
 """Reading a broker's configuration with types: mypy knows the type of `config["num.partitions"]`.
 
-The lists have the broker keys that code reads by name, by the type of their values. Reading any other name is
-an error of type checking, whether it is misspelt or not listed yet. The tables in `broker.py` define the
-keys; `tests/config/test_typed_values.py` compares the lists with them. Names that are put together at run
-time are looked up in `values`, which has every key.
+The lists contain the broker keys that code reads by name, grouped by the type of their values. Reading any
+other name fails type checking. The tables in `broker.py` define the keys; `tests/config/test_typed_values.py`
+compares the lists with them. Names that are built at run time are looked up in `values`, which has every key.
 """
 
 from __future__ import annotations
@@ -232,7 +231,7 @@ class TypedValues:
     """The typed values of one broker's keys.
 
     Attributes:
-        values: by name, those of listeners (`listener.name.<listener>.<key>`) among them.
+        values: by name, including `listener.name.<listener>.<key>`.
     """
 
     __slots__ = ("values",)

@@ -1,8 +1,8 @@
-"""Keys that make no difference to this broker: each is named in the log, once.
+"""Keys without effect in this broker: each is logged once.
 
-Those of brokers may also be unknown: Kafka accepts and keeps them, for a plug-in may know them. One may make
-a difference to some listeners only. `name_static` names the keys that the broker was started with,
-`UnheededConfigs` those that are set while it runs.
+Unknown broker keys are logged too: Kafka accepts and keeps them, as a plug-in may know them. So is
+`ssl.client.auth` if some listeners ignore it. `name_static` logs the keys that the broker was started with,
+`UnheededConfigs` the keys set while it runs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ logger = logging.getLogger("kafka.server.KafkaConfig")
 _channels_logger = logging.getLogger("kafka.common.network.ChannelBuilders")
 _CLIENT_AUTH = "ssl.client.auth"
 
-#: (resource type, name) -> key -> value, as the metadata image has it.
+#: (resource type, name) -> key -> value, from the metadata image.
 Configs = Mapping[tuple[int, str], Mapping[str, str]]
 
 _OWNERS = {
@@ -36,7 +36,7 @@ _OWNERS = {
 
 
 def name_static(config: BrokerConfig) -> None:
-    """Log the keys of a file, the environment or overrides that are unknown or make no difference here."""
+    """Log the keys of a file, the environment or overrides that are unknown or have no effect here."""
     if config.unknown:
         from pykafka_broker.config.suggestions import listed
 
@@ -56,7 +56,7 @@ def name_static(config: BrokerConfig) -> None:
 
 
 def _is_asked_in_vain(config: BrokerConfig) -> bool:
-    """Whether certificates are asked for, and a listener with SASL does not ask for any (KIP-684)."""
+    """Whether `ssl.client.auth` is set, and a SASL_SSL listener ignores it (KIP-684)."""
     return config.get(_CLIENT_AUTH) != "none" and any(
         endpoint.security_protocol == "SASL_SSL"
         and config.get(f"{LISTENER_PREFIX}{endpoint.name.lower()}.{_CLIENT_AUTH}") is None
@@ -65,14 +65,14 @@ def _is_asked_in_vain(config: BrokerConfig) -> bool:
 
 
 class UnheededConfigs:
-    """Remembers the keys that have been named; `named` are the broker keys named at the start."""
+    """Remembers the keys that have been logged; `named` are the broker keys logged at the start."""
 
     def __init__(self, named: Iterable[str] = ()) -> None:
         self._named = {(BROKER_RESOURCE, name) for name in named}
         self._seen: Configs = {}
 
     def look(self, configs: Configs) -> None:
-        """Name in the log the new ones among the dynamic configs as they now are."""
+        """Log the keys in `configs` that have not been logged yet."""
         seen, self._seen = self._seen, configs
         if seen is configs:
             return
@@ -105,7 +105,7 @@ class UnheededConfigs:
 
 
 def _is_unheeded(resource_type: int, name: str, text: str) -> bool:
-    """Would the value do something in Apache Kafka, and nothing here?"""
+    """Whether the value would have an effect in Apache Kafka, and has none here."""
     key: Key | None = base_key(name) if resource_type == BROKER_RESOURCE else TABLES[resource_type].get(name)
     if key is None or key.handling != UNHEEDED:
         return False

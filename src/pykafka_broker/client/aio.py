@@ -1,18 +1,18 @@
-"""The client's shell for asyncio: many requests on their way over one connection.
+"""The client's shell for asyncio: many requests in flight over one connection.
 
     async with await connect(Address("127.0.0.1", 9092)) as connection:
         first = connection.start(MetadataRequest(topics=None))
         second = await connection.send(ListGroupsRequest(), timeout_ms=5_000)
         response = await first
 
-`Connection` numbers the requests and gives each its response. A request whose caller has given up, because of
-its time-out or because it was cancelled, keeps its place: its response is dropped when it comes, and the
-connection serves the others as before. When the connection ends, every waiting caller gets the reason.
+`Connection` numbers the requests and gives each its response. If a caller times out or is cancelled, its
+response is dropped when it comes, and the connection serves the other callers as before. When the connection
+ends, every waiting caller gets the reason.
 
 `FrameStream` is the lower part: it sends the bytes that it is given and returns each frame as it came.
 
-Bytes are written at once and may wait in the transport; `MAX_IN_FLIGHT` of `connection.py` limits how many
-requests may.
+Bytes are written at once and may wait in the transport; `MAX_IN_FLIGHT` of `connection.py` limits the number
+of unanswered requests.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ SYSTEM_CLOCK = SystemClock()
 
 
 class Receiver(Protocol):
-    """Takes the frames that a stream receives, and its end."""
+    """Called with the frames that a stream receives, and at its end."""
 
     def frame_received(self, frame: Buffer) -> None:
-        """A frame has come, without its length. A `ProtocolError` from here ends the connection."""
+        """Take a frame, without its length. A `ProtocolError` from here ends the connection."""
         ...
 
     def connection_lost(self, error: Exception) -> None:
@@ -78,7 +78,7 @@ class Stream(asyncio.BufferedProtocol):
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing can be sent any more: either side has closed the connection."""
+        """Whether either side has closed the connection."""
         return self._transport is None or self._transport.is_closing()
 
     def write(self, data: bytes) -> None:
@@ -104,7 +104,7 @@ class Stream(asyncio.BufferedProtocol):
     # Called by asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # That of uvloop is no subclass.
+        # uvloop's transport is no subclass.
         self._transport = cast(asyncio.Transport, transport)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -133,14 +133,14 @@ async def open_stream(
     timeout_ms: int = TIMEOUT_MS,
     tls: Callable[[], SSLContext] | None = None,
 ) -> Stream:
-    """Connect to a broker. Where its name stands for several addresses, they are tried in their order.
+    """Connect to a broker. If its name has several addresses, they are tried in order.
 
     Raises:
         ConnectionRefusedError: nothing listens there.
         OSError: there is no way to the address, or none in time.
     """
     loop = asyncio.get_running_loop()
-    # Certificates are compared with the name that was given, not with what it stands for.
+    # Certificates are compared with the given name, not with its address.
     secured: dict[str, Any] = {} if tls is None else {"ssl": tls(), "server_hostname": address.host}
     try:
         async with asyncio.timeout(timeout_ms / 1000):
@@ -158,13 +158,13 @@ async def open_stream(
     except TimeoutError:
         raise TimeoutError(f"Cannot connect to {address} in time") from None
     except (ValueError, OverflowError) as error:
-        # UnicodeError is one: no name has a label of more than 63 letters. No port is above 65535.
+        # UnicodeError, for a label of more than 63 letters; OverflowError, for a port above 65535.
         raise OSError(f"{address} is no address: {error}") from None
     raise OSError(f"{address.host} has no address")
 
 
 class FrameQueue:
-    """Frames that have come and were not taken yet."""
+    """Frames that were received and not taken yet."""
 
     def __init__(self) -> None:
         self._frames: deque[Buffer] = deque()
@@ -194,7 +194,7 @@ class FrameQueue:
 
 
 class FrameStream:
-    """Frames over a connection; neither requests nor responses are looked into."""
+    """Frames over a connection; their content is not interpreted."""
 
     def __init__(self, stream: Stream, received: FrameQueue) -> None:
         self._stream = stream
@@ -211,7 +211,7 @@ class FrameStream:
         return cls(await open_stream(address, received, tls=tls), received)
 
     def write(self, data: bytes) -> None:
-        """Send these bytes, whatever they are, without waiting.
+        """Send any bytes, without waiting.
 
         Raises:
             ConnectionError: the connection is closed.
@@ -223,7 +223,7 @@ class FrameStream:
 
         Raises:
             OSError: the connection has ended.
-            ProtocolError: no frame comes.
+            ProtocolError: the bytes received are no frame.
         """
         return await self._received.take()
 
@@ -286,7 +286,7 @@ class Connection:
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing can be sent any more: either side has closed the connection."""
+        """Whether either side has closed the connection."""
         return self._stream.is_closed
 
     def newest_version(self, request: object, at_most: int | None = None) -> int:
@@ -332,9 +332,7 @@ class Connection:
             timer.cancel()
 
     async def run(self, conversation: Conversation[Result], *, timeout_ms: int = TIMEOUT_MS) -> Result:
-        """Run a conversation to its end; this broker is asked for everything. The time-out is that of each
-        request.
-        """
+        """Run a conversation to its end with this broker alone; the time-out is per request."""
         try:
             step = next(conversation)
             while True:
@@ -412,7 +410,7 @@ async def _refreshed(tokens: TokenSource) -> None:
             tokens.refresh()
         except OSError as error:
             outcome = error
-        except Exception as error:  # else it would be waited for for ever
+        except Exception as error:  # else the caller would wait for ever
             outcome = ConnectionError(f"There is no bearer token: {error!r}")
         with suppress(RuntimeError):  # the loop has ended meanwhile
             loop.call_soon_threadsafe(tell, outcome)

@@ -1,7 +1,7 @@
-"""The bearer token that a client shows, and the next one in time.
+"""The bearer token that a client sends, and its refresh.
 
-A token is fetched before a connection is made, when there is none yet or when most of the one before is over.
-Where that fails, the one before is shown until its end, and it is tried again a little later.
+Before a connection is made, a token is fetched if there is none yet, or if most of the lifetime of the last
+one has passed. If that fails, the last token is used until it expires, and fetching is retried later.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka.security.oauthbearer")
 
-#: A token that could not be fetched is asked for again after so long, as by Apache Kafka.
+#: The pause after a token could not be fetched, as in Apache Kafka.
 RETRY_MS = 10_000
-#: More of a file is not read.
+#: The most bytes read from a token file.
 MOST_BYTES = 1 << 20
 
 
@@ -82,9 +82,7 @@ class BearerTokens:
         now_ms: Callable[[], int] = _now_ms,
         dice: Callable[[], float] = random.random,
     ) -> None:
-        """`retrieve` gets a token, and raises OSError and ValueError; `name` stands in errors for what it
-        gets.
-        """
+        """`retrieve` returns a token, or raises OSError or ValueError; `name` names the token in errors."""
         self._login = login
         self._retrieve = retrieve
         self._name = name
@@ -97,26 +95,26 @@ class BearerTokens:
 
     @property
     def extensions(self) -> Mapping[str, str]:
-        """What is sent beside a token."""
+        """The extensions that are sent with a token."""
         return self._login.extensions
 
     @property
     def token(self) -> str:
-        """The newest. Raises TokenUnavailableError before one was fetched."""
+        """The newest token. Raises TokenUnavailableError before one was fetched."""
         if self._token is None:
             raise TokenUnavailableError(f"{self._name} was not fetched yet")
         return self._token
 
     @property
     def is_stale(self) -> bool:
-        """Whether `refresh` is to be called before the next connection."""
+        """Whether `refresh` must be called before the next connection."""
         return self._now_ms() >= self._refresh_ms
 
     def refresh(self) -> None:
         """Get a new token if this one is stale. Blocks.
 
         Raises:
-            TokenUnavailableError: there is none, and the one before is over.
+            TokenUnavailableError: it cannot be fetched, and the current one has expired.
         """
         with self._lock:
             if not self.is_stale:

@@ -6,8 +6,8 @@
 `Client` is a cluster, `Connection` one broker, `FrameSocket` the bytes below: it sends bytes as given and
 returns each frame as it came. `ResponseBuffer` is for load generators.
 
-No threads. `Connection.post` and `receive` let a request be on its way while the caller does something
-else. It works against any broker from Kafka 2.1 on whose versions overlap with ours.
+No threads. With `Connection.post` and `receive` the caller can work while a request is in flight. Works with
+any broker from Kafka 2.1 on whose API versions overlap with ours.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from pykafka_broker.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
 
 TIMEOUT_S = 30.0
-#: How long one of several addresses may take to connect, and to each answer before the first request, until
-#: the next one is tried: one that is paused accepts connections. Kafka's clients allow 10 s for the
+#: How long one of several addresses may take to connect, and for each answer before the first request, until
+#: the next address is tried: a paused broker still accepts connections. Kafka's clients allow 10 s for the
 #: connection alone (socket.connection.setup.timeout.ms).
 NEXT_ADDRESS_AFTER_S = 1.0
 
@@ -59,7 +59,7 @@ _unpack_length = LENGTH.unpack_from
 
 
 def now_ms() -> int:
-    """The time that attempts are measured with."""
+    """The monotonic time by which attempts are timed."""
     return time.monotonic_ns() // 1_000_000
 
 
@@ -67,13 +67,11 @@ class Notices(Protocol):
     """Messages for a person who waits."""
 
     def waiting_for(self, peer: str) -> AbstractContextManager[None]:
-        """Tell that the body of the `with` statement waits for this broker."""
+        """Show that the body of the `with` statement waits for this broker."""
         ...
 
     def doubts(self, peer: str, error: Exception) -> None:
-        """The connection did not get as far as the first request: is a broker there at all? May add a note
-        to the error.
-        """
+        """The connection failed before the first request; may add a note to the error."""
         ...
 
     def not_let_in(self, peer: str, error: KafkaError) -> None:
@@ -81,14 +79,12 @@ class Notices(Protocol):
         ...
 
     def refused(self, peer: str, error: ConnectionError) -> None:
-        """The broker closed the connection at the first request: does it serve this client? May add a note
-        to the error.
-        """
+        """The broker closed the connection at the first request; may add a note to the error."""
         ...
 
 
 class NoNotices:
-    """Tells nothing."""
+    """Shows nothing."""
 
     def waiting_for(self, peer: str) -> AbstractContextManager[None]:
         return nullcontext()
@@ -115,10 +111,10 @@ class ConnectTimeout(AnswerTimeout):
 
 
 def connect(address: Address, timeout_s: float = TIMEOUT_S, tls: Tls | None = None) -> socket.socket:
-    """A socket for requests and responses, which are sent at once; with TLS, after its handshake.
+    """A connected socket without Nagle's delay; with TLS, after its handshake.
 
     Raises:
-        ConnectionError: there is no way to the address (`ConnectTimeout`: none in time), or no trust.
+        ConnectionError: the connection or the TLS handshake failed (`ConnectTimeout`: not done in time).
     """
     try:
         connected = socket.create_connection(address, timeout=timeout_s)
@@ -150,15 +146,15 @@ def _secured(connected: socket.socket, address: Address, tls: SSLContext) -> soc
 
 
 class FrameSocket:
-    """Frames over a connected socket; neither requests nor responses are looked into."""
+    """Frames over a connected socket; their content is not interpreted."""
 
     __slots__ = ("_cutter", "_receive_into", "peer", "send_bytes", "socket")
 
     def __init__(self, connected: socket.socket, peer: str, landing_bytes: int = LENGTH_BYTES) -> None:
-        """With a landing above `LENGTH_BYTES`, frames may wait here while the socket has nothing to read."""
+        """If `landing_bytes` exceeds `LENGTH_BYTES`, frames may wait here though the socket is empty."""
         self.socket = connected
         self.peer = peer
-        #: Sends these bytes, all of them.
+        #: Sends all of the given bytes.
         self.send_bytes = connected.sendall
         self._receive_into = connected.recv_into
         self._cutter = FrameCutter(peer, landing_bytes)
@@ -169,7 +165,7 @@ class FrameSocket:
         Raises:
             ConnectionError: the connection has ended.
             TimeoutError: the socket has a time-out, and it has passed.
-            ProtocolError: no frame comes.
+            ProtocolError: the bytes received are no frame.
         """
         cutter = self._cutter
         while (frame := cutter.next_frame()) is None:
@@ -181,7 +177,7 @@ class FrameSocket:
 
     @property
     def is_closed(self) -> bool:
-        """Whether this side has closed it."""
+        """Whether this side has closed the socket."""
         return self.socket.fileno() < 0
 
     def close(self) -> None:
@@ -189,8 +185,8 @@ class FrameSocket:
 
 
 class ResponseBuffer:
-    """Receives responses into the same memory again and again, for callers that measure microseconds: a small
-    response costs 1.5 us less than through a `FrameSocket`. A response is valid until the next call.
+    """Receives responses into memory that it reuses, for callers that measure microseconds: a small response
+    costs 1.5 us less than through a `FrameSocket`. A response is valid until the next call.
     """
 
     __slots__ = ("_memory",)
@@ -199,12 +195,12 @@ class ResponseBuffer:
         self._memory = memoryview(bytearray(size_bytes))
 
     def receive(self, connected: socket.socket, count: int = 1) -> memoryview:
-        """The answer to requests that were sent together: `count` frames, each behind its length. The broker
-        must owe no other.
+        """The answers to `count` requests that were sent together: frames, each after its length. No other
+        request may be unanswered.
 
         Raises:
             ConnectionError: the connection has ended.
-            ProtocolError: something else comes.
+            ProtocolError: the bytes received are something else.
         """
         memory = self._memory
         size = connected.recv_into(memory)
@@ -213,7 +209,7 @@ class ResponseBuffer:
         return memory[:size]
 
     def _rest(self, connected: socket.socket, size: int, count: int) -> memoryview:
-        """All of the answer of which `size` bytes have come."""
+        """All of the answer, of which `size` bytes have been received."""
         end = 0
         for _ in range(count):
             size = self._fill(connected, size, end + LENGTH_BYTES)
@@ -227,7 +223,7 @@ class ResponseBuffer:
         return self._memory[:size]
 
     def _fill(self, connected: socket.socket, size: int, least: int) -> int:
-        """Receive until at least `least` bytes are there; return their number."""
+        """Receive until the memory has at least `least` bytes; return their number."""
         if least > len(self._memory):
             larger = memoryview(bytearray(2 * least))
             larger[:size] = self._memory[:size]
@@ -255,11 +251,11 @@ class Connection:
         """Connect, and find out which versions the broker serves.
 
         Args:
-            address: Of the broker.
-            timeout_s: How long it may take to answer.
-            setup_timeout_s: The same until the connection is open for requests; None: as long.
-            identity: Who connects.
-            notices: For a person who waits.
+            address: The address of the broker.
+            timeout_s: The time-out of each answer.
+            setup_timeout_s: The same until the connection is open for requests; None: `timeout_s`.
+            identity: The client's identity.
+            notices: Messages for a person who waits.
 
         Raises:
             ConnectionError: there is no broker, or it does not answer (`AnswerTimeout`: in time).
@@ -312,8 +308,8 @@ class Connection:
 
     @property
     def metadata_offset(self) -> int:
-        """The newest record of the metadata log that the broker had published when the connection was opened;
-        -1 where it does not tell.
+        """The offset of the metadata log that the broker had published when the connection was opened; -1 if
+        unknown.
         """
         return self._state.metadata_offset
 
@@ -331,13 +327,13 @@ class Connection:
         Raises:
             KafkaError: the request cannot be sent to this broker.
             ConnectionError: the broker does not answer; the connection is closed.
-            ProtocolError: it answers something else; the connection is closed.
+            ProtocolError: the broker answers something else; the connection is closed.
         """
         return self.receive() if self.post(request, version) else None
 
     def post(self, request: object, version: int | None = None) -> bool:
-        """Send a request without waiting for its response, which `receive` returns in its turn; return
-        whether there will be one.
+        """Send a request without waiting for its response, which `receive` returns; return whether there will
+        be one.
 
         Raises:
             KafkaError: the request cannot be sent to this broker.
@@ -354,7 +350,7 @@ class Connection:
             self.close()
             raise ConnectionError(f"{self._state.peer} closed the connection") from None
         except BaseException:
-            # The next bytes sent would be taken for the rest of this request.
+            # The broker would take the next bytes for the rest of this request.
             self.close()
             raise
         return sent.is_answered
@@ -364,7 +360,7 @@ class Connection:
 
         Raises:
             ConnectionError: the broker does not answer; the connection is closed.
-            ProtocolError: it answers something else; the connection is closed.
+            ProtocolError: the broker answers something else; the connection is closed.
         """
         try:
             with self._notices.waiting_for(self._state.peer):
@@ -389,18 +385,18 @@ class Connection:
             words = reason.lower().replace("_", " ")
             raise self._ended(ConnectionError(f"{self._state.peer} ended TLS: {words}")) from None
         except BaseException:
-            # The answer that is still to come would be taken for that of the next request.
+            # The late answer would be taken for that of the next request.
             self.close()
             raise
 
     def _ended(self, error: ConnectionError) -> ConnectionError:
-        """The error of a connection that the broker has closed."""
+        """The error of a connection that the broker has closed; notifies if no request was answered."""
         if self._is_open and not self._is_served:
             self._notices.refused(self._state.peer, error)
         return error
 
     def fileno(self) -> int:
-        """The socket's descriptor, to wait for a response with; below 0 once closed."""
+        """The socket's descriptor, for selecting on it; negative once closed."""
         return self._frames.socket.fileno()
 
     def _carry_out(self, step: Step) -> Reply:
@@ -461,11 +457,11 @@ class Client:
         return known
 
     def _bootstrap(self) -> Connection:
-        """The first address that answers. Of several, each may be silent for a moment only; those that were
-        share the time-out if no other answers.
+        """Connect to the first address that answers. Of several, each is first tried for
+        `NEXT_ADDRESS_AFTER_S`; if none answers, those that timed out share the time-out in a second try.
 
         Raises:
-            ConnectionError: that of the last one that was asked.
+            ConnectionError: the error of the last address tried.
         """
         addresses = list(dict.fromkeys((*self.bootstrap_servers, *self.brokers.addresses.values())))
         if len(addresses) == 1:
@@ -507,7 +503,7 @@ class Client:
         return self.run(fetch_metadata(self.brokers, topics, auto_create=auto_create))
 
     def cluster_id(self) -> str:
-        """The id of the cluster; empty if it does not tell."""
+        """The id of the cluster; empty if unknown."""
         return self.metadata([]).cluster_id or ""
 
     def topic(self, name: str, *, auto_create: bool = False) -> MetadataResponseTopic:
@@ -528,17 +524,17 @@ class Client:
         return self._coordinator(group, self._timeout_ms)
 
     def _coordinator(self, group: str, timeout_ms: int) -> int:
-        """The same, asked for as long as this; once at least."""
+        """As `coordinator`, retried for `timeout_ms`, at least one attempt."""
         from pykafka_broker.client.core.coordinators import find_coordinator
 
         return self.run(find_coordinator(self.brokers, group, first_attempt(now_ms(), timeout_ms)))
 
     def at_coordinator(self, group: str, ask: Callable[[int], Returned]) -> Returned:
-        """What `ask` returns, called with the id of the broker that coordinates a group; as `retrying`."""
+        """The result of `ask`, called with the id of a group's coordinator; retries as `retrying`."""
         return self.retrying(lambda: ask(self._coordinator(group, 0)))
 
     def attempts(self) -> Iterator[bool]:
-        """Try, and try again for as long as the time-out allows; True stands for the last attempt."""
+        """Yields once per attempt, until the time-out; True marks the last attempt."""
         attempt = first_attempt(now_ms(), self._timeout_ms)
         while not attempt.is_last:
             yield False
@@ -547,13 +543,13 @@ class Client:
         yield True
 
     def retrying(self, once: Callable[[], Returned], temporary: Container[ErrorCode] = RETRIABLE) -> Returned:
-        """The result of the first call that succeeds, while brokers stop and leaders and coordinators move.
+        """The result of the first call that succeeds; retries while brokers restart and leaders move.
 
-        Each call looks up anew whom it asks. Calls end with the time-out, and at once where the cluster has
-        not answered at all: then the address may be a wrong one.
+        Each call must look up its broker anew. Retries end with the time-out, and at once if the cluster has
+        never answered: then the address may be wrong.
 
         Raises:
-            KafkaError, OSError: that of the last call, or an error that is not temporary.
+            KafkaError, OSError: the error of the last call, or an error that is not temporary.
         """
         for is_last in self.attempts():
             try:
@@ -562,7 +558,7 @@ class Client:
                 if is_last or not self.brokers.addresses:
                     raise
             except KafkaError as error:
-                # A broker that has just stopped may still be named as a leader, but no longer as a broker.
+                # A broker that has just stopped may be listed as a leader, but no longer as a broker.
                 if is_last or not (error.code in temporary or error.code == ErrorCode.BROKER_NOT_AVAILABLE):
                     raise
         raise AssertionError("attempts end with a last one")

@@ -1,7 +1,7 @@
 """The controllers of a cluster, reached through their own listeners (KIP-919), over the blocking client.
 
-They serve no Metadata: DescribeCluster names them and the active one, to which requests go that name none.
-No broker needs to run. Apache Kafka's controllers serve this from 3.7 on.
+They serve no Metadata: DescribeCluster lists them and the active one, which gets the requests without a node
+id. No broker needs to run. Apache Kafka's controllers serve this from 3.7 on.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ CONTROLLERS = 2
 class Controllers(Client):
     """A quorum, reached through any of its controllers."""
 
-    #: The address of the one that named the others; "" before one has.
+    #: The address of the controller that answered DescribeCluster last; "" before one has.
     asked = ""
 
     def send(self, request: object, node_id: int | None = None, version: int | None = None) -> Any:
         """Send a request to one controller, or to the active one, and return the response.
 
         Raises:
-            KafkaError: NOT_CONTROLLER, none became active in time; BROKER_NOT_AVAILABLE, there is no such
-                one.
+            KafkaError: NOT_CONTROLLER, none became active in time; BROKER_NOT_AVAILABLE, unknown id.
         """
         return super().send(request, self._active() if node_id is None else node_id, version)
 
@@ -44,7 +43,7 @@ class Controllers(Client):
         raise KafkaError(ErrorCode.NOT_CONTROLLER, "No controller leads the quorum.")
 
     def _described(self) -> DescribeClusterResponse:
-        """The controllers, as one of them knows them."""
+        """The controllers, as one of them describes them."""
         request = DescribeClusterRequest(
             include_cluster_authorized_operations=False, endpoint_type=CONTROLLERS
         )

@@ -1,7 +1,7 @@
 """The offsets of partitions and of groups: ListOffsets, OffsetFetch and OffsetCommit.
 
-Over the blocking client, which asks the leader or the coordinator of each. Offsets are committed from outside
-of a group, as tools do and programs that assign themselves partitions: the group must have no members.
+Over the blocking client, which asks the leader or the coordinator of each. Offsets are committed without
+membership, as by tools and by programs that assign themselves partitions: the group must have no members.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pykafka_broker.client.core.metadata import topic_error
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.topic_partition import PartitionKey
 
-#: Times that stand for places.
+#: Special timestamps of ListOffsets.
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
-#: From the version behind it on, OffsetFetch and OffsetCommit have the ids of topics instead of names.
+#: The last version of OffsetFetch and OffsetCommit with topic names; later ones have topic ids.
 _LAST_WITH_NAMES = 9
 
-#: The errors with which a coordinator refuses a commit from outside of a group that has members.
+#: The errors with which a coordinator refuses a commit without membership if the group has members.
 HAS_MEMBERS = frozenset(
     {
         ErrorCode.UNKNOWN_MEMBER_ID,
@@ -38,7 +38,7 @@ HAS_MEMBERS = frozenset(
 def list_offsets(
     client: Client, times: Mapping[PartitionKey, int], *, missing_ok: bool = False, isolation_level: int = 0
 ) -> dict[PartitionKey, int]:
-    """The first offset at or after each time, -1 where there is none.
+    """The first offset at or after each time, -1 if there is none.
 
     Raises:
         KafkaError: a partition does not exist (unless `missing_ok`), or cannot be read now.
@@ -127,7 +127,7 @@ def commit_offsets(
     offsets: Mapping[PartitionKey, int],
     metadata: str = "",
 ) -> None:
-    """Commit offsets from outside of the group, with a text that stands beside each.
+    """Commit offsets without membership, each with the text `metadata`.
 
     Raises:
         KafkaError: the coordinator refused one of them.
@@ -162,10 +162,10 @@ def commit_offsets(
 def commit_until_done(
     client: Client, group: str, offsets: Mapping[PartitionKey, int], metadata: str = ""
 ) -> None:
-    """Commit offsets from outside of the group, again and again while its coordinator moves or loads.
+    """Commit offsets without membership; retries while the group's coordinator moves or loads.
 
     Raises:
-        KafkaError: the group has members, or the coordinator refuses for another reason that stays.
+        KafkaError: the group has members, or the coordinator refuses for another reason.
     """
     try:
         client.at_coordinator(

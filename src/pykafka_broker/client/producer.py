@@ -7,7 +7,7 @@
         producer.commit_offsets("copies", {("source", 0): CommittedOffset(17)})
         producer.commit()
 
-One request at a time, and it writes batches, not records: the caller gathers records, chooses their
+It sends one request at a time, and writes batches, not records: the caller gathers records, chooses their
 partitions and sets the pace. `producing.py` explains each error.
 """
 
@@ -30,7 +30,7 @@ from pykafka_broker.client.core.stable_offsets import fetch_stable_offsets
 from pykafka_broker.protocol.topic_partition import PartitionKey
 
 TRANSACTION_TIMEOUT_MS = 60_000
-#: The longest time for which each call tries.
+#: The default time-out of each call.
 DELIVERY_TIMEOUT_S = 120.0
 
 
@@ -48,17 +48,17 @@ class Producer:
         """Without a transactional id, the producer is idempotent only.
 
         Args:
-            client: Whose connections it uses, one request at a time.
-            transactional_id: Names this producer for good, over restarts.
-            transaction_timeout_ms: After so long, the coordinator aborts a transaction.
-            delivery_timeout_s: How long each call tries before it gives up.
+            client: The client whose connections it uses, one request at a time.
+            transactional_id: The name of this producer, over restarts.
+            transaction_timeout_ms: The coordinator aborts a transaction after this time.
+            delivery_timeout_s: The time-out of each call.
         """
         self.state = ProducerState(transactional_id, transaction_timeout_ms)
         self._client = client
         self._delivery_timeout_ms = round(delivery_timeout_s * 1000)
 
     def initialise(self) -> None:
-        """Get an id and an epoch; a transactional producer fences those before it."""
+        """Get an id and an epoch; a transactional producer fences earlier ones with its id."""
         self._client.run(initialise(self._client.brokers, self.state, self._attempt()))
 
     def write(self, partition: PartitionKey, batch: bytes) -> int:
@@ -66,7 +66,7 @@ class Producer:
         return self._client.run(produce(self._client.brokers, self.state, partition, batch, self._attempt()))
 
     def commit_offsets(self, group: str, offsets: Mapping[PartitionKey, CommittedOffset]) -> None:
-        """Let offsets of a group become committed with the open transaction."""
+        """Add offsets of a group to the open transaction, which commits them at its end."""
         self._client.run(commit_offsets(self._client.brokers, self.state, group, offsets, self._attempt()))
 
     def committed_offsets(
@@ -86,7 +86,7 @@ class Producer:
         self._end(committed=False)
 
     def recover(self) -> None:
-        """After `TransactionLost`: abort a transaction that may be open, and go on in the next epoch."""
+        """After `TransactionLost`: abort a transaction that may be open, and get the next epoch."""
         self._client.run(recover(self._client.brokers, self.state, self._attempt()))
 
     def _end(self, *, committed: bool) -> None:

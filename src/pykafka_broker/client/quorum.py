@@ -1,8 +1,8 @@
-"""The quorum of controllers behind the metadata log: DescribeQuorum, which its leader alone answers.
+"""The quorum of controllers behind the metadata log: DescribeQuorum, which only its leader answers.
 
-Over the blocking client, whose time-out bounds the wait: a broker that finds no leader goes on looking. One
-of this kind that is sure that there is none says at once what it knows (`apis/describe_quorum.py`). Where
-controllers are asked, one that answers names those that it knows.
+Over the blocking client, whose time-out bounds the wait: a broker that finds no leader keeps looking. A
+pykafka_broker node that is sure that there is no leader answers at once with what it knows
+(`apis/describe_quorum.py`). If controllers are asked, the one that answers lists the controllers it knows.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from pykafka_broker.protocol.messages.describe_quorum import (
 from pykafka_broker.system.named_tuple import NamedTuple
 
 METADATA_TOPIC = "__cluster_metadata"
-#: How long an answer may take where a command goes on without. It is asked twice: an election takes less.
+#: The time-out of an answer that a command can do without. Asked twice, as an election takes less.
 QUORUM_WITHIN_S = 3.0
 
 
 class QuorumStatus(NamedTuple):
-    """The quorum of the metadata log, as its leader tells."""
+    """The quorum of the metadata log, as its leader describes it."""
 
     leader_id: int
     leader_epoch: int
     voters: list[int]
-    #: In records of the metadata log, of the last voter.
+    #: The lag of the slowest voter, in records of the metadata log.
     max_follower_lag: int
 
 
 class LostQuorum(NamedTuple):
-    """A quorum without a leader, as far as the node that was asked tells what it knows of it."""
+    """A quorum without a leader, as far as the asked node knows it."""
 
-    #: The node that was asked; None where it tells nothing, as all below.
+    #: The node that was asked; None, as all fields below, if it tells nothing.
     node_id: int | None = None
-    #: The time since a controller that led has answered that broker: what it knows is from then. A controller
-    #: does not tell it, nor an epoch.
+    #: The time since a leader last answered that broker, and hence the age of its knowledge. A controller
+    #: tells neither this nor an epoch.
     age_ms: int | None = None
     leader_epoch: int | None = None
-    #: Where the controllers that vote are reached; told by a controller, all that have registered.
+    #: The addresses of the voters; if a controller was asked, of all registered controllers.
     voters: Mapping[int, list[Address]] | None = None
 
 
@@ -55,7 +55,7 @@ def describe_quorum(client: Client) -> DescribeQuorumResponse:
     """The answer of the leader, without an error.
 
     Raises:
-        KafkaError, OSError: there is none, it does not answer, or it refuses.
+        KafkaError, OSError: there is no leader, it does not answer, or it refuses.
     """
     answer = _answer(client)
     if answer.error_code and answer.topics:
@@ -67,11 +67,11 @@ def describe_quorum(client: Client) -> DescribeQuorumResponse:
 
 
 def quorum_status(client: Client) -> QuorumStatus | LostQuorum:
-    """What the leader tells; if no leader is found, what the node that was asked knows. It is asked as by
-    `retrying`: once, if the cluster has not answered this client yet.
+    """The status from the leader; if no leader is found, what the asked node knows. Retries as `retrying`: a
+    cluster that has not answered this client yet is asked once.
 
     Raises:
-        KafkaError: the cluster does not tell, or not this client.
+        KafkaError: the cluster does not serve the request, or not to this client.
     """
     try:
         return client.retrying(lambda: _status(_answer(client)))
@@ -116,7 +116,7 @@ def _lost(answer: DescribeQuorumResponse) -> LostQuorum:
         node.node_id: [Address(one.host, one.port) for one in node.listeners] for node in answer.nodes
     }
     voters = {voter.replica_id: addresses.get(voter.replica_id, []) for voter in described.current_voters}
-    # The one that was asked has times, both by its own clock.
+    # Only the entry of the asked node has times, both by its own clock.
     for own in (*described.current_voters, *described.observers):
         if own.last_fetch_timestamp >= 0:
             age_ms = max(0, own.last_fetch_timestamp - own.last_caught_up_timestamp)

@@ -1,7 +1,7 @@
-"""The reassignments under way: ListPartitionReassignments, over the blocking client.
+"""The ongoing reassignments: ListPartitionReassignments, over the blocking client.
 
-The active controller answers. Until a reassignment is over, the replicas of a partition are those to come as
-well as those to go: how many it should have without them is its replication factor.
+The active controller answers. During a reassignment the replicas of a partition include those being added and
+those being removed; its replication factor does not count those being added.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pykafka_broker.protocol.messages.list_partition_reassignments import (
 from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: How long the controller may take where a command goes on without its answer.
+#: The time-out of the controller's answer if a command can do without it.
 REASSIGNMENTS_WITHIN_S = 3.0
 
 
 class Ongoing(NamedTuple):
-    """A partition that is being reassigned: all of its replicas, those to come and those to go."""
+    """A partition that is being reassigned: all of its replicas, those being added and being removed."""
 
     replicas: list[int]
     adding: list[int]
@@ -38,7 +38,7 @@ class Ongoing(NamedTuple):
 def reassignments(
     client: Client, timeout_ms: int, partitions: Iterable[PartitionKey] | None = None
 ) -> dict[PartitionKey, Ongoing]:
-    """The reassignments under way: of these partitions, or all.
+    """The ongoing reassignments, of these partitions or of all.
 
     Raises:
         KafkaError, OSError: the controller refuses, or does not answer.
@@ -64,8 +64,8 @@ def reassignments(
 
 
 def reassignments_as_told(client: Client) -> dict[PartitionKey, Ongoing]:
-    """All reassignments; none where a cluster does not know of them, a user may not ask, or no controller
-    answers.
+    """All reassignments; none if the cluster does not serve the request, the user may not send it, or no
+    controller answers.
     """
     try:
         return reassignments(client, int(client.timeout_s * 1000))
@@ -91,7 +91,7 @@ _UNTOLD = frozenset(
 def replication_factor(replicas: Sequence[int], ongoing: Ongoing | None) -> int:
     """How many replicas a partition should have in sync, as kafka-topics counts them.
 
-    A reassignment that was over when the replicas were told does not count.
+    A reassignment that had ended when `replicas` was read does not count.
     """
     if ongoing is None or not {*replicas} & {*ongoing.adding, *ongoing.removing}:
         return len(replicas)

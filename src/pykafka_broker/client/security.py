@@ -17,10 +17,10 @@ PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 def security_of(properties: Mapping[str, str]) -> Security:
-    """The TLS and the login that client properties ask for. Other keys do not matter.
+    """The TLS and the login of client properties. Other keys are ignored.
 
     Raises:
-        ValueError: they cannot be had; the message names the key, and holds no secret.
+        ValueError: a value is invalid or missing; the message names the key, and holds no secret.
     """
     protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
     if protocol not in PROTOCOLS:
@@ -54,5 +54,5 @@ def _login(properties: Mapping[str, str]) -> Login | TokenLogin:
 
 
 def login_of(user: str, password: str, mechanism: str | None = None, *, by_token: bool = False) -> Login:
-    """A user, by the strongest mechanism that the broker offers if none is given; or a delegation token."""
+    """A user or a delegation token; by default with the strongest mechanism that the broker offers."""
     return Login(mechanism, user, password, lambda: secrets.token_hex(16), by_token)

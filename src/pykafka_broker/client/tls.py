@@ -12,10 +12,10 @@ _DEFAULTS = TlsSettings()
 
 
 def context_of(properties: Mapping[str, str]) -> SSLContext:
-    """The TLS that client properties ask for.
+    """The TLS context of client properties.
 
     Raises:
-        ValueError: it cannot be had; the message names the key, and holds no secret.
+        ValueError: a value is invalid; the message names the key, and holds no secret.
     """
 
     def words(name: str, default: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """A bearer token from an identity provider, by the client credentials grant (RFC 6749, 4.4).
 
-It is tried again, later each time, for at most `retry_backoff_max_ms`; not after an answer that says that
-asking again does not help. Source: Apache Kafka's HttpJwtRetriever, Retry and JwtResponseParser.
+A failed request is retried with growing pauses for at most `retry_backoff_max_ms`, but not after a final
+status. Source: Apache Kafka's HttpJwtRetriever, Retry and JwtResponseParser.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from urllib.parse import quote_plus, urlsplit
 
 from pykafka_broker.sasl.oauth_login import TokenEndpoint
 
-#: More of an answer is not read.
+#: The most bytes read of an answer.
 MOST_BYTES = 1 << 20
-#: Where the token stands in an answer, the first that is there.
+#: The fields with the token; the first one present counts.
 _TOKENS = ("access_token", "id_token")
-#: Asking again does not change these.
+#: The statuses after which a retry does not help.
 _FINAL_STATUS = frozenset({*range(400, 408), *range(409, 416), 501, 505})
 
 
@@ -38,8 +38,8 @@ def fetch_token(
     """A new token. `tls` makes the context for an `https:` URL.
 
     Raises:
-        OSError: there is none in time (`RefusedRequestError`: it does not help to ask again). The text holds
-            neither the secret nor a token.
+        OSError: there is none in time (`RefusedRequestError`: a retry does not help). The text holds neither
+            the secret nor a token.
     """
     end = monotonic() + endpoint.retry_backoff_max_ms / 1_000
     pause = endpoint.retry_backoff_ms / 1_000
@@ -91,7 +91,7 @@ def _answer(endpoint: TokenEndpoint, tls: Callable[[], SSLContext]) -> bytes:
 
 
 def _reason(content: bytes) -> str:
-    """The error that an answer names, of RFC 6749, 5.2."""
+    """The error code in an answer (RFC 6749, 5.2)."""
     try:
         error = json.loads(content)["error"]
     except (ValueError, KeyError, TypeError, RecursionError):

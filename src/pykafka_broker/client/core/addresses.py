@@ -19,7 +19,7 @@ class Address(NamedTuple):
 
 
 def parse_address(text: str) -> Address:
-    """The address in `host:port`; an IPv6 address may stand in brackets.
+    """The address in `host:port`; an IPv6 address may be in brackets.
 
     Raises:
         ValueError: it is not HOST:PORT.

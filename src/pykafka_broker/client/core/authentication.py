@@ -1,7 +1,7 @@
-"""SASL on a connection to a broker: who this side is, shown before its first request.
+"""SASL on a connection to a broker: this side authenticates before its first request.
 
-The mechanisms are PLAIN, SCRAM and OAUTHBEARER. A broker that ends sessions (`connections.max.reauth.ms`)
-closes the connection then: its user connects anew, as after any other end.
+The mechanisms are PLAIN, SCRAM and OAUTHBEARER. A broker that limits sessions (`connections.max.reauth.ms`)
+closes the connection at the end: the caller reconnects, as after any other end.
 """
 
 from __future__ import annotations
@@ -24,42 +24,41 @@ from pykafka_broker.sasl.scram_client import ScramClient
 from pykafka_broker.sasl.scram_keys import SCRAM_MECHANISMS
 
 STRONGEST_FIRST = (*sorted(SCRAM_MECHANISMS, reverse=True), PLAIN)
-#: The version of the handshake after which tokens are requests.
+#: The version of SaslHandshake after which tokens are sent as SaslAuthenticate requests.
 HANDSHAKE_VERSION = 1
-#: Of SaslAuthenticate: the first with the lifetime of the session, for old brokers too.
+#: The version of SaslAuthenticate: the first with a session lifetime, and old enough for old brokers.
 AUTHENTICATE_VERSION = 1
 
 
 class TokenSource(Protocol):
-    """Where the bearer tokens of a user come from."""
+    """The source of a user's bearer tokens."""
 
     @property
     def token(self) -> str:
-        """The newest."""
+        """The newest token."""
         ...
 
     @property
     def extensions(self) -> Mapping[str, str]:
-        """What is sent beside it."""
+        """The extensions that are sent with it."""
         ...
 
     @property
     def is_stale(self) -> bool:
-        """Whether `refresh` is to be called before the next connection."""
+        """Whether `refresh` must be called before the next connection."""
         ...
 
     def refresh(self) -> None:
-        """Get a new token. Blocks. Raises OSError if there is none to connect with."""
+        """Get a new token. Blocks. Raises OSError if no valid token is left."""
         ...
 
 
 class Login:
-    """A user of a mechanism; of the strongest that the broker offers, if None. It holds a secret, so `repr`
-    does not show it.
+    """A user with a password, which `repr` hides. `mechanism` None is the strongest that the broker offers.
 
-    `new_nonce` makes random text, another for each exchange. `by_token`: the user is the id of a delegation
-    token and the password its HMAC in base64, for SCRAM. `alternatives` are the mechanisms that the broker
-    offers beside the one that was used, where none was given.
+    `new_nonce` makes random text, new for each exchange. With `by_token` the user is the id of a delegation
+    token and the password its HMAC in base64, for SCRAM. If no mechanism was given, `alternatives` are the
+    offered mechanisms other than the one used.
     """
 
     __slots__ = (
@@ -73,7 +72,7 @@ class Login:
         "user",
     )
 
-    #: It needs nothing that has to be fetched.
+    #: A password needs no tokens.
     tokens: TokenSource | None = None
 
     def __init__(
@@ -84,10 +83,10 @@ class Login:
         new_nonce: Callable[[], str],
         by_token: bool = False,
     ) -> None:
-        """Raises ValueError if the mechanism is none of those above."""
+        """Raises ValueError if the mechanism is unknown."""
         self._by_token = by_token
         self._is_given = mechanism is not None
-        #: Whether no other is to be tried.
+        #: Whether no other mechanism may be tried.
         self._is_chosen = self._is_given
         self.alternatives: tuple[str, ...] = ()
         if mechanism is None:
@@ -103,11 +102,11 @@ class Login:
         return f"Login({self.mechanism}, {self.user!r})"
 
     def authenticating(self) -> Conversation[None]:
-        """Show the broker who this is.
+        """Authenticate with the user and the password.
 
         Raises:
-            KafkaError: it does not offer the mechanism (`AnotherMechanismError`: it offers another that will
-                be used next), or refuses the user, or is not who it should be.
+            KafkaError: the broker does not offer the mechanism (`AnotherMechanismError`: the next connection
+                uses one that it offers), refuses the user, or does not know the credential (SCRAM).
         """
         handshake: SaslHandshakeResponse = (
             yield Ask(SaslHandshakeRequest(mechanism=self.mechanism), version=HANDSHAKE_VERSION)
@@ -137,7 +136,7 @@ class Login:
 
 
 class TokenLogin:
-    """A user with bearer tokens (OAUTHBEARER). The shell of a connection sees to it that they are fresh."""
+    """A user with bearer tokens (OAUTHBEARER). The shell of a connection refreshes them."""
 
     __slots__ = ("tokens",)
 
@@ -150,10 +149,10 @@ class TokenLogin:
         return f"TokenLogin({OAUTHBEARER})"
 
     def authenticating(self) -> Conversation[None]:
-        """Show the broker the newest token.
+        """Authenticate with the newest token.
 
         Raises:
-            KafkaError: it does not offer the mechanism, or refuses the token.
+            KafkaError: the broker does not offer the mechanism, or refuses the token.
         """
         handshake: SaslHandshakeResponse = (
             yield Ask(SaslHandshakeRequest(mechanism=OAUTHBEARER), version=HANDSHAKE_VERSION)
@@ -173,7 +172,7 @@ def _not_offered(handshake: SaslHandshakeResponse, mechanism: str) -> KafkaError
 
 
 def _told(token: bytes) -> Conversation[bytes]:
-    """The broker's token, which answers this one."""
+    """Send a token; returns the broker's answer."""
     request = SaslAuthenticateRequest(auth_bytes=token)
     response: SaslAuthenticateResponse = (yield Ask(request, version=AUTHENTICATE_VERSION)).response
     if response.error_code:

@@ -6,8 +6,8 @@ The life of a connection:
        the bytes and not the protocol, belongs to the shell's stream.
     2. The shell runs `opening()`. It asks for the versions that the broker serves, and authenticates with the
        login of the identity's security, if that has one (`authentication.py`).
-    3. `send()` turns requests into frames, `receive()` turns frames into responses. Any number of requests,
-       up to `MAX_IN_FLIGHT`, may be on their way; brokers answer in the order of the requests.
+    3. `send()` turns requests into frames, `receive()` turns frames into responses. Up to `MAX_IN_FLIGHT`
+       requests may be in flight; brokers answer in the order of the requests.
 
 A caller that knows which versions it sends may leave the second step out.
 """
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from pykafka_broker.client.core.authentication import Login, TokenLogin, TokenSource
 
 SOFTWARE_NAME = "pykafka-broker"
-#: The first version in which a client tells its name; brokers that do not know it answer in version 0.
+#: The first version with the client's name; brokers that do not know it answer in version 0.
 API_VERSIONS_VERSION = 3
-#: Requests without an answer; a broker that leaves more unanswered is not there any more.
+#: The most requests without an answer; a broker that leaves more unanswered is taken for dead.
 MAX_IN_FLIGHT = 1_000
 MAX_CORRELATION_ID = (1 << 31) - 1
 #: The key of Vote, which controllers alone serve.
@@ -50,11 +50,11 @@ VOTE = 52
 
 
 class Security(NamedTuple):
-    """How a side shows who it is, and makes sure of the other."""
+    """How a client authenticates itself and its broker."""
 
-    #: The user as whom it authenticates; None where the broker asks for none.
+    #: The user; None without SASL.
     login: Login | TokenLogin | None = None
-    #: Returns the TLS of the next connection; None where the broker speaks without.
+    #: Returns the TLS context of the next connection; None without TLS.
     tls: Callable[[], SSLContext] | None = None
 
     @property
@@ -65,19 +65,19 @@ class Security(NamedTuple):
 
     @property
     def protocol(self) -> str:
-        """As `security.protocol` names it."""
+        """The value of `security.protocol`."""
         transport = "PLAINTEXT" if self.tls is None else "SSL"
         return transport if self.login is None else f"SASL_{transport}"
 
 
 class Identity(NamedTuple):
-    """The identity of a client, as it tells it to the broker."""
+    """The identity of a client towards the broker."""
 
     client_id: str | None = SOFTWARE_NAME
     software_version: str = "unknown"
     #: The name of this side in errors.
     kind: str = "client"
-    #: None where the broker asks for no user, and speaks without TLS.
+    #: None without SASL and TLS.
     security: Security | None = None
 
 
@@ -85,7 +85,7 @@ CLIENT = Identity()
 
 
 class Sent(NamedTuple):
-    """A request on its way; `is_answered` is False where the broker will not answer it (acks=0)."""
+    """A request in flight; `is_answered` is False if the broker will not answer it (acks=0)."""
 
     frame: bytes
     correlation_id: int
@@ -116,8 +116,8 @@ class ConnectionState:
         self.identity = identity
         #: API key -> the lowest and the highest version that the broker serves; empty before `opening()`.
         self.versions: Mapping[int, tuple[int, int]] = {}
-        #: The newest record of the metadata log that the broker had published at the `opening()`: the epoch
-        #: of its finalized features; -1 where it does not tell.
+        #: The offset of the metadata log that the broker had published at the `opening()`: the epoch of its
+        #: finalized features; -1 if unknown.
         self.metadata_offset = -1
         self._correlation_id = 0
         self._expected: deque[_Expected] = deque()
@@ -174,7 +174,7 @@ class ConnectionState:
         return version
 
     def send(self, request: object, version: int | None = None) -> Sent:
-        """The frame of a request, in the newest version that both sides know if none is named.
+        """The frame of a request; by default in the newest version that both sides know.
 
         Raises:
             KafkaError: UNSUPPORTED_VERSION, the sides have no version in common; INVALID_REQUEST, a value
@@ -215,7 +215,7 @@ class ConnectionState:
 
 
 def _is_unsupported_version(frame: Buffer) -> bool:
-    """Whether this ApiVersions response refuses the version: all begin with the error, behind header v0."""
+    """Whether this ApiVersions response has the error UNSUPPORTED_VERSION, right after header v0."""
     return int.from_bytes(frame[4:6], "big") == ErrorCode.UNSUPPORTED_VERSION
 
 
@@ -223,7 +223,7 @@ def check(code: int, message: str | None = None) -> None:
     """Raise the error of a response.
 
     Raises:
-        KafkaError: unless the code is 0.
+        KafkaError: the code is not 0.
     """
     if code:
         raise KafkaError(ErrorCode(code), message or None)

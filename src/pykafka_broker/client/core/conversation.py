@@ -1,9 +1,9 @@
 """Exchanges that take several requests, written once for both shells.
 
 A conversation is a generator: it yields `Ask` to have a request sent and `Wait` to wait, is sent a `Reply`
-for each, and returns its result. It decides everything and does nothing. The error of a step that a shell
-cannot carry out (no connection, no answer in time, no version in common) is raised where the conversation
-waits for its reply: a conversation that does not handle it ends with it.
+for each, and returns its result. It decides everything and does no I/O. If a shell cannot carry out a step
+(no connection, no answer in time, no common version), the error is raised at the `yield`, and ends a
+conversation that does not handle it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Ask(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """Go on at this time, or now if it is past."""
+    """Resume at this time, or now if it is past."""
 
     until_ms: int
 

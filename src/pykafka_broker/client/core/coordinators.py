@@ -1,4 +1,4 @@
-"""The broker that coordinates a group or a transaction, as FindCoordinator tells it."""
+"""Finds the broker that coordinates a group or a transaction (FindCoordinator)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def find_coordinator(
     Raises:
         KafkaError: the cluster has no coordinator for it.
     """
-    # Up to version 3 one key, from version 4 on a list: each version takes the field that it has.
+    # Up to version 3 `key` is encoded, from version 4 on `coordinator_keys`.
     request = FindCoordinatorRequest(key=key, key_type=key_type, coordinator_keys=[key])
     while True:
         response: FindCoordinatorResponse = (yield Ask(request)).response

@@ -4,11 +4,11 @@
     response = read_response(METADATA, 13, frame_that_came_back)
 
 `FrameCutter` cuts a stream into frames: `get_buffer()` gives the buffer for the next bytes, `received(n)`
-tells how many came, and `next_frame()` returns the complete frames one by one, without their lengths. Each
-frame is memory of its own, so records in a decoded response stay valid. With the smallest landing, of
-`LENGTH_BYTES`, it never asks for a byte beyond the frame it reads: all later bytes are still in the socket.
-With a larger one, one receive can bring many small frames. The rest of a frame that does not fit the landing
-is received straight into the frame.
+says how many came, and `next_frame()` returns the complete frames one by one, without their lengths. Each
+frame has memory of its own, so records in a decoded response stay valid. With the smallest landing, of
+`LENGTH_BYTES`, it never asks for a byte beyond the current frame: all later bytes are still in the socket.
+With a larger landing, one receive can bring many small frames. A frame that does not fit into the landing is
+received straight into its own memory.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pykafka_broker.protocol.messages.headers import (
 )
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: Fetch responses may be as large as the request allows; more than this is no response.
+#: A larger length is no response's: a Fetch request limits its response to less.
 MAX_RESPONSE_BYTES = 256 * 1024 * 1024
 
 _unpack_length = LENGTH.unpack_from
@@ -118,13 +118,13 @@ class FrameCutter:
     def __init__(
         self, peer: str, landing_bytes: int = LENGTH_BYTES, max_frame_bytes: int = MAX_RESPONSE_BYTES
     ) -> None:
-        #: Whose bytes these are, for errors.
+        #: The sender of the bytes, for errors.
         self.peer = peer
         self.max_frame_bytes = max_frame_bytes
         #: Received and not handed out yet: `_landing[_start:_end]`.
         self._landing = memoryview(bytearray(max(landing_bytes, LENGTH_BYTES)))
         self._start = self._end = 0
-        #: A frame that was begun in the landing, and how much of it has come.
+        #: A frame that did not fit into the landing, and how many bytes of it have come.
         self._frame: bytearray | None = None
         self._filled = 0
 

@@ -1,4 +1,4 @@
-"""The brokers of a cluster, its topics, and the leaders of their partitions, as Metadata tells them."""
+"""The brokers of a cluster, its topics, and the leaders of their partitions, from Metadata."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Brokers:
         self.addresses: dict[int, Address] = {}
 
     def replace(self, response: MetadataResponse) -> None:
-        """Take over the brokers of a response, which has all of them."""
+        """Take the brokers of a response, which lists all of them."""
         self.addresses = {broker.node_id: Address(broker.host, broker.port) for broker in response.brokers}
 
     def add(self, node_id: int, address: Address) -> None:
-        """Learn of one broker, unless its address is known."""
+        """Add one broker, unless its address is known."""
         self.addresses.setdefault(node_id, address)
 
 
@@ -77,7 +77,7 @@ def find_topic(
 
 
 def error_of(topic: MetadataResponseTopic) -> int:
-    """A topic's error or, if it has none, that of the first partition that has one; 0 if none has."""
+    """A topic's error, else the first error of a partition, else 0."""
     return topic.error_code or next((p.error_code for p in topic.partitions if p.error_code), 0)
 
 
@@ -88,7 +88,7 @@ def leaders_of(topic: MetadataResponseTopic) -> dict[int, int]:
 
 
 def topic_error(code: int, name: str) -> KafkaError:
-    """The error of a topic, with its name where Kafka's text lacks it."""
+    """The error of a topic, with the topic's name in its text."""
     if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return KafkaError(ErrorCode(code), f"Topic '{name}' does not exist.")
     return KafkaError(ErrorCode(code), f"Topic '{name}': {ErrorCode(code).message}")

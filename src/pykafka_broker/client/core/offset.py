@@ -6,7 +6,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class CommittedOffset(NamedTuple):
-    """The offset at which a group goes on in a partition, and the text committed with it."""
+    """The committed offset of a group in a partition, and the text committed with it."""
 
     offset: int
     metadata: str = ""

@@ -12,7 +12,7 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 Result = TypeVar("Result")
 
-#: The errors that are temporary for producers; those of RETRIABLE are so for all clients.
+#: The errors that are temporary for producers, including those in RETRIABLE.
 TEMPORARY = RETRIABLE | {
     ErrorCode.BROKER_NOT_AVAILABLE,
     ErrorCode.CONCURRENT_TRANSACTIONS,
@@ -22,14 +22,14 @@ TEMPORARY = RETRIABLE | {
     ErrorCode.NETWORK_EXCEPTION,
     ErrorCode.NOT_ENOUGH_REPLICAS,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-    # Of a leader that was deposed without learning of it: it has other records than the one looked up next.
+    # From a former leader that does not know of its successor: the next look-up finds the leader.
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
     ErrorCode.REPLICA_NOT_AVAILABLE,
     ErrorCode.UNKNOWN_LEADER_EPOCH,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNSTABLE_OFFSET_COMMIT,
 }
-#: Markers of the transaction before this one are being written, which takes milliseconds.
+#: The pause while markers of the previous transaction are written, which takes milliseconds.
 CONCURRENT_PAUSE_MS = 5
 
 
@@ -37,8 +37,8 @@ def patiently(once: Callable[[Attempt], Conversation[Result]], attempt: Attempt)
     """The result of the first attempt that succeeds.
 
     Raises:
-        KafkaError, OSError: that of the last attempt, or one that does not go away. A connection that was
-            lost has a note about the last error that was answered before.
+        KafkaError, OSError: the error of the last attempt, or one that is not temporary. The error of a lost
+            connection has a note with the last error code that a broker answered.
     """
     answered = ""
     while True:

@@ -1,11 +1,11 @@
 """The state of a producer: its id and epoch, its sequence numbers, and its open transaction. Pure.
 
 A broker recognises a producer by its id and epoch, and each of its batches by the sequence number of its
-first record, so that a batch that is sent again is stored once. A transactional id is for good: the producer
-that asks for it last fences those before it.
+first record, so that a batch that is sent again is stored once. A transactional id outlives restarts: the
+last producer that initialises with it fences the earlier ones.
 
 With transaction.version 2 (Kafka 4.0) every transaction has an epoch of its own, and partitions and groups
-join a transaction with their first batch or offset. Before that, the producer announces them.
+join a transaction with their first batch or offset. In older versions the producer adds them by requests.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, increment_sequence
 from pykafka_broker.protocol.topic_partition import PartitionKey
 
-#: The feature whose level says how transactions go.
+#: The feature whose level selects the protocol of transactions.
 TRANSACTION_VERSION = "transaction.version"
-#: From this level on, each transaction has its epoch.
+#: From this level on, each transaction has its own epoch.
 EPOCH_PER_TRANSACTION = 2
 
 
 class TransactionLost(KafkaError):
-    """The open transaction cannot be committed any more. The producer recovers, and then sends it again
-    unless it turns out to be committed.
+    """The open transaction cannot be committed. The producer recovers, then repeats the transaction unless it
+    finds that it was committed.
     """
 
 
 class ProducerFenced(KafkaError):
-    """The producer may not go on: another one has its transactional id, or its transaction took longer than
-    its time-out and was aborted.
+    """The producer must stop: another one uses its transactional id, or its transaction exceeded the time-out
+    and was aborted.
     """
 
     def __init__(self, transactional_id: str) -> None:
@@ -40,7 +40,7 @@ class ProducerFenced(KafkaError):
 
 
 class ProducerState:
-    """One producer; `transactional_id` is None where it is idempotent only."""
+    """One producer; without a `transactional_id` it is idempotent only."""
 
     __slots__ = (
         "coordinator",
@@ -63,21 +63,21 @@ class ProducerState:
         self.transaction_version = 0
         self.producer_id = NO_PRODUCER_ID
         self.epoch = NO_PRODUCER_EPOCH
-        #: The sequence number of the next record; 0 where none was sent in this epoch.
+        #: The sequence number of the next record; 0 if missing: none was sent in this epoch.
         self.sequences: dict[PartitionKey, int] = {}
         #: The partitions, and the groups, that may be part of the open transaction.
         self.partitions: set[PartitionKey] = set()
         self.groups: set[str] = set()
-        #: The node id of the transaction coordinator; None: to be looked up.
+        #: The node id of the transaction coordinator; None if it must be looked up.
         self.coordinator: int | None = None
-        #: Topic -> partition -> leader, of topics that need no look-up.
+        #: Topic -> partition -> leader; a missing topic must be looked up.
         self.leaders: dict[str, dict[int, int]] = {}
-        #: The topics that were written to; one that is created anew is another.
+        #: The ids of the topics that were written to; a topic that is created anew has another id.
         self.topic_ids: dict[str, bytes] = {}
 
     @property
     def has_epoch_per_transaction(self) -> bool:
-        """Whether partitions and groups join a transaction by themselves, and its end begins an epoch."""
+        """Whether partitions and groups join a transaction implicitly, and its end begins a new epoch."""
         return self.transaction_version >= EPOCH_PER_TRANSACTION
 
     @property
@@ -86,15 +86,15 @@ class ProducerState:
         return bool(self.partitions or self.groups)
 
     def become(self, producer_id: int, epoch: int) -> None:
-        """Go on in this epoch, in which nothing was sent yet."""
+        """Use this id and epoch, with no records sent yet."""
         self.producer_id, self.epoch = producer_id, epoch
         self.sequences.clear()
 
     def sent(self, partition: PartitionKey, records: int) -> None:
-        """So many records are stored."""
+        """Count records that were stored."""
         self.sequences[partition] = increment_sequence(self.sequences.get(partition, 0), records)
 
     def ended(self) -> None:
-        """No transaction is open."""
+        """Note that no transaction is open."""
         self.partitions.clear()
         self.groups.clear()

@@ -1,18 +1,17 @@
-"""The writes of a producer: InitProducerId, Produce, TxnOffsetCommit and EndTxn, each until it is done.
+"""The writes of a producer: InitProducerId, Produce, TxnOffsetCommit and EndTxn, each with retries.
 
-Conversations over one `ProducerState`, one at a time. Each goes on over brokers that restart, leaders and
-coordinators that move, and markers that are being written, until its attempts end. A request that is sent
-again takes effect once: batches by their sequence numbers, everything else because it says the same.
+Conversations over one `ProducerState`, one at a time. Each retries until its attempts end, while brokers
+restart, leaders and coordinators move, and markers are written. A request that is sent again takes effect
+once: batches by their sequence numbers, all others because they are idempotent.
 
-Three errors tell apart what the producer can do next:
+Three errors tell what the producer can do next:
 
-    TransactionLost    nothing of the open transaction counts, or the answer to its end is not known:
-                       `recover`, then look, then write it again
+    TransactionLost    the open transaction is void, or it is not known whether it was committed:
+                       `recover`, then check, then write it again
     ProducerFenced     another producer has taken over
     KafkaError         the broker refuses the batch or the offsets; abort, and change them
 
-With brokers of Kafka 2.5 and later. Left out: topics and groups whose names a caller has not got, and several
-requests on their way at once.
+Works with brokers of Kafka 2.5 and later. Left out: topics without a name, and several requests in flight.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ from pykafka_broker.protocol.messages.txn_offset_commit import (
 from pykafka_broker.protocol.records.batch import read_header, with_producer
 from pykafka_broker.protocol.topic_partition import PartitionKey
 
-#: The newest versions without two-phase commit, and those that announce what joins a transaction.
+#: The newest versions without two-phase commit, and those of the older protocol of transactions.
 _INIT_PRODUCER_ID = 5
 _ADD_PARTITIONS = 3
 _PRODUCE_ANNOUNCED = 11
@@ -92,12 +91,12 @@ _ELSEWHERE = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVA
 
 
 def initialise(brokers: Brokers, state: ProducerState, attempt: Attempt) -> Conversation[None]:
-    """Get an id and an epoch. The first call of a transactional producer fences those before it, and ends
-    the transaction they left open; later ones go on in the next epoch.
+    """Get an id and an epoch. The first call of a transactional producer fences earlier producers, and ends
+    the transaction that they left open; later calls get the next epoch.
 
     Raises:
-        ProducerFenced: another producer has begun since this one did.
-        KafkaError, OSError: that of the last attempt, or one that does not go away.
+        ProducerFenced: a newer producer has fenced this one.
+        KafkaError, OSError: the error of the last attempt, or one that is not temporary.
     """
     request = InitProducerIdRequest(
         transactional_id=state.transactional_id,
@@ -122,11 +121,11 @@ def initialise(brokers: Brokers, state: ProducerState, attempt: Attempt) -> Conv
 
 
 def recover(brokers: Brokers, state: ProducerState, attempt: Attempt) -> Conversation[None]:
-    """Abort a transaction that may be open, and go on in the next epoch.
+    """Abort a transaction that may be open, and get the next epoch.
 
     Raises:
-        ProducerFenced: another producer has begun since this one did.
-        KafkaError, OSError: that of the last attempt, or one that does not go away.
+        ProducerFenced: a newer producer has fenced this one.
+        KafkaError, OSError: the error of the last attempt, or one that is not temporary.
     """
     try:
         yield from end_transaction(brokers, state, attempt, committed=False)
@@ -150,12 +149,12 @@ def _look_at_features(state: ProducerState, node_id: int) -> Conversation[None]:
 def produce(
     brokers: Brokers, state: ProducerState, partition: PartitionKey, batch: bytes, attempt: Attempt
 ) -> Conversation[int]:
-    """Write a batch, stamped as this producer's, to a partition; return its base offset, -1 where the broker
-    does not remember it of a batch that was sent again.
+    """Write a batch, stamped as this producer's, to a partition; return its base offset, or -1 if the batch
+    was sent twice and the broker has forgotten its offset.
 
     Raises:
-        TransactionLost, ProducerFenced: see the file.
-        KafkaError: the broker refuses the batch; or that of the last attempt, as `OSError`.
+        TransactionLost, ProducerFenced: see the module.
+        KafkaError, OSError: the broker refuses the batch; or the error of the last attempt.
     """
     topic, index = partition
     sequence = state.sequences.get(partition, 0)
@@ -192,17 +191,17 @@ def produce(
 
 
 def _stored(state: ProducerState, topic: str, answer: PartitionProduceResponse) -> int:
-    """Return the base offset of the written batch, or raise the error of its partition."""
+    """The base offset of the written batch; raises the error of its partition."""
     code = answer.error_code
     if not code or code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
         return answer.base_offset
     state.leaders.pop(topic, None)
     if code == ErrorCode.UNKNOWN_TOPIC_ID:
-        # The broker may not have learnt of a new topic yet; the look-up before the next attempt says whether
-        # it is another one by now.
+        # The broker may not know a new topic yet; the look-up before the next attempt shows whether the topic
+        # was created anew.
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if state.transactional_id is not None and code == ErrorCode.INVALID_PRODUCER_EPOCH:
-        # The coordinator says whether this producer is fenced: when it aborts.
+        # Whether this producer is fenced shows when it aborts at the coordinator.
         raise TransactionLost(ErrorCode(code), answer.error_message)
     details = "; ".join(str(each.batch_index_error_message) for each in answer.record_errors)
     _check(state, code, answer.error_message or details)
@@ -232,7 +231,7 @@ def _leader(
 def _join(
     brokers: Brokers, state: ProducerState, partition: PartitionKey, attempt: Attempt
 ) -> Conversation[None]:
-    """Let the open transaction have a partition."""
+    """Add a partition to the open transaction."""
     if partition in state.partitions:
         return
     if not state.has_epoch_per_transaction:
@@ -264,11 +263,11 @@ def commit_offsets(
     offsets: Mapping[PartitionKey, CommittedOffset],
     attempt: Attempt,
 ) -> Conversation[None]:
-    """Let offsets of a group, which has no members, become committed with the open transaction.
+    """Add offsets of a group without members to the open transaction, which commits them at its end.
 
     Raises:
-        TransactionLost, ProducerFenced: see the file.
-        KafkaError: the group's coordinator refuses them; or that of the last attempt, as `OSError`.
+        TransactionLost, ProducerFenced: see the module.
+        KafkaError, OSError: the group's coordinator refuses them; or the error of the last attempt.
     """
     assert state.transactional_id is not None
     by_topic: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
@@ -301,7 +300,7 @@ def commit_offsets(
 
 
 def _join_group(brokers: Brokers, state: ProducerState, group: str, attempt: Attempt) -> Conversation[None]:
-    """Let the open transaction have the offsets of a group."""
+    """Add a group to the open transaction."""
     if group in state.groups:
         return
     if not state.has_epoch_per_transaction:
@@ -327,9 +326,9 @@ def end_transaction(
     """Commit or abort the open transaction, if there is one.
 
     Raises:
-        TransactionLost, ProducerFenced: see the file.
-        KafkaError, OSError: that of the last attempt, or one that does not go away; whether the transaction
-            is committed is not known.
+        TransactionLost, ProducerFenced: see the module.
+        KafkaError, OSError: the error of the last attempt, or one that is not temporary; the transaction may
+            be committed or not.
     """
     if not state.is_open:
         return
@@ -367,7 +366,7 @@ def _coordinator(brokers: Brokers, state: ProducerState, attempt: Attempt) -> Co
 
 
 def _asked(state: ProducerState, ask: Ask) -> Conversation[Any]:
-    """The response; a coordinator that does not answer is looked up again."""
+    """The response; if the coordinator does not answer, it will be looked up again."""
     try:
         return (yield ask).response
     except OSError:
@@ -376,7 +375,7 @@ def _asked(state: ProducerState, ask: Ask) -> Conversation[Any]:
 
 
 def _check(state: ProducerState, code: int, message: str | None = None) -> None:
-    """Raise the error that a broker's code means to this producer."""
+    """Raise the error that a broker's code means for this producer."""
     if not code:
         return
     if code in _ELSEWHERE:

@@ -1,8 +1,8 @@
 """The errors that are temporary, and the times of attempts.
 
 An `Attempt` is a value: the caller reads its own clock and passes the time. Attempts begin
-`RETRY_PAUSE_MS` apart; the one that begins when there is no time for another is the last, so every
-time-out allows one.
+`RETRY_PAUSE_MS` apart; an attempt that begins too late for another one is the last, so every time-out allows
+at least one.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """A consumer of a share group (KIP-932), without I/O: its membership, and its session with one leader.
 
-    1. `Membership`: heartbeats to the group's coordinator, which tells the partitions to read.
-    2. `ShareSession`, one for each leader of those: `fetch` acquires records and acknowledges those before,
-       `close` acknowledges the last ones; what was acquired and not acknowledged is then released.
+    1. `Membership`: heartbeats to the group's coordinator, which assigns the partitions to read.
+    2. `ShareSession`, one per leader of these partitions: `fetch` acquires records and acknowledges earlier
+       ones, `close` acknowledges the last ones; the leader then releases records that are not acknowledged.
 
-Where an acquired range holds no record, as where a transaction's marker stands, that is told as a gap.
+An acquired offset without a record, such as a transaction marker, is acknowledged as a gap.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from pykafka_broker.system.named_tuple import NamedTuple
 JOIN_EPOCH, LEAVE_EPOCH = 0, -1
 NEW_SESSION, FINAL_SESSION = 0, -1
 _LAST_EPOCH = 0x7FFFFFFF
-#: `share.acquire.mode`: whole batches, or not more records than asked for.
+#: `share.acquire.mode`: whole batches, or at most the requested number of records.
 BATCH_OPTIMIZED, RECORD_LIMIT = 0, 1
-#: The member is not in the group any more, and joins again.
+#: The member was removed from the group, and joins again.
 REMOVED = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH})
 #: The leader does not know the session; a new one has to begin.
 NO_SESSION = frozenset({ErrorCode.SHARE_SESSION_NOT_FOUND, ErrorCode.INVALID_SHARE_SESSION_EPOCH})
 
 
 class Acknowledgement(IntEnum):
-    """What becomes of a record that was acquired."""
+    """How an acquired record is acknowledged."""
 
     #: There is no record at this offset.
     GAP = 0
@@ -58,20 +58,20 @@ class Acquired(NamedTuple):
 
 
 class Membership:
-    """One member of a share group. `member_id` is of its own choice, at most 36 characters."""
+    """One member of a share group. `member_id` is chosen by the client, at most 36 characters."""
 
     def __init__(self, group: str, member_id: str, topics: Collection[str]) -> None:
         self.group = group
         self.member_id = member_id
         self._topics = list(topics)
         self.epoch = JOIN_EPOCH
-        #: The partitions that it reads: (topic id, partition).
+        #: The assigned partitions: (topic id, partition).
         self.assigned: frozenset[tuple[bytes, int]] = frozenset()
-        #: When the next heartbeat is due, after the one before.
+        #: The interval between heartbeats.
         self.interval_ms = 0
 
     def leave(self) -> None:
-        """The next heartbeat is the last."""
+        """Leave the group with the next heartbeat."""
         self.epoch = LEAVE_EPOCH
 
     def heartbeat(self) -> ShareGroupHeartbeatRequest:
@@ -84,10 +84,10 @@ class Membership:
         )
 
     def answered(self, response: ShareGroupHeartbeatResponse) -> bool:
-        """Take the answer; return whether another heartbeat is due at once, to join again.
+        """Process the answer; return whether another heartbeat is due at once, to join again.
 
         Raises:
-            KafkaError: the group does not take this member.
+            KafkaError: the coordinator refuses this member.
         """
         if response.error_code in REMOVED and self.epoch == LEAVE_EPOCH:
             return False  # it was removed before it could leave
@@ -115,13 +115,13 @@ class ShareSession:
         self._topic_id = topic_id
         self.epoch = NEW_SESSION
         self._partitions: set[int] = set()
-        #: Partition -> offset -> how it will be acknowledged.
+        #: Partition -> offset -> acknowledgement to send.
         self._pending: dict[int, dict[int, Acknowledgement]] = {}
-        #: A partition is led by another broker by now.
+        #: Whether the last answer shows that a partition has another leader.
         self.has_moved = False
         #: Bytes of records in the answers so far.
         self.bytes = 0
-        #: What was acknowledged and not taken, as (partition, error).
+        #: Acknowledgements that the leader refused, as (partition, error).
         self.refused: list[tuple[int, ErrorCode]] = []
 
     @property
@@ -129,7 +129,7 @@ class ShareSession:
         return self.epoch != NEW_SESSION
 
     def acknowledge(self, partition: int, offset: int, acknowledgement: Acknowledgement) -> None:
-        """Note how an acquired record is acknowledged, with the next request."""
+        """Acknowledge an acquired record with the next request."""
         self._pending.setdefault(partition, {})[offset] = acknowledgement
 
     def fetch(
@@ -141,9 +141,9 @@ class ShareSession:
         partition_max_bytes: int,
         acquire_mode: int = BATCH_OPTIMIZED,
     ) -> share_fetch.ShareFetchRequest:
-        """Acquire records of these partitions, and acknowledge. The answer goes to `fetched`."""
+        """A request to acquire records of these partitions, and to acknowledge; answered to `fetched`."""
         if not self.has_begun:
-            # A new session takes none: with the one before, all of its records were released.
+            # A new session accepts none: the records of the old session were released with it.
             self._pending.clear()
         told = sorted({*partitions} - self._partitions | self._pending.keys() & {*partitions})
         forgotten = sorted(self._partitions - {*partitions})
@@ -183,11 +183,11 @@ class ShareSession:
         ]
 
     def fetched(self, response: share_fetch.ShareFetchResponse) -> list[Acquired]:
-        """The records that an answer brings.
+        """The records in an answer.
 
         Raises:
-            KafkaError: the leader does not take the request. After one of `NO_SESSION` the next `fetch`
-                begins a new session.
+            KafkaError: the leader refuses the request. After an error in `NO_SESSION` the next `fetch` begins
+                a new session.
         """
         self._went_on(response.error_code, response.error_message)
         self.has_moved = False
@@ -224,11 +224,11 @@ class ShareSession:
             self.acknowledge(partition, offset, Acknowledgement.GAP)
 
     def acknowledging(self) -> share_acknowledge.ShareAcknowledgeRequest:
-        """Acknowledge without a fetch. The answer goes to `acknowledged`."""
+        """A request to acknowledge without a fetch. The answer goes to `acknowledged`."""
         return self._acknowledging(self.epoch)
 
     def close(self) -> share_acknowledge.ShareAcknowledgeRequest:
-        """Acknowledge, and end the session. The answer goes to `closed`."""
+        """A request to acknowledge and to end the session. The answer goes to `closed`."""
         return self._acknowledging(FINAL_SESSION)
 
     def _acknowledging(self, epoch: int) -> share_acknowledge.ShareAcknowledgeRequest:
@@ -255,7 +255,7 @@ class ShareSession:
         )
 
     def acknowledged(self, response: share_acknowledge.ShareAcknowledgeResponse) -> None:
-        """Take the answer.
+        """Process the answer.
 
         Raises:
             KafkaError: as `fetched`.
@@ -264,10 +264,10 @@ class ShareSession:
         self._note_all(response)
 
     def closed(self, response: share_acknowledge.ShareAcknowledgeResponse) -> None:
-        """Take the answer. A session that is not there any more has ended, too.
+        """Process the answer. A session that the leader does not know has ended, too.
 
         Raises:
-            KafkaError: the leader does not take the request.
+            KafkaError: the leader refuses the request.
         """
         if response.error_code and response.error_code not in NO_SESSION:
             raise KafkaError(ErrorCode(response.error_code), response.error_message)
@@ -293,7 +293,7 @@ class ShareSession:
 def acknowledgement_batches(
     pending: Mapping[int, Acknowledgement],
 ) -> Iterator[tuple[int, int, list[int]]]:
-    """Runs of offsets as requests tell them: the first, the last, and one type for all or one for each."""
+    """Runs of offsets for a request: the first, the last, and one type for all or one for each."""
     for _, run in groupby(enumerate(sorted(pending)), lambda each: each[1] - each[0]):
         offsets = [offset for _, offset in run]
         types = [int(pending[offset]) for offset in offsets]

@@ -1,4 +1,4 @@
-"""The offsets of a group once no transaction is open on them, with the texts beside them: OffsetFetch v7+."""
+"""The offsets of a group that no open transaction can change, and their texts: OffsetFetch v7+."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pykafka_broker.protocol.messages.offset_fetch import (
 )
 from pykafka_broker.protocol.topic_partition import PartitionKey
 
-#: The last version with names of topics, not ids.
+#: The last version with topic names, not ids.
 _AT_MOST = 9
 
 
@@ -30,13 +30,13 @@ def fetch_stable_offsets(
     """The committed offsets of these partitions; those without one are left out.
 
     Raises:
-        KafkaError, OSError: that of the last attempt, or one that does not go away.
+        KafkaError, OSError: the error of the last attempt, or one that is not temporary.
     """
     by_topic: dict[str, list[int]] = {}
     for topic, partition in partitions:
         by_topic.setdefault(topic, []).append(partition)
     entries = [OffsetFetchRequestTopics(name=name, partition_indexes=ps) for name, ps in by_topic.items()]
-    # Up to version 7 one group, from version 8 on a list: each version takes the field that it has.
+    # Up to version 7 `group_id` and `topics` are encoded, from version 8 on `groups`.
     request = OffsetFetchRequest(
         group_id=group,
         topics=[OffsetFetchRequestTopic(name=name, partition_indexes=ps) for name, ps in by_topic.items()],

@@ -1,6 +1,6 @@
-"""The numbers of ACLs, as requests, records and bit fields of allowed operations tell them.
+"""The numbers of ACLs in requests, records and bit fields of allowed operations.
 
-0 stands for what a client knows and this release does not; ANY and MATCH are words of filters alone.
+0 is a value that a client knows and this release does not; ANY and MATCH occur only in filters.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from enum import IntEnum
 
 
 class AclOperation(IntEnum):
-    """What may be done to a resource; ALL stands in ACLs for each of them."""
+    """An operation on a resource; ALL in an ACL means every operation."""
 
     ANY = 1
     ALL = 2
@@ -29,7 +29,7 @@ class AclOperation(IntEnum):
 
 
 class AclResourceType(IntEnum):
-    """What ACLs are about."""
+    """The type of an ACL's resource."""
 
     ANY = 1
     TOPIC = 2
@@ -41,17 +41,17 @@ class AclResourceType(IntEnum):
 
 
 class PatternType(IntEnum):
-    """How the name of an ACL is meant: as it is, or as the beginning of names; a literal "*" is all."""
+    """How the name of an ACL matches: exactly, or as a prefix; a literal "*" matches all names."""
 
     ANY = 1
-    #: Of a filter: every ACL that concerns the resource with this name.
+    #: In a filter: every ACL that matches the resource with this name.
     MATCH = 2
     LITERAL = 3
     PREFIXED = 4
 
 
 class AclPermission(IntEnum):
-    """What an ACL says of those whom it concerns."""
+    """Whether an ACL allows or denies."""
 
     ANY = 1
     DENY = 2

@@ -1,4 +1,4 @@
-"""`Buffer`: the type of bytes that are read where they lie, without a copy."""
+"""`Buffer`: the type of bytes that are read without a copy."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""From a declaration and a version to the text of code, and on to functions: the only `exec` of the project.
+"""Generates codec functions from a declaration and a version: the only `exec` of the project.
 
-One function per struct: inlining nested structs on top would gain about 5 %, and the text is meant to be
-read, in tracebacks and in pdb. Runs of fixed-width fields become one `struct.Struct`, which takes along the
-length or the tag count that follows them; ids stay 16 bytes; short arrays of numbers have their layouts kept.
+There is one function per struct: inlining nested structs would gain about 5 %, but the text should stay
+readable in tracebacks and pdb. A run of fixed-width fields becomes one `struct.Struct`, which includes the
+length or the tag count after the run; ids stay 16 bytes; layouts of short arrays of numbers are cached.
 
 Decoding and encoding, in microseconds (CPython 3.11, a 2-core VM): MetadataRequest v12 with 10 topics 4.4 and
 2.0, MetadataResponse v12 with 10 topics of 3 partitions 34 and 22, ProduceRequest v9 with 1 KiB 1.7 and 1.0.
@@ -148,13 +148,13 @@ class CodecSource(Source):
         raise NotImplementedError
 
     def function_of(self, cls: type) -> str:
-        """The name of the function for `cls`, which will be written if it is not yet."""
+        """The name of the function for `cls`, which will be written if necessary."""
         if cls not in self.structs:
             self.structs.append(cls)
         return f"struct_{cls.__name__}"
 
     def present(self, cls: type) -> tuple[list[Field], list[Field], list[Field]]:
-        """The fields of `cls` that this version has in place, has as tags (by number), and lacks."""
+        """The fields of `cls` that are inline in this version, tagged (by number), and absent."""
         inline, tagged, absent = [], [], []
         for field in schema_of(cls).fields:
             if self.version not in field.versions:
@@ -180,14 +180,14 @@ class CodecSource(Source):
             yield run
 
     def fixed(self, verb: str, codes: list[str]) -> tuple[str, int]:
-        """Bind `pack` or `unpack_from` of a run to a readable name; returns the name and the run's width."""
+        """Put `pack` or `unpack_from` of a run into the scope; returns its name and the run's width."""
         layout = struct.Struct(">" + "".join(codes))
         name = f"{verb}_{''.join(codes)}".replace("?", "o")
         self.scope[name] = layout.pack if verb == "pack" else layout.unpack_from
         return name, layout.size
 
     def array(self, verb: str, element: Field) -> tuple[str, int]:
-        """Bind the layouts of an array to a readable name; returns the name and the width of an element."""
+        """Put the layouts of an array into the scope; returns their name and the width of an element."""
         code = _CODES[element.kind]
         name = f"{verb}_{code}_array"
         self.scope[name] = _layouts[verb, code]
@@ -201,8 +201,8 @@ class DecoderSource(CodecSource):
     """Writes `def struct_X(buf, pos, end, left) -> (message, pos)` per struct, and the function for callers.
 
     `end` is the end of the bytes that may be read, `left` the number of elements that the message may still
-    have. Reading a fixed-width value or a single byte past the buffer's end raises by itself; a slice does
-    not, so every slice is checked before it is taken.
+    have. Reading a fixed-width value or a single byte past the buffer's end raises; slicing does not, so
+    every slice is checked first.
     """
 
     def __init__(self, cls: type, version: int) -> None:
@@ -247,7 +247,7 @@ class DecoderSource(CodecSource):
             self.line("return m, pos")
 
     def default(self, field: Field, in_version: bool) -> str:
-        """The text of the value of a field that is not on the wire; lists and structs are made anew."""
+        """The text of the value of a field that is not on the wire; makes a new list or struct each time."""
         if in_version and field.struct is not None and self.nullable(field):
             self.scope["blank"] = blank
             self.scope[field.struct.__name__] = field.struct
@@ -259,7 +259,7 @@ class DecoderSource(CodecSource):
         return repr(ZEROS.get(field.kind, 0))
 
     def emit_inline(self, cls: type, inline: list[Field], tagged: list[Field]) -> None:
-        """Read the fields in their order; a run also takes in the length or the tag count that follows it."""
+        """Read the fields in order; a run includes the length or the tag count that follows it."""
         pending: list[Field] = []
         for run in self.runs(inline):
             if run[0].kind in _CODES:
@@ -341,7 +341,7 @@ class DecoderSource(CodecSource):
         if field.tag is None:
             self.line("pos += 1")
             null = "buf[pos - 1] > 127"
-        else:  # Kafka writes null as -1 in place, but as 0 in a tag
+        else:  # Kafka writes null as -1 inline, but as 0 in a tag
             self.line("present, pos = uvarint(buf, pos)")
             null = "not present"
         with self.block(f"if {null}:"):
@@ -356,7 +356,7 @@ class DecoderSource(CodecSource):
         return "h" if field.kind == "string" else "i"
 
     def emit_length(self, field: Field, is_read: bool = False) -> None:
-        """Read a length into `n`, if its beginning is not there yet; null is negative."""
+        """Read a length into `n`, or the rest of it if its first bytes are read already; null is negative."""
         code = self.length_code(field)
         if code == "B":
             if not is_read:
@@ -389,7 +389,7 @@ class DecoderSource(CodecSource):
         self.line("pos = stop")
 
     def emit_array(self, field: Field, target: str, label: str, end: str) -> None:
-        """Read `n` elements; each has at least one byte, in every message that exists."""
+        """Read `n` elements; in every message of Kafka an element has at least one byte."""
         element = field.element
         assert element is not None
         with self.block(f"if n > {end} - pos or n > {MAX_ARRAY_ELEMENTS}:"):
@@ -456,12 +456,12 @@ class EncoderSource(CodecSource):
                 self.line("pass")
 
     def emit_run(self, run: list[Field], out: str, pad: str = "") -> None:
-        """Write a run of fixed-width fields; "x" as padding is the byte that says that there are no tags."""
+        """Write a run of fixed-width fields; `pad` "x" adds the zero byte for "no tags"."""
         pack, _ = self.fixed("pack", [_CODES[field.kind] for field in run] + [pad] * bool(pad))
         self.line(f"{out} += {pack}({', '.join(f'm.{field.name}' for field in run)})")
 
     def emit_tags(self, tagged: list[Field]) -> None:
-        """Tagged fields that differ from their default, in the order of their numbers."""
+        """Write the tagged fields that differ from their default, in the order of their numbers."""
         with self.block(f"if {' or '.join(self.differs(field) for field in tagged)}:"):
             self.line("count = 0")
             self.line("section = bytearray()")

@@ -5,16 +5,15 @@
     parts = encode_parts(message, 12)      # for writelines: `records` stay separate buffers
 
 `decoder(cls, version)` and `encoder(cls, version)` are the compiled functions behind them, for hot paths.
-They are compiled on first use (about half a millisecond) and kept. Their text shows in tracebacks
-and in pdb, one function per struct, and can be printed:
-`print(decoder(MetadataRequest, 12).source)`.
+They are compiled on first use (about half a millisecond) and cached. Their text, one function per struct, is
+shown in tracebacks and pdb: `print(decoder(MetadataRequest, 12).source)`.
 
-Decoding trusts nothing: every length is compared with the bytes that are left before anything is allocated or
-looped over, and whatever is malformed raises `ProtocolError`. As in Apache Kafka, bytes after the end of a
-message are left alone, every negative length means null, every non-zero byte is true, text that is not UTF-8
-is accepted, and tags may come in any order or twice. Unknown tags are skipped and forgotten.
+Decoding trusts nothing: every length is compared with the remaining bytes before anything is allocated or
+looped over, and malformed bytes raise `ProtocolError`. As in Apache Kafka, bytes after the end of a message
+are ignored, every negative length means null, every non-zero byte is true, text that is not UTF-8 is
+accepted, and tags may come in any order or twice. Unknown tags are dropped.
 
-Encoding trusts its caller: a missing or wrongly typed value is our own bug and raises whatever Python raises.
+Encoding trusts its caller: a missing or wrongly typed value is our own bug and raises an error of Python's.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class Decoder(Protocol[M_co]):
 
 
 class Encoder(Protocol[M_contra]):
-    """Appends one message to `out`, and the content that belongs between its bytes (see `Cut`) to `cuts`."""
+    """Appends one message to `out`, and the contents of its `records` fields (see `Cut`) to `cuts`."""
 
     source: str
 
@@ -72,7 +71,7 @@ def decode(cls: type[M], version: int, buf: Buffer, pos: int = 0) -> tuple[M, in
 
 
 def encode(message: object, version: int, before: bytes = b"") -> bytes:
-    """The bytes of `message` in this version, behind those of `before`."""
+    """The bytes of `message` in this version, after those of `before`."""
     out = bytearray(before)
     cuts: list[Cut] = []
     cls = message.__class__
@@ -89,7 +88,7 @@ def encoded_size(message: object, version: int) -> int:
 
 
 def encode_parts(message: object, version: int) -> list[Buffer]:
-    """The same as buffers to send one after the other; `records`, which are in memory, are not copied."""
+    """As `encode`, but as buffers to send one after the other; `records`, in memory, are not copied."""
     out = bytearray()
     cuts: list[Cut] = []
     encoder(type(message), version)(message, out, cuts)
@@ -97,7 +96,7 @@ def encode_parts(message: object, version: int) -> list[Buffer]:
 
 
 def assemble(out: bytearray, cuts: Sequence[Cut]) -> list[Buffer | StoredBytes]:
-    """Return the buffers to send, in order: `out` with the content of each cut inserted at its position."""
+    """The buffers to send, in order: `out` with the content of each cut inserted at its position."""
     if not cuts:
         return [out]
     parts: list[Buffer | StoredBytes] = []

@@ -1,7 +1,7 @@
 """Errors of the protocol: Kafka's error codes, the exception that carries one, and the one for a peer that
 breaks the protocol.
 
-Every code of Apache Kafka 4.3 is here, also those that this broker never answers, because it may read them.
+All codes of Apache Kafka 4.3 are here: this broker may receive even those that it never sends.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """An error code of the protocol; `message` is its general meaning, for lack of a more precise text."""
+    """An error code of the protocol; `message` is its general meaning, used without a more precise text."""
 
     message: str
 
@@ -200,7 +200,7 @@ class ErrorCode(IntEnum):
 
 
 def error_of(code: int) -> ErrorCode:
-    """The error of a code that another node sent, which may be newer than this one."""
+    """The error of a code from another node; UNKNOWN_SERVER_ERROR for a code of a newer version."""
     try:
         return ErrorCode(code)
     except ValueError:
@@ -208,7 +208,7 @@ def error_of(code: int) -> ErrorCode:
 
 
 class KafkaError(Exception):
-    """An error to answer: expected, part of the protocol, nothing to log as a failure."""
+    """An error to answer: an expected part of the protocol, not logged as a failure."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         self.code = code
@@ -220,7 +220,7 @@ class KafkaError(Exception):
 
     @property
     def explanation(self) -> str | None:
-        """The message if it says more than the code; where it does not, many answers of Kafka have null."""
+        """The message if it says more than the code, else None: then many answers of Kafka have null."""
         return None if self.message == self.code.message else self.message
 
 

@@ -15,19 +15,18 @@ M = TypeVar("M")
 Versions = range
 HIGHEST_VERSION = 0x7FFF
 
-#: The value of a `records` field. Decoding gives a `memoryview` into the request's buffer, or None. For
-#: encoding it may be any buffer, or a list or tuple of buffers that are sent one after the other without
-#: being copied.
+#: The value of a `records` field. Decoding returns a `memoryview` into the request's buffer, or None.
+#: Encoding accepts any buffer, or a list or tuple of buffers, which are sent one by one without a copy.
 Records = Any
 
-#: The kind of thing that a field's value names.
+#: What a field's value names.
 Entity = Literal["broker_id", "group_id", "producer_id", "topic_name", "transactional_id"]
 
-#: The id that stands for "no id".
+#: The id that means "no id".
 ZERO_UUID = bytes(16)
 
 
-#: The value of a field without a default that is not on the wire; 0 if it is not named here.
+#: The value of a field without a default that is not on the wire; 0 for kinds not listed.
 ZEROS: dict[str, object] = {
     "f64": 0.0,
     "boolean": False,
@@ -40,7 +39,7 @@ ZEROS: dict[str, object] = {
 
 
 class _Required:
-    """The default of a field that has none."""
+    """Stands for the missing default of a field."""
 
     __slots__ = ()
 
@@ -53,7 +52,7 @@ REQUIRED = _Required()
 
 @cache
 def version_range(text: str) -> Versions:
-    """The versions that `text` means: "3", "3-7", "3+" or "none"."""
+    """The versions in `text`: "3", "3-7", "3+" or "none"."""
     if text == "none":
         return range(0)
     first, dash, last = text.partition("-")
@@ -69,7 +68,7 @@ NO_VERSION = version_range("none")
 
 
 class Field:
-    """One declared field. `@message` fills in the name; an array's element is a field without one."""
+    """One declared field. `@message` sets the name; the element of an array is a field without a name."""
 
     __slots__ = (
         *("compact", "default", "element", "entity", "is_secret", "kind", "name", "nullable", "struct"),
@@ -97,7 +96,7 @@ class Field:
             version_range(nullable) if isinstance(nullable, str) else range(nullable and HIGHEST_VERSION + 1)
         )
         self.default = default
-        #: The number of a tagged field. Such a field is absent from the wire when it has its default.
+        #: The number of a tagged field, which is not sent if it has its default.
         self.tag = tag
         #: The class of a "struct".
         self.struct = of if isinstance(of, type) else None
@@ -106,7 +105,7 @@ class Field:
         #: False for the one string that keeps its two-byte length in flexible versions.
         self.compact = True
         self.entity = entity
-        #: A value that only its owner may know: the `repr` of a message does not show it.
+        #: Whether the `repr` of a message hides the value.
         self.is_secret = is_secret
 
 
@@ -129,7 +128,7 @@ class Schema:
     ) -> None:
         self.name = name
         self.api_key = api_key
-        #: Empty for a struct that only exists inside messages.
+        #: Empty for a struct that only occurs inside messages.
         self.versions = versions
         self.flexible = flexible
         self.fields = fields
@@ -158,7 +157,7 @@ def api_key_of(message_or_class: object) -> int:
 
 
 def blank(cls: type[M]) -> M:
-    """A struct of defaults and, where there are none, zeros."""
+    """A struct of defaults; fields without a default are zero."""
     return cls(
         **{
             field.name: [] if field.kind == "array" else ZEROS.get(field.kind, 0)
@@ -169,7 +168,7 @@ def blank(cls: type[M]) -> M:
 
 
 def error_codes(message: object) -> Iterator[int]:
-    """Every `error_code` in a response, that of the whole first."""
+    """Every `error_code` in a response, from the outside in."""
     for field in schema_of(message).fields:
         value = getattr(message, field.name)
         if field.name == "error_code":

@@ -6,25 +6,24 @@ A frame is a 4-byte big-endian length and that many bytes of request or response
     | length: int32 | length bytes               |
     +---------------+----------------------------+
 
-`FrameReader` is fed the way `asyncio.BufferedProtocol` works: `get_buffer()` gives the buffer for the next
-bytes, `received(n)` tells how many came, `next_frame()` returns the complete frames one by one, and
-`settle()` ends the round. Frames are writable memoryviews into the buffer; they are valid until `settle()`.
+`FrameReader` is fed as an `asyncio.BufferedProtocol`: `get_buffer()` returns the buffer for the next bytes,
+`received(n)` says how many came, `next_frame()` returns the complete frames one by one, and `settle()` ends
+the round. Frames are writable memoryviews into the buffer; they are valid until `settle()`.
 
-Where the bytes lie:
+Where the bytes are kept:
 
-* A reader that holds nothing reads into the `Landing`, one buffer that all readers of an event loop share: a
-  round runs from `get_buffer()` to `settle()` without any other reader in between. Most rounds hold whole
-  frames, which are served where they landed; an idle connection owns no buffer at all.
-* A small rest (a cut frame, or frames whose turn has not come) is kept as exactly its bytes, and is put back
-  in front of the next bytes that land. A peer that announces 100 MB and falls silent costs only the bytes it
-  sent.
-* A large rest moves once into a buffer of the reader's own, which grows by doubling with the bytes received,
-  never by the length announced. Reading stops at the end of a large frame, so the next one starts at the
-  front again and a steady flow of large frames is never moved. The buffer is given back when frames have
-  become small, or by `release()` when the connection rests.
+* A reader that holds no bytes reads into the `Landing`, one buffer that all readers of an event loop share:
+  no other reader runs between `get_buffer()` and `settle()` of a round. Most rounds hold whole frames, which
+  are served from the landing; an idle connection owns no buffer at all.
+* A small rest (a part of a frame, or frames that may not be served yet) is kept as exactly its bytes, which
+  are copied in front of the next bytes that land. A peer that announces 100 MB and then sends nothing costs
+  only the bytes it sent.
+* A large rest moves once into a buffer of the reader's own, which doubles with the bytes received, and never
+  grows by the announced length. Reading stops at the end of a large frame, so the next one starts at the
+  front of the buffer, and a steady flow of large frames is never moved. The buffer is freed when frames have
+  become small, or by `release()` when the connection is idle.
 
-A length of zero or less, or above the limit, is the peer's fault: `ProtocolError`, before anything is
-allocated.
+A length of zero or less, or above the limit, raises `ProtocolError` before anything is allocated.
 """
 
 from __future__ import annotations
@@ -38,11 +37,11 @@ LENGTH_BYTES = 4
 
 #: The most bytes that one round receives when nothing is pending.
 LANDING_BYTES = 256 * 1024
-#: A rest of up to this many bytes is kept as bytes and landed again; a larger one gets a buffer.
+#: A rest of up to this many bytes is kept as bytes and copied to the landing; a larger one gets a buffer.
 SMALL_REST_BYTES = 16 * 1024
-#: If more than this is missing from a frame, reading stops at its end: later bytes would have to be moved.
+#: If more than this is missing from a frame, reading stops at its end, so that no later bytes must be moved.
 LARGE_FRAME_BYTES = 64 * 1024
-#: So many rounds with only small frames, and a reader gives its own buffer back.
+#: A reader frees its own buffer after this many rounds with only small frames.
 SMALL_ROUNDS_BEFORE_RELEASE = 32
 
 _unpack_length = LENGTH.unpack_from
@@ -83,7 +82,7 @@ class FrameReader:
         self._landing = landing.view
         #: The small rest of the last round.
         self._rest = b""
-        #: Our own buffer, while large frames flow.
+        #: The reader's own buffer, while it receives large frames.
         self._own: memoryview | None = None
         self._own_bytes = 0
         self._small_rounds = 0
@@ -100,7 +99,7 @@ class FrameReader:
 
     @property
     def pending(self) -> memoryview:
-        """The bytes received and not yet handed out, for a look at them between two rounds."""
+        """The bytes received and not yet handed out, to inspect between two rounds."""
         return memoryview(self._rest) if self._rest else self._view[self._start : self._end]
 
     def get_buffer(self) -> memoryview:
@@ -162,11 +161,11 @@ class FrameReader:
         return self._view[start:stop]
 
     def put_back(self, frame: memoryview) -> None:
-        """Hand `frame`, the last one, out again later: its turn has not come."""
+        """Return `frame`, the last one handed out, again from the next `next_frame()`."""
         self._start -= LENGTH_BYTES + len(frame)
 
     def settle(self) -> None:
-        """End the round: keep the bytes not consumed; the frames handed out are not valid any more."""
+        """End the round: keep the bytes not consumed; frames handed out become invalid."""
         if self._own is None:
             size = self._end - self._start
             if size:
@@ -180,7 +179,7 @@ class FrameReader:
                 self.release()
 
     def release(self) -> None:
-        """Give the buffer back if nothing is in it."""
+        """Free the reader's own buffer if it is empty."""
         if self._own is not None and self._start == self._end:
             self._own = None
             self._own_bytes = self.held_bytes = 0
@@ -189,14 +188,14 @@ class FrameReader:
             self._start = self._end = 0
 
     def close(self) -> None:
-        """Forget everything."""
+        """Drop all bytes and buffers."""
         self._start = self._end = 0
         self._rest = b""
         self.held_bytes = 0
         self.release()
 
     def _missing_bytes(self) -> int:
-        """The number of bytes of the first pending frame that are still to come; 0 if that is not known."""
+        """The number of missing bytes of the first pending frame; 0 if unknown."""
         pending = self._end - self._start
         if pending < LENGTH_BYTES:
             return 0
@@ -247,7 +246,7 @@ class FrameReader:
 
 def foreign_protocol(first: bytes) -> str:
     """The protocol that begins with these four bytes, for clients on the wrong port; empty if unknown."""
-    if first[:2] in (b"\x16\x03", b"\x15\x03"):  # a handshake; an alert, which answers what is no TLS
+    if first[:2] in (b"\x16\x03", b"\x15\x03"):  # a handshake; an alert, which answers bytes that are no TLS
         return "TLS"
     if first in (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"PRI ", b"HTTP"):
         return "HTTP"

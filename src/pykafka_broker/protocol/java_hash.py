@@ -1,9 +1,8 @@
-"""Java's hashes, where they show on the wire: which partition a group lives in, and in which order a Java set
-is walked.
+"""Java's hashes, as far as they show on the wire: the partition of a group, and the iteration order of sets.
 
-Apache Kafka keeps members, topics and partitions in hash tables, and its assignors decide in the order those
-are walked: the same assignment for the same input needs the same order. Some of its answers come in the order
-of a hash table, and some clients read them by position.
+Apache Kafka keeps members, topics and partitions in hash tables, and its assignors depend on their iteration
+order: the same assignment for the same input needs the same order. Some of its answers are in the order of a
+hash table, and some clients read them by position.
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ Key = TypeVar("Key")
 INITIAL_CAPACITY = 16
 
 
-#: Hashes of so many strings are remembered, of at most so many characters: clients choose their names, and
-#: may choose 32 KiB.
+#: The most strings whose hashes are cached, and their most characters: clients may choose names of 32 KiB.
 REMEMBERED_STRINGS = 65_536
 REMEMBERED_LENGTH = 256
 
@@ -40,15 +38,15 @@ def _string_hash(text: str) -> int:
 _remembered_hash = lru_cache(maxsize=REMEMBERED_STRINGS)(_string_hash)
 
 
-#: The number of slots with which Apache Kafka's tables of a coordinator's state begin.
+#: The initial number of slots of Apache Kafka's tables of a coordinator's state.
 INITIAL_SLOTS = 2
 _FIBONACCI = -7046029254386353131
 
 
 def state_walked(keys: Iterable[str]) -> list[str]:
-    """`keys` in the order in which a `TimelineHashMap` is walked that they were put into one by one.
+    """`keys` in the iteration order of a `TimelineHashMap` into which they were put one by one.
 
-    (A table that once held more has more slots, and may be walked differently.)
+    (A table that once held more keys has more slots, and may have another order.)
     """
     listed = list(keys)
     slots = INITIAL_SLOTS
@@ -61,7 +59,7 @@ def state_walked(keys: Iterable[str]) -> list[str]:
         signed = value if value < 0x80000000 else value - 0x100000000
         return (signed * _FIBONACCI & 0xFFFFFFFFFFFFFFFF) >> shift
 
-    # Entries that share a slot are walked from the last to the first.
+    # Entries in the same slot are iterated from the last to the first.
     listed.reverse()
     listed.sort(key=slot)
     return listed
@@ -91,11 +89,11 @@ def walked(
     sized: bool = False,
     made_for: int | None = None,
 ) -> list[Key]:
-    """`keys` in the order in which a `HashMap` or `HashSet` is walked that they were put into one by one.
+    """`keys` in the iteration order of a `HashMap` or `HashSet` into which they were put one by one.
 
-    `sized` says that the set was made from a collection, with room for all of it from the start; `made_for`,
-    that the table was made with at least so many buckets instead of 16. (A bucket that has become a tree,
-    with more than eight keys of the same place, may be walked differently.)
+    `sized`: the set was made from a collection, with room for all its elements from the start. `made_for`:
+    the table was made with at least this many buckets instead of 16. (A bucket of more than eight keys, which
+    becomes a tree, may have another order.)
     """
     listed = list(keys)
     capacity = INITIAL_CAPACITY if made_for is None else 1
@@ -112,7 +110,7 @@ def walked(
 
 
 def scala_walked(keys: Iterable[str]) -> list[str]:
-    """`keys` in the order in which the copy of a mutable `HashMap` of Scala 2.13 is walked.
+    """`keys` in the iteration order of a copy of a mutable `HashMap` of Scala 2.13.
 
     Unlike Java's, it keeps a bucket sorted by hash.
     """

@@ -5,19 +5,19 @@
         topics: list[MetadataRequestTopic] | None = array(MetadataRequestTopic, nullable="1+")
         allow_auto_topic_creation: bool = boolean("4+", default=True)
 
-Fields stand in wire order. A version range is "3" (that one), "3-7", "3+" or "none"; a field that names none
-is in every version of the message. A nested struct is declared with `@message()`; whether it is encoded the
-flexible way depends on the message it is part of. `compile.py` turns a declaration and a version into code.
+Fields are in wire order. A version range is "3" (that one), "3-7", "3+" or "none"; a field without a range is
+in every version of the message. A nested struct is declared with `@message()`; whether its encoding is
+flexible depends on the message it is part of. `compile.py` turns a declaration and a version into code.
 
 A field without `default=` must be given when we build a message. A field that a version lacks is left out
 when encoding, and has its default (or its type's zero) after decoding.
 
-Two attributes of Apache's own schemas are left out: `ignorable` (we never refuse to leave out a field that an
-older version lacks) and `mapKey`. A tagged struct that is absent is None here, not a struct of defaults,
-unless it may also be null on the wire: then None is that null, and an absent one is `blank`.
+Two attributes of Apache's own schemas are left out: `mapKey`, and `ignorable` (all fields are: encoding omits
+a field that an older version lacks). An absent tagged struct is None here, not a struct of defaults, unless
+it may also be null on the wire: then None is that null, and an absent struct is `blank`.
 
-Declaring a class costs about as much as creating it twice, because slots need that; nothing is compiled, so
-importing a message module stays cheap.
+Declaring a class creates it twice, because of its slots; nothing is compiled, so importing a message module
+stays cheap.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pykafka_broker.protocol.fields import REQUIRED, Entity, Field, Schema, vers
 
 M = TypeVar("M")
 
-#: Stands for a secret in the `repr` of a message, as in Apache Kafka's.
+#: Replaces a secret in the `repr` of a message, as in Apache Kafka's.
 HIDDEN = "[hidden]"
 
 
@@ -40,7 +40,7 @@ class Message:
     __schema__: Schema
 
     def __init__(self, **values: Any) -> None:
-        """The first construction compiles the real constructor, which then replaces this one."""
+        """Compile the real constructor, which replaces this one."""
         from pykafka_broker.protocol.compile import constructor
 
         cls = type(self)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: The key under which a partition is looked up; a `TopicPartition` is one.
+#: A partition as a dictionary key; a `TopicPartition` is one.
 PartitionKey = tuple[str, int]
 
 

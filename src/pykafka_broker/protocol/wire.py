@@ -1,4 +1,4 @@
-"""The functions that generated codecs call for all but the common case, and the limits of decoding."""
+"""The functions that generated codecs call for uncommon cases, and the limits of decoding."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ProtocolError
 
 MAX_ARRAY_ELEMENTS = 1_000_000
-#: All arrays of a message together, but for those of numbers and ids: an empty string takes one byte in a
-#: frame and eight in a list, so a frame of 100 MB that nests arrays could become a gigabyte.
+#: The most elements of all arrays of a message, except arrays of numbers and ids: an empty string takes one
+#: byte in a frame and eight in a list, so a frame of 100 MB with nested arrays could become a gigabyte.
 MAX_ELEMENTS = 1_000_000
 MAX_TAGS = 10_000
-#: A tagged field counts as so many elements: skipping an unknown one takes 0.4 us.
+#: The elements that a tagged field counts as: skipping an unknown one takes 0.4 us.
 ELEMENTS_PER_TAG = 10
 MAX_STRING_BYTES = 0x7FFF
 
 
 class StoredBytes(Protocol):
-    """Bytes that an answer announces now and that are read when they are sent."""
+    """Bytes that an answer announces now and reads while they are sent."""
 
     def __len__(self) -> int:
         """The number of bytes that have not been taken yet."""
 
     def take_cached(self) -> Buffer | None:
-        """The next piece, never empty, or None if that would have to wait."""
+        """The next piece, never empty, or None if it must be read from disk."""
 
     async def take(self) -> Buffer:
-        """The next piece, however long it takes; OSError if it cannot be had."""
+        """The next piece, from disk if necessary; raises OSError if it cannot be read."""
 
 
 #: The value of a `records` field when it is encoded.
@@ -63,7 +63,7 @@ def uvarint_bytes(value: int) -> bytes:
 
 
 def tag_count(buf: Buffer, pos: int, left: list[int]) -> tuple[int, int]:
-    """Read how many tagged fields follow; `left` holds how many elements the message may still have."""
+    """Read how many tagged fields follow; `left` is the number of elements the message may still have."""
     count, pos = uvarint(buf, pos)
     if count > MAX_TAGS:
         raise ProtocolError(f"{count} tagged fields, more than the {MAX_TAGS} we accept")
@@ -83,7 +83,7 @@ def tag_header(buf: Buffer, pos: int, end: int) -> tuple[int, int, int]:
 
 
 def skip_tags(buf: Buffer, pos: int, end: int, left: list[int] | None = None) -> int:
-    """Skip a struct's tagged fields, none of which we know; returns the position after them."""
+    """Skip a struct's tagged fields, all unknown; returns the position after them."""
     count, pos = tag_count(buf, pos, [MAX_ELEMENTS] if left is None else left)
     for _ in range(count):
         _, _, pos = tag_header(buf, pos, end)
@@ -96,17 +96,17 @@ def refuse_null(field: str) -> ProtocolError:
 
 
 def refuse_length(field: str, length: int, pos: int, end: int) -> ProtocolError:
-    """The error for a length beyond the bytes that are left, or beyond our limit."""
+    """The error for a length beyond the remaining bytes, or beyond our limit."""
     return ProtocolError(f"{field} claims a length of {length}, {max(end - pos, 0)} bytes are left")
 
 
 def refuse_elements(field: str) -> ProtocolError:
-    """The error for a message of more elements than we are ready to hold."""
+    """The error for a message with more than `MAX_ELEMENTS` elements."""
     return ProtocolError(f"with {field} the message has more than {MAX_ELEMENTS} elements")
 
 
 class ArrayLayouts(dict[int, Callable[..., Any]]):
-    """`pack` or `unpack_from` for arrays of a fixed-width kind, by element count; short ones are kept."""
+    """`pack` or `unpack_from` for arrays of a fixed-width kind, by element count; short ones are cached."""
 
     def __init__(self, verb: str, code: str) -> None:
         self.verb = verb
@@ -127,7 +127,7 @@ def buffers_length(content: Content) -> int:
 
 
 def string_length_bytes(length: int) -> bytes:
-    """The compact length of a string, given with one added, that is too long for a length of one byte."""
+    """The compact length of a string of `length - 1` bytes, for lengths of more than one byte."""
     if length > MAX_STRING_BYTES + 1:
         raise ValueError(f"a string of {length - 1} bytes does not fit into a Kafka message")
     return uvarint_bytes(length)

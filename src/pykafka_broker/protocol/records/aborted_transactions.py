@@ -10,21 +10,21 @@ from pykafka_broker.protocol.records.control import ControlRecordType, decode_ke
 
 
 class AbortedTransactions:
-    """Aborted transactions of one partition from some offset on, to filter the batches read from there."""
+    """Aborted transactions of one partition from an offset on, to filter the batches read from there."""
 
     __slots__ = ("_coming", "_open")
 
     def __init__(self, aborted: Iterable[tuple[int, int]]) -> None:
-        """Each transaction by its first offset and its producer id, as a Fetch answer names them."""
+        """Each transaction by its first offset and its producer id, as in a Fetch answer."""
         self._coming = sorted(aborted, reverse=True)
         self._open: set[int] = set()
 
     def hides(self, header: BatchHeader, batch: Buffer) -> bool:
-        """Whether a reader of committed records must not see this batch, which may be followed by others;
-        call it for each, in order.
+        """Whether to hide the batch at the start of `batch` from a reader of committed records; call it for
+        each batch in order.
 
         Raises:
-            KafkaError: the batch is a marker, and damaged.
+            KafkaError: the batch is a damaged marker.
         """
         while self._coming and self._coming[-1][0] <= header.last_offset:
             self._open.add(self._coming.pop()[1])

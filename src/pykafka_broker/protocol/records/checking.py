@@ -1,24 +1,23 @@
 """The check that the records of a batch agree with its header, as fast as Python can make it.
 
-`check_records` accepts exactly the bytes that `walk_records` walks over with the offset deltas 0, 1, 2, …;
-nothing is taken for granted. It returns the largest timestamp delta as well, as producers are wrong about it.
-Three ways of looking take turns:
+`check_records` accepts exactly the bytes that `walk_records` accepts, with the offset deltas 0, 1, 2, …, and
+returns the largest timestamp delta, because producers get it wrong. Three methods alternate:
 
-* One record after the other, whatever its shape: 0.7 us each, and 0.4 us more for a header.
-* **Columns.** Records of one size and one shape lie like the rows of a table. If every byte that says where
-  something begins (lengths, those of headers too) is the same all the way down its column, and the offset
-  deltas count up, then all these records are sound: 0.01 us each, in slices with a stride that C loops over.
-* **Shapes.** Records that differ in their values only have their fixed bytes at the same places behind their
-  lengths: one `struct` layout reads them at once, 0.25 us each.
+* **Single records** of any shape: 0.7 us each, and 0.4 us more per header.
+* **Columns.** Records of one size and one shape lie like the rows of a table. If every length byte (those of
+  headers too) is the same all the way down its column, and the offset deltas count up, then all these records
+  are valid: 0.01 us each, by slices with a stride, which C loops over.
+* **Shapes.** Records that differ only in their values have their fixed bytes at the same places after their
+  lengths: one `struct` layout reads these bytes at once, 0.25 us each.
 
-A delta is an unsigned number of 7 bits a byte whose lowest bit is the sign, so even numbers ascend as the
-deltas they stand for. The largest delta is kept as a *limit*: every even number so far is below it, and if it
-is odd, it was made by the one right below it. It begins with the producer's value, so that most columns are
-only compared with it and not searched for their largest number.
+A delta is encoded as an unsigned number, 7 bits a byte, whose lowest bit is the sign: non-negative deltas are
+even numbers in the same order. The largest delta is kept as a *limit*: every even number so far is below it,
+and if the limit is odd, the number right below it has occurred. The limit starts with the producer's value,
+so that most columns are only compared with it and not searched for their largest number.
 
-1 MiB of records takes, besides 40 us for a copy: 100 bytes each 0.09 ms if all are of one size (0.13 ms if
-they are of more than 64 ms) and 2.6 ms if not; 1 KB each 0.02 ms (0.03 ms) and 0.26 ms. Twice as much where
-the producer is wrong about the largest timestamp (CPython 3.11, a 2-core VM).
+1 MiB of records takes, besides 40 us for a copy: 100 bytes each 0.09 ms if all have the same size (0.13 ms if
+they span more than 64 ms) and 2.6 ms if not; 1 KB each 0.02 ms (0.03 ms) and 0.26 ms. Twice as much if the
+producer's largest timestamp is wrong (CPython 3.11, a 2-core VM).
 """
 
 from __future__ import annotations
@@ -31,57 +30,57 @@ from pykafka_broker.protocol.records.batch import skip_headers, varint, walk_rec
 from pykafka_broker.protocol.records.errors import InvalidRecord
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: Columns are compared in windows of so many records, each eight times as long as the one before, so that
-#: the comparison of columns that turn out to differ costs no more than was gained before.
+#: Columns are compared in windows that grow eightfold up to the largest, so that a comparison that fails
+#: costs no more than earlier windows have saved.
 FIRST_WINDOW_RECORDS = 16
 WINDOW_GROWTH = 8
 LARGEST_WINDOW_RECORDS = 1024
 
-#: Records with more bytes than this that have to be the same are looked at one by one: many headers.
+#: Records with more length bytes than this, because of many headers, are checked one by one.
 MOST_COLUMNS = 64
 
-#: Keys of one length up to this one may be part of a shape, of which a layout is kept for each length.
+#: The longest key of a shape; there is a cached layout for each key length.
 LONGEST_SIMILAR_KEY_BYTES = 63
 
 #: Offset deltas are zigzag varints: one byte up to 63, two up to 8191, three up to 1048575.
 ONE_BYTE_DELTAS = 64
 TWO_BYTE_DELTAS = 8192
-#: A column of offset deltas: of one byte; and the first and second byte of two, which are also the first and,
-#: with the continuation bit, the second of three, over again every 8192 deltas.
+#: The bytes of consecutive offset deltas: of one byte; the first and the second byte of two. Deltas of three
+#: bytes repeat the first and, with a continuation bit, the second byte every 8192 deltas.
 _ONE_BYTE = bytes(range(0, 128, 2))
 _LOW = bytes(range(128, 256, 2)) * 128
 _HIGH = bytes([delta >> 6 for delta in range(TWO_BYTE_DELTAS)])
 _MIDDLE = bytes([delta >> 6 | 0x80 for delta in range(TWO_BYTE_DELTAS)])
 
-#: Turns a column of bytes with continuation bits into ASCII, and one without them into anything but.
+#: Turns bytes with a continuation bit into ASCII, and others into non-ASCII.
 _FLIPPED = bytes([byte ^ 0x80 for byte in range(256)])
 
-#: Timestamp deltas beyond this, 70 million years, are reported as the largest there is: with some base they
-#: are times beyond 64 bits, at either end.
+#: Timestamp deltas beyond this, 70 million years, are reported as LARGEST_DELTA: with some bases they exceed
+#: 64 bits, at either end.
 MOST_DELTA = 2**61 - 1
 LARGEST_DELTA = 2**63 - 1
-#: Timestamp deltas of more bytes than this, 69 years, are looked at one by one.
+#: Timestamp deltas of more bytes than this, over 69 years, are checked one by one.
 MOST_TIME_BYTES = 6
 
 _BYTES = bytes(range(256))
 _EVEN_BYTES = _BYTES[::2]
-#: Says of each byte whether it is even.
+#: Maps an even byte to 1 and an odd one to 0.
 _IS_EVEN = bytes([1 - (byte & 1) for byte in range(256)])
 
-#: The positions of the parts of a record: the record, its body (which its length counts), the offset delta,
-#: the key's length and the key, the value's length and the value, the headers; then its timestamp delta as an
-#: unsigned number; and the position after the record.
+#: The positions of the record, its body (the bytes that its length counts), the offset delta, the key's
+#: length, the key, the value's length, the value and the headers; the timestamp delta as an unsigned number;
+#: the position after the record.
 Span = tuple[int, int, int, int, int, int, int, int, int, int]
 
 
 def check_records(data: bytes, count: int, start: int = 0, expected: int = 0) -> int:
-    """Check that `data` holds from `start` on `count` records with the offset deltas 0, 1, 2, … and no more.
+    """Check that `data` from `start` on is exactly `count` records with the offset deltas 0, 1, 2, ….
 
-    Returns the largest timestamp delta of a batch that has records; LARGEST_DELTA if any is further from 0
-    than MOST_DELTA. It is told fastest if it is the `expected` one.
+    Returns the largest timestamp delta (0 without records), or LARGEST_DELTA if any is further from 0 than
+    MOST_DELTA. Fastest if the result is `expected`.
 
     Raises:
-        InvalidRecord: it does not.
+        InvalidRecord: it is not.
     """
     limit = expected << 1 if 0 <= expected <= MOST_DELTA else 0
     pos, size = start, len(data)
@@ -112,13 +111,13 @@ def check_records(data: bytes, count: int, start: int = 0, expected: int = 0) ->
         )
     if limit & 1:
         return limit >> 1
-    if expected:  # none is as large
+    if expected:  # no delta is as large
         return check_records(data, count, start)
     return max([delta for _, delta, *_ in walk_records(data[start:], count)], default=0)
 
 
 def _record(data: bytes, start: int, index: int) -> Span:
-    """Find the parts of one record, which must fill its length and have the offset delta `index`."""
+    """The parts of one record, which must fill its length and have the offset delta `index`."""
     length = data[start]
     pos = start + 1
     if length > 127:
@@ -141,7 +140,7 @@ def _record(data: bytes, start: int, index: int) -> Span:
     if key_length > 127:
         key_length, pos = varint(data, key_at)
     key = pos
-    if not key_length & 1:  # odd numbers stand for negative ones: null
+    if not key_length & 1:  # odd numbers encode negative ones: null
         pos += key_length >> 1
     value_at = pos
     value_length = data[pos]
@@ -167,10 +166,9 @@ def _record(data: bytes, start: int, index: int) -> Span:
 
 
 def _equal_records(data: bytes, span: Span, index: int, count: int) -> int:
-    """The number of records from `index` on, after `span`, that have its size and shape and the right
-    offsets.
+    """The number of records after `span`, from `index` on, with its size, its shape and the right offsets.
 
-    A column is compared with as many times its first byte: 0.05 us for 1024 rows, where counting takes 0.5.
+    A column is compared with its first byte repeated: 0.05 us for 1024 rows, where counting takes 0.5 us.
     """
     start, body, offset_at, key_at, key, value_at, value, headers_at, _, first = span
     size = first - start
@@ -212,14 +210,14 @@ def _equal_records(data: bytes, span: Span, index: int, count: int) -> int:
 
 
 def _raised(limit: int, data: bytes, span: Span, rows: int) -> int:
-    """The limit behind so many records that are equal to `span` and follow it."""
+    """The limit after `rows` records that follow `span` and have its shape."""
     start, body, behind, *_, end = span
     size = end - start
     first = body + 1
     last = behind - first - 1
     digit = limit >> 7 * last
     if digit > 127:
-        return limit  # beyond what these bytes can say
+        return limit  # larger than these bytes can encode
     stop = end + rows * size
     highest = data[behind - 1 + size : stop : size]
     if not last:
@@ -243,7 +241,7 @@ def _raised(limit: int, data: bytes, span: Span, rows: int) -> int:
         above = reached.translate(None, _BYTES[digit : digit + 1])
         byte = max(above) if above else digit
         largest |= (byte & 127) << 7 * place
-        if place:  # of the lower bytes, those beside the largest count
+        if place:  # of the lower bytes, only those in the rows of the largest byte count
             begin, end = column.find(byte), column.rfind(byte) + 1
             is_largest = column[begin:end].translate(_only(byte))
             columns = [bytes(compress(lower[begin:end], is_largest)) for lower in columns[:place]]
@@ -253,18 +251,18 @@ def _raised(limit: int, data: bytes, span: Span, rows: int) -> int:
 
 @cache
 def _only(byte: int) -> bytes:
-    """Turns this byte into 1 and others into 0."""
+    """A translation of this byte to 1 and of others to 0."""
     return bytes(byte) + b"\1" + bytes(255 - byte)
 
 
 @cache
 def _harmless(limit: int) -> bytes:
-    """The deltas of one byte that do not raise a limit: below it, or odd."""
+    """The one-byte deltas that do not raise the limit: below it, or odd."""
     return _BYTES[:limit] + _BYTES[limit | 1 : 128 : 2]
 
 
 def _lengths_in(data: bytes, headers_at: int) -> list[int]:
-    """The positions of the bytes with the number of headers and the lengths of their names and values."""
+    """The positions of the header count and of the length bytes of header names and values."""
     count, pos = varint(data, headers_at)
     places = [*range(headers_at, pos)]
     for _ in range(min(count >> 1, MOST_COLUMNS)):
@@ -281,23 +279,23 @@ def _lengths_in(data: bytes, headers_at: int) -> list[int]:
 
 
 class Shape(NamedTuple):
-    """The layout, after the length, of records that differ in their values only."""
+    """The layout, after the length, of records that differ only in their values."""
 
-    #: Gives the timestamp delta, the first one or two bytes of the offset delta, its third byte if it has one
-    #: with that of the key's length, and two bytes from where the value's length begins.
+    #: Unpacks the timestamp delta; the first one or two bytes of the offset delta; its third byte, if any,
+    #: with the byte of the key's length; and two bytes from the beginning of the value's length.
     layout: Struct
-    #: The continuation bits of the timestamp delta, and the values they have to have.
+    #: The continuation bits of the timestamp delta, and their expected values.
     time_mask: int
     time_bits: int
-    #: The numbers that one or the first two bytes of the offset deltas make, over again every `len(deltas)`.
+    #: The numbers in the first one or two bytes of consecutive offset deltas; they repeat.
     deltas: tuple[int, ...]
 
 
 def _similar_records(data: bytes, span: Span, index: int, count: int, limit: int) -> tuple[int, int, int]:
-    """Go over the records after `span` that differ in their values only; return the number and position of
+    """Check the records after `span` that differ only in their values; return the number and the position of
     the next record, and the limit there.
 
-    `span` has the number `index - 1`. None of the records that are gone over has headers.
+    `span` has the number `index - 1`. Stops at a record with headers.
     """
     _, body, offset_at, key_at, key, value_at, _, _, _, pos = span
     key_bytes = value_at - key
@@ -349,20 +347,20 @@ def _similar_records(data: bytes, span: Span, index: int, count: int, limit: int
             left -= window
             window *= WINDOW_GROWTH
     except (error, IndexError):
-        pass  # cut, or too near to the end for the layout: the look at single records decides
+        pass  # cut short, or too near to the end for the layout: checking single records decides
     return index, pos, limit
 
 
 def _as_read(limit: int, time_bytes: int) -> int:
-    """The limit in the order of the timestamp deltas that a layout gives."""
+    """The limit in the encoding of the timestamp deltas that a layout unpacks."""
     if limit >> 7 * time_bytes:
-        return 1 << 16  # beyond what these bytes can say
+        return 1 << 16  # larger than these bytes can encode
     return limit if time_bytes == 1 else limit & 127 | 0x80 | limit >> 7 << 8
 
 
 @cache
 def _deltas(offset_bytes: int) -> tuple[int, ...]:
-    """The offset deltas of so many bytes, as their layout gives them; many clients never need long ones."""
+    """The offset deltas of `offset_bytes` bytes, as a layout unpacks them; made on first use."""
     if offset_bytes == 1:
         return tuple(_ONE_BYTE)
     second = _HIGH if offset_bytes == 2 else _MIDDLE
@@ -372,13 +370,13 @@ def _deltas(offset_bytes: int) -> tuple[int, ...]:
 _DELTA_CODES = {1: "B1s", 2: "H1s", 3: "H2s"}
 _TIME_CODES = {1: "B", 2: "H"}
 _TIME_BITS = {1: (0x80, 0), 2: (0x8080, 0x0080)}
-#: No record ends there.
+#: A size that no record has.
 _NOWHERE = -(1 << 40)
 
 
 @cache
 def _value_sizes() -> tuple[int, ...]:
-    """The bytes that a value takes with its length and the empty headers after it, by its first two bytes."""
+    """The size of a value with its length and the empty headers after it, by the first two bytes."""
     sizes = []
     for high in range(256):
         for low in range(256):
@@ -397,7 +395,7 @@ def _value_sizes() -> tuple[int, ...]:
 
 @cache
 def _shape(time_bytes: int, offset_bytes: int, key_bytes: int) -> Shape | None:
-    """The shape of records whose parts have these sizes; None for the rare ones."""
+    """The shape of records whose parts have these sizes; None for rare sizes."""
     if time_bytes > 2 or offset_bytes > 3:
         return None
     layout = Struct(f"<x{_TIME_CODES[time_bytes]}{_DELTA_CODES[offset_bytes]}{key_bytes}xH")

@@ -1,9 +1,9 @@
 """The five codecs of record batches: `compress`, and `decompress` within a budget.
 
-Decompressed size is the sender's to choose (measured: zstd 32,696 times the input, gzip 1,028, lz4 242,
-snappy 21), so no codec is ever asked for "all of it". gzip, lz4 and zstd are drained in pieces under a
-budget; snappy, which cannot stream inside a block, has its declared size checked against the budget and
-against the most that its compressed bytes can expand to. Declared sizes of other codecs are not believed.
+The sender controls the decompressed size (measured: zstd 32,696 times the input, gzip 1,028, lz4 242, snappy
+21), so nothing is decompressed without a bound. gzip, lz4 and zstd are read in pieces up to a budget; snappy,
+which cannot stream inside a block, has its declared size checked against the budget and against the largest
+possible expansion of its bytes. Declared sizes of other codecs are ignored.
 
 Lessons from other clients:
 
@@ -11,11 +11,11 @@ Lessons from other clients:
 * lz4 is written with independent 64 KiB blocks, because Java clients refuse linked ones. Reading ends with
   the first frame, as in Java.
 * zstd frames of streaming writers carry no content size. Frames may follow one another; gzip members too.
-* A cut zstd stream cannot be told from a complete one here: its content is returned, and the record count
-  of the batch shows what is missing.
+* A cut zstd stream looks like a complete one here: its content is returned, and the record count of the batch
+  shows what is missing.
 
 Codec libraries are imported at first use. The (de)compressors are made per call: they must not be shared by
-threads, and making one costs little beside a batch.
+threads, and making one costs little compared with a batch.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from pykafka_broker.protocol.records.errors import CorruptRecord
 #: (socket.request.max.bytes).
 DEFAULT_LIMIT_BYTES = 104_857_600
 
-#: Output is drained in pieces that grow from the first to the second size.
+#: Output is read in pieces that grow from the first to the second size.
 FIRST_PIECE_BYTES = 32 * 1024
 LARGEST_PIECE_BYTES = 1024 * 1024
 
-#: Kafka's default levels: zlib's own choice for gzip; for lz4 the number that stands for its fast compressor.
+#: Kafka's default levels: zlib's own choice for gzip; for lz4 the number of its fast compressor.
 GZIP_DEFAULT_LEVEL = -1
 LZ4_DEFAULT_LEVEL = 9
 LZ4_HC_LEVELS = (3, 12)
 ZSTD_DEFAULT_LEVEL = 3
 
 GZIP_MAGIC = b"\x1f\x8b"
-#: zlib keeps a copy of the input that it did not use; in a file of many small members that would add up.
+#: The most input per call: zlib copies its unused input, which would add up with many small members.
 GZIP_INPUT_BYTES = 64 * 1024
 
 XERIAL_MAGIC = b"\x82SNAPPY\0"
 XERIAL_HEADER = XERIAL_MAGIC + b"\0\0\0\1\0\0\0\1"
 XERIAL_BLOCK_BYTES = 32 * 1024
-#: Snappy's densest element copies 64 bytes and takes 3.
+#: Snappy's densest element takes 3 bytes and copies 64.
 SNAPPY_LARGEST_RATIO = 22
 
 
@@ -68,7 +68,7 @@ def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
 
 
 def decompress(codec: Codec, data: Buffer, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> bytes:
-    """Decompress `data`; CorruptRecord if it is not the codec's, MESSAGE_TOO_LARGE above the limit."""
+    """Decompress `data`; raises CorruptRecord if it is not the codec's, MESSAGE_TOO_LARGE above the limit."""
     return _DECOMPRESSORS[codec](data, limit_bytes)
 
 
@@ -132,7 +132,7 @@ def _too_large(limit_bytes: int) -> KafkaError:
 
 
 def _drain(read: Callable[[int], bytes], limit_bytes: int) -> bytes:
-    """All that `read(size)` gives until it gives nothing; never holds more than one byte above the limit."""
+    """All bytes of `read(size)` until it returns none; never holds more than one byte above the limit."""
     pieces = []
     room = limit_bytes + 1
     size = FIRST_PIECE_BYTES
@@ -155,7 +155,7 @@ def _decompress_gzip(data: Buffer, limit_bytes: int) -> bytes:
     import zlib
 
     view = memoryview(data)
-    pos = 0  # of the first byte that was not yet given to a stream
+    pos = 0  # of the first byte that no stream has read
     pending: Buffer = b""
     stream = zlib.decompressobj(31)
 
@@ -163,7 +163,7 @@ def _decompress_gzip(data: Buffer, limit_bytes: int) -> bytes:
         nonlocal pos, pending, stream
         while True:
             if stream.eof:
-                # Members may follow one another; anything else behind the last one is ignored, as in Java.
+                # Several members may follow; other bytes after the last one are ignored, as in Java.
                 pos -= len(stream.unused_data)
                 if view[pos : pos + 2] != GZIP_MAGIC:
                     return b""
@@ -206,7 +206,7 @@ def _decompress_snappy(data: Buffer, limit_bytes: int) -> bytes:
 
 
 def _snappy_block(block: memoryview, room: int, limit_bytes: int) -> bytes:
-    """One raw snappy block; its size stands in front as a varint."""
+    """Decompress one raw snappy block, which begins with its decompressed size as a varint."""
     import snappy
 
     declared = shift = 0
@@ -244,7 +244,7 @@ def _decompress_lz4(data: Buffer, limit_bytes: int) -> bytes:
 
     try:
         return _drain(read, limit_bytes)
-    except RuntimeError as error:  # all that the library raises for bad frames
+    except RuntimeError as error:  # the library's only error for bad frames
         raise CorruptRecord(f"The batch does not hold valid lz4 data: {error}") from None
 
 

@@ -1,4 +1,4 @@
-"""Control records: records of brokers among those of users, in batches with the control bit.
+"""Control records: records written by brokers, in batches with the control bit.
 
     key    i16 version (0) | i16 type
     value  of a transaction marker: i16 version (0) | i32 coordinator epoch
@@ -48,7 +48,7 @@ def encode_key(record_type: ControlRecordType) -> bytes:
 
 
 def decode_key(key: bytes | None) -> ControlRecordType | None:
-    """The type that a control record's key names; None for one this version does not know."""
+    """The type in a control record's key; None if unknown."""
     if key is None or len(key) < _KEY.size:
         raise InvalidRecord(f"The key of a control record takes {_KEY.size} bytes, not {len(key or b'')}")
     version, number = _KEY.unpack_from(key)
@@ -70,7 +70,7 @@ def encode_marker(marker: EndTransactionMarker) -> tuple[bytes, bytes]:
 
 
 def decode_marker(key: bytes | None, value: bytes | None) -> EndTransactionMarker | None:
-    """The marker that a control record holds; None when it is of another type."""
+    """The marker in a control record; None for another type."""
     record_type = decode_key(key)
     if record_type not in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
         return None
@@ -91,7 +91,7 @@ def build_marker_batch(
     base_offset: int = 0,
     leader_epoch: int = NO_LEADER_EPOCH,
 ) -> bytes:
-    """The batch of one record that ends a transaction; it carries no sequence number."""
+    """The batch of one record that ends a transaction; it has no sequence number."""
     return build_batch(
         [(timestamp_ms, *encode_marker(marker), ())],
         BatchFields(
@@ -109,7 +109,7 @@ def build_marker_batch(
 
 
 def encode_raft_record(message: object) -> tuple[bytes, bytes]:
-    """Key and value of the control record that carries a message of protocol/messages/records/control.py."""
+    """Key and value of the control record with a message of protocol/messages/records/control.py."""
     from pykafka_broker.protocol.compile import encode
 
     for record_type, cls in _raft_messages().items():
@@ -119,7 +119,7 @@ def encode_raft_record(message: object) -> tuple[bytes, bytes]:
 
 
 def decode_raft_record(key: bytes | None, value: bytes | None) -> object | None:
-    """The message in a control record of the Raft log; None for types of other kinds or of the future."""
+    """The message in a control record of the Raft log; None for other or unknown types."""
     from pykafka_broker.protocol.compile import decode
 
     record_type = decode_key(key)

@@ -1,8 +1,8 @@
 """CRC-32C (Castagnoli), the checksum of record batches: `crc32c(data) -> int` over any contiguous buffer.
 
-The work is done by the `crc32c` package's extension (SSE 4.2 or ARMv8 instructions where there are any; 1 MiB
-in about 40 us). Its package module also imports argparse and importlib.metadata for a command-line tool,
-30 ms of start-up, so the extension module is loaded by itself (3 ms); the package is the fallback.
+The extension of the `crc32c` package computes it (with SSE 4.2 or ARMv8 instructions if available; 1 MiB in
+about 40 us). Its package module also imports argparse and importlib.metadata for a command-line tool, 30 ms
+at the start, so only the extension module is loaded (3 ms); the package is the fallback.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """What Fetch is made of; `apis/fetch.py` has the order of events.
 
-sessions    what a client has asked for, from one request to the next (KIP-227)
+sessions    the partitions that a client fetches, from one request to the next (KIP-227)
 plan        the answer of each partition, and the read of its records
-progress    what a fetch tells of its follower
-waits       what stays of a plan for the next
+progress    the progress of a follower, as its fetches show it
+waits       what one plan keeps for the next
 waiting     parked fetches, and slow disks
 answer      the response
-replica     who fetches
-followed    partitions that this node follows, for those who may read there
+replica     the id of a fetching replica
+followed    partitions that this node follows, for readers that may read there
 """

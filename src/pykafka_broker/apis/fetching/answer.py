@@ -1,7 +1,7 @@
 """The answer to a Fetch: which partitions it lists, errors, and the leaders of partitions led elsewhere.
 
-A consumer over its quota is answered without any partition, and asks for the same again when it has waited.
-The processing time of a fetch counts from the next one on.
+A consumer over its quota gets an answer without partitions, and repeats the fetch after the throttle time.
+The processing time of a fetch counts from its next fetch on.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 LEADER_HINTS_VERSION = 16
 #: Apache Kafka counts the length of an answer as a part of it.
 FRAME_LENGTH_BYTES = 4
-#: Errors beside which the answer says who leads.
+#: Errors with which the answer names the leader.
 LED_ELSEWHERE = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 LEADER_HINTS = LeaderHints(LeaderIdAndEpoch, NodeEndpoint)
 
@@ -47,15 +47,15 @@ def failed(wanted: WantedPartition, error: ErrorCode) -> PartitionData:
 
 
 def unknown(wanted: WantedPartition, error: ErrorCode) -> PartitionData:
-    """The answer for a partition that does not exist, where alone Kafka gives an empty aborted list."""
+    """The answer for an unknown partition, the only error with an empty list of aborted transactions."""
     answer = failed(wanted, error)
     answer.aborted_transactions = []
     return answer
 
 
 def refused_whole(request: FetchRequest, error: ErrorCode) -> FetchResponse:
-    """The answer where no partition is at fault: the error is that of the request and, where topics are named
-    rather than identified (up to v12), of each partition too.
+    """The answer to a refused request: the error is on the request and, if topics have names and not ids (up
+    to v12), on each partition too.
     """
     topics = []
     if not any(any(topic.topic_id) for topic in request.topics):
@@ -79,7 +79,7 @@ def refused_whole(request: FetchRequest, error: ErrorCode) -> FetchResponse:
 
 
 def _count_sent(listed: Answers, ctx: RequestContext) -> None:
-    """Count what a follower is sent."""
+    """Count the bytes sent to a follower."""
     for wanted, data in listed:
         if data.records and wanted.topic is not None:
             partition = ctx.node.partitions.led(wanted.topic, wanted.partition)
@@ -105,13 +105,13 @@ def response(
     if ctx.version >= LEADER_HINTS_VERSION:
         elsewhere = [(w.topic, w.partition, data) for w, data in listed if data.error_code in LED_ELSEWHERE]
         endpoints = LEADER_HINTS.add(elsewhere, ctx) if elsewhere else []
-        # Followers know where the other brokers are.
+        # Followers know the addresses of the other brokers.
         response.node_endpoints = [] if is_replica else endpoints
     return response
 
 
 def _throttle_ms(context: FetchContext, answers: Answers, ctx: RequestContext) -> int:
-    """How long the consumer has to wait; if it has not, the bytes of its answer have been counted."""
+    """How long the consumer has to wait; the bytes of its answer are counted only if this is 0."""
     record = ctx.node.quotas.record
     answer = FetchResponse(throttle_time_ms=0, session_id=0, responses=_topics(context.listed(answers)))
     size = FRAME_LENGTH_BYTES + encoded_size(answer, ctx.version)

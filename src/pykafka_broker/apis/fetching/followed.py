@@ -1,4 +1,4 @@
-"""Partitions that this node holds and another broker leads, for requests that came here nevertheless."""
+"""Partitions that this node follows, for readers that need not ask the leader."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pykafka_broker.replication.core.access import check_leader_epoch, check_top
 if TYPE_CHECKING:
     from pykafka_broker.apis.ports.partitions import HeldPartition, Partitions
 
-#: The replica id of a tool that looks at one replica, whoever leads.
+#: The replica id of a tool that reads any replica, leader or not.
 DEBUGGING_REPLICA_ID = -2
 
 
@@ -24,13 +24,13 @@ def followed(
     topic_id: bytes = ZERO_UUID,
     from_any_replica: bool,
 ) -> HeldPartition:
-    """The partition that `partitions.led` has not found, for a reader that may read from any replica.
+    """The partition, not led here, for a reader that may read from any replica.
 
     Raises:
-        KafkaError: why it cannot be read here, in Apache Kafka's order. INCONSISTENT_TOPIC_ID for a reader
-            of an earlier topic of this name. FENCED_LEADER_EPOCH if the reader's epoch is older than what
-            this node knows, UNKNOWN_LEADER_EPOCH if it is newer. Then NOT_LEADER_OR_FOLLOWER for a reader
-            that has to ask the leader.
+        KafkaError: in Apache Kafka's order: the reason why this node does not hold the partition;
+            INCONSISTENT_TOPIC_ID for another topic id; FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH if the
+            reader's epoch is older or newer than this node's; NOT_LEADER_OR_FOLLOWER without
+            `from_any_replica`.
     """
     held = partitions.followed(topic, partition)
     if held is None:

@@ -1,10 +1,9 @@
 """The plan of a Fetch's answer: for each partition its answer without records, and the read of its records.
 
-Planning looks up an index, reads no data and changes nothing, so a parked fetch is planned again each time it
-is woken: only the partitions whose logs have told of something since, and those that have something to read
-or to tell. All others are settled, and stay as they are (`Waits`). What a fetch says of its follower is in
-`progress`, to be reported once. The first non-empty partition gives at least one whole batch even above both
-limits (KIP-74).
+Planning looks up an index, reads no data and changes nothing. So a parked fetch is planned again each time it
+is woken, but only for partitions whose logs have moved since, or that have records or news. All other
+partitions are settled and skipped (`Waits`). The progress of a follower is in `progress`, to be reported
+once. The first non-empty partition returns at least one whole batch, even above both limits (KIP-74).
 """
 
 from __future__ import annotations
@@ -65,13 +64,13 @@ class PlannedFetch:
     )
 
     def __init__(self, waits: Waits) -> None:
-        #: Of settled partitions only where they have been planned now, or an answer lists more than news.
+        #: Without settled partitions, unless they were planned now or the answer lists all partitions.
         self.answers: Answers = []
         self.reads: list[tuple[PartitionData, ReadPlan, PartitionLog]] = []
-        #: Logs whose disk has not answered an earlier fetch yet: there is nothing to read until it has.
+        #: Logs with an unfinished disk read of an earlier fetch; they count as empty until it ends.
         self.late: list[PartitionLog] = []
         self.waits = waits
-        #: Those of `waits` that are not settled.
+        #: The partitions of `waits` that are not settled.
         self.open: list[Waited] = []
         self.available_bytes = 0
         self.at_once = False
@@ -81,7 +80,7 @@ class PlannedFetch:
         self.unknown: set[WantedPartition] = set()
 
     def refuse(self, errors: Mapping[WantedPartition, ErrorCode]) -> None:
-        """Answer these errors instead of what was planned."""
+        """Answer these partitions with errors instead of their planned answers."""
         dropped = {id(data) for wanted, data in self.answers if wanted in errors}
         for wanted in errors:
             self.waits.settled.pop(wanted, None)
@@ -92,7 +91,7 @@ class PlannedFetch:
         self.at_once = True
 
     def reopen(self, news: Mapping[WantedPartition, tuple[Waited, PartitionData]]) -> None:
-        """Let these partitions, which were settled, tell their news after all."""
+        """Include these settled partitions in the answer after all: they have news."""
         listed = {wanted for wanted, _ in self.answers}
         for wanted, (waited, data) in news.items():
             self.waits.settled.pop(wanted, None)
@@ -102,7 +101,7 @@ class PlannedFetch:
 
     @property
     def logs(self) -> list[PartitionLog]:
-        """The logs that may end the wait."""
+        """The logs whose moves may end the wait."""
         settled = [waited.log for waited in self.waits.settled.values()]
         return [*settled, *[waited.log for waited in self.open], *self.late]
 
@@ -122,7 +121,7 @@ def plan_fetch(
 ) -> PlannedFetch:
     """Plan the answer as of now; `before` is the plan with which the fetch has waited.
 
-    What is settled in `waits`, or in those of `before`, is not planned again.
+    Partitions settled in `waits`, or in `before.waits`, are not planned again.
     """
     if before is not None:
         waits = before.waits
@@ -135,7 +134,7 @@ def plan_fetch(
         limit = waits.limit = "log_end"
     is_old_consumer = replica_id == CONSUMER_REPLICA_ID and ctx.version < READ_REPLICA_VERSION
     from_any_replica = replica_id < 0 and not is_old_consumer
-    #: The rack of a consumer that may be sent to another replica.
+    #: The rack of a consumer that may be redirected to a nearer replica.
     rack = request.rack_id if from_any_replica and ctx.node.fetching.selects_by_rack else ""
     lists_news = context.lists_news
     cold_reads, led = ctx.node.cold_reads, ctx.node.partitions.led
@@ -184,7 +183,7 @@ def plan_fetch(
                 else:
                     data, plan = _without_records(wanted, log), nothing_at(wanted.fetch_offset)
                 if plan is not None and before is None:
-                    # A parked fetch tells nothing new when it is planned again.
+                    # A parked fetch shows no new progress when it is planned again.
                     planned.progress.append((leading, wanted, data))
                 if has_all and wanted.knows(log.state):
                     waited = Waited(wanted, log, partition, partition.leader_epoch)
@@ -219,7 +218,7 @@ def plan_fetch(
             and leading is not None
             and leading.sending.holds_back(replica_id)
         ):
-            continue  # it is not waited for either
+            continue  # nor may it end the wait
         waited = waits.by_log[log] = Waited(wanted, log, partition, partition.leader_epoch)
         if plan is not None and not rack and _is_settled(wanted, log, limit, data, context):
             settled[wanted] = waited
@@ -237,8 +236,8 @@ def plan_fetch(
         planned.answers = _with_settled(planned, before, context)
     planned.answers += unknown_ids + unknown_partitions
     if planned.reads and planned.available_bytes < min(request.min_bytes, max_bytes):
-        # The answer ends with a whole batch where it can; the rest up to the limit counts all the same, or a
-        # limit that lies inside a batch would never be reached.
+        # Whole batches may fall short of a limit inside the next batch; count the bytes up to the limit, or
+        # `min_bytes` would never be reached.
         readable_bytes = sum([waited.readable_bytes(limit) for waited in planned.open])
         planned.available_bytes = max(planned.available_bytes, min(readable_bytes, max_bytes))
     return planned
@@ -256,16 +255,14 @@ def _unsettled(context: FetchContext, settled: Collection[Wanted]) -> Collection
 def _is_settled(
     wanted: WantedPartition, log: PartitionLog, limit: Limit, data: PartitionData, context: FetchContext
 ) -> bool:
-    """Whether only its log can bring news of the partition: there is nothing to read, however much room there
-    is in the answer, and nothing that the answer would list.
-    """
+    """Whether the partition has nothing to read and no news to list until its log moves."""
     state = log.state
     has_news = context.lists_news and wanted.is_news(data)
     return wanted.fetch_offset >= state.limit_offset(limit) and not has_news
 
 
 def _with_settled(planned: PlannedFetch, before: PlannedFetch, context: FetchContext) -> Answers:
-    """The answers of all partitions in order, those of settled ones as they were."""
+    """The answers of all partitions in order; settled partitions keep their answers in `before`."""
     settled = planned.waits.settled
     answers = {wanted: data for wanted, data in before.answers if wanted in settled}
     answers.update(planned.answers)
@@ -273,7 +270,7 @@ def _with_settled(planned: PlannedFetch, before: PlannedFetch, context: FetchCon
 
 
 def _hidden(partitions: Iterable[WantedPartition], ctx: RequestContext) -> Set[str] | tuple[()]:
-    """The topics of these partitions that a consumer may not read (any more)."""
+    """The topics of these partitions that the consumer may not read."""
     if ctx.node.authorizer is ALLOW_ALL:
         return ()
     names = (wanted.topic for wanted in partitions if wanted.topic is not None)
@@ -281,7 +278,7 @@ def _hidden(partitions: Iterable[WantedPartition], ctx: RequestContext) -> Set[s
 
 
 def _has_all(wanted: WantedPartition, log: PartitionLog) -> bool:
-    """Whether a follower, which reads up to the log end, has all that the log has: the usual case by far."""
+    """Whether a follower has everything in the log, which is the usual case."""
     state = log.state
     return wanted.fetch_offset == state.log_end_offset and wanted.last_fetched_epoch == state.latest_epoch
 
@@ -289,7 +286,7 @@ def _has_all(wanted: WantedPartition, log: PartitionLog) -> bool:
 def _read_partition(
     wanted: WantedPartition, log: PartitionLog, limit: Limit, left: int, first: bool
 ) -> tuple[PartitionData, ReadPlan | None]:
-    """The answer without its records, and how to read them; no plan if the reader's log has diverged.
+    """The answer without its records, and the plan to read them; None if the reader's log has diverged.
 
     Raises:
         KafkaError: OFFSET_OUT_OF_RANGE or a storage error.
@@ -297,7 +294,7 @@ def _read_partition(
     state, fetch_offset, data = log.state, wanted.fetch_offset, _without_records(wanted, log)
     if limit == "last_stable":
         data.aborted_transactions = []
-    # Up to its end, a log has all of its newest epoch.
+    # With the latest epoch and an offset within the log, the reader's log cannot have diverged.
     if wanted.last_fetched_epoch >= 0 and (
         wanted.last_fetched_epoch != state.latest_epoch or fetch_offset > state.log_end_offset
     ):
@@ -338,7 +335,7 @@ def _without_records(wanted: WantedPartition, log: PartitionLog) -> PartitionDat
 def _nearest(
     wanted: WantedPartition, partition: LedPartition, rack: str, listener_name: str
 ) -> PartitionData | None:
-    """The answer that sends a consumer to a replica nearer to it, if there is one."""
+    """The answer that redirects a consumer to a nearer replica; None if there is none."""
     replica_id = partition.nearest_replica(rack, wanted.fetch_offset, listener_name)
     if replica_id is None:
         return None

@@ -1,7 +1,7 @@
-"""The progress of a follower: by the offset that it asks for, it tells what it has.
+"""The progress of a follower: the offset that it fetches shows what it has.
 
-It is reported once for each fetch, when its answer has been planned: as in Apache Kafka, the answer has the
-high watermark from before.
+It is reported once per fetch, after its answer has been planned: as in Apache Kafka, the answer has the high
+watermark from before the report.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def report_progress(planned: PlannedFetch, follower: Follower) -> None:
-    """Let the leaders know what their follower has, which may move high watermarks and change ISRs.
+    """Report the follower's offsets to its partitions, which may move high watermarks and change ISRs.
 
-    A broker that has been registered again since is refused (KIP-903). A high watermark that the fetch itself
-    has moved is news that the follower has yet to be told.
+    A follower with the epoch of an earlier registration is refused (KIP-903). A partition whose high
+    watermark this report moves has news for the follower, and is reopened.
     """
     replica_id, broker_epoch = follower
     errors: dict[WantedPartition, ErrorCode] = {}
@@ -38,7 +38,7 @@ def report_progress(planned: PlannedFetch, follower: Follower) -> None:
             errors[wanted] = error.code
         else:
             is_moved = leading.log.state.high_watermark != data.high_watermark
-            # What moves wakes those who wait, and among them the session of this very fetch.
+            # A move notifies all waiters, including the session of this fetch, which unsettles the partition.
             if waited is not None and (is_moved or wanted not in settled):
                 news[wanted] = waited, data
     if errors:

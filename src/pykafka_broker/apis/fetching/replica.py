@@ -1,10 +1,10 @@
-"""Who fetches: a consumer, or a replica, which names itself."""
+"""The sender of a Fetch: a consumer, or a replica with its id."""
 
 from __future__ import annotations
 
 from pykafka_broker.protocol.messages.fetch import FetchRequest
 
-#: The broker id of a follower, and the registration in which it fetches (-1 if it does not tell).
+#: The broker id of a follower, and its broker epoch (-1 if unknown).
 Follower = tuple[int, int]
 
 
@@ -14,6 +14,6 @@ def replica_id_of(request: FetchRequest) -> int:
 
 
 def follower_of(request: FetchRequest) -> Follower:
-    """The follower that asks; its broker id is negative if it is none."""
+    """The fetching follower; its broker id is negative for a consumer."""
     state = request.replica_state
     return (request.replica_id, -1) if state is None else (state.replica_id, state.replica_epoch)

@@ -5,9 +5,9 @@ request that opens a new session; (id, n) an incremental request that lists only
 answer lists only partitions with records, an error, a diverging epoch, or a moved high watermark or log start
 offset.
 
-The cache holds `max_entries` sessions (`max.incremental.fetch.session.cache.slots`). When it is full, a
-session unused for `eviction_ms` makes room, or a smaller one older than that; else the new client goes
-without, which is always allowed. Pure: the clock and the dice are passed in.
+The cache holds `max_entries` sessions (`max.incremental.fetch.session.cache.slots`). If it is full, a new
+session replaces one unused for `eviction_ms`, or a smaller one created before that time; else the client gets
+no session, which is always allowed. Pure: the clock and the random ids are passed in.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SESSIONLESS_EPOCH = -1
 FULL_EPOCH = 0
 NO_SESSION_ID = 0
 MAX_EPOCH = 2**31 - 1
-#: A session unused for this long may be thrown out (Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS).
+#: A session unused for this time may be evicted (Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS).
 EVICTION_MS = 120_000
 DEFAULT_MAX_ENTRIES = 1_000
 
@@ -56,7 +56,7 @@ class WantedPartition:
         self.topic = topic
         self.topic_id = topic_id
         self.partition = asked.partition
-        #: -1 makes the partition part of the next incremental answer.
+        #: -1 means that the next incremental answer must list the partition.
         self.high_watermark = -1
         self.log_start_offset = -1
         self.ask(asked)
@@ -67,7 +67,7 @@ class WantedPartition:
         self.max_bytes = asked.partition_max_bytes
         self.current_leader_epoch = asked.current_leader_epoch
         self.last_fetched_epoch = asked.last_fetched_epoch
-        #: Where the log of a follower starts.
+        #: The log start offset of a follower.
         self.asked_log_start_offset = asked.log_start_offset
 
     def is_news(self, answer: PartitionData) -> bool:
@@ -82,11 +82,11 @@ class WantedPartition:
         )
 
     def knows(self, state: LogState) -> bool:
-        """True if an answer without records would tell nothing new."""
+        """True if the reader knows the offsets in `state` already."""
         return self.high_watermark == state.high_watermark and self.log_start_offset == state.log_start_offset
 
     def remember(self, answer: PartitionData) -> None:
-        """The reader is told this answer."""
+        """Remember that this answer is sent to the reader."""
         self.high_watermark = -1 if answer.error_code else answer.high_watermark
         self.log_start_offset = answer.log_start_offset
 
@@ -105,11 +105,11 @@ class FetchSession:
         self.created_ms = now_ms
         self.last_used_ms = now_ms
         self.epoch = 1
-        #: What the last fetch of a follower has left for the next.
+        #: What the last fetch of a follower kept for the next.
         self.kept: KeptWaits | None = None
 
     def keep(self, waits: KeptWaits | None) -> None:
-        """Keep this for the next fetch, and no more what was kept before."""
+        """Keep this for the next fetch, and close what was kept before."""
         before, self.kept = self.kept, waits
         if before is not None:
             before.close()
@@ -173,22 +173,22 @@ class FetchContext:
 
     @property
     def lists_news(self) -> bool:
-        """The answer leaves out what its reader knows."""
+        """Whether the answer lists only what its reader does not know."""
         return self._session is not None
 
     @property
     def may_keep(self) -> bool:
-        """The fetch is the newest of a session that is still remembered."""
+        """Whether this is the newest fetch of a session that is still cached."""
         session = self._session
         return session is not None and session.epoch == self._expected_epoch and self._cache.has(session)
 
     @property
     def kept(self) -> KeptWaits | None:
-        """What the fetch before has left."""
+        """What the previous fetch kept."""
         return self._session.kept if self._session is not None and self.may_keep else None
 
     def keep(self, waits: KeptWaits | None) -> None:
-        """Leave this to the next fetch of the session; only while this one `may_keep`."""
+        """Keep this for the next fetch of the session; call only if `may_keep`."""
         assert self._session is not None
         self._session.keep(waits)
 
@@ -264,7 +264,7 @@ class FetchSessionCache:
     def begin(
         self, request: FetchRequest, version: int, now_ms: int, name_of: Callable[[bytes], str | None]
     ) -> FetchContext:
-        """The partitions that `request` wants; `name_of` gives a topic id's name, None for an unknown id."""
+        """The partitions that `request` fetches; `name_of` returns a topic's name, None for an unknown id."""
         by_id = version >= TOPIC_ID_VERSION
         session_id, epoch = request.session_id, request.session_epoch
 
@@ -289,7 +289,7 @@ class FetchSessionCache:
         if request.topics or request.forgotten_topics_data:
             session.update(request, name_of)
         if not session.partitions:
-            # A partition that one request both asks for and forgets is answered once more.
+            # A request that both names and forgets its last partitions is answered as a sessionless one.
             self._close(session_id)
             wanted = _wanted(request, by_id, name_of)
             return FetchContext(self, "sessionless", wanted, now_ms=now_ms, uses_topic_ids=by_id)
@@ -303,7 +303,7 @@ class FetchSessionCache:
         )
 
     def open(self, wanted: dict[Key, WantedPartition], uses_topic_ids: bool, now_ms: int) -> int:
-        """Remember a full fetch; its new session id, or 0 if there is no room for it."""
+        """Cache a full fetch; its new session id, or 0 if there is no room for it."""
         if len(self._sessions) >= self.max_entries and not self._make_room(len(wanted), now_ms):
             return NO_SESSION_ID
         session_id = self._random_id()
@@ -313,7 +313,7 @@ class FetchSessionCache:
         return session_id
 
     def has(self, session: FetchSession) -> bool:
-        """Whether the session is still remembered."""
+        """Whether the session is still cached."""
         return self._sessions.get(session.session_id) is session
 
     def _close(self, session_id: int) -> None:
@@ -350,7 +350,7 @@ def _wanted(
 
 
 def _resolve_names(partitions: Iterable[WantedPartition], name_of: Callable[[bytes], str | None]) -> None:
-    """A topic id unknown when it was first asked for may have got its name since."""
+    """Set the names of topic ids that were unknown in earlier requests, if they are known now."""
     for partition in partitions:
         if partition.topic is None:
             partition.topic = name_of(partition.topic_id)

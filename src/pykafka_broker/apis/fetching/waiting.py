@@ -1,8 +1,7 @@
 """A Fetch that cannot be answered at once: parked until one of its partitions moves, or waiting for disks.
 
-Records that are not in the page cache are read by a thread for their disk, all disks at the same time. A
-partition whose disk does not answer in time is answered without records, and counts as empty until its read
-has ended.
+Records that are not in the page cache are read by a thread of their disk, all disks in parallel. A partition
+whose disk does not answer in time is answered without records, and counts as empty until its read ends.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ if TYPE_CHECKING:
     from pykafka_broker.log.partition.partition_log import PartitionLog
     from pykafka_broker.machine.threads import RunBlocking
 
-#: The longest wait for disks when other partitions have enough to answer.
+#: The longest wait for disks if other partitions have enough records.
 DISK_PATIENCE_MS = 100
-#: The longest wait when they have not; then the fetch is parked like one that finds nothing.
+#: The longest wait if they have not; then the fetch is parked as if it had found nothing.
 LONG_DISK_PATIENCE_MS = 1_000
 
 _ColdRead = tuple[PartitionData, "PartitionLog", "Reading[Any]"]
@@ -44,7 +43,7 @@ async def park(
     until_ms: int,
     ctx: RequestContext,
 ) -> FetchResponse:
-    """Wait until there is enough to read or something to tell, but not after `until_ms`; then answer."""
+    """Wait until there are enough records or news, at the latest until `until_ms`; then answer."""
     node = ctx.node
     enough_bytes = min(request.min_bytes, max_bytes)
     replica_id = replica_id_of(request)
@@ -57,13 +56,13 @@ async def park(
         if kept is not None:
             kept.ready = ready
         moved = await node.purgatory.wait(watched, until_ms, ctx.connection, ready if kept is None else None)
-        # Others may have been answered meanwhile, and may not have read their answers.
+        # Other connections may have unread answers now, which lowers the budget.
         max_bytes = min(max_bytes, ctx.connection.answer_budget_bytes)
         enough_bytes = min(enough_bytes, max_bytes)
         planned = plan_fetch(request, context, max_bytes, ctx, planned)
         keep_waits(request, context, planned, ctx)
         if not moved or planned.waited_for < waited_for:
-            # Time is up, or a topic was deleted meanwhile, which its reader must learn at once.
+            # Time is up, or a topic was deleted meanwhile: answer at once.
             break
     return await read_from_disks(request, context, planned, until_ms, max_bytes, ctx)
 
@@ -71,9 +70,9 @@ async def park(
 def keep_waits(
     request: FetchRequest, context: FetchContext, planned: PlannedFetch, ctx: RequestContext
 ) -> None:
-    """Have the next fetch of a follower's session go on from this plan.
+    """Keep this plan's waits for the next fetch of a follower's session.
 
-    Nothing is kept of a plan with errors, or with partitions that are held back, late or unknown.
+    A plan with errors, or with partitions that are held back, late or unknown, is not kept.
     """
     if replica_id_of(request) < 0 or not context.may_keep:
         return
@@ -88,7 +87,7 @@ def keep_waits(
 
 
 def until_ms_of(request: FetchRequest, node: NodePorts) -> int:
-    """Until when a fetch that begins to wait now may wait."""
+    """The end of the wait of a fetch that begins to wait now."""
     wait_ms, replica_id = request.max_wait_ms, replica_id_of(request)
     if replica_id >= 0:
         wait_ms = node.fetching.awaited.wait_ms(replica_id, wait_ms)
@@ -96,15 +95,15 @@ def until_ms_of(request: FetchRequest, node: NodePorts) -> int:
 
 
 def _ready(planned: PlannedFetch, enough_bytes: int) -> Callable[[PartitionLog], bool]:
-    """The question that decides whether a move of a log wakes the fetch; the move is noted in any case.
+    """The predicate that decides whether a move of a log wakes the fetch; it also notes the move.
 
-    Logs move for others too: for followers before anything is committed, for consumers when it is.
+    Not every move concerns this fetch: followers read records before they are committed, consumers after.
     """
     return _Anything(planned.waits) if enough_bytes <= 1 else _Enough(planned, enough_bytes)
 
 
 class _Anything:
-    """Tells whether there may be anything to read or to tell for a parked fetch of one byte."""
+    """Whether a moved log may have records or news for a parked fetch of one byte."""
 
     __slots__ = ("_waits",)
 
@@ -121,22 +120,22 @@ class _Anything:
 
 
 class _Enough:
-    """Tells whether there may be enough for a parked fetch. Called when a log moves, it looks at that log
-    only: a reader of a thousand partitions costs the writers of each no more than a reader of one.
+    """Whether there may be enough records for a parked fetch. A call looks only at the log that moved: a
+    reader of a thousand partitions costs the writers of each no more than a reader of one.
     """
 
     __slots__ = ("_missing_bytes", "_readable", "_waits")
 
     def __init__(self, planned: PlannedFetch, enough_bytes: int) -> None:
         self._waits = waits = planned.waits
-        #: By log, where there is something.
+        #: The readable bytes by log, of logs that have some.
         self._readable = {waited.log: waited.readable_bytes(waits.limit) for waited in planned.open}
         self._missing_bytes = enough_bytes - sum(self._readable.values())
 
     def __call__(self, log: PartitionLog) -> bool:
         waited = self._waits.moved(log)
         if waited is None or waited.has_news:
-            return True  # a late read has ended, a leadership has begun, or there is an error to tell
+            return True  # a late read has ended, a leadership has begun, or there is an error to report
         readable = waited.readable_bytes(self._waits.limit)
         self._missing_bytes -= readable - self._readable.get(log, 0)
         self._readable[log] = readable
@@ -151,7 +150,7 @@ async def read_from_disks(
     max_bytes: int,
     ctx: RequestContext,
 ) -> FetchResponse:
-    """Answer with the records that the disks give in time; park again if they are not enough."""
+    """Answer with the records that are read in time; park again if they are not enough."""
     cold: list[_ColdRead] = []
     for data, plan, log in planned.reads:
         read_cold: RunBlocking = partial(ctx.node.cold_reads.run, log)
@@ -160,7 +159,7 @@ async def read_from_disks(
             cold.append((data, log, ctx.node.cold_reads.run(log, partial(plan.answer, read_cold))))
         else:
             data.records = records
-    # Larger ones stay in their files.
+    # Larger records are not read into memory.
     in_memory_bytes = sum(min(plan.size_bytes, LEAST_BYTES) for _, plan, _ in planned.reads) if cold else 0
     ctx.connection.reads_ahead(in_memory_bytes)
     try:
@@ -168,7 +167,7 @@ async def read_from_disks(
     finally:
         ctx.connection.reads_ahead(-in_memory_bytes)
     if not has_enough and ctx.node.clock.now_ms() < until_ms:
-        planned.waits.settled.clear()  # no log has been listened to
+        planned.waits.settled.clear()  # the fetch was not notified of moves of logs
         planned = plan_fetch(request, context, max_bytes, ctx, planned)
         keep_waits(request, context, planned, ctx)
         return await park(request, context, max_bytes, planned, until_ms, ctx)
@@ -178,7 +177,7 @@ async def read_from_disks(
 async def _wait_for_disks(
     cold: list[_ColdRead], planned: PlannedFetch, enough_bytes: int, node: NodePorts
 ) -> bool:
-    """Take the records that the disks give in time; return whether they are enough to answer."""
+    """Take the records that are read in time; return whether they are enough to answer."""
     begun_ms = node.clock.now_ms()
     while True:
         pending = []

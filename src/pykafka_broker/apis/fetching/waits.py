@@ -1,12 +1,12 @@
-"""The partitions that a fetch waits for, as one plan leaves them to the next.
+"""The partitions that a fetch waits for, kept from one plan to the next.
 
-A parked fetch is planned again each time it is woken. What was settled stays so until its log moves.
+A parked fetch is planned again each time it is woken. A settled partition stays settled until its log moves.
 
-A follower of ten thousand partitions asks for all of them again and again, in a session whose request names
-what has changed. The session keeps what was settled, and listens to the logs of its partitions: the next
-fetch plans those that are named, that have moved, or that had something to read or to tell. All others cost
-nothing. A parked fetch of the session watches what is kept like a single log. From time to time all are
-planned, so that each hears that its follower lives (`Fetching.quiet_ms`).
+A follower fetches all of its partitions, perhaps ten thousand, again and again, in a session whose requests
+name only changes. The session keeps the settled partitions, and listens to their logs: the next fetch plans
+only partitions that it names, that have moved, or that had records or news. All others cost nothing. A parked
+fetch of the session watches `KeptWaits` like a single log. Every `Fetching.quiet_ms` all partitions are
+planned, so that each sees that its follower lives.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
 
 class Wanted(Protocol):
-    """What a fetch asks for in one partition."""
+    """The request of a fetch for one partition."""
 
     fetch_offset: int
     max_bytes: int
 
 
 class Led(Protocol):
-    """A partition that somebody leads."""
+    """A partition with its current leader epoch."""
 
     leader_epoch: int
 
 
 class Waited(NamedTuple):
-    """A partition that a fetch waits for, and who led it when it was planned."""
+    """A partition that a fetch waits for, and its leader epoch when it was planned."""
 
     wanted: Wanted
     log: PartitionLog
@@ -46,7 +46,7 @@ class Waited(NamedTuple):
 
     @property
     def has_news(self) -> bool:
-        """There is an error to tell, or another broker may lead."""
+        """Whether there is an error to report, or a new leader epoch."""
         state = self.log.state
         return (
             state.closed
@@ -56,26 +56,26 @@ class Waited(NamedTuple):
         )
 
     def readable_bytes(self, limit: Limit) -> int:
-        """About how much there is to read now, up to the partition's own limit."""
+        """About how many bytes there are to read now, at most the partition's `max_bytes`."""
         readable = self.log.reader.available_bytes(self.wanted.fetch_offset, limit)
         return min(readable, self.wanted.max_bytes)
 
 
 class Waits:
-    """The partitions that a fetch waits for, from one of its plans to the next; told which logs `moved`."""
+    """The partitions that a fetch waits for, from one plan to the next; call `moved` when a log moves."""
 
     __slots__ = ("by_log", "limit", "settled")
 
     def __init__(self, limit: Limit) -> None:
         #: The limit of the reader.
         self.limit = limit
-        #: Partitions with nothing to read or to tell until their logs move: they are not planned again.
+        #: Partitions without records or news until their logs move: they are not planned again.
         self.settled: dict[Wanted, Waited] = {}
         #: All partitions.
         self.by_log: dict[PartitionLog, Waited] = {}
 
     def moved(self, log: PartitionLog) -> Waited | None:
-        """A log has told of something, so its partition is to be planned again; that partition."""
+        """Have the partition of a log that moved planned again; returns that partition."""
         waited = self.by_log.get(log)
         if waited is not None:
             self.settled.pop(waited.wanted, None)
@@ -90,34 +90,34 @@ class KeptWaits:
     def __init__(self, waits: Waits, follower: Follower, until_ms: int) -> None:
         self.waits = waits
         self.on_advance: list[Callable[..., Any]] = []
-        #: Asked when a log moves while a fetch is parked, until it is woken: whether that ends the wait.
+        #: Called with a log that moves while a fetch is parked: whether that ends the wait.
         self.ready: Callable[[PartitionLog], object] | None = None
         self._follower = follower
         self._until_ms = until_ms
-        #: By the identity of their states.
+        #: Logs by the identity of their states.
         self._logs: dict[int, PartitionLog] = {}
         self.listen()
 
     def is_of(self, follower: Follower, now_ms: int) -> bool:
-        """Whether a fetch of this follower may go on from here: all partitions have heard of it lately."""
+        """Whether a fetch of this follower may use these waits: with the same epoch, before `until_ms`."""
         return follower == self._follower and now_ms < self._until_ms
 
     def named(self, wanted: Wanted) -> None:
-        """The session's next fetch asks for something else in this partition."""
+        """Have this partition planned again: the session's next fetch names it."""
         self.waits.settled.pop(wanted, None)
 
     def listen(self) -> None:
         """Listen to the logs of partitions that were planned for the first time."""
         by_log, moved = self.waits.by_log, self._moved
         if len(by_log) == len(self._logs):
-            return  # partitions are added, and never taken away
+            return  # partitions are only added, never removed
         for log in by_log:
             if id(log.state) not in self._logs:
                 self._logs[id(log.state)] = log
                 log.on_advance.append(moved)
 
     def close(self) -> None:
-        """Listen to the logs no more; a parked fetch has to look for itself."""
+        """Stop listening to the logs, and wake a parked fetch to plan all partitions."""
         for log in self._logs.values():
             log.on_advance.remove(self._moved)
         self._logs = {}
@@ -126,7 +126,7 @@ class KeptWaits:
 
     def _moved(self, state: Any) -> None:
         log = self._logs.get(id(state))
-        if log is None:  # it has gone to another directory
+        if log is None:  # the log has moved to another directory
             self.waits.settled.clear()
             self._wake()
         elif self.ready is None:

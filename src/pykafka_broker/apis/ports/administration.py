@@ -1,4 +1,4 @@
-"""The ports of handlers that are served on listeners of brokers and on those of controllers."""
+"""The ports of handlers that serve listeners of both brokers and controllers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ClusterMetadata(Protocol):
-    """Committed metadata and features, as any listener shows them."""
+    """Committed metadata and features, on listeners of any kind."""
 
     @property
     def node_id(self) -> int:
@@ -33,7 +33,7 @@ class ClusterMetadata(Protocol):
 
     @property
     def kraft_version(self) -> int:
-        """0 where the voters of the metadata quorum stand in the configuration alone."""
+        """0 if the voters of the metadata quorum are fixed by the configuration."""
         ...
 
 

@@ -1,8 +1,7 @@
-"""The authorizer: decides which principal may carry out which operation on which resource, in the numbers of
-Kafka's ACLs.
+"""The authorizer: decides which principal may carry out which operation on which resource.
 
-`AllowAll` serves where none is configured, the one that reads ACLs is `broker/security/acl_authorizer.py`;
-`apis/needs.py` says how an API declares its needs.
+`AllowAll` is used if none is configured; `broker/security/acl_authorizer.py` decides by ACLs; `apis/needs.py`
+says how an API declares its needs.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ OPERATIONS_NOT_ASKED = -(2**31)
 
 
 class Requester(Protocol):
-    """Whose request it is: a request's context."""
+    """The sender of a request; a request's context is one."""
 
     @property
     def principal(self) -> str:
@@ -30,14 +29,12 @@ class Requester(Protocol):
 
     @property
     def client_id(self) -> str | None:
-        """The name that the client gives itself, unauthenticated; None if it gives none. For quotas, not for
-        ACLs.
-        """
+        """The client id, unauthenticated, or None. For quotas, not for ACLs."""
         ...
 
     @property
     def api_key(self) -> int:
-        """The API that it asks for."""
+        """The API key of the request."""
         ...
 
     @property
@@ -47,7 +44,7 @@ class Requester(Protocol):
 
 
 class AclsNotLoaded(KafkaError):
-    """The authorizer has not read its ACLs yet. Clients see UNKNOWN_SERVER_ERROR, as of Apache Kafka's
+    """The authorizer has not read its ACLs yet. Clients get UNKNOWN_SERVER_ERROR, as for Apache Kafka's
     AuthorizerNotReadyException, which has no code of its own.
     """
 
@@ -67,7 +64,7 @@ class Authorizer(Protocol):
         *,
         is_attempt: bool = True,
     ) -> bool:
-        """Whether the operation is allowed on this resource; `filter` says what an attempt is."""
+        """Whether the operation is allowed on this resource; see `filter` for `is_attempt`."""
         ...
 
     def allows_somewhere(
@@ -85,22 +82,20 @@ class Authorizer(Protocol):
         *,
         is_attempt: bool = True,
     ) -> Collection[str]:
-        """Those of `names` on which the operation is allowed, in their order.
+        """The `names` on which the operation is allowed, in order.
 
-        It is no attempt, and nothing for the log of denied operations, where the client has not named them,
-        or may do something else instead.
+        With `is_attempt` False denials are not logged: the client has not named the resources, or another
+        operation may be allowed instead.
         """
         ...
 
     def operations(self, requester: Requester, resource_type: AclResourceType, name: str) -> int:
-        """The operations allowed on a resource, in the form of answers: a bit field of `AclOperation`
-        numbers.
-        """
+        """The operations allowed on a resource, as a bit field of `AclOperation` numbers."""
         ...
 
 
 def bit_field(*operations: AclOperation) -> int:
-    """`operations` as answers tell them."""
+    """`operations` as the bit field in answers."""
     return sum(1 << operation for operation in operations)
 
 

@@ -1,4 +1,4 @@
-"""The connection a request came in on, as far as handlers care."""
+"""The connection of a request, as handlers see it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ClientConnection(Protocol):
 
     @property
     def local_address(self) -> tuple[str, int]:
-        """The address the peer reached this node at."""
+        """The address at which the peer reached this node."""
         ...
 
     @property
@@ -43,12 +43,12 @@ class ClientConnection(Protocol):
 
     @property
     def closed(self) -> bool:
-        """True once the peer is gone: a parked answer is of no use any more."""
+        """True once the peer is gone."""
         ...
 
     @property
     def answer_budget_bytes(self) -> int:
-        """The most bytes of an answer, given those that peers have not read; one batch is always allowed."""
+        """The most bytes of an answer, given the unread answers of all peers; one batch is always allowed."""
         ...
 
     def throttle(self, duration_ms: int) -> None:
@@ -60,7 +60,7 @@ class ClientConnection(Protocol):
         ...
 
     def reads_ahead(self, change_bytes: int) -> None:
-        """Count bytes that are read into memory for an answer; as a negative number when that has ended."""
+        """Count bytes that are being read into memory for an answer; negative when they are freed."""
         ...
 
     def on_close(self, callback: Callable[[], None]) -> None:

@@ -23,7 +23,7 @@ class NodeConnections(Protocol):
     """The connections of brokers and of other controllers to this one."""
 
     def note(self, node_id: int, connection: ClientConnection, *, sends_heartbeats: bool = False) -> None:
-        """A node has made a request for itself on the connection: while it is open, its process lives."""
+        """A node sends its own requests on `connection`: while that is open, the node's process lives."""
         ...
 
 
@@ -37,11 +37,11 @@ class Quorum(Protocol):
 
     @property
     def current(self) -> Current:
-        """The epoch, and its leader as far as this replica knows."""
+        """The current epoch and its leader, as known to this replica."""
         ...
 
     def request(self, request: Request) -> Awaitable[Any]:
-        """Return the answer of this replica to a request of another one, or of an administrator.
+        """The answer of this replica to a request of another replica or of an administrator.
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR, the replica has stopped.
@@ -49,11 +49,11 @@ class Quorum(Protocol):
         ...
 
     def read(self, offset: int, max_bytes: int) -> Awaitable[Buffer]:
-        """Return the batches of the metadata log from the one with `offset` on: at least one."""
+        """The batches of the metadata log from the one with `offset` on, at least one."""
         ...
 
     def read_snapshot(self, snapshot_id: SnapshotId, position: int, max_bytes: int) -> Awaitable[bytes]:
-        """Return a part of the file of a snapshot.
+        """A part of the file of a snapshot.
 
         Raises:
             FileNotFoundError: it has been removed.
@@ -62,8 +62,8 @@ class Quorum(Protocol):
 
 
 class ControllerPorts(NamedTuple):
-    """Filled by the composition root before the replica of the metadata log starts: handlers serve while the
-    quorum has no leader yet.
+    """The ports, filled by the composition root before the replica of the metadata log starts: handlers serve
+    even without a leader of the quorum.
     """
 
     configs: DynamicConfig

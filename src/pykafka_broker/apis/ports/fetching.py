@@ -9,19 +9,19 @@ if TYPE_CHECKING:
 
 
 class AwaitedFollowers(Protocol):
-    """The followers that have yet to find a new leader here."""
+    """The followers that have not fetched yet from a new leader here."""
 
     def moves(self, replica_id: int) -> Any:
-        """What a parked fetch of this follower watches beside its logs: it moves when it is awaited."""
+        """What a parked fetch of this follower watches besides its logs; moves if it becomes awaited."""
         ...
 
     def wait_ms(self, replica_id: int, max_wait_ms: int) -> int:
-        """The time that a fetch of this follower may wait, which allows `max_wait_ms`."""
+        """How long a fetch of this follower may wait, at most its `max_wait_ms`."""
         ...
 
 
 class Fetching:
-    """Fetch sessions, and the configuration that fetches go by."""
+    """Fetch sessions, and the configuration of fetches."""
 
     __slots__ = ("awaited", "max_bytes", "quiet_ms", "selects_by_rack", "sessions")
 
@@ -36,9 +36,9 @@ class Fetching:
     ) -> None:
         self.sessions = sessions
         self.awaited = awaited
-        #: `fetch.max.bytes`: the most one Fetch answer carries, whatever the client allows.
+        #: `fetch.max.bytes`: the most bytes of one Fetch answer.
         self.max_bytes = max_bytes
-        #: So long the partitions of a follower do not hear of its fetches while nothing else happens.
+        #: The longest time that a settled partition does not notice the fetches of its follower.
         self.quiet_ms = quiet_ms
-        #: Consumers are sent to a replica in their rack (`replica.selector.class`).
+        #: Whether consumers are redirected to a replica in their rack (`replica.selector.class`).
         self.selects_by_rack = selects_by_rack

@@ -18,8 +18,8 @@ class Forwarding(Protocol):
         ...
 
     def lost_quorum(self) -> QuorumDescription | None:
-        """What this node knows of the quorum once it is sure that no controller leads: too few controllers
-        are left, or none has answered it for as long as a session; None else.
+        """What this node knows of the quorum if it is sure that there is no leader: too few controllers are
+        left, or none has answered for a session timeout; else None.
         """
         ...
 
@@ -28,7 +28,7 @@ class Forwarding(Protocol):
 
         Raises:
             LedHere: the active controller is in this process now.
-            KafkaError: REQUEST_TIMED_OUT, no controller has answered in time; UNSUPPORTED_VERSION, it does
-                not know envelopes; NOT_CONTROLLER, this node is stopping.
+            KafkaError: REQUEST_TIMED_OUT, no controller has answered in time; UNSUPPORTED_VERSION, the
+                controller does not know Envelope; NOT_CONTROLLER, this node is stopping.
         """
         ...

@@ -1,4 +1,4 @@
-"""The group coordinator as handlers ask it."""
+"""The port of handlers for the group coordinator."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Answer = TypeVar("Answer")
 
 
 class GroupCoordinator(Protocol):
-    """The groups coordinated here. How its shards load, and follow the metadata, is not for handlers."""
+    """The groups coordinated here. Handlers do not see how its shards load and follow the metadata."""
 
-    #: Tells of offsets that others than members have set.
+    #: Logs commits of offsets from outside of a group.
     commit_lines: RepeatedLines
 
     def now_ms(self) -> int:
@@ -44,7 +44,7 @@ class GroupCoordinator(Protocol):
         ...
 
     def answer_anywhere(self, event_with: Callable[[int], Event]) -> Awaitable[Any]:
-        """Answer an event for which no group matters, whichever broker coordinates it."""
+        """Answer an event that needs no group, and no particular coordinator."""
         ...
 
     def list_all(self, event_with: Callable[[int], Event]) -> Awaitable[tuple[ErrorCode, list[Any]]]:

@@ -30,11 +30,11 @@ class HostedLogs(Protocol):
 
     @property
     def logs(self) -> Mapping[PartitionKey, PartitionLog]:
-        """By topic and partition; copies on their way to another directory are not among them."""
+        """Logs by topic and partition, without copies that are moving to another directory."""
         ...
 
     def logs_in(self, log_dir: LogDir) -> Iterable[PartitionLog]:
-        """The logs in one directory, with the copies on their way into it."""
+        """The logs in one directory, including copies that are moving into it."""
         ...
 
 
@@ -42,5 +42,5 @@ class LogDirMoves(Protocol):
     """Moves replicas between the log directories of this node."""
 
     def alter(self, topic: str, partition: int, path: str) -> Awaitable[ErrorCode]:
-        """Begin to move a partition to another log directory, or have it made there."""
+        """Begin to move a partition to another log directory, or have a future replica created there."""
         ...

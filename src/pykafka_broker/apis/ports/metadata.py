@@ -1,4 +1,4 @@
-"""The cluster's metadata as this node knows it, and the description of brokers for clients."""
+"""The cluster's metadata as this node knows it, and the addresses of brokers for clients."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Metadata(ports.Metadata, Protocol):
 
     @property
     def kraft_version(self) -> int:
-        """0 where the voters of the metadata quorum stand in the configuration alone."""
+        """0 if the voters of the metadata quorum are fixed by the configuration."""
         ...
 
     def advertised(self, broker_id: int, connection: ClientConnection) -> tuple[str, int] | None:

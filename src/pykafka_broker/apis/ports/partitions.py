@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class DeletedRecords(Protocol):
-    """The records below `offset` are deleted here, and on every live replica those below `low_watermark`."""
+    """Records below `offset` are deleted here, records below `low_watermark` on every live replica."""
 
     @property
     def offset(self) -> int: ...
@@ -24,18 +24,18 @@ class DeletedRecords(Protocol):
 
 
 class Committing(Protocol):
-    """What a partition that this node leads has committed."""
+    """The commits of a partition that this node leads."""
 
-    #: Appended records may be acknowledged at once, whatever acks a producer asks for.
+    #: Whether appended records may be acknowledged at once, with any acks.
     acknowledges_at_once: bool
 
     def acknowledged(
         self, next_offset: int, required_acks: int, timeout_ms: int | None = None
     ) -> Awaitable[ErrorCode] | None:
-        """None if everything below `next_offset` may be acknowledged now, else an awaitable for that moment.
+        """None if records below `next_offset` may be acknowledged now, else an awaitable for that moment.
 
-        With acks=all that is the high watermark where followers count, but not longer than `timeout_ms`; else
-        it is only the sync that `flush.messages` asks for.
+        With acks=all and followers it waits for the high watermark, at most `timeout_ms`; else only for the
+        sync that `flush.messages` asks for.
         """
         ...
 
@@ -44,7 +44,7 @@ class RecordsDeletion(Protocol):
     """DeleteRecords of a partition that this node leads."""
 
     def delete(self, before_offset: int) -> DeletedRecords:
-        """Delete the records below an offset (-1: the high watermark) here; followers do as they hear of it.
+        """Delete the records below an offset (-1: the high watermark) here; followers delete them later.
 
         Raises:
             KafkaError: POLICY_VIOLATION for a topic that is only compacted, OFFSET_OUT_OF_RANGE beyond the
@@ -58,7 +58,7 @@ class RecordsDeletion(Protocol):
 
     @property
     def low_watermark(self) -> int:
-        """Everything below is deleted on all live replicas; -1 while one has not told where it starts."""
+        """Records below are deleted on all live replicas; -1 while a log start offset is unknown."""
         ...
 
 
@@ -66,18 +66,16 @@ class Sending(Protocol):
     """The throttle of a partition that this node leads."""
 
     def holds_back(self, replica_id: int) -> bool:
-        """Whether this follower gets no records now: it is throttled, and too much has been sent to such."""
+        """Whether this follower gets no records now: it is throttled, and the throttle's rate is exceeded."""
         ...
 
     def count(self, size_bytes: int) -> None:
-        """Records have been sent to a follower: they count if the partition is throttled."""
+        """Count records sent to a follower, if the partition is throttled."""
         ...
 
 
 class HeldPartition(Protocol):
-    """A partition this node leads or follows. It is read through `log`: a read has a plan, may be parked, and
-    goes to a thread of the log's disk.
-    """
+    """A partition this node leads or follows, with the `log` to read it from."""
 
     topic_id: bytes
     log: PartitionLog
@@ -85,14 +83,14 @@ class HeldPartition(Protocol):
 
     @property
     def is_end_known(self) -> bool:
-        """False while the high watermark of a new leader may be older than what consumers have seen."""
+        """False while the high watermark of a new leader may be below offsets that consumers have seen."""
         ...
 
 
 class LedPartition(HeldPartition, Protocol):
     """A partition this node leads: its log, and the rules of replication around it."""
 
-    #: Others may lead by now: records with acks=all are refused.
+    #: Whether another broker may lead without this one knowing it: records with acks=all are refused.
     is_cut_off: bool
 
     @property
@@ -113,10 +111,10 @@ class LedPartition(HeldPartition, Protocol):
         now_ms: int,
         guard: int = 0,
     ) -> AppendResult | Awaitable[AppendResult]:
-        """Append a producer's batch and, where no other replica has to follow, move the high watermark.
+        """Append a producer's batch and, if there is no other replica in the ISR, move the high watermark.
 
-        A transaction's first batch brings the guard under which the coordinator has confirmed it. An
-        awaitable if a thread has to make a file before.
+        A transaction's first batch has the guard under which the coordinator has verified it. Returns an
+        awaitable if a thread has to create a file first.
 
         Raises:
             KafkaError: the batch is refused (nothing was written), or the storage failed.
@@ -124,7 +122,7 @@ class LedPartition(HeldPartition, Protocol):
         ...
 
     def limit_for_replica(self, replica_id: int, leader_epoch: int) -> Limit:
-        """The limit of another broker's reads, which names the current leader epoch or none (-1).
+        """The limit of reads of another broker, which sends the current leader epoch or none (-1).
 
         Raises:
             KafkaError: UNKNOWN_LEADER_EPOCH, or without an epoch NOT_LEADER_OR_FOLLOWER, for a broker that is
@@ -135,15 +133,15 @@ class LedPartition(HeldPartition, Protocol):
     def follower_fetched(
         self, replica_id: int, broker_epoch: int, fetch_offset: int, log_start_offset: int
     ) -> None:
-        """An assigned follower has everything below `fetch_offset`; `broker_epoch` is -1 if it names none.
+        """Note that an assigned follower has everything below `fetch_offset`; `broker_epoch` -1 is unknown.
 
         Raises:
-            KafkaError: NOT_LEADER_OR_FOLLOWER, the broker has been registered again since.
+            KafkaError: NOT_LEADER_OR_FOLLOWER, the epoch is of an earlier registration.
         """
         ...
 
     def nearest_replica(self, rack: str, fetch_offset: int, listener_name: str) -> int | None:
-        """The follower from which a consumer in `rack` reads better than from here, if there is one."""
+        """The follower that a consumer in `rack` should read from; None for this leader."""
         ...
 
 
@@ -151,7 +149,7 @@ class Partitions(Protocol):
     """Finds the partitions this node leads."""
 
     def led(self, topic: str, partition: int) -> LedPartition | None:
-        """The partition if this node leads it, else None; `why_not_led` then gives the error."""
+        """The partition if this node leads it, else None; `why_not_led` then returns the error."""
         ...
 
     def why_not_led(self, topic: str, partition: int) -> ErrorCode:

@@ -22,7 +22,7 @@ class Purgatory(Protocol):
     ) -> Awaitable[bool]:
         """Park until one of `logs` moves (True), or `until_ms`, or the broker stops (False).
 
-        `ready` is asked at each move, with the log that moved, and only a true answer ends the wait.
+        `ready` is called at each move with the log that moved; only a true result ends the wait.
 
         Raises:
             Disconnected: the peer of `connection` went away; the handler ends.

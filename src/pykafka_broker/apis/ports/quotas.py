@@ -1,20 +1,20 @@
-"""The quotas of clients, and the throttle time of a client that used more (KIP-13, KIP-124, KIP-599).
+"""The quotas of clients, and the throttle time of a client over its quota (KIP-13, KIP-124, KIP-599).
 
-Quotas are set for users, for client ids, or for both together: an implementation finds its account by the
+Quotas are set for users, for client ids, or for pairs of both: an implementation finds the quota by the
 `principal` and the `client_id` of the `Requester`.
 
-Three callers record the use of a request, when its answer is there and not yet sent:
+Three callers record the use of a request, before its answer is sent:
 
 * `admission.py`: the bytes of a Produce request, and the time the broker spent on any request.
 * `fetching/answer.py`, through `ctx.node.quotas`: the bytes of the answer to a consumer's Fetch. A consumer
-  that has to wait gets an empty answer instead, which does not count.
+  over its quota gets an empty answer instead, which does not count.
 * `controller_mutations.py`, before each topic, for the handlers of CreateTopics,
   CreatePartitions and DeleteTopics: the partitions to create or delete. Newer versions refuse a topic with
   THROTTLING_QUOTA_EXCEEDED while the client is over its quota. The handler puts the throttle time into its
   answer.
 
 `admission.py` puts the longest of these throttle times into `throttle_time_ms` of the answer and mutes the
-connection for as long (KIP-219): the answer leaves at once, the next request starts later.
+connection for that time (KIP-219): the answer is sent at once, the next request starts later.
 
 `quotas/client_quotas.py` is the implementation. Under `Unlimited`, `admission.py` returns the handler itself.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Quota(Enum):
-    """The quota that a request counts to. But for EXEMPT, each counts to REQUEST too."""
+    """The quota that a request counts to. All requests but EXEMPT ones count to REQUEST too."""
 
     #: Bytes of requests that write.
     PRODUCE = "producer_byte_rate"
@@ -45,28 +45,26 @@ class Quota(Enum):
 
 
 class Quotas(Protocol):
-    """Keeps account of the use of each user and client id. Event loop only."""
+    """Counts the use of each user and client id. Event loop only."""
 
     @property
     def is_active(self) -> bool:
-        """Whether anybody has a quota: else nothing needs to be recorded."""
+        """Whether there is any quota: else nothing needs to be recorded."""
         ...
 
     def record(self, quota: Quota, requester: Requester, amount: int) -> int:
-        """Count `amount`, in the unit of `quota`; 0 only asks, and a negative amount takes back.
+        """Count `amount`, in the unit of `quota`; 0 only asks, and a negative amount undoes a count.
 
         Returns the milliseconds that the requester's next request has to wait; 0 within the quota.
         """
         ...
 
     def most_bytes_fetched(self, requester: Requester) -> float:
-        """The bytes that a consumer may fetch at once when it has not fetched for a while: any more would
-        never come.
-        """
+        """The most bytes that the quota ever allows a consumer in one fetch, after a pause."""
         ...
 
     def processing_ns(self) -> int:
-        """The clock that processing time is measured with: nanoseconds since some moment."""
+        """The clock for processing times: nanoseconds since an arbitrary moment."""
         ...
 
 

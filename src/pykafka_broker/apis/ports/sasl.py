@@ -13,18 +13,18 @@ Answer = TypeVar("Answer")
 
 
 class SaslConversation(Protocol):
-    """One connection's, from its first exchange through all that follow (KIP-368).
+    """The first and all later exchanges (KIP-368) of one connection.
 
-    Every method raises ProtocolError where the peer left the order of an exchange.
+    Every method raises ProtocolError if the peer leaves the order of an exchange.
     """
 
     @property
     def by_token(self) -> bool:
-        """Whether the peer has shown who it is with a delegation token."""
+        """Whether the peer has authenticated with a delegation token."""
         ...
 
     def versions_told(self, answered: bool) -> None:
-        """ApiVersions was asked for before the handshake; False if its answer is an error."""
+        """The peer sent ApiVersions before the handshake; `answered` is False if the answer is an error."""
         ...
 
     def handshake(self, version: int, mechanism: str) -> HandshakeAnswer | None:
@@ -32,13 +32,13 @@ class SaslConversation(Protocol):
         ...
 
     def token(self, token: bytes) -> TokenAnswer | None:
-        """The peer sent a token; None if no exchange is under way."""
+        """The peer sent a token; None without an exchange."""
         ...
 
     def misplaced(self, name: str) -> TokenAnswer:
-        """The peer asked for the API `name` where only a token may come."""
+        """The peer sent a request of the API `name` instead of a token."""
         ...
 
     async def last_answer(self, answer: Answer) -> Answer:
-        """Return `answer`, with which the connection closes, after the time that a failure has to wait."""
+        """Return `answer` after the delay of failed authentications; the connection closes with it."""
         ...

@@ -1,4 +1,4 @@
-"""The share partitions that this node leads, as ShareFetch and ShareAcknowledge ask them."""
+"""The share partitions that this node leads, for ShareFetch and ShareAcknowledge."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ShareGroupSettings(Protocol):
-    """What a share group has configured."""
+    """The configuration of a share group."""
 
     @property
     def partitions(self) -> ShareConfig:
@@ -30,7 +30,7 @@ class ShareGroupSettings(Protocol):
 
     @property
     def limit(self) -> Limit:
-        """Up to where its members read."""
+        """The limit of its members' reads."""
         ...
 
 
@@ -42,30 +42,30 @@ class LedSharePartition(Protocol):
 
     @property
     def is_fenced(self) -> bool:
-        """It was dropped: whoever waits for it has to look for its successor."""
+        """Whether it was dropped: waiting fetches have to open it anew."""
         ...
 
     def initialize(self, told: Callable[[Result], object]) -> None:
-        """See that the state is loaded. `told` is called with NONE, with LEADER_NOT_AVAILABLE while others
-        wait for that, or with why it could not be: at once, or when that is known.
+        """Load the state if necessary. `told` is called, perhaps later, with NONE, with LEADER_NOT_AVAILABLE
+        if loading has begun already, or with the error of loading.
         """
         ...
 
     def earliest_begin(self) -> int | None:
-        """A fetch that began now would read from here on, or from further behind; None if it may not."""
+        """The earliest offset that a fetch beginning now would read from; None if none may begin."""
         ...
 
     def begin_fetch(self, fetch_id: int) -> int | None:
-        """Where this fetch is to read from, and nobody else until it ends; None if it may not now."""
+        """Take the fetch lock for this fetch; the offset to read from, None if the lock is not available."""
         ...
 
     def end_fetch(self, fetch_id: int, *, has_read: bool) -> None:
-        """The fetch reads here no longer. If it has read, others look that could not."""
+        """Release the fetch lock; if the fetch has read, other waiting fetches are woken."""
         ...
 
     def offsets_wanted(self, max_records: int) -> int:
-        """Records from this offset on are not acquired by a fetch of so many records, whatever it reads; but
-        the rest of a record batch may be.
+        """The offset from which on a fetch of `max_records` acquires nothing, except for the rest of a record
+        batch.
         """
         ...
 
@@ -80,21 +80,21 @@ class LedSharePartition(Protocol):
         mode: AcquireMode,
         aborted: tuple[AbortedTransaction, ...],
     ) -> Acquired:
-        """What a member gets of the record batches that were read."""
+        """Acquire for a member records of the batches that were read."""
         ...
 
     def acknowledge(
         self, member_id: str, batches: tuple[AcknowledgementBatch, ...]
     ) -> Prompt[Result] | Awaitable[Result]:
-        """Take what a member says of its records; answered when that is written."""
+        """Apply a member's acknowledgements; answered when they are written."""
         ...
 
     def release(self, member_id: str) -> None:
-        """A member's session is over: give back what it has acquired."""
+        """Release the records that a member has acquired: its session has ended."""
         ...
 
     def log_start_moved(self) -> None:
-        """A fetch has found that the log begins behind the offset at which it wanted to read."""
+        """A fetch has found that the log starts after the offset to read from."""
         ...
 
 
@@ -106,21 +106,21 @@ class SharePartitions(Protocol):
         ...
 
     def new_fetch_id(self) -> int:
-        """The id of a fetch, which no other fetch has."""
+        """A unique id for a fetch."""
         ...
 
     def find(self, group_id: str, topic_id: bytes, partition: int) -> LedSharePartition | None:
-        """A share partition that some member has fetched from."""
+        """The share partition, if a member has fetched from it."""
         ...
 
     def open(self, group_id: str, partition: Any) -> LedSharePartition:
-        """The share partition of a group in a partition that this node leads; the first who asks makes it.
+        """The share partition of a group in a partition that this node leads; created by the first call.
 
         Raises:
-            KafkaError: NOT_LEADER_OR_FOLLOWER, the node stops.
+            KafkaError: NOT_LEADER_OR_FOLLOWER, the node is stopping.
         """
         ...
 
     def drop_group(self, group_id: str) -> None:
-        """Forget the share partitions of a group that has no session here any more."""
+        """Drop the share partitions of a group that has no session left here."""
         ...

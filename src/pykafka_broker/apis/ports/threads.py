@@ -38,9 +38,9 @@ class ColdReads(ports.ColdReads, Protocol):
         ...
 
     def give_up(self, log: PartitionLog, read: Any) -> None:
-        """Wait for a read no longer. It goes on; its end wakes the handlers that are parked on the log."""
+        """Stop waiting for a read. The read continues; its end wakes the handlers parked on the log."""
         ...
 
     def is_late(self, log: PartitionLog) -> bool:
-        """Whether a read of the log was given up and goes on: a fetch should not wait for its disk."""
+        """Whether a read of the log was given up and still runs: a fetch should not wait for its disk."""
         ...

@@ -1,4 +1,4 @@
-"""Topics that come into being because a client asks for them or a coordinator needs them."""
+"""Topics that are created because a client asks for them or a coordinator needs them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class TopicCreation(Protocol):
         ...
 
     def create_for_streams(self, topics: Iterable[InternalTopic], *, errors_for_ms: int) -> Mapping[str, str]:
-        """Begin to create missing internal topics of a Kafka Streams application, as they are declared, and
-        return at once: the errors of those that could not be created in the last `errors_for_ms`, by name.
+        """Begin to create missing internal topics of a Kafka Streams application; returns at once, by topic,
+        the errors of creations that failed in the last `errors_for_ms`.
         """
         ...
 

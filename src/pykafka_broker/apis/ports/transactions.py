@@ -1,5 +1,5 @@
-"""The ports of handlers for transactions: the transaction coordinator, the question that a first write brings
-to it, markers in partitions led here, and producer ids.
+"""The ports of handlers for transactions: the transaction coordinator, its verification of a first write,
+markers in partitions led here, and producer ids.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class TransactionCoordinator(Protocol):
     ) -> Awaitable[ProducerIdResult]:
         """The same for the event that `event_with(fresh_producer_id, token)` builds.
 
-        The id is fetched only if the decision needs one, and the event built again.
+        A producer id is fetched only if the decision needs one; then the event is built again.
         """
         ...
 
@@ -58,7 +58,7 @@ class TransactionCoordinator(Protocol):
 
 
 class TransactionParticipation(Protocol):
-    """The question of a partition's leader to the coordinator of a transaction."""
+    """A partition leader's request to the coordinator of a transaction (KIP-890)."""
 
     def ask(
         self, write: FirstWrite, how: Participation, *, retries: bool
@@ -66,7 +66,7 @@ class TransactionParticipation(Protocol):
         """Verify that partitions are part of the transaction, or add them; return the errors of those that
         must not be written to.
 
-        With `retries`, an earlier transaction that is just being completed is waited for a little.
+        With `retries`, it waits briefly for an earlier transaction that is being completed.
         """
         ...
 

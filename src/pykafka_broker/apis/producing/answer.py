@@ -28,12 +28,12 @@ logger = logging.getLogger("kafka.server.KafkaApis")
 #: The first version that names topics by their ids.
 FIRST_VERSION_OF_IDS = 13
 LEADER_HINTS_VERSION = 10
-#: Names the leaders of partitions that are led elsewhere.
+#: Adds the leaders of partitions that are led elsewhere.
 LEADER_HINTS = LeaderHints(LeaderIdAndEpoch, NodeEndpoint)
 
 
 def name_of(topic: TopicProduceData | TopicProduceResponse, ctx: RequestContext) -> str | None:
-    """The topic's name, None for an id that no topic has."""
+    """The topic's name, None for an unknown id."""
     if ctx.version < FIRST_VERSION_OF_IDS:
         return topic.name
     known = ctx.node.metadata.image.topic_by_id(topic.topic_id)
@@ -63,10 +63,10 @@ def answer_to(
 
 
 def _part_if_cut_off(refused: Iterable[tuple[str | None, int]], ctx: RequestContext) -> None:
-    """Have the client ask another node who leads, if this one is cut off from the others.
+    """Close the connection if this node is cut off, so that the client asks another node for the leader.
 
-    librdkafka asks the broker that it used last, again and again as long as its connection is open; and this
-    one does not know any more.
+    librdkafka keeps asking the broker that it used last while its connection is open, and a node that is cut
+    off does not know the leader.
     """
     for name, index in refused:
         led = ctx.node.partitions.led(name, index) if name else None
@@ -85,7 +85,7 @@ def _part_if_cut_off(refused: Iterable[tuple[str | None, int]], ctx: RequestCont
 def refused_whole(
     topics: list[TopicProduceData], request: ProduceRequest, error: KafkaError, ctx: RequestContext
 ) -> Any:
-    """The answer when the request itself is at fault: every partition is refused with the same error."""
+    """The answer to a refused request: every partition has the same error."""
     answers = [
         TopicProduceResponse(
             name=topic.name,
@@ -102,7 +102,7 @@ def refused_whole(
 
 
 def failed(request: ProduceRequest, error: KafkaError) -> Any:
-    """The answer where none could be made; some of the batches may be in their logs. CLOSE with acks=0."""
+    """The answer after an unexpected error; some of the batches may be in their logs. CLOSE with acks=0."""
     if request.acks == 0:
         return CLOSE
     return ProduceResponse(
@@ -121,12 +121,12 @@ def failed(request: ProduceRequest, error: KafkaError) -> Any:
 
 
 async def _committed(response: ProduceResponse, pending: Pending, ctx: RequestContext) -> ProduceResponse:
-    """The response once every batch in it may be acknowledged, or cannot be."""
+    """The response once every batch in it may be acknowledged, or has failed."""
     is_refused = False
     for answer, waiting in pending:
         error = await waiting
         if error is not ErrorCode.NONE:
-            # The batch stays in the log, and the answer says where.
+            # The batch stays in the log, and the answer keeps its offset.
             answer.error_code = int(error)
             is_refused |= error is ErrorCode.NOT_LEADER_OR_FOLLOWER
     if is_refused:

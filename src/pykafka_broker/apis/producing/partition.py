@@ -1,7 +1,7 @@
 """One partition of a Produce request: the check that its batch may be written here, and its answer.
 
-The refusals and their order are Apache Kafka's. Whether enough replicas are in sync for acks=all is decided
-by the partition itself (`replication/leading_replica.py`).
+The refusals and their order are Apache Kafka's. The partition itself decides whether enough replicas are in
+sync for acks=all (`replication/leading_replica.py`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ logger = logging.getLogger("kafka.server.KafkaApis")
 VALID_ACKS = (0, 1, -1)
 #: Kafka's own tool writes internal topics under this client id.
 ADMIN_CLIENT_ID = "__admin_client"
-#: With these errors Kafka's log names its start, with others the answer says -1.
+#: With these errors the answer has the log start offset, with others -1, as in Kafka.
 REFUSED_BY_LOG = frozenset(
     {
         ErrorCode.UNKNOWN_SERVER_ERROR,
@@ -46,7 +46,7 @@ REFUSED_BY_LOG = frozenset(
     }
 )
 
-#: Answers that wait until their batch may be acknowledged.
+#: Answers that wait until their batches may be acknowledged.
 Pending = list[tuple[PartitionProduceResponse, Awaitable[ErrorCode]]]
 
 
@@ -58,8 +58,8 @@ def produce_to(
     pending: Pending,
     verification: Verification,
 ) -> PartitionProduceResponse | Awaitable[PartitionProduceResponse]:
-    """Append one partition's batch; the answer for it, which is in `pending` too if it has to wait until it
-    may be given. An awaitable if the batch itself has to wait.
+    """Append one partition's batch and return its answer, which is added to `pending` if the acknowledgement
+    has to wait; an awaitable if the append itself has to wait.
     """
     index = data.index
     if name is None:
@@ -100,11 +100,11 @@ def _append(
         refusal = _why_not_at_all(name, index, partition, request, ctx)
         if refusal is not None:
             if refusal.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and records is not None:
-                check_one_batch(records, ctx.version)  # Kafka notices first what is no batch
+                check_one_batch(records, ctx.version)  # Kafka checks this first
             raise refusal
         assert partition is not None
     if records is None:
-        # Apache Kafka never answers this one; an empty payload and a missing one are the same mistake.
+        # Apache Kafka never answers this request; here a missing payload is treated as an empty one.
         raise NotOneBatch("Produce requests must carry a record batch")
     result = partition.append(
         records,
@@ -153,7 +153,7 @@ def _appended(
 def _why_not_at_all(
     name: str, index: int, partition: LedPartition | None, request: ProduceRequest, ctx: RequestContext
 ) -> KafkaError | None:
-    """The error if the partition takes no batch of this request at all, else None."""
+    """The error if the partition refuses any batch of this request, else None."""
     unserved = ErrorCode.NONE if partition is not None else ctx.node.partitions.why_not_led(name, index)
     if unserved is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return KafkaError(unserved)
@@ -165,7 +165,7 @@ def _why_not_at_all(
 
 
 def unanswered(index: int) -> PartitionProduceResponse:
-    """The place of an answer that is not there yet."""
+    """The placeholder of an answer that is not ready."""
     return PartitionProduceResponse(index=index, error_code=-1, base_offset=-1)
 
 
@@ -181,6 +181,6 @@ def refused(
             BatchIndexAndErrorMessage(batch_index=record, batch_index_error_message=text)
             for record, text in record_errors
         ]
-        # As in Kafka, the code speaks for itself unless single records are at fault.
+        # As in Kafka, the error's own message is sent only if single records are at fault.
         answer.error_message = error.message if record_errors else message
     return answer

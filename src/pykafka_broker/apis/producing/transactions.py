@@ -1,4 +1,4 @@
-"""The batches of a Produce request that belong to a transaction, and so have to be verified (KIP-890)."""
+"""The transactional batches of a Produce request, which have to be verified (KIP-890)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ LOW_ATTRIBUTES_AT = 22
 
 
 def has_transactional_batch(request: ProduceRequest) -> bool:
-    """Look at the first batch of every partition, as Kafka does before it serves any of them.
+    """Whether any partition's first batch is transactional; Kafka checks this before it serves any partition.
 
     Raises:
-        KafkaError: CORRUPT_MESSAGE for one that cannot be told from noise, which spoils the whole request.
+        KafkaError: CORRUPT_MESSAGE, a batch is malformed, which fails the whole request.
     """
     for topic in request.topic_data:
         for data in topic.partition_data:
@@ -37,10 +37,10 @@ def has_transactional_batch(request: ProduceRequest) -> bool:
 def transactional_batches(
     topics: list[TopicProduceData], ctx: RequestContext
 ) -> Iterator[tuple[TopicPartition, Any]]:
-    """The batches that the coordinator may have to be asked about.
+    """The batches that the coordinator may have to verify.
 
-    A payload that will be refused as no batch, or has no partition, must not be asked about: the question
-    would stay open, and keep the producer from writing with a higher sequence number.
+    A payload that will be refused, as it is no batch or its partition does not exist, must not be verified:
+    the verification would stay open and block higher sequence numbers of the producer.
     """
     for topic in topics:
         name = name_of(topic, ctx)
@@ -71,7 +71,7 @@ def _is_one_batch(records: Any, version: int) -> bool:
 
 
 def _is_transactional(records: Any) -> bool:
-    """Whether a payload begins with a whole transactional batch; other formats have other things there."""
+    """Whether a payload begins with a whole transactional batch; other formats have no such bit there."""
     return (
         len(records) >= HEADER_BYTES
         and records[LOW_ATTRIBUTES_AT] & TRANSACTIONAL_BIT != 0

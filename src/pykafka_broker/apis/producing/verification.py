@@ -1,7 +1,7 @@
 """Asks the transaction coordinator before a transaction's first batch is written to a partition (KIP-890).
 
-Shared by Produce and TxnOffsetCommit: a guard from the log, a question to the transaction coordinator, and
-errors in words that clients of any age understand.
+Shared by Produce and TxnOffsetCommit: a guard from the log, a request to the transaction coordinator, and
+errors that clients of any version understand.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FIRST_VERSION_WITH_TRANSACTION_ABORTABLE = 11
 FIRST_VERSION_THAT_ADDS_PARTITIONS = 12
 
-#: Errors after which old clients would not try again: they get NOT_ENOUGH_REPLICAS instead.
+#: Errors after which old clients would not retry: they get NOT_ENOUGH_REPLICAS instead.
 NOT_VERIFIED = frozenset(
     {
         ErrorCode.NETWORK_EXCEPTION,
@@ -36,7 +36,7 @@ NOT_VERIFIED = frozenset(
 
 
 class Refusal(KafkaError):
-    """The transaction coordinator's no, with words of its own for the client if `is_explained`."""
+    """The transaction coordinator's refusal; `is_explained` if it has a message of its own for the client."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         super().__init__(code, message)
@@ -44,7 +44,7 @@ class Refusal(KafkaError):
 
 
 class Verification(NamedTuple):
-    """The guards to append under, and the errors of partitions that must not be appended to."""
+    """The guards of batches to append, and the errors of partitions that must not be appended to."""
 
     guards: Mapping[TopicPartition, int] = MappingProxyType({})
     refusals: Mapping[TopicPartition, Refusal] = MappingProxyType({})
@@ -57,8 +57,8 @@ NOTHING_TO_VERIFY = Verification()
 
 
 def start_verification(batches: Iterable[tuple[TopicPartition, Any]], ctx: RequestContext) -> Verification:
-    """Sort these transactional batches: those that the coordinator has to verify, by their guards, and those
-    refused; all others may be appended.
+    """Sort these transactional batches into those that the coordinator has to verify, with their guards, and
+    those refused; all others may be appended.
 
     Raises:
         KafkaError: INVALID_PRODUCER_ID_MAPPING if they are of more than one producer.
@@ -68,7 +68,7 @@ def start_verification(batches: Iterable[tuple[TopicPartition, Any]], ctx: Reque
     headers = {place: read_header(records) for place, records in batches}
     headers = {place: header for place, header in headers.items() if header.has_producer_id}
     producers = {(header.producer_id, header.producer_epoch) for header in headers.values()}
-    if len(producers) > 1:  # before any question stands
+    if len(producers) > 1:  # before any verification starts
         raise KafkaError(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING,
             "Transactional records contained more than one producer ID",
@@ -98,7 +98,7 @@ def start_verification(batches: Iterable[tuple[TopicPartition, Any]], ctx: Reque
 async def finish_verification(
     started: Verification, transactional_id: str, ctx: RequestContext
 ) -> Verification:
-    """Ask the transaction coordinator about everything that was given a guard."""
+    """Ask the transaction coordinator about all partitions with a guard."""
     how = participation(
         ctx.version, FIRST_VERSION_WITH_TRANSACTION_ABORTABLE, FIRST_VERSION_THAT_ADDS_PARTITIONS
     )
@@ -111,14 +111,14 @@ async def finish_verification(
 
 
 def participation(version: int, aborts_since: int, adds_since: int) -> Participation:
-    """The `Participation` that a request asks the coordinator for, by its version."""
+    """The `Participation` that a request of this version asks the coordinator for."""
     if version >= adds_since:
         return Participation.ADD
     return Participation.VERIFY if version >= aborts_since else Participation.VERIFY_FOR_OLD_CLIENT
 
 
 def _as_told(error: ErrorCode, how: Participation) -> Refusal:
-    """The coordinator's answer as producers of any age can deal with it."""
+    """The coordinator's error as producers of any version can handle it."""
     if error is ErrorCode.INVALID_TXN_STATE:
         return Refusal(error, "Partition was not added to the transaction")
     waits = error is ErrorCode.CONCURRENT_TRANSACTIONS and how is not Participation.ADD

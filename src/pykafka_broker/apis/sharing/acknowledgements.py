@@ -1,5 +1,5 @@
-"""What a request says of acquired records, partition by partition: checked as Apache Kafka's KafkaApis does,
-then taken by the share partitions.
+"""The acknowledgements in a request, by partition: checked as by Apache Kafka's KafkaApis, then passed to the
+share partitions.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _MALFORMED = Result(ErrorCode.INVALID_REQUEST)
 _UNKNOWN_ID = Result(ErrorCode.UNKNOWN_TOPIC_ID)
 _DENIED = Result(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 _UNKNOWN = Result(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-#: Nobody has fetched from there since this node leads.
+#: The group has not fetched from the partition since this node leads it.
 _NOT_OPEN = Result(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.message)
 
-#: The outcome of one partition, which may have to be written first.
+#: The outcome of one partition, perhaps once it is written.
 Answer = Union[Prompt[Result], Awaitable[Result]]
 
 
@@ -56,12 +56,12 @@ class SaidTopic(Protocol):
 
 
 def is_anything_said(topics: Iterable[SaidTopic]) -> bool:
-    """Whether a request acknowledges anything."""
+    """Whether a request has any acknowledgements."""
     return any(partition.acknowledgement_batches for topic in topics for partition in topic.partitions)
 
 
 class Said:
-    """What became of what a request says; some of it has yet to be written."""
+    """The outcomes of a request's acknowledgements; some may have to be written first."""
 
     __slots__ = ("_outcomes", "_pending")
 
@@ -70,11 +70,11 @@ class Said:
         self._pending = pending
 
     async def outcomes(self) -> dict[Place, Result]:
-        """The outcome of each partition, once all is written."""
+        """The outcome of each partition, once all are written."""
         for place, answer in self._pending.items():
             try:
                 self._outcomes[place] = await answer
-            except KafkaError as error:  # the node stops
+            except KafkaError as error:  # the node is stopping
                 self._outcomes[place] = Result(error.code, error.message)
         return self._outcomes
 
@@ -82,10 +82,10 @@ class Said:
 def acknowledge(
     topics: Iterable[SaidTopic], member: Member, ctx: RequestContext, denied: Set[str], *, is_renewing: bool
 ) -> Said:
-    """Take all that the request says; nothing is waited for.
+    """Apply all acknowledgements of the request, without waiting.
 
-    `denied` are the topics that the client may not read. Of a partition that is named twice, the later is
-    meant. One without batches is answered, with no error, where something is said of others.
+    `denied` are the topics that the client may not read. Of a partition that is named twice, the last entry
+    counts. A partition without batches is answered, without an error, only if another one has batches.
     """
     outcomes: dict[Place, Result] = {}
     silent: list[Place] = []
@@ -129,7 +129,7 @@ def _refusal(
     *,
     is_renewing: bool,
 ) -> Result | None:
-    """Why nothing that is said of a partition is taken; None if it may be."""
+    """The error that refuses all acknowledgements of a partition; None without one."""
     topic_id, index = place
     topic = ctx.node.metadata.image.topic_by_id(topic_id)
     if topic is None:
@@ -144,8 +144,8 @@ def _refusal(
 def _is_well_formed(
     batches: tuple[AcknowledgementBatch, ...], largest_type: int, *, is_renewing: bool
 ) -> bool:
-    """Batches come in order, though one may begin where the one before ends; each has one type, or one for
-    each offset; a lock is renewed only where the request says that it renews.
+    """Whether batches are in order (one may begin at the last offset of the previous one), have one type, or
+    one per offset, and renew locks only if the request says so.
     """
     end = -1
     for first_offset, last_offset, types in batches:

@@ -1,4 +1,4 @@
-"""Whether share groups (KIP-932) are served: asked by the APIs of these groups, before anything else."""
+"""Whether share groups (KIP-932) are served: the first check of the APIs of these groups."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ if TYPE_CHECKING:
 
 
 def serves_share_groups(ctx: RequestContext) -> bool:
-    """Is share.version finalized at a level that has share groups?"""
+    """Whether the finalized level of share.version has share groups."""
     return ctx.node.metadata.image.features.get(SHARE_VERSION, 0) >= 1

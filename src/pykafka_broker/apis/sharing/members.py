@@ -1,4 +1,4 @@
-"""Who sends ShareFetch and ShareAcknowledge, and what becomes of a member's records when its session ends."""
+"""The member that sends ShareFetch or ShareAcknowledge, and the release of its records at its session's end."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
     from pykafka_broker.apis.ports.node import NodePorts
 
-#: Kafka's share consumers make a UUID of 22 characters; its broker takes one with dashes too.
+#: Kafka's share consumers use a UUID of 22 characters; its broker also accepts one with dashes.
 MAX_MEMBER_ID_CHARACTERS = 36
 
 
 def member_of(group_id: str | None, member_id: str | None, ctx: RequestContext) -> Member:
-    """The member that asks. Nobody looks whether the group knows it.
+    """The member that sends the request. The group is not asked whether it knows the member.
 
     Raises:
-        KafkaError: UNSUPPORTED_VERSION where share groups are switched off, INVALID_REQUEST for a missing
-            name, GROUP_AUTHORIZATION_FAILED.
+        KafkaError: UNSUPPORTED_VERSION if share groups are disabled, INVALID_REQUEST for a missing or invalid
+            id, GROUP_AUTHORIZATION_FAILED.
     """
     if not serves_share_groups(ctx):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
@@ -37,7 +37,7 @@ def member_of(group_id: str | None, member_id: str | None, ctx: RequestContext) 
 
 
 def end_session(node: NodePorts, member: Member) -> None:
-    """The member closes its session; nobody waits until what it gives back is written."""
+    """End a member's session and release its records, without waiting until that is written."""
     _release(node, node.share_sessions.end(member))
 
 

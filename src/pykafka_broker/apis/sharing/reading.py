@@ -1,8 +1,8 @@
-"""Record batches for a share partition: as many as its member may acquire, and no more.
+"""Reads record batches for a share partition: only as many as its member may acquire.
 
-A member asks for records and not for bytes: a few hundred of them are in a small part of what the limits in
-bytes allow. So the log is read a piece at a time until there is enough, of one segment as with any fetch.
-What is answered begins with the batch of the first acquired record and ends with that of the last.
+A member asks for a number of records, and a few hundred need only a small part of the limits in bytes. So the
+log is read piece by piece until there are enough records, from one segment as with any fetch. The answer
+begins with the batch of the first acquired record and ends with that of the last.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ if TYPE_CHECKING:
     from pykafka_broker.log.partition.partition_log import PartitionLog
     from pykafka_broker.log.partition.read_plan import ReadPlan
 
-#: Read at first, and then at a time.
+#: The sizes of the first piece and of later ones.
 FIRST_PIECE_BYTES = 64 * 1024
 PIECE_BYTES = 256 * 1024
-#: The longest wait for a disk; the partition is answered without records then, and with them when it has
-#: answered.
+#: The longest wait for a disk; after it the partition is answered without records, until the read ends.
 DISK_PATIENCE_MS = 1_000
 
 _base_offset = attrgetter("base_offset")
@@ -40,11 +39,11 @@ class Wanted(NamedTuple):
     """What to read of one partition."""
 
     offset: int
-    #: No record from here on is of use; the batch before may go on.
+    #: Records from here on are not needed; the last batch may extend beyond it.
     before_offset: int
     max_bytes: int
     limit: Limit
-    #: The first batch is read even where it has more than `max_bytes` (KIP-74).
+    #: Whether the first batch is read even if it has more than `max_bytes` (KIP-74).
     minimum_one_batch: bool
 
 
@@ -55,13 +54,13 @@ class ReadBatches:
 
     def __init__(self) -> None:
         self.batches: list[FetchedBatch] = []
-        #: Transactions with records among them that were aborted; only for those who read committed.
+        #: Aborted transactions with records in the batches; only for read_committed.
         self.aborted: set[AbortedTransaction] = set()
         self.size_bytes = 0
         self._bytes: list[Buffer] = []
 
     def add(self, header: BatchHeader, data: Buffer, *, is_abort_marker: bool) -> None:
-        """The next batch."""
+        """Add the next batch."""
         self.batches.append(
             FetchedBatch(
                 header.base_offset,
@@ -75,7 +74,7 @@ class ReadBatches:
         self.size_bytes += header.size_in_bytes
 
     def records_of(self, acquired: Sequence[AcquiredRecords]) -> Buffer:
-        """The bytes of the batches that hold what was acquired, and of those between."""
+        """The bytes from the batch of the first acquired record to that of the last."""
         if not acquired:
             return b""
         begin = bisect_right(self.batches, acquired[0].first_offset, key=_base_offset) - 1
@@ -107,7 +106,7 @@ async def read_batches(log: PartitionLog, wanted: Wanted, node: NodePorts) -> Re
                 data = await _from_disk(log, plan, node)
         except KafkaError:
             if found.batches:
-                break  # the next fetch is told
+                break  # the next fetch gets the error
             raise
         count = len(found.batches)
         view = memoryview(data or b"")
@@ -131,7 +130,7 @@ async def read_batches(log: PartitionLog, wanted: Wanted, node: NodePorts) -> Re
 
 
 async def _from_disk(log: PartitionLog, plan: ReadPlan, node: NodePorts) -> Optional[bytes]:
-    """What a thread reads in time, else None; the partition then counts as empty until the read has ended."""
+    """The bytes if a thread reads them in time, else None: the log is late until the read ends."""
     reading = node.cold_reads.run(log, plan.read)
     until_ms = node.clock.now_ms() + DISK_PATIENCE_MS
     await node.cold_reads.first_done((reading,), until_ms)
@@ -142,6 +141,6 @@ async def _from_disk(log: PartitionLog, plan: ReadPlan, node: NodePorts) -> Opti
 
 
 def _aborts(batch: Buffer) -> bool:
-    """Whether a control batch ends a transaction that was aborted."""
+    """Whether a control batch is an abort marker."""
     record = next(read_records(batch, check_crc=False), None)
     return record is not None and decode_key(record.key) is ControlRecordType.ABORT

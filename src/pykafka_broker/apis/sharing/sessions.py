@@ -1,14 +1,14 @@
 """Share sessions (KIP-932): the broker remembers a share group member's partitions between its requests.
 
-A member has one session on each broker that it fetches from, known by its group and its member id. The epoch
-of a request decides: 0 begins a session, and one before is forgotten, whose records stay acquired; n, which
-has to be the session's own, goes on, and the request lists only changes; -1 ends it. ShareAcknowledge moves
-the epoch as ShareFetch does, and never begins a session.
+A member has one session on each broker that it fetches from, identified by its group and its member id. The
+epoch of a request decides: 0 begins a session, and drops an old one, whose records stay acquired; n, which
+must be the session's epoch, continues it, and the request lists only changes; -1 ends it. ShareAcknowledge
+moves the epoch as ShareFetch does, and never begins a session.
 
-The answer to the first fetch lists every partition. A later one lists those with records or an error, those
-that had an error the time before, and those that were added. `max_sessions` are remembered
-(`group.share.max.share.sessions`); one more is refused, for none is ever thrown out. A session goes with the
-connection on which it was begun, and then a group without sessions is forgotten.
+The answer to the first fetch lists every partition. A later answer lists partitions with records or an error,
+those that had an error in the previous answer, and those that were added. `max_sessions` are kept
+(`group.share.max.share.sessions`); further ones are refused, as sessions are never evicted. A session ends
+with the connection on which it began; then a group without sessions is dropped.
 
 Pure: connections are only compared.
 """
@@ -28,7 +28,7 @@ FIRST_EPOCH = 0
 FINAL_EPOCH = -1
 MAX_EPOCH = 2**31 - 1
 DEFAULT_MAX_SESSIONS = 2_000
-#: Groups that a connection may come back to without their states being read anew.
+#: The groups without sessions that are kept per connection, so that their states need not be read again.
 MAX_ENDED_GROUPS = 100
 
 #: Topic id and partition.
@@ -52,13 +52,13 @@ class SharedPartition:
 
     def __init__(self, place: Place, topic: str | None, *, is_due: bool = False) -> None:
         self.place = place
-        #: The name; that of a deleted topic is remembered, None is for an id that was never known.
+        #: The topic's name, kept if the topic is deleted; None for an id that was never known.
         self.topic = topic
-        #: The next answer has to list it.
+        #: Whether the next answer has to list the partition.
         self.is_due = is_due
 
     def is_news(self, answer: PartitionData) -> bool:
-        """Whether an answer has to list this partition; remembers what is told."""
+        """Whether an answer has to list this partition; a partition with an error is due again."""
         is_news = self.is_due or answer.error_code != 0 or len(answer.records or b"") > 0
         self.is_due = answer.error_code != 0
         return is_news
@@ -77,10 +77,10 @@ class ShareSession:
         self.epoch = 1
 
     def move(self, epoch: int) -> None:
-        """A request of this epoch has come.
+        """Process the epoch of a request.
 
         Raises:
-            KafkaError: INVALID_SHARE_SESSION_EPOCH, it is not the next.
+            KafkaError: INVALID_SHARE_SESSION_EPOCH, it is not the session's epoch.
         """
         if epoch != self.epoch:
             raise KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
@@ -102,7 +102,7 @@ class ShareContext:
         """The answers to list.
 
         Raises:
-            KafkaError: INVALID_SHARE_SESSION_EPOCH, the session has gone on meanwhile.
+            KafkaError: INVALID_SHARE_SESSION_EPOCH, a later request has moved the session.
         """
         session = self._session
         if session is None:
@@ -122,22 +122,22 @@ class ShareContext:
 
 
 class Ended(NamedTuple):
-    """Sessions that are over: what their members have acquired is given back."""
+    """Sessions that have ended: the records that their members have acquired are to be released."""
 
     sessions: tuple[ShareSession, ...] = ()
-    #: Groups that have no session here any more: what is known here of their partitions may be forgotten.
+    #: Groups that have no session left here: their share partitions may be dropped.
     emptied: tuple[str, ...] = ()
 
 
 class _Connection:
-    """What was begun on one connection."""
+    """The sessions that were begun on one connection."""
 
     __slots__ = ("ended_groups", "sessions")
 
     def __init__(self) -> None:
-        #: Those that are not over.
+        #: The open sessions.
         self.sessions: dict[Member, ShareSession] = {}
-        #: The groups of others, the last ones of them: they may come again.
+        #: The groups of the last ended sessions, which may begin again.
         self.ended_groups: dict[str, None] = {}
 
 
@@ -147,9 +147,9 @@ class ShareSessions:
     def __init__(self, max_sessions: int = DEFAULT_MAX_SESSIONS) -> None:
         self._max_sessions = max_sessions
         self._sessions: dict[Member, ShareSession] = {}
-        #: How many sessions each group has.
+        #: The number of sessions of each group.
         self._sizes: dict[str, int] = {}
-        #: By connection on which one was ever begun.
+        #: By connection, if a session was ever begun on it.
         self._on: dict[object, _Connection] = {}
 
     def __len__(self) -> int:
@@ -166,12 +166,12 @@ class ShareSessions:
         has_acknowledgements: bool,
         connection: object,
     ) -> ShareContext:
-        """What a ShareFetch fetches.
+        """Process a ShareFetch: the partitions that it fetches.
 
         Raises:
             KafkaError: SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_LIMIT_REACHED,
-                INVALID_REQUEST for acknowledgements with a first fetch, or, as in Apache Kafka,
-                UNKNOWN_SERVER_ERROR for one that names a partition twice.
+                INVALID_REQUEST for acknowledgements in a first fetch, or, as in Apache Kafka,
+                UNKNOWN_SERVER_ERROR for a first fetch that names a partition twice.
         """
         if epoch == FINAL_EPOCH:
             self._session_of(member)
@@ -192,7 +192,7 @@ class ShareSessions:
         return ShareContext(session.partitions.values(), session)
 
     def acknowledge(self, member: Member, epoch: int) -> None:
-        """A ShareAcknowledge has come.
+        """Process a ShareAcknowledge.
 
         Raises:
             KafkaError: SHARE_SESSION_NOT_FOUND or INVALID_SHARE_SESSION_EPOCH.
@@ -204,7 +204,7 @@ class ShareSessions:
             session.move(epoch)
 
     def end(self, member: Member) -> Ended:
-        """End a session, if there is one. Its group is not forgotten before the connection is lost."""
+        """End a session, if there is one. Its group is kept until the connection is lost."""
         session = self._sessions.pop(member, None)
         if session is None:
             return Ended()
@@ -224,7 +224,7 @@ class ShareSessions:
         return Ended((session,), self._emptied((longest_ago,)))
 
     def lost(self, connection: object) -> Ended:
-        """A connection is lost, and with it the sessions that were begun on it."""
+        """End the sessions that were begun on a lost connection."""
         begun = self._on.pop(connection, None)
         if begun is None:
             return Ended()
@@ -238,11 +238,11 @@ class ShareSessions:
         return tuple(group_id for group_id in groups if group_id not in self._sizes)
 
     def has_begun_on(self, connection: object) -> bool:
-        """Whether a session was ever begun on this connection: `lost` has to be told its end."""
+        """Whether a session was ever begun on this connection: `lost` must be called at its end."""
         return connection in self._on
 
     def clear(self) -> None:
-        """End all sessions: share groups are switched off."""
+        """End all sessions: share groups are disabled."""
         self._sessions.clear()
         self._sizes.clear()
         for begun in self._on.values():

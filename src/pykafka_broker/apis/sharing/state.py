@@ -1,9 +1,9 @@
-"""What the five APIs of the share coordinator have in common: requests of topics with partitions, each
+"""The common parts of the five APIs of the share coordinator: requests of topics and partitions, each
 partition with an answer of its own.
 
-Only brokers ask, over CLUSTER_ACTION. As in Apache Kafka 4.3 none of them looks whether share groups are
-enabled, a request without a group, without topics, or, but for Initialize, without partitions in one of them
-gets an empty answer, and of a partition that is named twice only the last answer is told.
+Only brokers send them (CLUSTER_ACTION). As in Apache Kafka 4.3, none checks whether share groups are enabled;
+a request without a group, without topics or (except Initialize) with a topic without partitions gets an empty
+answer; and of a partition that is named twice only the last answer is returned.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Request(Protocol):
 
 
 def is_complete(request: _Request) -> bool:
-    """Whether there is anything to answer, and a group to answer about."""
+    """Whether the request has a group, topics, and partitions in every topic."""
     return bool(request.group_id and request.topics) and all(topic.partitions for topic in request.topics)
 
 
@@ -76,7 +76,7 @@ def results_of(
     partition_type: Callable[..., object],
     refusals: Iterable[tuple[bytes, Iterable[tuple[int, Refusal | None]]]],
 ) -> list[Result]:
-    """The results of an answer that has nothing but an error for each partition of each topic."""
+    """The results of an answer with only an error for each partition."""
     return [
         result_type(
             topic_id=topic_id,
@@ -94,7 +94,7 @@ def failed_results(
     request: _Request,
     error: KafkaError,
 ) -> list[Result]:
-    """Such results with the same error for all that the request names."""
+    """As `results_of`, with the same error for all partitions of the request."""
     refusal = Refusal(error.code, error.message)
     told = [
         (topic_id, [(each, refusal) for each in partitions]) for topic_id, partitions in failures(request)

@@ -1,11 +1,11 @@
-"""A ShareFetch while it waits for records, and when it has found some.
+"""A ShareFetch: the wait for records, and their acquisition.
 
-Of the fetches that wait at a share partition one reads at a time. When something has happened there, the one
-that has waited longest is asked first, and takes the fetch lock if there is enough to read: one new record
-wakes one of a hundred members, and not all. The others are asked when it has read.
+Of the fetches that wait at a share partition one reads at a time. When the share partition moves, the fetch
+that has waited longest is checked first, and takes the fetch lock if there is enough to read: one new record
+wakes one of a hundred members, not all. The others are checked when it has read.
 
-As in Apache Kafka a share partition that cannot be loaded does not end the wait, or its members would ask
-again at once. One that another broker leads by now does.
+As in Apache Kafka a share partition that cannot be loaded does not end the wait, or its members would retry
+at once. A share partition that has moved to another leader does end it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class ShareLimits(NamedTuple):
-    """How much a fetch may bring, and how long it may wait for that."""
+    """The limits of a fetch."""
 
     max_wait_ms: int
     min_bytes: int
@@ -53,7 +53,7 @@ def answer_of(place: Place, error: ErrorCode = ErrorCode.NONE) -> PartitionData:
 
 
 class ShareFetch:
-    """One fetch, of partitions that exist and that the member may read, each with the name of its topic."""
+    """One fetch of existing partitions that the member may read, each with its topic's name."""
 
     def __init__(
         self,
@@ -69,13 +69,13 @@ class ShareFetch:
         self._id = ctx.node.share_partitions.new_fetch_id()
         self._limit: Limit = ctx.node.share_partitions.settings_of(member.group_id).limit
         self._open: dict[Place, LedSharePartition] = {}
-        #: Partitions that cannot be served, for as long as this fetch lasts.
+        #: Partitions that cannot be served in this fetch.
         self._errors: dict[Place, ErrorCode] = {}
-        #: Where this fetch has the fetch lock, and from which offset it is to read there.
+        #: The partitions whose fetch lock this fetch holds, and the offsets to read from.
         self._held: dict[Place, int] = {}
 
     async def answers(self) -> list[Answer]:
-        """The answer of each partition that was read or has an error; of the others there is nothing to say.
+        """The answer of each partition that was read or has an error; other partitions have none.
 
         Raises:
             Disconnected: the client has gone.
@@ -92,7 +92,7 @@ class ShareFetch:
     # ---- waiting ----
 
     async def _wait(self) -> None:
-        """Return when this fetch has the locks where there is enough to read, or has waited long enough."""
+        """Return when this fetch holds locks with enough to read, or its time is up."""
         node, connection = self._ctx.node, self._ctx.connection
         until_ms = node.clock.now_ms() + self._limits.max_wait_ms
         while not self._is_ready():
@@ -104,9 +104,7 @@ class ShareFetch:
                 return
 
     def _look(self) -> bool:
-        """Find the share partitions, and begin to load those that nobody has fetched from; whether some
-        cannot be served here that could before.
-        """
+        """Open the share partitions, and begin to load new ones; whether some now cannot be served here."""
         errors_before = len(self._errors)
         for place in self._topics:
             known = self._open.get(place)
@@ -134,10 +132,10 @@ class ShareFetch:
             self._open.pop(place, None)
 
     def _is_ready_after(self, places: Mapping[PartitionLog, Place], moved: Any) -> bool:
-        """Whether the wait is over after a move of a share partition, or of one of these logs; it neither
-        waits nor raises.
+        """Whether the wait is over after a move of a share partition, or of one of these logs; neither waits
+        nor raises.
 
-        A log with nothing to read moves for followers, and costs no look at the other partitions.
+        A log without records to read moves for followers; then the other partitions are not checked.
         """
         place = places.get(moved)
         return (place is None or self._has_something(place)) and self._is_ready()
@@ -154,7 +152,7 @@ class ShareFetch:
         if self._held:
             return True
         if any(share_partition.is_fenced for share_partition in self._open.values()):
-            return True  # there may be a successor, or another leader
+            return True  # it must be opened anew, or has another leader
         if not self._may_be_ready():
             return False
         held = self._taken()
@@ -165,7 +163,7 @@ class ShareFetch:
         return False
 
     def _may_be_ready(self) -> bool:
-        """Whether it is worth to take the fetch locks: most looks of those who wait end here."""
+        """Whether taking the fetch locks may succeed: most checks of waiting fetches end here."""
         begins = {
             place: offset
             for place, share_partition in self._open.items()
@@ -174,7 +172,7 @@ class ShareFetch:
         return bool(begins) and self._is_enough(begins, self._limits.max_bytes)
 
     def _taken(self) -> dict[Place, int]:
-        """Take the fetch lock wherever that is possible; where to read from."""
+        """Take all available fetch locks; the offsets to read from."""
         held = {}
         for place in self._topics:
             share_partition = self._open.get(place)
@@ -192,16 +190,13 @@ class ShareFetch:
                 share_partition.end_fetch(self._id, has_read=has_read)
 
     def _is_enough(self, begins: dict[Place, int], most_bytes: int) -> bool:
-        """Whether there are `min_bytes` to read, at most so many of each partition, or there is an error to
-        tell.
-        """
+        """Whether there are `min_bytes` to read, at most `most_bytes` per partition, or there is an error."""
         return self._readable_bytes(begins, most_bytes) >= self._limits.min_bytes
 
     def _readable_bytes(self, begins: dict[Place, int], most_bytes: int) -> float:
-        """About how much there is to read, at most so much of each partition; no end of it if there is an
-        error to tell.
+        """About how many bytes there are to read, at most `most_bytes` per partition; infinite for an error.
 
-        As in Apache Kafka everything counts from where the fetch begins, acquired by others or not.
+        As in Apache Kafka all records from the fetch's offset on count, even those acquired by other members.
         """
         readable_bytes = 0
         for place, offset in begins.items():
@@ -217,7 +212,7 @@ class ShareFetch:
     # ---- reading ----
 
     async def _read(self) -> list[Answer]:
-        """Read where the locks are held, each partition its part of the limits, and acquire."""
+        """Read the partitions whose locks are held, each up to its share of the limits, and acquire."""
         answers: list[Answer] = []
         left_bytes, left_records, read_ahead = self._limits.max_bytes, self._limits.max_records, 0
         each_bytes, more_bytes = divmod(left_bytes, max(1, len(self._held)))
@@ -254,7 +249,7 @@ class ShareFetch:
     async def _read_at(
         self, place: Place, most_bytes: int, max_records: int, *, is_first: bool
     ) -> tuple[PartitionData, int, int]:
-        """The answer of one partition, how many records were acquired, and how many bytes were read.
+        """The answer of one partition, the number of acquired records, and the bytes of the answer.
 
         Raises:
             KafkaError: the partition cannot be read.

@@ -1,7 +1,7 @@
-"""What CreateAcls, DescribeAcls and DeleteAcls have in common: their filters, and numbers that may not be.
+"""The common parts of CreateAcls, DescribeAcls and DeleteAcls: their filters, and invalid numbers.
 
-Apache Kafka closes the connection of a request with the number 0: it stands for what a client knows and its
-release does not, and no client may send it on.
+Apache Kafka closes the connection of a request with the number 0, which means "unknown" and which clients
+must not send.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _UNKNOWN = 0
 
 
 class WireFilter(Protocol):
-    """A filter as DescribeAcls and DeleteAcls have it."""
+    """A filter of DescribeAcls or DeleteAcls."""
 
     resource_type_filter: int
     resource_name_filter: str | None
@@ -55,6 +55,6 @@ def refuse_unknown(*numbers: int) -> None:
 
 
 def need_an_authorizer(ctx: AdministrationContext, otherwise: str) -> None:
-    """Raise KafkaError with the text `otherwise`, SECURITY_DISABLED, where no authorizer is configured."""
+    """Raise KafkaError SECURITY_DISABLED with the text `otherwise` if no authorizer is configured."""
     if ctx.node.authorizer is ALLOW_ALL:
         raise KafkaError(ErrorCode.SECURITY_DISABLED, otherwise)

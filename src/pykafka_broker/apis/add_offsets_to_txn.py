@@ -1,9 +1,9 @@
-"""AddOffsetsToTxn (API key 25): a group's offsets are to be committed with the transaction.
+"""AddOffsetsToTxn (API key 25): add a group to the transaction, before its offsets are committed with it.
 
-v2 PRODUCER_FENCED, v3 flexible, v4 TRANSACTION_ABORTABLE. Clients of transaction.version 2 do not ask: their
-TxnOffsetCommit adds the group by itself.
+v2 PRODUCER_FENCED, v3 flexible, v4 TRANSACTION_ABORTABLE. Clients of transaction.version 2 do not send it:
+their TxnOffsetCommit adds the group.
 
-It adds the group's partition of `__consumer_offsets`, a topic that is created with its first use.
+It adds the group's partition of `__consumer_offsets`, a topic that is created on first use.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def failed(_request: AddOffsetsToTxnRequest, error: KafkaError) -> AddOffsetsToTxnResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return AddOffsetsToTxnResponse(error_code=int(error.code))
 
 
@@ -40,7 +40,7 @@ def failed(_request: AddOffsetsToTxnRequest, error: KafkaError) -> AddOffsetsToT
     error_response=failed,
 )
 async def add_offsets_to_txn(request: AddOffsetsToTxnRequest, ctx: RequestContext) -> AddOffsetsToTxnResponse:
-    """Add the partition that the group's offsets live in."""
+    """Add the partition that has the group's offsets."""
     if not await ctx.node.topic_creation.ensure_offsets_topic():
         return AddOffsetsToTxnResponse(error_code=int(ErrorCode.COORDINATOR_NOT_AVAILABLE))
     transactions = ctx.node.transactions

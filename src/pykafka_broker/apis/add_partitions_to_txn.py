@@ -1,10 +1,10 @@
-"""AddPartitionsToTxn (API key 24): announce the partitions of a transaction, or ask whether they are in it.
+"""AddPartitionsToTxn (API key 24): add partitions to a transaction, or verify that they are part of it.
 
 v2 PRODUCER_FENCED, v3 flexible, v4 several transactions at once and verification only (KIP-890: brokers send
 it for their clients), v5 TRANSACTION_ABORTABLE. Clients of transaction.version 2 add partitions by writing.
 
 All partitions of a transaction are added, or none. Apache Kafka never answers v4 without any transaction;
-here the answer is as empty as the question.
+here the answer is empty.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ BATCHED_VERSION = 4
 
 
 def failed(request: AddPartitionsToTxnRequest, error: KafkaError) -> AddPartitionsToTxnResponse:
-    """The answer where none could be made: for all transactions, or for each partition of the only one."""
+    """The answer to a failed request: one error for all transactions, or one per partition up to v3."""
     if request.transactions:
         return AddPartitionsToTxnResponse(error_code=int(error.code))
     return AddPartitionsToTxnResponse(
@@ -73,7 +73,7 @@ async def add_partitions_to_txn(
 ) -> AddPartitionsToTxnResponse:
     """One answer for each transaction, in the order asked."""
     if ctx.version >= BATCHED_VERSION:
-        # All are asked before the first answer, which may wait for replicas, is waited for.
+        # Start all before awaiting the first answer, which may wait for replicas.
         answers = [_added(transaction, ctx) for transaction in request.transactions]
         return AddPartitionsToTxnResponse(
             results_by_transaction=[
@@ -100,7 +100,7 @@ async def add_partitions_to_txn(
 def _added(
     transaction: AddPartitionsToTxnTransaction, ctx: RequestContext
 ) -> Awaitable[Mapping[TopicPartition, ErrorCode]]:
-    """Ask the coordinator now; its answer for each partition."""
+    """Ask the coordinator at once; returns its answer for each partition."""
     partitions = [
         TopicPartition(topic.name, partition)
         for topic in transaction.topics
@@ -108,7 +108,7 @@ def _added(
     ]
     hidden: Set[str] = frozenset()
     if ctx.version < BATCHED_VERSION:
-        # Newer versions come from brokers, which may do everything.
+        # Newer versions come from brokers, which are authorized for all topics.
         topics = (topic.name for topic in transaction.topics if topic.name not in INTERNAL_TOPICS)
         hidden = denied_topics(ctx, AclOperation.WRITE, topics)
     refused = {
@@ -153,8 +153,8 @@ async def _of_each(
 
 
 def _refusal(partition: TopicPartition, hidden: Set[str], ctx: RequestContext) -> ErrorCode:
-    """Clients may not write to internal topics and to `hidden` ones, and no client to partitions that do not
-    exist.
+    """Why a partition cannot be added: clients may not write to internal and `hidden` topics, nor anyone to
+    unknown partitions.
     """
     if ctx.version < BATCHED_VERSION and (partition.topic in INTERNAL_TOPICS or partition.topic in hidden):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED

@@ -1,4 +1,4 @@
-"""AddRaftVoter (API key 80): make a copy of the metadata log a voter of the quorum (KIP-853).
+"""AddRaftVoter (API key 80): make a replica of the metadata log a voter of the quorum (KIP-853).
 
 v1 may answer before the change is committed (KIP-1186).
 `raft/core` decides, `raft/wire/voters.py` translates.
@@ -32,7 +32,7 @@ def _refused(_request: AddRaftVoterRequest, error: KafkaError) -> AddRaftVoterRe
     forwarded=True,
 )
 async def add_raft_voter(request: AddRaftVoterRequest, ctx: AdministrationContext) -> AddRaftVoterResponse:
-    """The answer of the leader. The request's own timeout is not looked at, as with Apache Kafka."""
+    """The answer of the leader. The request's own timeout is ignored, as in Apache Kafka."""
     asked = wire.read_add_request(request, ctx.node.metadata.image.cluster_id)
     if isinstance(asked, AddRaftVoterResponse):
         return asked

@@ -1,8 +1,8 @@
-"""A handler behind the checks that its API declares: authorization and quotas; or behind the way to the
-active controller, which then makes these checks.
+"""Wraps a handler with the checks that its API declares, authorization and quotas, or with the forwarding to
+the active controller, which then makes these checks.
 
-Where everything is allowed the handler itself is called: a broker without ACLs pays nothing, and one on which
-nobody has a quota asks for that once for each request.
+Without an authorizer there is no check of ACLs, and if no quota is set the only cost is one check per
+request.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ def admitted(
 ) -> Handler[Any]:
     """The function that the dispatch calls for `api`; with `may_forward`, on a listener of brokers.
 
-    Without `mutes` a client over its quota is told so, and its connection goes on: it is that of the broker
-    which has passed the request on, and which mutes its client.
+    Without `mutes` a client over its quota gets its throttle time, but the connection is not muted: it
+    belongs to the broker that has forwarded the request, and that broker mutes the client.
 
-    A request that may not be is refused first of all, as if it could not be read.
+    `api.check` comes first: a request that it refuses is treated as unreadable.
 
-    A refused request raises KafkaError in its handler's place, so that `error_response` answers it; an API
-    without one has its connection closed.
+    An unauthorized request raises KafkaError instead of calling its handler, so that `error_response` answers
+    it; without one the connection is closed.
 
     Raises:
-        NotImplementedError: `authorizer` may refuse something, and the handler does not ask it yet about a
-            need that only a handler can check.
+        NotImplementedError: there is an authorizer, and the handler does not check a need that only a handler
+            can check.
     """
     handle, leaderless = api.handle, api.leaderless
     if authorizer is not ALLOW_ALL:
@@ -97,7 +97,7 @@ def _within_quota(handle: Handler[Any], quota: Quota, quotas: Quotas, *, mutes: 
             return handle(request, ctx)
         use = _Use(quotas, ctx, mutes=mutes)
         if quota is Quota.PRODUCE and isinstance(request, ProduceRequest):
-            # Now: the records lie in the receive buffer, which the handler gives back.
+            # Now, because the records are in the receive buffer, which the handler may release.
             use.written_bytes = _header_size(ctx) + encoded_size(request, ctx.version)
             use.is_time_exempt = request.acks == 0
         started_ns = quotas.processing_ns()
@@ -128,7 +128,7 @@ async def _answered_later(awaitable: Awaitable[Any], use: _Use) -> Any:
 
 @coroutine
 def _timed(awaitable: Awaitable[Any], use: _Use) -> Generator[Any, Any, Any]:
-    """Return the result of `awaitable`; the time it runs, without the time it waits, counts as spent."""
+    """The result of `awaitable`; the time it runs, but not the time it waits, counts as spent."""
     processing_ns = use.quotas.processing_ns
     steps = awaitable.__await__()
     # Every awaitable of asyncio is resumed with None or an exception.
@@ -151,7 +151,7 @@ def _timed(awaitable: Awaitable[Any], use: _Use) -> Generator[Any, Any, Any]:
 
 
 def _header_size(ctx: Context[Any]) -> int:
-    """The bytes of the request's header, without tags that Kafka does not know."""
+    """The bytes of the request's header, without unknown tags."""
     size = HEADER_BYTES + len((ctx.client_id or "").encode())
     return size + 1 if request_header_version(ctx.api_key, ctx.version) >= FLEXIBLE_HEADER_VERSION else size
 
@@ -166,7 +166,7 @@ class _Use:
         self.spent_ns = 0
         #: The bytes of a Produce request.
         self.written_bytes = 0
-        #: A producer that wants no answer cannot be told to wait: its time does not count.
+        #: Whether the time does not count: a producer with acks=0 gets no throttle time.
         self.is_time_exempt = False
         self._ctx = ctx
         self._mutes = mutes
@@ -176,7 +176,7 @@ class _Use:
         self._throttle_ms = max(self._throttle_ms, self.quotas.record(quota, self._ctx, amount))
 
     def answered(self, answer: Any) -> Any:
-        """The answer with the time that its client has to wait; its connection is muted for as long."""
+        """The answer with the throttle time of its client; mutes the connection for that time."""
         self._record_all()
         if hasattr(answer, "throttle_time_ms"):
             self._throttle_ms = max(self._throttle_ms, answer.throttle_time_ms)
@@ -185,7 +185,7 @@ class _Use:
         return answer
 
     def failed(self) -> None:
-        """The handler raised: what it used counts, and the connection is muted."""
+        """Count the use of a handler that raised, and mute the connection."""
         self._record_all()
         self._mute()
 

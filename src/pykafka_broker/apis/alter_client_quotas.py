@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def failed(request: AlterClientQuotasRequest, error: KafkaError) -> AlterClientQuotasResponse:
-    """The answer where the whole request was refused."""
+    """The answer to a refused request."""
     return AlterClientQuotasResponse(
         entries=[
             AlterClientQuotasResponseEntryData(
@@ -48,7 +48,7 @@ def failed(request: AlterClientQuotasRequest, error: KafkaError) -> AlterClientQ
 async def alter_client_quotas(
     request: AlterClientQuotasRequest, ctx: AdministrationContext
 ) -> AlterClientQuotasResponse:
-    """Each entity succeeds or fails on its own. Of a type that an entity names twice the last name counts."""
+    """Each entity succeeds or fails on its own. If an entity names a type twice, the last name counts."""
     alterations = tuple(
         QuotaAlteration(
             tuple(sorted({part.entity_type: part.entity_name for part in entry.entity}.items())),

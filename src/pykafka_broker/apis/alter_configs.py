@@ -1,7 +1,7 @@
 """AlterConfigs (API key 33): replace all values of a resource; keys not named go back to their defaults.
 
 v2 flexible. Older than IncrementalAlterConfigs and easily misused, but some clients still send it. A broker
-checks what it can before it asks the controller; a listener of controllers asks at once.
+makes its own checks before it asks the controller; a listener of controllers asks at once.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ async def _alter_here(
 
 
 def _resources(request: AlterConfigsRequest) -> list[Resource]:
-    """Those that this API knows; the loggers of a broker are none."""
+    """The resources of the request, without broker loggers, which this API does not support."""
     resources = [(each.resource_type, each.resource_name) for each in request.resources]
     return [resource for resource in resources if resource[0] != ResourceType.BROKER_LOGGER]
 
@@ -77,7 +77,7 @@ def _resources(request: AlterConfigsRequest) -> list[Resource]:
 async def alter_configs_on_controller(
     request: AlterConfigsRequest, ctx: ControllerContext
 ) -> AlterConfigsResponse:
-    """Each resource succeeds or fails on its own. Of a key that is given twice the last value counts."""
+    """Each resource succeeds or fails on its own. If a key is given twice, the last value counts."""
     refused = denied(_resources(request), ctx)
     loggers = [each for each in request.resources if each.resource_type == ResourceType.BROKER_LOGGER]
     resources = tuple(

@@ -1,4 +1,4 @@
-"""AlterPartition (API key 56): the leader of a partition asks the controller for other in-sync replicas.
+"""AlterPartition (API key 56): the leader of a partition asks the controller to change the ISR.
 
 v2 topic ids, v3 the epoch of each in-sync broker (KIP-903).
 """
@@ -34,6 +34,6 @@ def _refused(request: AlterPartitionRequest, error: KafkaError) -> AlterPartitio
     error_response=_refused,
 )
 async def alter_partition(request: AlterPartitionRequest, ctx: ControllerContext) -> AlterPartitionResponse:
-    """Each partition succeeds or fails alone."""
+    """Each partition succeeds or fails on its own."""
     event = wire.read_request(request, ctx.version)
     return wire.response(await ctx.node.controller.ask(event), request)

@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments (API key 45): give partitions other replicas, or call that off (KIP-455).
+"""AlterPartitionReassignments (API key 45): give partitions other replicas, or cancel that (KIP-455).
 
 v0 flexible, v1 may forbid a change of the replication factor (KIP-860).
 """
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def failed(
     request: AlterPartitionReassignmentsRequest, error: KafkaError
 ) -> AlterPartitionReassignmentsResponse:
-    """The answer where the whole request was refused."""
+    """The answer to a refused request."""
     return AlterPartitionReassignmentsResponse(
         error_code=int(error.code),
         error_message=error.explanation,
@@ -51,9 +51,9 @@ def failed(
 async def alter_partition_reassignments(
     request: AlterPartitionReassignmentsRequest, ctx: AdministrationContext
 ) -> AlterPartitionReassignmentsResponse:
-    """Each partition succeeds or fails on its own; an error of the whole request is told for each as well."""
+    """Each partition succeeds or fails on its own; an error of the whole request is repeated for each."""
     if not request.topics:
-        # Apache Kafka sends a text here too, an empty one.
+        # As in Apache Kafka, the message is empty and not null.
         return AlterPartitionReassignmentsResponse(
             error_code=int(ErrorCode.NONE), error_message="", responses=[]
         )

@@ -1,8 +1,8 @@
 """AlterReplicaLogDirs (API key 34): move replicas between the log directories of this broker (KIP-113).
 
-v1 is the first served, v2 flexible. The answer comes when the move has begun; DescribeLogDirs shows how far
-it is. A partition that is not here yet is answered with an error all the same, and is made in that directory
-should it come.
+v1 is the first served, v2 flexible. The answer comes when the move has begun; DescribeLogDirs shows its
+progress. A partition that this broker does not hold gets an error, but is created in the named directory if
+the broker gets it later.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def failed(request: AlterReplicaLogDirsRequest, error: KafkaError) -> AlterReplicaLogDirsResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return AlterReplicaLogDirsResponse(
         results=[
             AlterReplicaLogDirTopicResult(
@@ -51,7 +51,7 @@ def failed(request: AlterReplicaLogDirsRequest, error: KafkaError) -> AlterRepli
 async def alter_replica_log_dirs(
     request: AlterReplicaLogDirsRequest, ctx: RequestContext
 ) -> AlterReplicaLogDirsResponse:
-    """Move each partition to the directory named; of a partition named twice the last directory counts."""
+    """Move each partition to its directory; if a partition is named twice, the last directory counts."""
     paths: dict[str, dict[int, str]] = {}
     for directory in request.dirs:
         for topic in directory.topics:

@@ -1,6 +1,6 @@
-"""AlterShareGroupOffsets (API key 91): set where a share group without members starts reading (KIP-932).
+"""AlterShareGroupOffsets (API key 91): set the start offsets of a share group without members (KIP-932).
 
-v0 is the only version, flexible. A group that there is not is created.
+v0 is the only version, flexible. A missing group is created.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NO_TOPIC_ID = bytes(16)
 
 
 def failed(_request: AlterShareGroupOffsetsRequest, error: KafkaError) -> AlterShareGroupOffsetsResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return _refused(error.code, error.message)
 
 
@@ -53,7 +53,7 @@ def _refused(error: ErrorCode, message: str | None) -> AlterShareGroupOffsetsRes
 async def alter_share_group_offsets(
     request: AlterShareGroupOffsetsRequest, ctx: RequestContext
 ) -> AlterShareGroupOffsetsResponse:
-    """Topics that the client may not read, and those that do not exist, are refused one by one, in front; the
+    """Topics that the client may not read, and unknown ones, are refused one by one, and come first; the
     coordinator decides on the rest.
     """
     if not serves_share_groups(ctx):
@@ -105,7 +105,7 @@ def _error(topic: AlterShareGroupOffsetsRequestTopic, hidden: Set[str], ctx: Req
 
 
 class _Answers:
-    """The answers by topic, each topic once, with the id that it has now."""
+    """The answers by topic, each topic once, with its current id."""
 
     def __init__(self, ctx: RequestContext) -> None:
         self._ctx = ctx
@@ -116,7 +116,7 @@ class _Answers:
         return list(self._by_name.values())
 
     def add(self, name: str, errors: Iterable[tuple[int, ErrorCode, str | None]]) -> None:
-        """Add a topic, or to it, the errors of some partitions: (partition, error, message)."""
+        """Add the outcomes of partitions of a topic: (partition, error, message)."""
         topic = self._by_name.get(name)
         if topic is None:
             found = self._ctx.node.metadata.image.topics.get(name)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def failed(request: AlterUserScramCredentialsRequest, error: KafkaError) -> AlterUserScramCredentialsResponse:
-    """The answer where the whole request was refused."""
+    """The answer to a refused request."""
     users = {*(each.name for each in request.deletions), *(each.name for each in request.upsertions)}
     return AlterUserScramCredentialsResponse(
         results=[

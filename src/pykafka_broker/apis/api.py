@@ -1,22 +1,22 @@
-"""The declaration of a handler: one Kafka API, the versions it really serves, and the function that answers.
+"""The declaration of a handler: one Kafka API, the versions that it serves, and the function that answers.
 
 `@handles(MetadataRequest, versions="0-13", ...)` turns a function into a frozen `Api`; nothing registers
-itself on import, `apis.APIS` is the explicit list, and ApiVersions and dispatch derive from it. Beside the
-versions an API declares the authorization that a request needs (`needs.py`) and the quota it counts to;
-its message declares the listeners. `admission.py` carries these checks out.
+itself on import, `apis.APIS` is the explicit list, and ApiVersions and dispatch derive from it. Besides the
+versions an API declares the authorization that a request needs (`needs.py`) and the quota it counts to; its
+message declares the listeners. `admission.py` makes these checks.
 
 A handler is called as `handle(request, ctx)` and comes in two kinds:
 
 * `def`: the answer is returned at once, on the hot path. It may also return `Later(awaitable)`: the ordered
   part is done (bytes are appended), the answer comes when the awaitable finishes, and the next request of the
   same connection may start meanwhile; `NO_RESPONSE`: nothing is sent (Produce with acks=0); `CLOSE`: the
-  connection is closed, which is how Kafka reports an error to a client that asked for no answer. Where it has
-  to wait after all it returns a coroutine, as an `async def` does:
-* `async def`: the next request of the connection starts when the handler has finished, as in Kafka, where a
-  channel is muted while its request is processed. A handler begins at once and becomes a task where it first
-  waits: until then there is no current task, so `asyncio.timeout` and task groups need a task of their own.
+  connection is closed, which is how Kafka reports an error to a client that asked for no answer. If it has to
+  wait, it returns a coroutine, as an `async def` does:
+* `async def`: the next request of the connection starts when the handler has finished, as Kafka mutes a
+  channel while its request is processed. A handler begins at once and becomes a task at its first wait: until
+  then there is no current task, so `asyncio.timeout` and task groups need a task of their own.
 
-`records` views of a request lie in the connection's receive buffer: they are valid until the handler returns
+`records` of a request are views of the connection's receive buffer: they are valid until the handler returns
 or first awaits.
 """
 
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from pykafka_broker.protocol.errors import KafkaError
 
 
-#: The kinds of listeners, as Kafka's messages name them: those of clients and of other brokers, and those of
-#: controllers.
+#: The kinds of listeners, as in Kafka's messages: for clients and other brokers, and for controllers.
 BROKER_LISTENER = "broker"
 CONTROLLER_LISTENER = "controller"
 
@@ -54,12 +53,12 @@ class _Signal:
 
 #: The request wants no answer (Produce with acks=0).
 NO_RESPONSE = _Signal("NO_RESPONSE")
-#: The request failed and cannot be answered: close the connection so that the client looks again.
+#: The request failed and cannot be answered: close the connection so that the client reconnects.
 CLOSE = _Signal("CLOSE")
 
 
 class Later:
-    """An answer that comes later; its place in the connection's order of answers is kept."""
+    """An answer that comes later, and keeps its place in the order of the connection's answers."""
 
     __slots__ = ("awaitable",)
 
@@ -70,11 +69,11 @@ class Later:
 Ports = TypeVar("Ports")
 PortsOfHandler = TypeVar("PortsOfHandler", contravariant=True)
 
-#: A handler, with the ports that it asks of its node.
+#: A handler, with the ports that it uses of its node.
 Handler = Callable[[Any, Context[Ports]], Any]
 #: Raises ProtocolError for a request that no client may send.
 Check = Callable[[Any], None]
-#: Makes the answer that says why a request could not be served at all.
+#: Makes the answer to a request that failed as a whole.
 ErrorResponse = Callable[[Any, "KafkaError"], Any]
 
 
@@ -83,9 +82,9 @@ class Api(Generic[PortsOfHandler]):
 
     `advertised_min_version` differs only for Produce, whose versions 0-2 are listed but refused because a
     librdkafka release needs to see them (KAFKA-18659). `needs` is the authorization that a request needs,
-    `quota` the quota it counts to. `check` is asked before them. `forwarded` requests of clients are answered
-    by the active controller, wherever it is; `leaderless` has the answer where it is nowhere.
-    `asks_controller`: so are these, or a part of them that the handler finds.
+    `quota` the quota it counts to. `check` is called before both. The active controller, on any node, answers
+    `forwarded` requests of clients; `leaderless` answers if this node is sure that there is no controller.
+    `asks_controller`: the active controller decides on the request, or on a part of it.
     """
 
     __slots__ = (
@@ -121,7 +120,7 @@ class Api(Generic[PortsOfHandler]):
         self.request = request
         self.key: int = request.api_key  # type: ignore[attr-defined]  # every request class carries its key
         self.name = request.__name__.removesuffix("Request")
-        #: The listeners that serve it, "broker", "controller" or both, as declared by its message.
+        #: The listeners that serve it, "broker", "controller" or both, from its message.
         self.listeners = schema_of(request).listeners
         self.handle = handle
         self.min_version = versions.start
@@ -151,8 +150,8 @@ def handles(
 ) -> Callable[[Handler[Ports]], Api[Ports]]:
     """Declare the decorated function as the handler of `request` for `versions` ("0-13" or "0").
 
-    `error_response` answers when the handler raised instead; without it the connection is closed, because
-    the client would wait for its answer for ever. `forwarded`: see `forwarding.py`.
+    `error_response` makes the answer if the handler raises; without it the connection is closed, as the
+    client would wait for ever. For `forwarded` see `forwarding.py`.
     """
     first, _, last = versions.partition("-")
     served = range(int(first), int(last or first) + 1)
@@ -173,8 +172,8 @@ def handles(
 
 
 def checked(check: Check) -> Callable[[Api[Ports]], Api[Ports]]:
-    """Let `check` raise ProtocolError for what Apache Kafka refuses while it reads a request of this API,
-    before it looks at who sent it.
+    """Have `check` raise ProtocolError for requests that Apache Kafka refuses while it reads them, before it
+    checks the authorization.
     """
 
     def wrap(api: Api[Ports]) -> Api[Ports]:
@@ -185,15 +184,13 @@ def checked(check: Check) -> Callable[[Api[Ports]], Api[Ports]]:
 
 
 def asks_controller(api: Api[Ports]) -> Api[Ports]:
-    """The handler looks at a request of this API before the active controller decides on the rest of it."""
+    """Declare that the handler checks a request first, and the active controller decides on the rest."""
     api.asks_controller = True
     return api
 
 
 def leaderless(answer: Handler[Any]) -> Callable[[Api[Ports]], Api[Ports]]:
-    """Let `answer` serve a forwarded request on a node that is sure that no controller leads, in the place of
-    a wait for one.
-    """
+    """Have `answer` serve a forwarded request at once if this node is sure that there is no controller."""
 
     def wrap(api: Api[Ports]) -> Api[Ports]:
         api.leaderless = answer

@@ -1,9 +1,9 @@
 """ApiVersions (API key 18): which APIs and features this node serves.
 
 v1 throttle time, v3 flexible with the client's software name and features, v4 features whose minimum is 0
-(KAFKA-17011; older versions must not see them). The response header is v0 at every version. A version that is
-not served never gets here: the connection answers it with the v0 body, UNSUPPORTED_VERSION and this API's own
-row (KIP-511), made by `unsupported_version`.
+(KAFKA-17011; older versions must not see them). The response header is v0 at every version. The connection
+itself answers a version that is not served with `unsupported_version`: the v0 body, UNSUPPORTED_VERSION and
+this API's own row (KIP-511).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""AssignReplicasToDirs (API key 73): a broker says which of its log directories hold its replicas (KIP-858).
+"""AssignReplicasToDirs (API key 73): a broker reports the log directories of its replicas (KIP-858).
 
 v0 is the only version.
 """

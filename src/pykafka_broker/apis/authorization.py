@@ -1,6 +1,6 @@
-"""What a handler asks the authorizer about the single topics, groups and ids of a request.
+"""A handler's authorization of the single topics, groups and ids of a request.
 
-Where everything is allowed these questions cost nothing: the names are not even gathered.
+Without an authorizer these checks cost nothing: the names are not even gathered.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def denied(
     *,
     is_attempt: bool = True,
 ) -> Set[str]:
-    """Those of `names` on which the client may not carry out the operation; `Authorizer.filter` has more."""
+    """The `names` on which the client may not carry out the operation; see `Authorizer.filter`."""
     authorizer = ctx.node.authorizer
     if authorizer is ALLOW_ALL:
         return _NONE
@@ -70,7 +70,7 @@ def may_on_cluster(ctx: AdministrationContext, operation: AclOperation, *, is_at
 def refusal_of_configs(
     ctx: AdministrationContext, operation: AclOperation, resource_type: int, name: str
 ) -> ErrorCode:
-    """Why the client may not do this to the configs of a resource, or NONE; so of an unknown type."""
+    """The error if the client may not do this to a resource's configs; else, and for unknown types, NONE."""
     if resource_type == ResourceType.TOPIC:
         is_denied = denied_topics(ctx, operation, (name,))
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED if is_denied else ErrorCode.NONE

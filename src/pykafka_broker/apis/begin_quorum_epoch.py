@@ -1,4 +1,4 @@
-"""BeginQuorumEpoch (API key 53): a leader of the quorum makes itself known.
+"""BeginQuorumEpoch (API key 53): a new leader of the quorum announces itself.
 
 v1 the leader's endpoints (KIP-853).
 `raft/core` decides, `raft/wire/begin_quorum_epoch.py` translates.
@@ -36,7 +36,7 @@ def _refused(request: BeginQuorumEpochRequest, error: KafkaError) -> BeginQuorum
 async def begin_quorum_epoch(
     request: BeginQuorumEpochRequest, ctx: ControllerContext
 ) -> BeginQuorumEpochResponse:
-    """The answer of this replica; what it promises is on disk."""
+    """The answer of this replica, once its state is on disk."""
     scope = Scope(ctx.node.metadata.image.cluster_id, ctx.connection.listener_name)
     asked = wire.read_request(request, scope)
     if isinstance(asked, BeginQuorumEpochResponse):

@@ -1,4 +1,4 @@
-"""BrokerHeartbeat (API key 63): a broker tells the controller that it lives, and asks for a new state.
+"""BrokerHeartbeat (API key 63): a broker shows the controller that it lives, and asks for a new state.
 
 v1 failed log directories, v2 cordoned ones (KIP-1066). The controller has half the interval between two
 heartbeats to answer.

@@ -1,7 +1,7 @@
 """Loggers as configuration (KIP-412): levels shown by DescribeConfigs and set by IncrementalAlterConfigs.
 
-They belong to the running process: nothing is kept over a restart. Python's level WARNING is Kafka's WARN,
-and a level below DEBUG counts as TRACE.
+Levels belong to the running process and are lost at a restart. Python's level WARNING is Kafka's WARN, and a
+level below DEBUG counts as TRACE.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def alter_loggers(
     tell: Callable[[str], None],
     validate_only: bool = False,
 ) -> None:
-    """Set or unset levels, all or none; `tell` writes the line about each.
+    """Set or unset levels, all or none; `tell` logs each change.
 
     Raises:
         KafkaError: INVALID_CONFIG for an unknown logger or level, INVALID_REQUEST for an operation that makes
@@ -73,7 +73,7 @@ def alter_loggers(
             )
     if not validate_only:
         for name, level, text in accepted:
-            # Before, so that who silences the log is in it.
+            # Before the change, so that the log shows who silenced it.
             tell(text)
             (logging.root if name == ROOT else logging.getLogger(name)).setLevel(level)
 

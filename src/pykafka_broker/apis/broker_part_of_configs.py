@@ -1,7 +1,7 @@
-"""The common part of AlterConfigs and IncrementalAlterConfigs: what a broker refuses, and answers.
+"""The common part of AlterConfigs and IncrementalAlterConfigs: a broker's refusals and answers.
 
-Kafka's ConfigAdminManager: what is malformed, of another broker, or not for this broker's configuration, is
-refused here; the controller gets what is left.
+As in Kafka's ConfigAdminManager, malformed changes, changes of another broker, and values that this broker's
+configuration does not allow are refused here; the controller gets the rest.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ NEEDS = [
 
 
 def denied(resources: Iterable[Resource], ctx: AdministrationContext) -> dict[Resource, AlterConfigsResult]:
-    """The results of resources whose configs the client may not alter. Of those that are given twice nothing
-    is altered anyway.
+    """The results of resources whose configs the client may not alter, except those given twice, which are
+    refused anyway.
     """
     once = [resource for resource, times in Counter(resources).items() if times == 1]
     refusals = {resource: refusal_of_configs(ctx, AclOperation.ALTER_CONFIGS, *resource) for resource in once}
@@ -70,7 +70,7 @@ def answered(
 def refusing(
     answer: Callable[[Iterable[AlterConfigsResult]], Response],
 ) -> Callable[[Any, KafkaError], Response]:
-    """What answers a request whose resources are all refused with an error."""
+    """Makes the `error_response` of an API: all resources are refused with an error."""
 
     def refused(request: Any, error: KafkaError) -> Response:
         asked = [(each.resource_type, each.resource_name) for each in request.resources]
@@ -85,8 +85,8 @@ async def decided_elsewhere(
     ctx: RequestContext,
     answer: Callable[[Iterable[AlterConfigsResult]], Any],
 ) -> Any:
-    """The response on `changes`, those of the request that the controller of another node decides on where
-    they are not refused here; or that no response can be had.
+    """The response to `changes`: those not refused here go to the controller of another node; an error
+    response if that does not answer.
     """
     resources = [(change.resource_type, change.name) for change in changes]
     own = refused_here(changes, ctx)
@@ -114,7 +114,7 @@ async def decided_elsewhere(
 def refused_here(
     changes: Sequence[ConfigChange | NewConfigs], ctx: RequestContext
 ) -> dict[Resource, AlterConfigsResult]:
-    """The results of the resources that the controller of another node is not asked about."""
+    """The results of the resources that are refused here and not sent to the controller of another node."""
     refused = _malformed(changes, ctx)
     for change in changes:
         resource = change.resource_type, change.name
@@ -128,9 +128,7 @@ async def altered_here(
     event_of: Callable[[tuple[Any, ...]], AlterConfigs | IncrementalAlterConfigs],
     ctx: RequestContext,
 ) -> list[AlterConfigsResult]:
-    """A result for each resource, of which the controller of this node is asked about all that are not
-    malformed.
-    """
+    """A result for each resource; the controller of this node decides on all that are not malformed."""
     results = _malformed(changes, ctx)
     left = tuple(change for change in changes if (change.resource_type, change.name) not in results)
     if left:
@@ -156,7 +154,7 @@ def _malformed(
 
 
 def _invalid(change: ConfigChange | NewConfigs, ctx: RequestContext) -> tuple[ErrorCode, str | None] | None:
-    """The error in the values that this broker, or all brokers, would have."""
+    """The error in the values that this broker, or all brokers, would have after the change."""
     if change.resource_type != ResourceType.BROKER:
         return None
     configs, current = ctx.node.configs, ctx.node.metadata.image.config(ResourceType.BROKER, change.name)

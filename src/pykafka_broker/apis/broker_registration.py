@@ -1,5 +1,4 @@
-"""BrokerRegistration (API key 62): a starting broker introduces itself to the controller, which gives it an
-epoch.
+"""BrokerRegistration (API key 62): a starting broker registers with the controller, and gets an epoch.
 
 v2 log directories, v3 the epoch before a clean stop, v4 features whose minimum is 0. Brokers that migrate
 from ZooKeeper are refused, as by every Kafka 4.

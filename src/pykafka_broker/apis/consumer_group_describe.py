@@ -1,7 +1,7 @@
 """ConsumerGroupDescribe (API key 69): state, members and assignments of consumer groups (KIP-848).
 
-v0 flexible, v1 whether a member speaks the classic or the consumer protocol. Groups of another kind are
-GROUP_ID_NOT_FOUND here.
+v0 flexible, v1 whether a member uses the classic or the consumer protocol. Groups of another kind get
+GROUP_ID_NOT_FOUND.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ HIDDEN_TOPICS = "The group has described topic(s) that the client is not authori
 
 
 def failed(request: ConsumerGroupDescribeRequest, error: KafkaError) -> ConsumerGroupDescribeResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     described = [events.DescribedConsumerGroup(error.code, group_id) for group_id in request.group_ids]
     return ConsumerGroupDescribeResponse(groups=[_group(group) for group in described])
 
@@ -50,8 +50,8 @@ def failed(request: ConsumerGroupDescribeRequest, error: KafkaError) -> Consumer
 async def consumer_group_describe(
     request: ConsumerGroupDescribeRequest, ctx: RequestContext
 ) -> ConsumerGroupDescribeResponse:
-    """Describe each group named; in front of them stand those that the client may not describe. A group with
-    topics that the client may not describe is not described either.
+    """Describe each group; groups that the client may not describe come first. A group with topics that the
+    client may not describe is refused, too.
     """
     if serves_consumer_groups(ctx):
         hidden = denied_groups(ctx, AclOperation.DESCRIBE, request.group_ids)

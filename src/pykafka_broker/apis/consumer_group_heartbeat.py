@@ -1,7 +1,7 @@
 """ConsumerGroupHeartbeat (API key 68): join, stay in and leave a group whose partitions the broker assigns
 (KIP-848).
 
-v0 flexible, v1 subscription by regular expression and member ids made by the client. Served where the feature
+v0 flexible, v1 subscription by regular expression and member ids made by the client. Served if the feature
 group.version is finalized and `group.coordinator.rebalance.protocols` has "consumer".
 """
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def failed(_request: ConsumerGroupHeartbeatRequest, error: KafkaError) -> ConsumerGroupHeartbeatResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return ConsumerGroupHeartbeatResponse(error_code=int(error.code), member_epoch=0, heartbeat_interval_ms=0)
 
 
@@ -43,14 +43,14 @@ def failed(_request: ConsumerGroupHeartbeatRequest, error: KafkaError) -> Consum
 async def consumer_group_heartbeat(
     request: ConsumerGroupHeartbeatRequest, ctx: RequestContext
 ) -> ConsumerGroupHeartbeatResponse:
-    """The coordinator answers at once; an assignment is named when there is news of it."""
+    """The coordinator answers at once; the answer has an assignment only if it is new."""
     if not serves_consumer_groups(ctx):
         return ConsumerGroupHeartbeatResponse(
             error_code=int(ErrorCode.UNSUPPORTED_VERSION), member_epoch=0, heartbeat_interval_ms=0
         )
     groups = ctx.node.groups
     names, owned = request.subscribed_topic_names, request.topic_partitions
-    # Topics that an expression matches and the member may not see are left out when it is resolved.
+    # Resolving a regular expression leaves out topics that the member may not describe.
     if denied_topics(ctx, AclOperation.DESCRIBE, names or ()):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     result = await groups.answer(
@@ -65,7 +65,7 @@ async def consumer_group_heartbeat(
             client_id=ctx.client_id or "",
             client_host=ctx.client_host,
             principal=ctx.principal,
-            # Making one takes a seventh of a heartbeat's time, and only a member that joins may need it.
+            # Making a UUID takes a seventh of a heartbeat's time, and only a joining member needs one.
             uuid="" if request.member_id else _in_base64(groups.new_uuid()),
             instance_id=request.instance_id,
             rack_id=request.rack_id,
@@ -98,6 +98,6 @@ async def consumer_group_heartbeat(
 
 
 def _in_base64(uuid: str) -> str:
-    """A UUID as Kafka writes its own."""
+    """A UUID in Kafka's form."""
     digits = bytes.fromhex(uuid.replace("-", ""))
     return base64.urlsafe_b64encode(digits).decode().rstrip("=")

@@ -1,4 +1,4 @@
-"""Whether consumer groups of KIP-848 are served: asked by the APIs of these groups."""
+"""Whether consumer groups of KIP-848 are served: a check of the APIs of these groups."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ if TYPE_CHECKING:
 
 
 def serves_consumer_groups(ctx: RequestContext) -> bool:
-    """Is the consumer protocol switched on?"""
+    """Whether the consumer protocol is enabled."""
     protocols = ctx.node.configs.current["group.coordinator.rebalance.protocols"]
     return ctx.node.metadata.image.features.get(GROUP_VERSION, 0) >= 1 and "consumer" in protocols

@@ -1,11 +1,10 @@
 """The context of a handler: the facts of its request, and the ports of the node that serves it.
 
-A `Context` is made by the connection for each request. Handlers get everything through it, so that they can
-be run against any ports a test puts together (`ports/`). Which ports those are depends on the listeners on
-which an API is served:
+The connection makes a `Context` for each request. Handlers get everything through it, so that tests can run
+them with any ports (`ports/`). The ports depend on the listeners that serve an API:
 
-* `RequestContext`: those of clients and of other brokers;
-* `ControllerContext`: those of controllers;
+* `RequestContext`: listeners for clients and other brokers;
+* `ControllerContext`: listeners for controllers;
 * `AdministrationContext`: both kinds.
 """
 
@@ -23,12 +22,12 @@ if TYPE_CHECKING:
 
 Ports = TypeVar("Ports", covariant=True)
 
-#: The principal of a peer that has not shown who it is.
+#: The principal of a peer that has not authenticated.
 ANONYMOUS = "User:ANONYMOUS"
 
 
 class Context(Generic[Ports]):
-    """One request's surroundings.
+    """The context of one request.
 
     `version` is the request's API version; `client_id` may be None; `principal` is the authenticated user
     ("User:ANONYMOUS" on a plain connection).
@@ -61,12 +60,12 @@ class Context(Generic[Ports]):
 
     @property
     def requester(self) -> Requester:
-        """Who asks, and from where, for the log of the controller."""
+        """The principal and the address of the client, for the log of the controller."""
         return Requester(self.principal, self.client_host.removeprefix("/"))
 
 
 class ForwardedContext(Context[Ports]):
-    """The context of a request that a broker has passed on: `client_host` is that of the broker's client."""
+    """The context of a request that a broker has forwarded: `client_host` is that of the broker's client."""
 
     __slots__ = ("_client_host",)
 
@@ -86,7 +85,7 @@ class ForwardedContext(Context[Ports]):
 
     @property
     def client_host(self) -> str:
-        """The address from which the client spoke to the broker."""
+        """The address of the broker's client."""
         return self._client_host
 
 

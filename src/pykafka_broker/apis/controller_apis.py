@@ -1,6 +1,6 @@
 """Everything that a listener of controllers serves (Kafka's ControllerApis), in the order of API keys.
 
-A node without such a listener does not import this file, nor the handlers that are here alone.
+A node without such a listener does not import this file, nor the handlers that only it lists.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from pykafka_broker.apis.update_features import update_features
 from pykafka_broker.apis.update_raft_voter import update_raft_voter
 from pykafka_broker.apis.vote import vote
 
-#: What a broker may pass on for its clients.
+#: The APIs whose requests a broker may forward for its clients.
 FORWARDED: tuple[Api[ControllerPorts], ...] = (
     create_topics,
     delete_topics,

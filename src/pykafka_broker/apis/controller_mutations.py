@@ -1,13 +1,12 @@
-"""Counts the partitions that a request creates or deletes to its client's quota (KIP-599).
+"""Counts the partitions that a request creates or deletes against its client's quota (KIP-599).
 
-CreateTopics, CreatePartitions and DeleteTopics count here before they ask the controller, topic by topic.
-As in Kafka, versions that know THROTTLING_QUOTA_EXCEEDED have a topic refused with it while the client is
-over its quota. Older versions may go over it. Either way the throttle time of the answer says how long the
-client has to wait.
+CreateTopics, CreatePartitions and DeleteTopics count here before they ask the controller, topic by topic. As
+in Kafka, versions that know THROTTLING_QUOTA_EXCEEDED have a topic refused with it while the client is over
+its quota. Older versions may exceed it. In both cases the answer has a throttle time.
 
-Handlers give 0 partitions for a topic that the controller will refuse, as far as the image shows that: it
-counts nothing, and the controller says why. Kafka counts in the controller, after all its checks; here a
-topic that is refused for another reason has counted. A request that only validates counts too, as in Kafka.
+Handlers pass 0 partitions for a topic that the controller will refuse, as far as the image shows: it counts
+nothing. Kafka counts in the controller, after all its checks; here a topic that is refused for another reason
+counts, too. A request that only validates counts as well, as in Kafka.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ class Counted(NamedTuple, Generic[Topic]):
     admitted: list[Topic]
     #: To be answered with THROTTLING_QUOTA_EXCEEDED.
     refused: list[Topic]
-    #: For the answer.
+    #: The throttle time for the answer.
     throttle_time_ms: int
 
 
 def count_mutations(
     mutations: Iterable[tuple[Topic, int]], ctx: AdministrationContext, *, strict_since: int
 ) -> Counted[Topic]:
-    """Count topics with the number of partitions that each creates or deletes.
+    """Count topics by the number of partitions that each creates or deletes.
 
     `strict_since` is the first version that knows THROTTLING_QUOTA_EXCEEDED.
     """

@@ -1,5 +1,5 @@
-"""ControllerRegistration (API key 70): a controller of the quorum tells the active one how it is reached and
-which features it supports (KIP-919).
+"""ControllerRegistration (API key 70): a controller of the quorum registers its addresses and supported
+features with the active one (KIP-919).
 
 v0 is the only version.
 """

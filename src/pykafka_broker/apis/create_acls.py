@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def failed(request: CreateAclsRequest, error: KafkaError) -> CreateAclsResponse:
-    """The answer where the whole request was refused."""
+    """The answer to a refused request."""
     return _answer([AclResult(error.code, error.explanation)] * len(request.creations))
 
 
@@ -46,10 +46,10 @@ def refuse_unknown_numbers(request: CreateAclsRequest) -> None:
     forwarded=True,
 )
 async def create_acls(request: CreateAclsRequest, ctx: AdministrationContext) -> CreateAclsResponse:
-    """Each ACL is created or refused on its own; what only a filter may say refuses all of them."""
+    """Each ACL is created or refused on its own; a value that only filters may have refuses the request."""
     need_an_authorizer(ctx, "No Authorizer is configured.")
     if any(map(_is_a_filter, request.creations)):
-        # Apache Kafka fails here without a word of its own.
+        # Apache Kafka fails here without an error of its own.
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     acls = [_acl(each) for each in request.creations]
     faults = {acl: text for acl in acls if (text := _fault(acl))}
@@ -86,7 +86,7 @@ def _is_a_filter(each: AclCreation) -> bool:
 
 
 def _fault(acl: Acl) -> str | None:
-    """What is wrong with an ACL before the controller is asked; it finds the rest."""
+    """The fault of an ACL that is found here; the controller finds other ones."""
     if acl.resource_type == AclResourceType.CLUSTER and acl.name != CLUSTER_NAME:
         return f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
     return None if acl.name else "Invalid empty resource name"

@@ -1,7 +1,7 @@
 """CreateDelegationToken (API key 38): issue a token with which a client logs in as the token's owner.
 
-v2 flexible, v3 on behalf of another owner (KIP-373). Apache Kafka leaves the times of an answer at -1 where
-the client may not ask, and at 0 where the controller refuses.
+v2 flexible, v3 on behalf of another owner (KIP-373). As in Apache Kafka the times of an answer are -1 if the
+client may not send the request, and 0 if the controller refuses it.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ NEEDS = [on_users(AclOperation.CREATE_TOKENS).asked_by_handler()]
 
 
 def failed(_request: CreateDelegationTokenRequest, error: KafkaError) -> CreateDelegationTokenResponse:
-    """The answer where something else went wrong."""
+    """The answer to a request that failed for another reason."""
     return _without_token(error.code, ANONYMOUS, ANONYMOUS, NO_TIME)
 
 
 @asks_controller
 @handles(CreateDelegationTokenRequest, versions="1-3", needs=NEEDS, error_response=failed)
 async def create_delegation_token(request: CreateDelegationTokenRequest, ctx: RequestContext) -> Any:
-    """The controller decides, unless the client may not ask or names renewers who are no users."""
+    """The controller decides, unless the client may not send the request or a renewer is no user."""
     refusal = _refusal(request, ctx)
     if not refusal and any(each.principal_type != USER_TYPE for each in request.renewers):
         refusal = ErrorCode.INVALID_PRINCIPAL_TYPE
@@ -51,7 +51,7 @@ async def create_delegation_token(request: CreateDelegationTokenRequest, ctx: Re
 async def create_delegation_token_on_controller(
     request: CreateDelegationTokenRequest, ctx: ControllerContext
 ) -> CreateDelegationTokenResponse:
-    """Create it, unless the client may not ask."""
+    """Create the token, unless the client may not send the request."""
     if refusal := _refusal(request, ctx):
         return _without_token(refusal, _owner(request, ctx), ctx.principal, NO_TIME)
     return await _create(request, ctx)
@@ -61,7 +61,7 @@ def _owner(request: CreateDelegationTokenRequest, ctx: AdministrationContext) ->
     if not request.owner_principal_name:
         return ctx.principal
     if request.owner_principal_type is None:
-        # Apache Kafka fails here without a word of its own.
+        # Apache Kafka fails here without an error of its own.
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     return f"{request.owner_principal_type}:{request.owner_principal_name}"
 
@@ -70,7 +70,7 @@ def _refusal(request: CreateDelegationTokenRequest, ctx: AdministrationContext) 
     owner = _owner(request, ctx)
     if not may_ask(ctx):
         return ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
-    # Everybody may have tokens for himself.
+    # Every user may create tokens for itself.
     if owner != ctx.principal and denied(ctx, AclOperation.CREATE_TOKENS, AclResourceType.USER, (owner,)):
         return ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
     return ErrorCode.NONE

@@ -1,7 +1,7 @@
 """CreatePartitions (API key 37): give topics more partitions; existing ones stay as they are.
 
-v2 flexible, v3 quota errors. Results come in the order of Apache Kafka's hash sets of names, those of names
-that were given twice first: kafkajs throws the first error that it finds.
+v2 flexible, v3 quota errors. Results are in the order of Apache Kafka's hash sets of names, with names that
+were given twice first: kafkajs throws the first error that it finds.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ async def create_partitions(
 def _mutations(
     topics: Iterable[CreatePartitionsTopic], given: Counter[str], ctx: AdministrationContext
 ) -> Iterator[tuple[CreatePartitionsTopic, int]]:
-    """Each topic with how many partitions it gets; 0 where the count does not grow, or the topic is unknown
-    or given twice.
+    """Each topic with the number of partitions it gets; 0 if the count does not grow, or if the topic is
+    unknown or given twice.
     """
     known = ctx.node.metadata.image.topics
     for topic in topics:

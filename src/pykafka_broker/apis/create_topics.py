@@ -1,4 +1,4 @@
-"""CreateTopics (API key 19): make topics, with partitions counted or assigned by hand.
+"""CreateTopics (API key 19): create topics, with a number of partitions or a manual assignment.
 
 v2 is the first served, v4 -1 means the broker's default (KIP-464), v5 the answer shows partitions,
 replication factor and configs (KIP-525), v6 quota errors, v7 topic ids. The answer comes when the topic can
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 CONFIGS_SHOWN_VERSION = 5
 FIRST_VERSION_WITH_QUOTA_ERRORS = 6
-#: As many as are assigned by hand, or the broker's default.
+#: As many as the manual assignment has, or the broker's default.
 DEFAULT_PARTITIONS = -1
 
 
@@ -64,7 +64,7 @@ def _refused(request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsRes
     forwarded=True,
 )
 async def create_topics(request: CreateTopicsRequest, ctx: AdministrationContext) -> CreateTopicsResponse:
-    """Each topic succeeds or fails on its own; last stand those that the client may not create."""
+    """Each topic succeeds or fails on its own; topics that the client may not create come last."""
     kept = _denied(request.topics, ctx)
     counted = count_mutations(
         _mutations([topic for topic in request.topics if topic.name not in kept], ctx),
@@ -94,7 +94,7 @@ async def create_topics(request: CreateTopicsRequest, ctx: AdministrationContext
 
 
 def _denied(topics: Iterable[CreatableTopic], ctx: AdministrationContext) -> Set[str]:
-    """The names that the client may not create. One that is given twice is a mistake, and nothing to deny."""
+    """The names that the client may not create, except names given twice, which are refused anyway."""
     if may_on_cluster(ctx, AclOperation.CREATE, is_attempt=False):
         return frozenset()
     given = Counter(topic.name for topic in topics)
@@ -105,7 +105,7 @@ def _denied(topics: Iterable[CreatableTopic], ctx: AdministrationContext) -> Set
 def _mutations(
     topics: Iterable[CreatableTopic], ctx: AdministrationContext
 ) -> Iterator[tuple[CreatableTopic, int]]:
-    """Each topic with how many partitions it will have; 0 for a name that is taken or given twice."""
+    """Each topic with its number of partitions; 0 for a name that is taken or given twice."""
     given = Counter(topic.name for topic in topics)
     taken = ctx.node.metadata.image.topics
     for topic in topics:
@@ -121,7 +121,7 @@ def _answer(
     result: CreateTopicResult, asked: CreatableTopic, ctx: AdministrationContext, *, is_shown: bool
 ) -> CreatableTopicResult:
     if not is_shown:
-        # Who may not describe its configs is not told either how large the topic is.
+        # A client that may not describe its configs does not see the size of the topic either.
         return CreatableTopicResult(
             name=result.name,
             topic_id=result.topic_id,

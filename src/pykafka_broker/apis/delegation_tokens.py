@@ -1,9 +1,8 @@
-"""What the four APIs of delegation tokens have in common (KIP-48).
+"""The common parts of the four APIs of delegation tokens (KIP-48).
 
-A token is a password, so it is asked for only where nobody can listen in on a name that anybody may give
-himself: not on a plain connection, and not by who has come with a token himself. The broker looks at the
-connection of its client before it passes a request on. A controller looks at the connection on which the
-request came, which is that of the broker.
+A token is a password, so only an authenticated client may ask for one, and none that has authenticated with a
+token. A broker checks the connection of its client before it forwards a request. A controller checks the
+connection on which the request came, which is that of the broker.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from pykafka_broker.apis.context import ANONYMOUS
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import AdministrationContext
 
-#: The time in an answer to who may not ask.
+#: The time in an answer to a client that may not send the request.
 NO_TIME = -1
 
 
@@ -28,6 +27,6 @@ def may_ask(ctx: AdministrationContext) -> bool:
 
 
 def parts(principal: str) -> tuple[str, str]:
-    """The type and the name of a principal, as answers tell them."""
+    """The type and the name of a principal."""
     kind, _, name = principal.partition(":")
     return kind, name

@@ -1,4 +1,4 @@
-"""DeleteAcls (API key 31): delete the ACLs that filters find.
+"""DeleteAcls (API key 31): delete the ACLs that match filters.
 
 v1 pattern types, v2 flexible, v3 user resources.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def failed(request: DeleteAclsRequest, error: KafkaError) -> DeleteAclsResponse:
-    """The answer where the whole request was refused."""
+    """The answer to a refused request."""
     result = DeleteAclsResult(error=error.code, message=error.explanation)
     return DeleteAclsResponse(filter_results=[_filter_result(result) for _ in request.filters])
 
@@ -46,7 +46,7 @@ def refuse_unknown_numbers(request: DeleteAclsRequest) -> None:
     forwarded=True,
 )
 async def delete_acls(request: DeleteAclsRequest, ctx: AdministrationContext) -> DeleteAclsResponse:
-    """Each filter finds and fails on its own."""
+    """Each filter succeeds or fails on its own."""
     filters = tuple(filter_of(each) for each in request.filters)
     need_an_authorizer(ctx, "No Authorizer is configured.")
     results = await ctx.node.controller.ask(DeleteAcls(filters), requester=ctx.requester)

@@ -1,4 +1,4 @@
-"""DeleteGroups (API key 42): forget empty groups and their offsets.
+"""DeleteGroups (API key 42): delete empty groups and their offsets.
 
 v1 as v0, v2 flexible.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def failed(request: DeleteGroupsRequest, error: KafkaError) -> DeleteGroupsResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return DeleteGroupsResponse(
         results=[
             DeletableGroupResult(group_id=name, error_code=int(error.code)) for name in request.groups_names
@@ -42,7 +42,7 @@ def failed(request: DeleteGroupsRequest, error: KafkaError) -> DeleteGroupsRespo
     error_response=failed,
 )
 async def delete_groups(request: DeleteGroupsRequest, ctx: RequestContext) -> DeleteGroupsResponse:
-    """Delete each group named, once; last stand those that the client may not delete."""
+    """Delete each group once; groups that the client may not delete come last."""
     names = dict.fromkeys(request.groups_names)
     kept = denied_groups(ctx, AclOperation.DELETE, names)
     results = [

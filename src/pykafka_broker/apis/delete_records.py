@@ -1,9 +1,9 @@
 """DeleteRecords (API key 21): move a partition's log start offset forward.
 
-v1 as v0, v2 flexible. Offset -1 means the high watermark. Records below the new start are
-never served again; whole segments below it are deleted later. The answer comes when every replica whose
-broker lives has deleted them (its fetches tell), or with REQUEST_TIMED_OUT after the request's time-out: then
-they are deleted on the leader, and on the others when they hear of it.
+v1 as v0, v2 flexible. Offset -1 means the high watermark. Records below the new start are never served again;
+whole segments below it are deleted later. The answer comes when every replica on a live broker has deleted
+the records, as its fetches show, or with REQUEST_TIMED_OUT after the request's time-out: then they are
+deleted on the leader, and on followers later.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ INVALID_LOW_WATERMARK = -1
 
 
 def failed(request: DeleteRecordsRequest, error: KafkaError) -> DeleteRecordsResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
@@ -61,9 +61,9 @@ def failed(request: DeleteRecordsRequest, error: KafkaError) -> DeleteRecordsRes
     error_response=failed,
 )
 def delete_records(request: DeleteRecordsRequest, ctx: RequestContext) -> Any:
-    """Delete the records below each partition's offset; of a partition named twice the last offset counts.
+    """Delete the records below each partition's offset, the last one if a partition is named twice.
 
-    At once where no follower lives, else as a coroutine that waits for them.
+    Answers at once if there is no live follower, else with a coroutine that waits for followers.
     """
     offsets: dict[str, dict[int, int]] = {}
     for topic in request.topics:
@@ -122,7 +122,7 @@ def _led(topic: str, index: int, ctx: RequestContext) -> LedPartition:
     """The partition.
 
     Raises:
-        KafkaError: why nothing can be deleted; INVALID_TOPIC_EXCEPTION for an internal topic.
+        KafkaError: the partition is not led here; INVALID_TOPIC_EXCEPTION for an internal topic.
     """
     partition = ctx.node.partitions.led(topic, index)
     if partition is None:

@@ -1,4 +1,4 @@
-"""DeleteShareGroupOffsets (API key 92): forget where a share group without members reads topics (KIP-932).
+"""DeleteShareGroupOffsets (API key 92): delete the offsets of a share group without members (KIP-932).
 
 v0 is the only version, flexible.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def failed(_request: DeleteShareGroupOffsetsRequest, error: KafkaError) -> DeleteShareGroupOffsetsResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return _refused(error.code, error.message)
 
 
@@ -47,8 +47,8 @@ def _refused(error: ErrorCode, message: str | None) -> DeleteShareGroupOffsetsRe
 async def delete_share_group_offsets(
     request: DeleteShareGroupOffsetsRequest, ctx: RequestContext
 ) -> DeleteShareGroupOffsetsResponse:
-    """Topics that the client may not read are refused one by one, in front; the coordinator decides on the
-    rest.
+    """Topics that the client may not read are refused one by one, and come first; the coordinator decides on
+    the rest.
     """
     if not serves_share_groups(ctx):
         return failed(request, KafkaError(ErrorCode.UNSUPPORTED_VERSION))

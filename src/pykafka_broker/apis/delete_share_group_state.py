@@ -1,4 +1,4 @@
-"""DeleteShareGroupState (API key 86): forget the state of share partitions (KIP-932).
+"""DeleteShareGroupState (API key 86): delete the state of share partitions (KIP-932).
 
 v0 only, flexible. The group coordinator sends it when a share group is deleted, or its offsets in a topic.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def failed(request: DeleteShareGroupStateRequest, error: KafkaError) -> DeleteShareGroupStateResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return DeleteShareGroupStateResponse(
         results=failed_results(DeleteStateResult, PartitionResult, request, error)
     )
@@ -42,7 +42,7 @@ def failed(request: DeleteShareGroupStateRequest, error: KafkaError) -> DeleteSh
 async def delete_share_group_state(
     request: DeleteShareGroupStateRequest, ctx: RequestContext
 ) -> DeleteShareGroupStateResponse:
-    """Forget each share partition, with its own error; one that is not known is no error."""
+    """Delete each share partition's state, with its own error; an unknown one is no error."""
     if not is_complete(request):
         return DeleteShareGroupStateResponse(results=[])
 

@@ -61,7 +61,7 @@ def _refused(request: DeleteTopicsRequest, error: KafkaError) -> DeleteTopicsRes
     forwarded=True,
 )
 async def delete_topics(request: DeleteTopicsRequest, ctx: AdministrationContext) -> DeleteTopicsResponse:
-    """Each topic succeeds or fails on its own; the answer comes when it cannot be found any more."""
+    """Each topic succeeds or fails on its own; the answer comes when the metadata has them no more."""
     wanted: list[Wanted]
     if ctx.version < TOPIC_ID_VERSION:
         wanted = [(name, NO_TOPIC_ID) for name in request.topic_names]
@@ -100,8 +100,8 @@ async def delete_topics(request: DeleteTopicsRequest, ctx: AdministrationContext
 
 
 def _denied(wanted: list[Wanted], ctx: AdministrationContext) -> dict[Wanted, Wanted]:
-    """Those that the client may not delete, and how they are answered: an id is no secret, but the name of a
-    topic is that one may not describe. What is given twice is a mistake, and nothing to deny.
+    """The topics that the client may not delete, except those given twice, and the names and ids to answer:
+    the name of a topic that the client may not describe is secret, its id is not.
     """
     if may_on_cluster(ctx, AclOperation.DELETE, is_attempt=False):
         return {}
@@ -123,7 +123,7 @@ def _denied(wanted: list[Wanted], ctx: AdministrationContext) -> dict[Wanted, Wa
 
 
 def _in_full(wanted: Wanted, ctx: AdministrationContext) -> Wanted:
-    """The name and the id of a topic that there is."""
+    """The name and the id of a topic, if it exists."""
     image = ctx.node.metadata.image
     name, topic_id = wanted
     topic = image.topic_by_id(topic_id) if name is None else image.topics.get(name)
@@ -131,7 +131,7 @@ def _in_full(wanted: Wanted, ctx: AdministrationContext) -> Wanted:
 
 
 def _mutations(wanted: list[Wanted], ctx: AdministrationContext) -> Iterator[tuple[Wanted, int]]:
-    """Each topic with how many partitions it has; 0 if it is unknown or named twice, in whatever way."""
+    """Each topic with its number of partitions; 0 if it is unknown, or named twice, by name or id."""
     image = ctx.node.metadata.image
     topics = [
         image.topic_by_id(topic_id) if name is None else image.topics.get(name) for name, topic_id in wanted

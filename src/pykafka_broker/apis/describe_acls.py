@@ -1,4 +1,4 @@
-"""DescribeAcls (API key 29): the ACLs that a filter finds.
+"""DescribeAcls (API key 29): the ACLs that match a filter.
 
 v1 pattern types, v2 flexible, v3 user resources.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def failed(_request: DescribeAclsRequest, error: KafkaError) -> DescribeAclsResponse:
-    """The answer where the request was refused."""
+    """The answer to a refused request."""
     return DescribeAclsResponse(error_code=int(error.code), error_message=error.explanation, resources=[])
 
 
@@ -37,7 +37,7 @@ def failed(_request: DescribeAclsRequest, error: KafkaError) -> DescribeAclsResp
     error_response=failed,
 )
 def describe_acls(request: DescribeAclsRequest, ctx: AdministrationContext) -> DescribeAclsResponse:
-    """From the metadata of this node; the ACLs with one pattern stand together."""
+    """Answers from the metadata of this node; ACLs with the same pattern are grouped."""
     wanted = filter_of(request)
     need_an_authorizer(ctx, "No Authorizer is configured on the broker")
     resources: dict[tuple[int, str, int], list[AclDescription]] = {}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def failed(_request: DescribeClientQuotasRequest, error: KafkaError) -> DescribeClientQuotasResponse:
-    """The answer where the filter was refused."""
+    """The answer to a refused filter."""
     return DescribeClientQuotasResponse(error_code=int(error.code), error_message=error.message, entries=None)
 
 
@@ -40,11 +40,11 @@ def failed(_request: DescribeClientQuotasRequest, error: KafkaError) -> Describe
 def describe_client_quotas(
     request: DescribeClientQuotasRequest, ctx: RequestContext
 ) -> DescribeClientQuotasResponse:
-    """From the metadata of this node. No filter at all matches every entity, a strict one none."""
+    """Answers from this node's metadata. An empty filter matches every entity, or none if it is strict."""
     filters = [QuotaFilter(each.entity_type, each.match_type, each.match) for each in request.components]
     return DescribeClientQuotasResponse(
         error_code=int(ErrorCode.NONE),
-        # Apache Kafka sends a text here too, an empty one.
+        # As in Apache Kafka, the message is empty and not null.
         error_message="",
         entries=[
             EntryData(

@@ -1,8 +1,7 @@
 """DescribeCluster (API key 60): cluster id, controller and brokers for admin clients (KIP-700).
 
-v1 endpoint type (KIP-919), v2 fenced brokers (KIP-1073). A listener of brokers describes brokers only, one of
-controllers the controllers that have registered; asked for the other kind they answer
-MISMATCHED_ENDPOINT_TYPE.
+v1 endpoint type (KIP-919), v2 fenced brokers (KIP-1073). A listener of brokers describes only brokers, one of
+controllers only the registered controllers; a request for the other kind gets MISMATCHED_ENDPOINT_TYPE.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""DescribeConfigs (API key 32): every key of a resource with its value and where that comes from.
+"""DescribeConfigs (API key 32): every key of a resource with its value and its source.
 
 v1 sources and synonyms (KIP-226), v3 types and documentation (KIP-569), v4 flexible. Keys that are not set
-are listed too, with their defaults: admin tools read, change and write back.
+are listed too, with their defaults: admin tools read, change and write back all values.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def failed(request: DescribeConfigsRequest, error: KafkaError) -> DescribeConfigsResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return DescribeConfigsResponse(results=[_refused(resource, error.code) for resource in request.resources])
 
 
@@ -56,8 +56,8 @@ def failed(request: DescribeConfigsRequest, error: KafkaError) -> DescribeConfig
     error_response=failed,
 )
 def describe_configs(request: DescribeConfigsRequest, ctx: AdministrationContext) -> DescribeConfigsResponse:
-    """Describe each resource; one resource's failure does not touch the others. Last stand those whose
-    configs the client may not describe.
+    """Describe each resource, which succeeds or fails on its own. Resources whose configs the client may not
+    describe come last.
     """
     refusals = [
         refusal_of_configs(ctx, AclOperation.DESCRIBE_CONFIGS, each.resource_type, each.resource_name)
@@ -101,10 +101,10 @@ def _refused(resource: DescribeConfigsResource, error: ErrorCode) -> DescribeCon
 
 
 def _entries(resource: DescribeConfigsResource, ctx: AdministrationContext) -> Iterable[ConfigEntry]:
-    """Everything there is to say about a resource.
+    """The entries of a resource.
 
     Raises:
-        KafkaError: there is no such resource, or no such kind of resource.
+        KafkaError: the resource or its type does not exist.
     """
     kind, name = resource.resource_type, resource.resource_name
     configs = ctx.node.configs
@@ -159,7 +159,7 @@ def _shown(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfi
             for synonym in synonyms
         ],
         config_type=int(entry.type),
-        # A logger has none: the answer is an empty text, whether or not the request asks for documentation.
+        # Loggers have no documentation: their answer is always an empty text.
         documentation=entry.documentation
         if request.include_documentation or not entry.documentation
         else None,

@@ -1,7 +1,7 @@
 """DescribeDelegationToken (API key 41): the delegation tokens that the client may see, with their HMACs.
 
-v2 flexible, v3 who has asked for a token. A token is seen by its owner, by who has asked for it and by its
-renewers, and by who may describe the token (DESCRIBE on it) or its owner's tokens (DESCRIBE_TOKENS).
+v2 flexible, v3 the requester of a token. A token is visible to its owner, its requester and its renewers, and
+to users with DESCRIBE on the token or DESCRIBE_TOKENS on its owner.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def failed(_request: DescribeDelegationTokenRequest, error: KafkaError) -> DescribeDelegationTokenResponse:
-    """The answer where no token is told."""
+    """The answer without tokens to a failed request."""
     return DescribeDelegationTokenResponse(error_code=int(error.code), tokens=[])
 
 
@@ -45,7 +45,7 @@ def failed(_request: DescribeDelegationTokenRequest, error: KafkaError) -> Descr
 def describe_delegation_token(
     request: DescribeDelegationTokenRequest, ctx: RequestContext
 ) -> DescribeDelegationTokenResponse:
-    """From the metadata of this node; those of the owners that are named, or of all."""
+    """Answers from the metadata of this node: the tokens of the named owners, or of all."""
     if not may_ask(ctx):
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
     secret_key: str | None = ctx.node.configs.current.values["delegation.token.secret.key"]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def failed(request: DescribeGroupsRequest, error: KafkaError) -> DescribeGroupsResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return DescribeGroupsResponse(groups=[_refused(group_id, error.code) for group_id in request.groups])
 
 
@@ -38,7 +38,7 @@ def failed(request: DescribeGroupsRequest, error: KafkaError) -> DescribeGroupsR
     error_response=failed,
 )
 async def describe_groups(request: DescribeGroupsRequest, ctx: RequestContext) -> DescribeGroupsResponse:
-    """Describe each group named; in front of them stand those that the client may not describe."""
+    """Describe each group; groups that the client may not describe come first."""
     hidden = denied_groups(ctx, AclOperation.DESCRIBE, request.groups)
     denied = ErrorCode.GROUP_AUTHORIZATION_FAILED
     answers = [_refused(group_id, denied) for group_id in request.groups if group_id in hidden]

@@ -1,10 +1,9 @@
-"""DescribeLogDirs (API key 35): the log directories, how full their disks are, and the size of every
-partition.
+"""DescribeLogDirs (API key 35): the log directories, their disk space, and the size of every partition.
 
 v1 is the first served, v2 flexible, v3 top-level error, v4 total and usable bytes (KIP-827), v5 cordoned
-directories (KIP-1066). A partition on its way to another directory is listed in both, in the new one as
-future, with how far it is behind. A directory out of service is listed with KAFKA_STORAGE_ERROR; of one that
-refuses writes (full, over quota, read-only) no byte is usable, whatever its volume says.
+directories (KIP-1066). A partition that is moving to another directory is listed in both, in the new one as
+future, with its lag. An offline directory is listed with KAFKA_STORAGE_ERROR; a directory that refuses writes
+(full, over quota, read-only) has 0 usable bytes, whatever its volume reports.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ UNKNOWN_LAG = -1
 
 
 def failed(_request: DescribeLogDirsRequest, error: KafkaError) -> DescribeLogDirsResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return DescribeLogDirsResponse(error_code=int(error.code), results=[])
 
 
@@ -46,7 +45,7 @@ def failed(_request: DescribeLogDirsRequest, error: KafkaError) -> DescribeLogDi
     error_response=failed,
 )
 async def describe_log_dirs(request: DescribeLogDirsRequest, ctx: RequestContext) -> DescribeLogDirsResponse:
-    """All partitions, or those named; directories are always all listed."""
+    """List all directories, with all partitions or the named ones."""
     wanted: set[PartitionKey] | None = None
     if request.topics is not None:
         wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}

@@ -1,5 +1,4 @@
-"""DescribeProducers (API key 61): the producers a partition knows, with their last sequence and open
-transaction.
+"""DescribeProducers (API key 61): the producers of a partition, their last sequences and open transactions.
 
 v0 only (KIP-664), flexible from the start.
 """
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def failed(request: DescribeProducersRequest, error: KafkaError) -> DescribeProducersResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return DescribeProducersResponse(
         topics=[
             TopicResponse(

@@ -1,11 +1,11 @@
-"""DescribeQuorum (API key 55): the leader of the metadata log, its voters and observers, and how far each is.
+"""DescribeQuorum (API key 55): the leader of the metadata log, its voters and observers, and their progress.
 
 v0 flexible, v1 when each replica fetched last and was caught up last (KIP-836), v2 the voters' directories
-and endpoints, and texts of errors (KIP-853). The one partition that there is has to be asked for by itself.
+and endpoints, and error messages (KIP-853). A request must name exactly the partition of the metadata log.
 
-A broker that is sure that no controller leads answers REQUEST_TIMED_OUT at once; Apache Kafka's does when its
-patience is over. Beside the error this one says what it knows: the voters, and of itself how much of the log
-it has, and when a controller that led answered it last. `leader_id` is -1, and no other replica has times.
+A broker that is sure that there is no leader answers REQUEST_TIMED_OUT at once; Apache Kafka's broker does
+after a time-out. Besides the error the answer has what this broker knows: the voters, its own log end offset,
+and the last time a leader answered it. `leader_id` is -1, and no other replica has times.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def failed(_request: DescribeQuorumRequest, error: KafkaError) -> DescribeQuorumResponse:
-    """The answer where the quorum cannot be described."""
+    """The answer if the quorum cannot be described."""
     return DescribeQuorumResponse(error_code=int(error.code), error_message=error.message, topics=[])
 
 
 def without_leader(request: DescribeQuorumRequest, ctx: RequestContext) -> DescribeQuorumResponse:
-    """The answer of a broker that is sure that no controller leads."""
+    """The answer of a broker that is sure that there is no leader."""
     quorum = ctx.node.forwarding.lost_quorum()
     if quorum is None:
         return failed(request, KafkaError(ErrorCode.REQUEST_TIMED_OUT))
@@ -67,7 +67,7 @@ def without_leader(request: DescribeQuorumRequest, ctx: RequestContext) -> Descr
 async def describe_quorum(
     request: DescribeQuorumRequest, ctx: AdministrationContext
 ) -> DescribeQuorumResponse:
-    """Asked for anything but the metadata log alone, every partition is unknown."""
+    """Describe the quorum; a request for anything but the metadata log alone gets only unknown partitions."""
     asked = [
         (topic.topic_name, [part.partition_index for part in topic.partitions]) for topic in request.topics
     ]

@@ -1,8 +1,7 @@
-"""DescribeShareGroupOffsets (API key 90): where share groups start reading, and how far they lag behind
-(KIP-932).
+"""DescribeShareGroupOffsets (API key 90): the start offsets of share groups, and their lag (KIP-932).
 
-v0 flexible, v1 the lag (KIP-1226). A group without a list of topics is asked about all of which it has a
-state, which its coordinator alone knows; where topics are named, every broker answers.
+v0 flexible, v1 the lag (KIP-1226). A request without topics is about all topics with a state, which only the
+group's coordinator knows; if topics are named, every broker answers.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ NO_TOPIC_ID = bytes(16)
 
 
 def failed(request: DescribeShareGroupOffsetsRequest, error: KafkaError) -> DescribeShareGroupOffsetsResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     described = DescribedShareOffsets(error.code, error.message)
     return DescribeShareGroupOffsetsResponse(
         groups=[_group(group.group_id, described) for group in request.groups]
@@ -57,9 +56,7 @@ def failed(request: DescribeShareGroupOffsetsRequest, error: KafkaError) -> Desc
 async def describe_share_group_offsets(
     request: DescribeShareGroupOffsetsRequest, ctx: RequestContext
 ) -> DescribeShareGroupOffsetsResponse:
-    """Describe each group. Topics that the client may not describe are refused where it names them, and left
-    out otherwise.
-    """
+    """Describe each group. Topics that the client may not describe are refused if named, else left out."""
     hidden = denied_groups(ctx, AclOperation.DESCRIBE, (group.group_id for group in request.groups))
     return DescribeShareGroupOffsetsResponse(
         groups=[

@@ -1,9 +1,9 @@
 """DescribeTopicPartitions (API key 75): topics and partitions in pages, with eligible leader replicas
 (KIP-966).
 
-v0 only. Topics come in alphabetical order; an answer holds at most `response_partition_limit` partitions
-(capped by `max.request.partition.size.limit`, at least 1) and a cursor where more are left. No topic list
-means all topics.
+v0 only. Topics are in alphabetical order; an answer has at most `response_partition_limit` partitions (capped
+by `max.request.partition.size.limit`, at least 1) and a cursor if more are left. No topic list means all
+topics.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def failed(request: DescribeTopicPartitionsRequest, error: KafkaError) -> DescribeTopicPartitionsResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return DescribeTopicPartitionsResponse(
         topics=[
             DescribeTopicPartitionsResponseTopic(
@@ -91,7 +91,7 @@ def describe_topic_partitions(
 
 
 def _refused(name: str) -> DescribeTopicPartitionsResponseTopic:
-    """A topic that the client may not describe, whether there is one or not."""
+    """A topic that the client may not describe, whether it exists or not."""
     return DescribeTopicPartitionsResponseTopic(
         error_code=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED),
         name=name,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def failed(request: DescribeTransactionsRequest, error: KafkaError) -> DescribeTransactionsResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return DescribeTransactionsResponse(
         transaction_states=[
             _state(name, DescribedTransaction(error.code)) for name in request.transactional_ids

@@ -1,6 +1,6 @@
 """DescribeUserScramCredentials (API key 50): the SCRAM mechanisms of users, and their iterations (KIP-554).
 
-There is only v0, which is flexible. Nothing secret is answered.
+There is only v0, which is flexible. The answer has no secrets.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def failed(
     request: DescribeUserScramCredentialsRequest, error: KafkaError
 ) -> DescribeUserScramCredentialsResponse:
-    """The answer where the whole request was refused; it names no user."""
+    """The answer to a refused request; it names no user."""
     return DescribeUserScramCredentialsResponse(
         error_code=int(error.code),
         error_message=error.message,
@@ -48,11 +48,11 @@ def failed(
 def describe_user_scram_credentials(
     request: DescribeUserScramCredentialsRequest, ctx: RequestContext
 ) -> DescribeUserScramCredentialsResponse:
-    """From the metadata of this node; no user named is every user."""
+    """Answers from the metadata of this node; without names all users."""
     users = [each.name for each in request.users or ()]
     return DescribeUserScramCredentialsResponse(
         error_code=int(ErrorCode.NONE),
-        # Apache Kafka sends a text here too, an empty one.
+        # As in Apache Kafka, the message is empty and not null.
         error_message="",
         results=[
             DescribeUserScramCredentialsResult(

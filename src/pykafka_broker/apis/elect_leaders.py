@@ -1,7 +1,7 @@
-"""ElectLeaders (API key 43): let partitions elect a leader now, the preferred one or any that lives.
+"""ElectLeaders (API key 43): elect leaders of partitions now, the preferred or any live replica.
 
-v1 unclean elections beside preferred ones, v2 flexible. Without a list all partitions are meant, and those
-that need no election are not answered.
+v1 also unclean elections, v2 flexible. No list means all partitions; then partitions that need no election
+are not in the answer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def failed(request: ElectLeadersRequest, error: KafkaError) -> ElectLeadersResponse:
-    """The answer where the whole request was refused."""
+    """The answer to a refused request."""
     return ElectLeadersResponse(
         error_code=int(error.code), replica_election_results=_refused(request, error.code, error.explanation)
     )
@@ -40,7 +40,7 @@ def failed(request: ElectLeadersRequest, error: KafkaError) -> ElectLeadersRespo
     forwarded=True,
 )
 async def elect_leaders(request: ElectLeadersRequest, ctx: AdministrationContext) -> ElectLeadersResponse:
-    """Each partition succeeds or fails on its own; an error of the whole request is told for each as well."""
+    """Each partition succeeds or fails on its own; an error of the whole request is repeated for each."""
     if request.topic_partitions is None:
         asked = None
     else:

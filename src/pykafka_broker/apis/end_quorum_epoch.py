@@ -31,7 +31,7 @@ def _refused(request: EndQuorumEpochRequest, error: KafkaError) -> EndQuorumEpoc
     error_response=_refused,
 )
 async def end_quorum_epoch(request: EndQuorumEpochRequest, ctx: ControllerContext) -> EndQuorumEpochResponse:
-    """The answer of this replica; what it promises is on disk."""
+    """The answer of this replica, once its state is on disk."""
     scope = Scope(ctx.node.metadata.image.cluster_id, ctx.connection.listener_name)
     asked = wire.read_request(request, scope)
     if isinstance(asked, EndQuorumEpochResponse):

@@ -1,7 +1,7 @@
 """EndTxn (API key 26): commit or abort a transaction.
 
-v2 PRODUCER_FENCED, v3 flexible, v4 TRANSACTION_ABORTABLE, v5 bumps the producer's epoch each time and returns
-it, with another producer id when the epochs are used up (transaction.version 2, KIP-890).
+v2 PRODUCER_FENCED, v3 flexible, v4 TRANSACTION_ABORTABLE, v5 bumps and returns the producer's epoch each
+time, with a new producer id when the epochs are used up (transaction.version 2, KIP-890).
 
 The answer comes when the decision is durable; markers are written after it.
 """
@@ -25,7 +25,7 @@ FIRST_VERSION_WITH_EPOCH_BUMP = 5
 
 
 def failed(_request: EndTxnRequest, error: KafkaError) -> EndTxnResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return EndTxnResponse(error_code=int(error.code))
 
 
@@ -36,7 +36,7 @@ def failed(_request: EndTxnRequest, error: KafkaError) -> EndTxnResponse:
     error_response=failed,
 )
 async def end_txn(request: EndTxnRequest, ctx: RequestContext) -> EndTxnResponse:
-    """Let the coordinator decide."""
+    """The coordinator decides."""
     transactions = ctx.node.transactions
     client_version = NEW_CLIENT if ctx.version >= FIRST_VERSION_WITH_EPOCH_BUMP else OLD_CLIENT
     result = await transactions.answer_with_producer_id(

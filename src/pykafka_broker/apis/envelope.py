@@ -1,13 +1,12 @@
-"""Envelope (API key 58): a broker passes a client's request on to the controller, with who sent it (KIP-590).
+"""Envelope (API key 58): a broker forwards a client's request and principal to the controller (KIP-590).
 
-v0 is the only version. The embedded request and its answer have headers of their own. The answer is that of
-the API's own handler, for the principal that the broker names; an error of the envelope itself is told
-outside, and so is that the controller is not active. What the client's connection was is not known here:
-throttling is left to the broker. `forwarding.py` is the other side.
+v0 is the only version. The embedded request and its answer have headers of their own. The API's own handler
+answers, for the principal that the broker names; the envelope itself has the errors of the envelope, and
+NOT_CONTROLLER. The client's connection is not known here, so the broker does the throttling. `forwarding.py`
+is the other side.
 
-A controller that has just started may be elected before it has read which of its ACLs are committed. To
-brokers it is not active until then, so they ask again. Apache Kafka's clients get UNKNOWN_SERVER_ERROR from
-such a controller.
+A controller that has just started may be elected before it has read its committed ACLs. Until then it answers
+NOT_CONTROLLER, so brokers ask again. Apache Kafka's clients get UNKNOWN_SERVER_ERROR from such a controller.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def _refused(request: EnvelopeRequest, error: KafkaError) -> EnvelopeResponse:
 
 
 def envelope(forwarded: Iterable[Api[ControllerPorts]]) -> Api[ControllerPorts]:
-    """The API, which serves requests of these others."""
+    """The Envelope API for requests of the APIs in `forwarded`."""
     apis = {api.key: api for api in forwarded}
 
     @handles(
@@ -91,7 +90,7 @@ async def _answer(api: Api[ControllerPorts], request: object, ctx: Context[Contr
         answer = admitted(api, ctx.node.authorizer, ctx.node.quotas, mutes=False)(request, ctx)
         return await answer if iscoroutine(answer) else answer
     except ProtocolError as error:
-        # The client's fault: the broker that has passed it on keeps its connection.
+        # The client's fault: the connection of the broker that forwarded the request stays open.
         raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
     except AclsNotLoaded:
         raise
@@ -102,7 +101,7 @@ async def _answer(api: Api[ControllerPorts], request: object, ctx: Context[Contr
 
 
 def _principal(data: bytes | None) -> str:
-    """`User:alice`, of the bytes that Kafka's default principal is sent as."""
+    """The principal, as `User:alice`, from its encoding as Kafka's default principal."""
     try:
         if data is None or data[:2] != PRINCIPAL_VERSION:
             raise ProtocolError("no principal of version 0")
@@ -118,7 +117,7 @@ def _open(
     """The embedded request: its header, its API and its body.
 
     Raises:
-        KafkaError: INVALID_REQUEST, it cannot be read, or is none that may be passed on.
+        KafkaError: INVALID_REQUEST, it cannot be read, or may not be forwarded.
     """
     try:
         key, version = (

@@ -4,16 +4,16 @@ v4 is the first served (isolation level); v5 log start offset, v7 sessions (KIP-
 flexible and diverging epochs (KIP-595), v13 topic ids (KIP-516), v15 replica state, v16 leader endpoints
 (KIP-951), v17 directory ids, v18 a replica's high watermark.
 
-The answer comes at once if nothing may be waited for, no partition is left, enough bytes are there, a known
-partition cannot be read, or a consumer's log has diverged; else the fetch is parked until one of its
-partitions moves. Partitions are planned (an index look-up, no data) until the answer is due. Then records
-in the page cache are answered at once, and a thread reads the others first; larger reads stay in their file
-until they are sent, a piece at a time. A partition whose disk does not answer in time is answered
-without records, and counts as empty until it has. The first non-empty partition gives at least one whole
-batch even above both limits (KIP-74).
+The answer comes at once if `max_wait_ms` is 0, no partition is left, there are enough bytes, a known
+partition cannot be read, or the reader's log has diverged; else the fetch is parked until one of its
+partitions moves. Partitions are only planned (an index look-up, no data) until the answer is due. Then
+records in the page cache are answered at once, and a thread reads the others first; larger reads stay in
+their file until they are sent, a piece at a time. A partition whose disk does not answer in time is answered
+without records, and counts as empty until it does. The first non-empty partition returns at least one whole
+batch, even above both limits (KIP-74).
 
-Here: the order of events; all else is in `apis/fetching/`. The limit of reads of consumers and of other
-brokers is decided by `replication/core/access.py`.
+This file has the order of events; all else is in `apis/fetching/`. `replication/core/access.py` decides the
+limit of reads of consumers and of other brokers.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def failed(request: FetchRequest, error: KafkaError) -> FetchResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return refused_whole(request, error.code)
 
 
@@ -55,7 +55,7 @@ def failed(request: FetchRequest, error: KafkaError) -> FetchResponse:
     error_response=failed,
 )
 def fetch(request: FetchRequest, ctx: RequestContext) -> Any:
-    """Answer at once when possible, else as a coroutine that parks."""
+    """Answer at once if possible, else with a coroutine that parks."""
     image = ctx.node.metadata.image
 
     def name_of(topic_id: bytes) -> str | None:

@@ -1,8 +1,8 @@
 """Fetch (API key 1) on listeners of controllers: voters and observers copy the metadata log from its leader.
 
-Records are sent whether they are committed or not; the high watermark tells which are. Unlike that of a
-broker this Fetch has no sessions, and the topic is always the metadata log.
-`raft/core` decides, `raft/wire/fetch.py` translates.
+Uncommitted records are sent, too; the high watermark shows which are committed. Unlike a broker's Fetch it
+has no sessions, and the topic is always the metadata log. `raft/core` decides, `raft/wire/fetch.py`
+translates.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from pykafka_broker.raft.wire.common import Scope
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import ControllerContext
 
-#: A request for more gets no more: the largest batch of a metadata log, in Kafka as here.
+#: The most bytes of an answer: the largest batch of a metadata log, as in Kafka.
 MAX_BYTES = 8 << 20
-#: The leader of the metadata log tells its address since KIP-853.
+#: The first version with the address of the leader of the metadata log (KIP-853).
 ENDPOINTS_VERSION = 17
 
 
@@ -39,7 +39,7 @@ def _refused(request: FetchRequest, error: KafkaError) -> FetchResponse:
     error_response=_refused,
 )
 async def fetch_from_controller(request: FetchRequest, ctx: ControllerContext) -> FetchResponse:
-    """The next records of the metadata log, at once or when there are some."""
+    """The next records of the metadata log, at once or when some arrive."""
     scope = Scope(ctx.node.metadata.image.cluster_id, ctx.connection.listener_name)
     asked = wire.read_request(request, scope)
     if isinstance(asked, FetchResponse):
@@ -50,8 +50,8 @@ async def fetch_from_controller(request: FetchRequest, ctx: ControllerContext) -
     if answer.read_from is not None:
         records = await ctx.node.quorum.read(answer.read_from, min(max(request.max_bytes, 1), MAX_BYTES))
         if ctx.node.quorum.current.epoch != answer.current.epoch:
-            # Another replica leads by now, and this log may have become another before it was read: it need
-            # not go on where that of the asking replica ends.
+            # There is a new leader, and this log may have been truncated before it was read: its records need
+            # not continue the log of the fetching replica.
             records = b""
     response = wire.response(answer, scope, records)
     if ctx.version < ENDPOINTS_VERSION:

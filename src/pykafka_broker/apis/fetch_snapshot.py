@@ -1,6 +1,6 @@
-"""FetchSnapshot (API key 59): a replica whose next records were trimmed copies a snapshot, part by part.
+"""FetchSnapshot (API key 59): a replica whose next records were deleted copies a snapshot, part by part.
 
-v1 tells the directory of the replica, and endpoints (KIP-853).
+v1 has the directory of the replica, and endpoints (KIP-853).
 `raft/core` decides, `raft/wire/fetch_snapshot.py` translates.
 """
 

@@ -1,16 +1,16 @@
 """FindCoordinator (API key 10): which broker coordinates a group, a transactional id or a share partition.
 
 v1 key types, v3 flexible, v4 batched (KIP-699: an array instead of the flat fields), v5 transaction errors
-(KIP-890), v6 share groups. The coordinator is the leader of the id's partition, on whichever broker, by its
-address on the client's listener.
+(KIP-890), v6 share groups. The coordinator is the leader of the id's partition, with its address on the
+client's listener.
 
-The coordinators' topics are created when the first coordinator of their kind is looked for. Apache Kafka
-answers COORDINATOR_NOT_AVAILABLE meanwhile; here the answer waits for the topic, which takes some
-milliseconds, or two seconds at most where no controller can create it.
+A coordinator's topic is created at the first look-up of its kind. Apache Kafka answers
+COORDINATOR_NOT_AVAILABLE meanwhile; here the answer waits for the topic, which takes some milliseconds, or at
+most two seconds if no controller can create it.
 
-Share coordinators are looked for by brokers, from v6 on, with the key "group:topic id:partition". What is no
-such key, and unknown types, get INVALID_REQUEST, which stops Java clients at once; librdkafka asks until its
-own timeout.
+Brokers look up share coordinators, from v6 on, with the key "group:topic id:partition". Other keys, and
+unknown types, get INVALID_REQUEST, which stops Java clients at once; librdkafka retries until its own
+timeout.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ BATCHED_VERSION = 4
 
 
 def failed(request: FindCoordinatorRequest, error: KafkaError) -> FindCoordinatorResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     code, message = int(error.code), error.message
     return FindCoordinatorResponse(
         error_code=code,
@@ -67,7 +67,7 @@ def failed(request: FindCoordinatorRequest, error: KafkaError) -> FindCoordinato
     error_response=failed,
 )
 async def find_coordinator(request: FindCoordinatorRequest, ctx: RequestContext) -> FindCoordinatorResponse:
-    """Look up each key; one key's failure does not touch the others."""
+    """Look up each key, which succeeds or fails on its own."""
     is_batched = ctx.version >= BATCHED_VERSION
     keys = request.coordinator_keys if is_batched else [request.key]
     if (
@@ -100,7 +100,7 @@ async def find_coordinator(request: FindCoordinatorRequest, ctx: RequestContext)
 
 
 def _hidden(key_type: int, keys: list[str], ctx: RequestContext) -> tuple[Set[str], KafkaError]:
-    """The keys that the client may not describe, or that are none, and what it is told about them."""
+    """The keys that the client may not describe, or that are invalid, and their error."""
     if key_type == GROUP:
         error = KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
         return denied_groups(ctx, AclOperation.DESCRIBE, keys), error
@@ -158,7 +158,7 @@ async def _topic(key_type: int, ctx: RequestContext) -> str:
     """The topic that holds the ids of this type.
 
     Raises:
-        KafkaError: there is no coordinator of this type, or its topic cannot be had.
+        KafkaError: there is no coordinator of this type, or its topic is not available.
     """
     creation = ctx.node.topic_creation
     if key_type == GROUP:

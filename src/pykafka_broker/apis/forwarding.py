@@ -1,15 +1,14 @@
 """Requests of clients that only the active controller may answer (KIP-590).
 
-An API declares with `forwarded=True` that it is one of them. While the active controller is in this process,
-its handler runs here. Otherwise the request goes to the controller in an Envelope, with the client's header,
-principal and address, and the controller's answer goes to the client. Authorization is the controller's
-business then. A handler that looks at a request before it passes on what is left declares
-`@asks_controller`. What went wrong on the way is told as Apache Kafka's ForwardingManager does:
-REQUEST_TIMED_OUT where no controller has answered, UNKNOWN_SERVER_ERROR for an envelope that was refused, and
-a closed connection where the controller does not serve the version.
+An API declares this with `forwarded=True`. While the active controller is in this process, the handler runs
+here. Otherwise the request goes to the controller in an Envelope, with the client's header, principal and
+address; the controller checks the authorization, and its answer goes to the client. A handler that checks a
+request before it forwards the rest declares `@asks_controller`. Errors of forwarding are those of Apache
+Kafka's ForwardingManager: REQUEST_TIMED_OUT if no controller has answered, UNKNOWN_SERVER_ERROR if the
+envelope was refused, and a closed connection if the controller does not serve the version.
 
-An API may say with `@leaderless(...)` what this node answers by itself, at once, when it is sure that no
-controller leads. Others wait for one, as in Apache Kafka.
+With `@leaderless(...)` an API declares the answer that this node gives at once if it is sure that there is no
+active controller. Other APIs wait for one, as in Apache Kafka.
 """
 
 from __future__ import annotations
@@ -43,8 +42,8 @@ PRINCIPAL_VERSION = b"\0\0"
 
 
 def forwarded(api: Api[Any], handle: Handler[Any], leaderless: Handler[Any] | None = None) -> Handler[Any]:
-    """`handle` where the active controller is in this process, that controller where it is elsewhere, and
-    `leaderless`, if there is such an answer, where it is known to be nowhere.
+    """A handler that calls `handle` if the active controller is in this process, `leaderless`, if given, if
+    there is none for sure, and else forwards the request.
     """
     error_response = api.error_response
     assert error_response is not None, f"{api.name} cannot tell an error"
@@ -63,9 +62,9 @@ def forwarded(api: Api[Any], handle: Handler[Any], leaderless: Handler[Any] | No
 async def decided(
     ctx: RequestContext, here: Callable[[], Any], elsewhere: Callable[[], Awaitable[Any]]
 ) -> Any:
-    """The answer that `here` finds where the active controller is in this process, and else `elsewhere`.
+    """The answer of `here` if the active controller is in this process, else of `elsewhere`.
 
-    Where the controller has gone, or come, meanwhile, the other one is asked.
+    If the active controller moves meanwhile, the other one is called.
     """
     while True:
         if not _is_needed(ctx):
@@ -137,7 +136,7 @@ def _opened(response: EnvelopeResponse, ctx: RequestContext) -> Any:
     """The embedded answer.
 
     Raises:
-        ProtocolError: there is none, or none to this request.
+        ProtocolError: there is none, or it answers another request.
     """
     if response.error_code or response.response_data is None:
         raise ProtocolError(f"the envelope was refused with error {response.error_code}")

@@ -1,5 +1,4 @@
-"""Heartbeat (API key 12): a member of a classic group is alive; the answer tells it to rejoin when a
-rebalance runs.
+"""Heartbeat (API key 12): a member of a classic group is alive; during a rebalance it is told to rejoin.
 
 v3 static members, v4 flexible.
 """
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def failed(_request: HeartbeatRequest, error: KafkaError) -> HeartbeatResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return HeartbeatResponse(error_code=int(error.code))
 
 

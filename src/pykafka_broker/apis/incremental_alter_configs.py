@@ -1,8 +1,8 @@
 """IncrementalAlterConfigs (API key 44): set, delete, append to or subtract from single keys (KIP-339).
 
-v1 flexible. All changes of one resource are made or none. Loggers are changed in this process at once;
-everything else goes to the controller and is kept. A broker checks what it can before it asks the controller;
-a listener of controllers asks at once.
+v1 flexible. All changes of one resource are made or none. Loggers are changed in this process at once; all
+other changes go to the controller and are durable. A broker makes its own checks before it asks the
+controller; a listener of controllers asks at once.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ async def _alter_here(
 async def _pass_on(
     request: IncrementalAlterConfigsRequest, changes: list[ConfigChange], ctx: RequestContext
 ) -> Any:
-    """The controller of another node decides on what is no logger and what this broker does not refuse."""
+    """The controller of another node decides on all but loggers and changes that this broker refuses."""
     loggers, kept = _apart(changes)
     own = _answer(_alter_loggers(change, loggers, request.validate_only, ctx) for change in loggers)
     response = await decided_elsewhere(request, kept, ctx, _answer)
@@ -87,7 +87,7 @@ async def _pass_on(
 
 
 def _apart(changes: Iterable[ConfigChange]) -> tuple[list[ConfigChange], list[ConfigChange]]:
-    """Changes of loggers, and those that are kept in the metadata."""
+    """Changes of loggers, and changes in the metadata."""
     loggers: list[ConfigChange] = []
     kept: list[ConfigChange] = []
     for change in changes:
@@ -100,7 +100,7 @@ def _apart(changes: Iterable[ConfigChange]) -> tuple[list[ConfigChange], list[Co
 async def incremental_alter_configs_on_controller(
     request: IncrementalAlterConfigsRequest, ctx: ControllerContext
 ) -> IncrementalAlterConfigsResponse:
-    """Each resource succeeds or fails on its own. Of a key that is given twice the last change counts."""
+    """Each resource succeeds or fails on its own. If a key is given twice, the last change counts."""
     changes = [
         ConfigChange(
             resource.resource_type,

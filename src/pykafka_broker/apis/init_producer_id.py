@@ -1,8 +1,8 @@
 """InitProducerId (API key 22): a producer id and epoch for an idempotent or a transactional producer.
 
-v2 flexible, v3 the caller may name the id and epoch it holds (KIP-360), v4 PRODUCER_FENCED, v5 transaction
-errors (KIP-890); v6 (KIP-939) is unstable in 4.3 and not served. Without a transactional id every call gives
-a fresh producer id and epoch 0, whatever id the caller names; with one the transaction coordinator decides.
+v2 flexible, v3 the caller may name its id and epoch (KIP-360), v4 PRODUCER_FENCED, v5 transaction errors
+(KIP-890); v6 (KIP-939) is unstable in 4.3 and not served. Without a transactional id every call returns a new
+producer id and epoch 0, even if the caller names its id; with one the transaction coordinator decides.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FIRST_VERSION_WITH_PRODUCER_FENCED = 4
 
 
 def failed(_request: InitProducerIdRequest, error: KafkaError) -> InitProducerIdResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return _refused(error.code)
 
 

@@ -1,7 +1,7 @@
-"""InitializeShareGroupState (API key 83): begin the state of share partitions (KIP-932).
+"""InitializeShareGroupState (API key 83): initialize the state of share partitions (KIP-932).
 
 v0 only, flexible. The group coordinator sends it when a share group begins to consume a partition, and when
-its offsets are reset: without state batches, and fencing writers that know an older state epoch.
+its offsets are reset. The new state has no state batches, and fences writers with an older state epoch.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def failed(request: InitializeShareGroupStateRequest, error: KafkaError) -> InitializeShareGroupStateResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return InitializeShareGroupStateResponse(
         results=failed_results(InitializeStateResult, PartitionResult, request, error)
     )
@@ -43,7 +43,7 @@ def failed(request: InitializeShareGroupStateRequest, error: KafkaError) -> Init
 async def initialize_share_group_state(
     request: InitializeShareGroupStateRequest, ctx: RequestContext
 ) -> InitializeShareGroupStateResponse:
-    """Begin each share partition, with its own error."""
+    """Initialize each share partition, with its own error."""
     if not request.group_id:
         return InitializeShareGroupStateResponse(results=[])
     now_ms = ctx.node.shares.now_ms()

@@ -31,7 +31,7 @@ FIRST_VERSION_WITH_NULL_PROTOCOL = 7
 
 
 def failed(_request: JoinGroupRequest, error: KafkaError) -> JoinGroupResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return JoinGroupResponse(
         error_code=int(error.code), generation_id=-1, protocol_name="", leader="", member_id="", members=[]
     )
@@ -44,7 +44,7 @@ def failed(_request: JoinGroupRequest, error: KafkaError) -> JoinGroupResponse:
     error_response=failed,
 )
 async def join_group(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse:
-    """The coordinator answers when the group is complete; only the leader learns of the other members."""
+    """The coordinator answers when the group is complete; only the leader's answer lists the members."""
     if denied_groups(ctx, AclOperation.READ, (request.group_id,)):
         return _response(events.JoinResult(ErrorCode.GROUP_AUTHORIZATION_FAILED, ""), ctx)
     groups = ctx.node.groups
@@ -99,7 +99,7 @@ def _response(result: events.JoinResult, ctx: RequestContext) -> JoinGroupRespon
 
 
 def _offered(request: JoinGroupRequest) -> tuple[Protocol, ...]:
-    """The protocols offered, best first; one that is offered twice counts once."""
+    """The protocols offered, best first, without duplicates."""
     offered: dict[str, Protocol] = {}
     for protocol in request.protocols:
         offered.setdefault(protocol.name, Protocol(protocol.name, bytes(protocol.metadata)))

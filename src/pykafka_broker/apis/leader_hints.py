@@ -1,7 +1,7 @@
-"""The leader of a partition that this node does not lead, named with the refusal (KIP-951).
+"""Names the leader of a partition that this node does not lead, in the refusal (KIP-951).
 
-Shared by Produce, Fetch, ShareFetch and ShareAcknowledge, whose messages declare the same two structs each
-for itself.
+Shared by Produce, Fetch, ShareFetch and ShareAcknowledge, each of whose messages declares the same two
+structs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Refused(Protocol[Leader]):
 
 
 class RefusedOfShares(Protocol[Leader]):
-    """The same, where no leader is one without an id."""
+    """The same for messages in which `current_leader` cannot be null."""
 
     current_leader: Leader
 
@@ -41,10 +41,10 @@ class LeaderHints(NamedTuple, Generic[Leader, Endpoint]):
         refused: Iterable[tuple[str | None, int, Refused[Leader] | RefusedOfShares[Leader]]],
         ctx: RequestContext,
     ) -> list[Endpoint]:
-        """Name the leader in each answer, by topic and partition; return the endpoints of these leaders.
+        """Set the leader in each answer, by topic and partition; return the endpoints of these leaders.
 
-        A node that is cut off refuses what it leads as far as it knows (`LeadingReplica.check_controller`):
-        clients that were told so would not ask others.
+        A node that is cut off refuses partitions that it leads as far as it knows
+        (`LeadingReplica.check_controller`) and names no leader, so that clients ask other nodes.
         """
         endpoints: dict[int, Endpoint] = {}
         image = ctx.node.metadata.image

@@ -1,7 +1,7 @@
-"""LeaveGroup (API key 13): members leave a classic group at once instead of timing out.
+"""LeaveGroup (API key 13): members leave a classic group at once, without a session timeout.
 
-v3 several members, by member id or group instance id (KIP-345), v4 flexible, v5 a reason. Before v3 the one
-member's error is the answer's own.
+v3 several members, by member id or group instance id (KIP-345), v4 flexible, v5 a reason. Before v3 the error
+of the only member is that of the answer.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BATCHED_VERSION = 3
 
 
 def failed(_request: LeaveGroupRequest, error: KafkaError) -> LeaveGroupResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return LeaveGroupResponse(error_code=int(error.code))
 
 
@@ -39,7 +39,7 @@ def failed(_request: LeaveGroupRequest, error: KafkaError) -> LeaveGroupResponse
     error_response=failed,
 )
 async def leave_group(request: LeaveGroupRequest, ctx: RequestContext) -> LeaveGroupResponse:
-    """Remove the members named; one unknown member does not keep the others."""
+    """Remove the members, each with its own error."""
     groups = ctx.node.groups
     members: tuple[events.LeavingMember, ...]
     if ctx.version < BATCHED_VERSION:
@@ -53,7 +53,7 @@ async def leave_group(request: LeaveGroupRequest, ctx: RequestContext) -> LeaveG
         lambda token: events.LeaveGroup(token, groups.now_ms(), request.group_id, members),
         refused=refusals.leave if request.group_id else refusals.without_group_id(refusals.leave),
     )
-    # A member that leaves by itself gives its id.
+    # A member that leaves by itself sends its member id.
     sent_away = (m.group_instance_id or "" for m, error in result.members if not error and not m.member_id)
     tell(ctx, GROUPS, f"Members sent away from group {request.group_id}: ", sent_away)
     if ctx.version < BATCHED_VERSION:

@@ -33,7 +33,7 @@ LISTED = (
 
 
 def failed(_request: ListConfigResourcesRequest, error: KafkaError) -> ListConfigResourcesResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return ListConfigResourcesResponse(error_code=int(error.code), config_resources=[])
 
 
@@ -46,7 +46,7 @@ def failed(_request: ListConfigResourcesRequest, error: KafkaError) -> ListConfi
 def list_config_resources(
     request: ListConfigResourcesRequest, ctx: RequestContext
 ) -> ListConfigResourcesResponse:
-    """Topics and brokers always have one; groups and client metrics where something is set."""
+    """List all topics and brokers, and groups and client metrics with a configuration."""
     asked: Iterable[int] = (ResourceType.CLIENT_METRICS,) if ctx.version == 0 else request.resource_types
     kinds = list(dict.fromkeys(asked)) or list(LISTED)
     if any(kind not in LISTED for kind in kinds):
@@ -66,7 +66,7 @@ def _names(kind: ResourceType, ctx: RequestContext) -> Iterable[str]:
     if kind is ResourceType.TOPIC:
         return image.topics
     if kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
-        # Those that are fenced too, as in Apache Kafka.
+        # Including fenced brokers, as in Apache Kafka.
         metadata = ctx.node.metadata
         return [str(each) for each in sorted(image.brokers) if metadata.advertised(each, ctx.connection)]
     return [name for resource_type, name in image.configs if resource_type == kind]

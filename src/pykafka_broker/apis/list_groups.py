@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def failed(_request: ListGroupsRequest, error: KafkaError) -> ListGroupsResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return ListGroupsResponse(error_code=int(error.code), groups=[])
 
 
@@ -35,8 +35,8 @@ def failed(_request: ListGroupsRequest, error: KafkaError) -> ListGroupsResponse
     error_response=failed,
 )
 async def list_groups(request: ListGroupsRequest, ctx: RequestContext) -> ListGroupsResponse:
-    """List the groups that pass both filters; an empty filter lets all through. A client that may describe
-    the cluster sees all of them, others those that they may describe.
+    """List the groups that match both filters; an empty filter matches all. A client that may describe the
+    cluster sees all of them, other clients those that they may describe.
     """
     states, types = tuple(request.states_filter), tuple(request.types_filter)
     error, groups = await ctx.node.groups.list_all(lambda token: events.ListGroups(token, states, types))

@@ -4,10 +4,10 @@ v1 one offset per partition, v2 isolation level, v4 leader epochs, v6 flexible, 
 earliest local (-4), v9 last tiered (-5), v10 a timeout for remote storage, v11 earliest pending upload (-6).
 
 "Latest" is the high watermark, or the last stable offset for read_committed; for replicas the log end. A
-timestamp finds the first *record* at or after it below that bound; no such record is no error: offset -1,
-timestamp -1. Consumers of a new leader are not told the end, nor that there is no such record, before its
-high watermark has reached the start of its epoch (OFFSET_NOT_AVAILABLE, KIP-207).
-Without tiered storage -4 equals the log start, and -5 and -6 answer -1.
+timestamp finds the first *record* at or after it below that bound; if there is none, offset and timestamp are
+-1, without an error. Before the high watermark of a new leader has reached the start of its epoch, consumers
+get OFFSET_NOT_AVAILABLE instead of the end, or of "no such record" (KIP-207). Without tiered storage -4
+equals the log start, and -5 and -6 answer -1.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ FIRST_VERSION = {
 }
 
 
-#: By one job in a thread: its way there and back takes several times what a search in the page cache does.
-#: More would hold up the event loop, which shares the interpreter with the thread.
+#: The searches of one job in a thread: handing over a job takes several times as long as a search in the page
+#: cache. More would hold up the event loop, which shares the interpreter with the thread.
 SEARCHES_AT_ONCE = 16
 
-#: Clients of older versions do not know OFFSET_NOT_AVAILABLE.
+#: The first version with OFFSET_NOT_AVAILABLE.
 OFFSET_NOT_AVAILABLE_VERSION = 5
 
 Asked = dict[PartitionKey, ListOffsetsPartition]
@@ -83,15 +83,15 @@ class _Search(NamedTuple):
     place: PartitionKey
     asked: ListOffsetsPartition
     log: PartitionLog
-    #: What is found from here on does not count.
+    #: Offsets from here on do not count.
     bound: int
-    #: The error where nothing below `bound` is found, if the log's end cannot be told.
+    #: The error if nothing is found below `bound` and the log's end is not available; else None.
     not_available: KafkaError | None
     run: Callable[[], FoundOffset | None]
 
 
 def failed(request: ListOffsetsRequest, error: KafkaError) -> ListOffsetsResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(
@@ -115,8 +115,8 @@ def failed(request: ListOffsetsRequest, error: KafkaError) -> ListOffsetsRespons
     error_response=failed,
 )
 def list_offsets(request: ListOffsetsRequest, ctx: RequestContext) -> Any:
-    """Answer from memory where possible; a search in the log goes to a worker thread. Last stand the topics
-    that the client may not describe.
+    """Answer from memory if possible; a worker thread searches logs. Topics that the client may not describe
+    come last.
     """
     refused: list[ListOffsetsTopicResponse] = []
     hidden = denied_topics(ctx, AclOperation.DESCRIBE, (topic.name for topic in request.topics))
@@ -191,7 +191,7 @@ def _asked(request: ListOffsetsRequest) -> tuple[Asked, set[PartitionKey]]:
 
 
 def _response(answers: Answers, refused: list[ListOffsetsTopicResponse]) -> ListOffsetsResponse:
-    """Every partition once, and no topic without one; then the topics that are refused."""
+    """Every partition once, without empty topics; then the refused topics."""
     topics: dict[str, ListOffsetsTopicResponse] = {}
     for (topic, _), answer in answers.items():
         topics.setdefault(topic, ListOffsetsTopicResponse(name=topic, partitions=[])).partitions.append(
@@ -207,11 +207,11 @@ def _checked(
     request: ListOffsetsRequest,
     ctx: RequestContext,
 ) -> HeldPartition:
-    """The partition to ask.
+    """The partition, led here, or followed for a debugging replica id.
 
     Raises:
         KafkaError: INVALID_REQUEST for a partition named twice, UNSUPPORTED_VERSION for a special timestamp
-        this version does not know, or why the partition cannot be asked.
+        of a newer version, or the reason why this node does not serve the partition.
     """
     topic, index = place
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
@@ -236,7 +236,7 @@ def _checked(
 def _end_not_available(
     partition: HeldPartition, request: ListOffsetsRequest, ctx: RequestContext
 ) -> KafkaError | None:
-    """The error for a consumer while it cannot be told where the log ends (KIP-207)."""
+    """The error for a consumer while the end of the log is not available (KIP-207)."""
     if partition.is_end_known or request.replica_id != CONSUMER_REPLICA_ID:
         return None
     if ctx.version < OFFSET_NOT_AVAILABLE_VERSION:
@@ -245,7 +245,7 @@ def _end_not_available(
 
 
 def _end(log: PartitionLog, request: ListOffsetsRequest) -> int:
-    """The end of the log for the client that asks."""
+    """The end of the log for this client."""
     return log.state.limit_offset(limit_for_offsets(request.replica_id, request.isolation_level))
 
 
@@ -255,7 +255,7 @@ def _special(
     """The offset of a special timestamp.
 
     Raises:
-        KafkaError: the end of the log cannot be told yet.
+        KafkaError: the end of the log is not available yet.
     """
     log = partition.log
     if asked.timestamp == LATEST:
@@ -292,7 +292,7 @@ def _by_time(
 
 
 def _carried_out(searches: list[_Search]) -> list[FoundOffset | KafkaError | None]:
-    """What each search finds. In a worker thread."""
+    """The results of the searches; runs in a worker thread."""
     outcomes: list[FoundOffset | KafkaError | None] = []
     for search in searches:
         try:

@@ -1,7 +1,7 @@
-"""ListPartitionReassignments (API key 46): the partitions that are getting other replicas.
+"""ListPartitionReassignments (API key 46): the partitions that are being reassigned.
 
-v0 is the only version, flexible. Answered from the metadata of the active controller; topics and partitions
-that do not exist, or are not getting other replicas, are left out.
+v0 is the only version, flexible. Answered from the metadata of the active controller; unknown topics and
+partitions, and those that are not being reassigned, are left out.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def failed(
     request: ListPartitionReassignmentsRequest, error: KafkaError
 ) -> ListPartitionReassignmentsResponse:
-    """The answer where the whole request was refused, with the partitions asked for, as by Apache Kafka."""
+    """The answer to a refused request, with the partitions asked for, as in Apache Kafka."""
     return ListPartitionReassignmentsResponse(
         error_code=int(error.code),
         error_message=error.explanation,
@@ -57,7 +57,7 @@ def failed(
 def list_partition_reassignments(
     request: ListPartitionReassignmentsRequest, ctx: AdministrationContext
 ) -> ListPartitionReassignmentsResponse:
-    """Those of the partitions asked for; of all, if no list is given."""
+    """List the reassignments of the named partitions; of all without a list."""
     asked = None
     if request.topics is not None:
         asked = [TopicPartitions(topic.name, tuple(topic.partition_indexes)) for topic in request.topics]

@@ -1,7 +1,7 @@
 """ListTransactions (API key 66): the transactional ids this broker coordinates.
 
 v0 filters by state and by producer id (KIP-664), v1 by duration (KIP-994), v2 by a pattern of the id
-(KIP-1152; RE2 syntax, the whole id has to match). An empty filter lets everything through.
+(KIP-1152; RE2 syntax, the whole id has to match). An empty filter matches everything.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def failed(_request: ListTransactionsRequest, error: KafkaError) -> ListTransactionsResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return ListTransactionsResponse(
         error_code=int(error.code), unknown_state_filters=[], transaction_states=[]
     )
@@ -42,8 +42,8 @@ def failed(_request: ListTransactionsRequest, error: KafkaError) -> ListTransact
 async def list_transactions(
     request: ListTransactionsRequest, ctx: RequestContext
 ) -> ListTransactionsResponse:
-    """List the transactions that pass every filter, and that the client may describe; states that do not
-    exist are named in the answer.
+    """List the transactions that match every filter and that the client may describe; the answer names
+    unknown states.
     """
     try:
         matches = _matcher(request.transactional_id_pattern)
@@ -77,14 +77,14 @@ async def list_transactions(
 
 
 def _matcher(pattern: str | None) -> Callable[[str], object]:
-    """Tells whether an id matches.
+    """Returns a function that tells whether an id matches.
 
     Raises:
         KafkaError: INVALID_REGULAR_EXPRESSION.
     """
     if not pattern:
         return lambda _: True
-    import re2  # seldom needed, and not free to load
+    import re2  # seldom needed, and slow to import
 
     options = re2.Options()
     options.log_errors = False

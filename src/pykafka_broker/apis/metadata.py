@@ -1,14 +1,14 @@
-"""Metadata (API key 3): the brokers, and who leads which partition.
+"""Metadata (API key 3): the brokers, and the leaders of partitions.
 
 v1 controller and internal flag, v2 cluster id, v4 auto-creation flag, v5 offline replicas, v7 leader epochs,
 v8 authorized operations, v9 flexible, v10 topic ids, v12 lookup by topic id, v13 top-level error.
 
 topics=None asks for every topic and an empty list for none, except at v0, where empty means all. An unknown
-name may create the topic: both the request and `auto.create.topics.enable` must say so. Apache Kafka answers
-UNKNOWN_TOPIC_OR_PARTITION while it creates; here creation takes about a millisecond, so the first answer
-already names the leader. The exception is a topic that was just deleted: the first requests that name it are
-answered UNKNOWN_TOPIC_OR_PARTITION and do not create it, or clients that wait until it is gone would wait
-for ever. The controller id is a random alive broker, as in KRaft: clients send controller requests there.
+topic is created if both the request and `auto.create.topics.enable` allow it. Apache Kafka answers
+UNKNOWN_TOPIC_OR_PARTITION while it creates the topic; here that takes about a millisecond, so the first
+answer already has the leader. The exception is a topic that was just deleted: the first requests that name it
+get UNKNOWN_TOPIC_OR_PARTITION and do not create it, or clients that wait for the deletion would wait for
+ever. The controller id is a random alive broker, as in KRaft: clients send controller requests there.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ TOPIC_ID_LOOKUP_VERSION = 12
 
 
 def failed(request: MetadataRequest, error: KafkaError) -> MetadataResponse:
-    """The answer where none could be made, and where the request itself is at fault: without brokers."""
+    """The answer, without brokers, to a failed or invalid request."""
     code = int(error.code)
     return MetadataResponse(
         throttle_time_ms=0,
@@ -70,7 +70,7 @@ def failed(request: MetadataRequest, error: KafkaError) -> MetadataResponse:
     error_response=failed,
 )
 def metadata(request: MetadataRequest, ctx: RequestContext) -> Any:
-    """Answer at once, or as a coroutine when topics have to be created first."""
+    """Answer at once, or with a coroutine if topics have to be created first."""
     asked = request.topics
     if asked is None or (ctx.version == 0 and not asked):
         topics = ctx.node.metadata.image.topics
@@ -81,18 +81,18 @@ def metadata(request: MetadataRequest, ctx: RequestContext) -> Any:
     if (by_id and ctx.version < TOPIC_ID_LOOKUP_VERSION) or (
         not by_id and any(topic.name is None for topic in asked)
     ):
-        # A topic is neither named nor identified, or is by an id at v10 or v11, which may not use those that
-        # they carry: the whole request is refused.
+        # A topic without a name and an id, or with an id at v10 or v11, which must not use it: the whole
+        # request is refused.
         return failed(request, KafkaError(ErrorCode.INVALID_REQUEST))
     if by_id:
-        # One id makes it a look-up by id: topics that are only named beside it are not answered. Unknown ids
-        # come first, as in Kafka; names that are unknown come last.
+        # One id makes this a look-up by id, in which topics with only a name are ignored. Unknown ids come
+        # first, as in Kafka; in a look-up by name unknown names come last.
         ids = dict.fromkeys(topic.topic_id for topic in asked if any(topic.topic_id))
         named = {topic_id: topic.name for topic_id in ids if (topic := _of_id(topic_id, ctx)) is not None}
         hidden = denied_topics(ctx, AclOperation.DESCRIBE, named.values())
         denied = [topic_id for topic_id in ids if named.get(topic_id) in hidden]
         by_ids = [_by_id(topic_id, ctx) for topic_id in ids if topic_id not in denied]
-        # Ids are no secret, names are.
+        # Answer the id only: names are secret, ids are not.
         refused = [_unknown(ErrorCode.TOPIC_AUTHORIZATION_FAILED, None, topic_id) for topic_id in denied]
         return _response(sorted(by_ids, key=lambda topic: topic.error_code == 0), refused, request, ctx)
     names = list(dict.fromkeys(topic.name for topic in asked if topic.name is not None))
@@ -143,7 +143,7 @@ def _by_name(name: str, ctx: RequestContext) -> MetadataResponseTopic:
 
 
 def _refused(name: str) -> MetadataResponseTopic:
-    """A topic that the client may not describe, whether there is one or not."""
+    """A topic that the client may not describe, whether it exists or not."""
     return MetadataResponseTopic(
         error_code=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED),
         name=name,
@@ -182,7 +182,7 @@ def _described(topic: TopicImage, ctx: RequestContext) -> MetadataResponseTopic:
             error = ErrorCode.LEADER_NOT_AVAILABLE
         replicas, isr = list(partition.replicas), list(partition.isr)
         if ctx.version == 0 and offline:
-            # v0 has no list of offline replicas: it names only those alive, and says that some are not.
+            # v0 has no list of offline replicas: it lists only live ones, and has an error if some are not.
             replicas = [replica for replica in replicas if replica not in offline]
             isr = [replica for replica in isr if replica not in offline]
             error = ErrorCode.REPLICA_NOT_AVAILABLE if error is ErrorCode.NONE else error
@@ -212,10 +212,10 @@ def _response(
     request: MetadataRequest,
     ctx: RequestContext,
 ) -> MetadataResponse:
-    """The answer; last stand the topics that the client may not see, or may not create."""
+    """The answer; topics that the client may not describe or create come last."""
     if request.include_topic_authorized_operations:
         for topic in topics:
-            # The operations allowed on a name do not depend on whether there is such a topic.
+            # The operations allowed on a name do not depend on whether the topic exists.
             if topic.name is not None:
                 topic.topic_authorized_operations = topic_operations(topic.name, ctx)
     brokers = alive_brokers(ctx)

@@ -1,13 +1,13 @@
-"""The authorization that a request needs, as each API declares it beside its handler.
+"""The authorization that a request needs, as each API declares it with its handler.
 
 Kafka's table is in KafkaApis and ControllerApis. A need is checked in one of two places:
 
 * With `names`, before the handler: for the resources of the whole request, such as its group. The request is
-  refused if one of the names is. `admission.py` does that for every API; no handler is edited.
+  refused if one of the names is. `admission.py` does that for every API, without code in its handler.
 * Without `names`, by the handler, because the answer has an error for each topic, group or resource, or
-  leaves out those that the client must not see. Where it goes through them the handler asks
-  (`authorization.py`), and the API declares that with `asked_by_handler()`. `admission.py` refuses to serve
-  an API whose handler does not, so that no check can be forgotten.
+  leaves out those that the client must not see. The handler asks the authorizer (`authorization.py`), and the
+  API declares that with `asked_by_handler()`. `admission.py` refuses to serve an API that does not, so that
+  no check can be forgotten.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pykafka_broker.apis.ports.authorizer import (
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: The resources of one type that a request as a whole is about; none if it is about none this time.
+#: Returns the resources of one type that a whole request is about; may be empty.
 Names = Callable[[Any], Collection[str]]
 
 REFUSALS = {
@@ -39,16 +39,16 @@ REFUSALS = {
 class Need(NamedTuple):
     """An operation on a type of resource; a request that meets the need `instead` is allowed too.
 
-    `names` of None: the handler asks about each resource, or has to before an authorizer can be in force.
+    If `names` is None the handler has to ask about each resource.
     """
 
     operation: AclOperation
     resource_type: AclResourceType
     names: Names | None = None
     instead: Need | None = None
-    #: The handler asks the authorizer about each resource; only for needs without `names`.
+    #: Whether the handler asks the authorizer about each resource; only for needs without `names`.
     is_asked: bool = False
-    #: The operation has to be allowed on any one name; `names` says only whether this request needs it.
+    #: Whether it suffices to be allowed on any one name; `names` only says whether the request has the need.
     is_somewhere: bool = False
 
     def __str__(self) -> str:
@@ -65,16 +65,16 @@ class Need(NamedTuple):
         return self._replace(is_asked=True)
 
     def unchecked(self) -> Iterator[Need]:
-        """Itself and the need that may be met `instead`, if neither admission nor the handler checks them."""
+        """The need itself and the need `instead`, if neither admission nor the handler checks them."""
         if self.names is None and not self.is_asked:
             yield self
         if self.instead is not None:
             yield from self.instead.unchecked()
 
     def refusal(self, request: Any, requester: Requester, authorizer: Authorizer) -> ErrorCode:
-        """The error with which the whole request is refused, NONE if it is not.
+        """The error that refuses the whole request, else NONE.
 
-        The refusal of a need with an alternative is its own, whatever the alternative is about.
+        A need with an alternative is refused with its own error, not that of the alternative.
         """
         if self._is_met(request, requester, authorizer):
             return ErrorCode.NONE
@@ -96,7 +96,7 @@ class Need(NamedTuple):
 
 
 def on_cluster(operation: AclOperation, when: Callable[[Any], bool] = lambda request: True) -> Need:
-    """An operation on the cluster, for each request or those `when` is true for."""
+    """An operation on the cluster, for each request for which `when` is true."""
     return Need(operation, AclResourceType.CLUSTER, lambda request: (CLUSTER_NAME,) if when(request) else ())
 
 
@@ -121,7 +121,7 @@ def partly_on_cluster(operation: AclOperation) -> Need:
 
 
 def on_any_topic(operation: AclOperation) -> Need:
-    """An operation on whichever topic: it is enough that the client may carry it out on one (KIP-679)."""
+    """An operation on any topic: it suffices that the client may carry it out on one (KIP-679)."""
     return Need(operation, AclResourceType.TOPIC, lambda request: ("any",), is_somewhere=True)
 
 

@@ -1,4 +1,4 @@
-"""OffsetCommit (API key 8): store a group's positions.
+"""OffsetCommit (API key 8): commit a group's offsets.
 
 v2 is the first served; v2-4 carry a retention time, v5 leaves retention to the broker (KIP-211), v6 leader
 epochs, v7 static members, v8 flexible, v9 new group protocol errors (KIP-848), v10 topic ids.
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
 TOPIC_ID_VERSION = 10
-#: The answers given without the coordinator, by name and id of the topic.
+#: The answers of refused topics, by name and id.
 Refused = dict[tuple[str, bytes], OffsetCommitResponseTopic]
 _NO_PARTITIONS: Mapping[int, object] = MappingProxyType({})
 
 
 def failed(request: OffsetCommitRequest, error: KafkaError) -> OffsetCommitResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return OffsetCommitResponse(
         topics=[
             OffsetCommitResponseTopic(
@@ -109,7 +109,7 @@ def offset_commit(request: OffsetCommitRequest, ctx: RequestContext) -> Any:
 
 
 def _tell(group_id: str, topics: Iterable[TopicCommit], results: CommitResult, ctx: RequestContext) -> None:
-    """Tell what was set by an administrator, or by a consumer without a group protocol."""
+    """Log offsets set by an administrator, or by a consumer without a group protocol."""
     named = [
         f"{topic.topic}-{commit.partition} to {commit.offset}"
         for topic, (_, _, partitions) in zip(topics, results, strict=True)
@@ -150,7 +150,7 @@ def _response(results: CommitResult, refused: Refused) -> OffsetCommitResponse:
 
 
 def _name_of(topic: OffsetCommitRequestTopic, ctx: RequestContext) -> str:
-    """Its name, also where the request has its id; "" for an id that no topic has, which all may know."""
+    """The topic's name, looked up if the request has its id; "" for an unknown id."""
     if ctx.version < TOPIC_ID_VERSION:
         return topic.name
     described = ctx.node.metadata.image.topic_by_id(topic.topic_id)
@@ -162,7 +162,7 @@ def _known_partitions(
     answers: Refused,
     ctx: RequestContext,
 ) -> TopicCommit:
-    """The offsets of partitions that exist; the others are answered here."""
+    """The offsets of partitions that exist; unknown partitions are answered here."""
     image = ctx.node.metadata.image
     if ctx.version >= TOPIC_ID_VERSION:
         described = image.topic_by_id(topic.topic_id)

@@ -1,4 +1,4 @@
-"""OffsetDelete (API key 47): forget a group's offsets for topics that none of its members reads (KIP-496).
+"""OffsetDelete (API key 47): delete a group's offsets of topics that no member is subscribed to (KIP-496).
 
 v0 only, and not flexible.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def failed(_request: OffsetDeleteRequest, error: KafkaError) -> OffsetDeleteResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return OffsetDeleteResponse(error_code=int(error.code), topics=[])
 
 

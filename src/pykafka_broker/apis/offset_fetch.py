@@ -1,10 +1,10 @@
-"""OffsetFetch (API key 9): read groups' positions.
+"""OffsetFetch (API key 9): read the committed offsets of groups.
 
 v2 null topics mean all, v3 throttling, v5 leader epochs, v6 flexible, v7 require_stable (KIP-447), v8 several
 groups (KIP-709), v9 member id and epoch (KIP-848), v10 topic ids.
 
-A partition without a committed offset is no error: offset -1, leader epoch -1, empty metadata. The same holds
-for an unknown group.
+A partition without a committed offset, or an unknown group, is no error: offset -1, leader epoch -1, empty
+metadata.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ NOTHING_COMMITTED = -1
 
 
 def failed(request: OffsetFetchRequest, error: KafkaError) -> OffsetFetchResponse:
-    """The answer where none could be made: for each group; before v8 for the request, and for each partition,
-    as v1 has no other place.
+    """The answer to a failed request: an error for each group; before v8 for the request and, as v1 has no
+    other field, for each partition.
     """
     code = int(error.code)
     if request.groups:
@@ -69,7 +69,7 @@ def failed(request: OffsetFetchRequest, error: KafkaError) -> OffsetFetchRespons
     error_response=failed,
 )
 async def offset_fetch(request: OffsetFetchRequest, ctx: RequestContext) -> OffsetFetchResponse:
-    """One answer for each group asked, each with its own error."""
+    """One answer for each group, with its own error."""
     if ctx.version < SEVERAL_GROUPS_VERSION:
         return await _one_group(request, ctx)
     answers = []
@@ -90,7 +90,7 @@ async def offset_fetch(request: OffsetFetchRequest, ctx: RequestContext) -> Offs
 def _visible(
     result: FetchResult, asked: tuple[TopicPartitions, ...] | None, ctx: RequestContext
 ) -> FetchResult:
-    """Where all offsets of a group were asked for: without topics that the client may not describe."""
+    """The result without topics that the client may not describe, if it asked for all of a group."""
     if asked is not None or not result.topics:
         return result
     names = (name for name, _, _ in result.topics)
@@ -116,7 +116,7 @@ async def _fetch(
 def _asked(
     group: OffsetFetchRequestGroup, ctx: RequestContext
 ) -> tuple[tuple[TopicPartitions, ...] | None, list[OffsetFetchResponseTopics]]:
-    """The topics to ask the coordinator for, and the answers for unknown topic ids, and for topics that the
+    """The topics to ask the coordinator for, and the answers for unknown topic ids and for topics that the
     client may not describe.
     """
     if group.topics is None:
@@ -140,7 +140,7 @@ def _asked(
 
 
 def _name_of(topic: OffsetFetchRequestTopics, ctx: RequestContext) -> str:
-    """Its name, also where the request has its id; "" for an id that no topic has, which all may know."""
+    """The topic's name, looked up if the request has its id; "" for an unknown id."""
     if ctx.version < TOPIC_ID_VERSION:
         return topic.name
     described = ctx.node.metadata.image.topic_by_id(topic.topic_id)
@@ -208,7 +208,7 @@ async def _one_group(request: OffsetFetchRequest, ctx: RequestContext) -> Offset
         result = _visible(await _fetch(group, shown, request, ctx), shown, ctx)
     topics: list[tuple[str, list[FetchedOffset]]]
     if result.error and ctx.version < TOP_LEVEL_ERROR_VERSION:
-        # v1 has no place for a group's error but in each partition.
+        # v1 can have a group's error only in each partition.
         topics = [
             (topic.topic, [FetchedOffset(partition, error=result.error) for partition in topic.partitions])
             for topic in asked or ()
@@ -226,7 +226,7 @@ async def _one_group(request: OffsetFetchRequest, ctx: RequestContext) -> Offset
 
 
 def _old_topics(topics: list[tuple[str, list[FetchedOffset]]]) -> list[OffsetFetchResponseTopic]:
-    """Topics as they are answered before v8."""
+    """Topics in the form of answers before v8."""
     return [
         OffsetFetchResponseTopic(
             name=name,

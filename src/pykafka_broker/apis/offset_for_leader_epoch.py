@@ -1,8 +1,7 @@
-"""OffsetForLeaderEpoch (API key 23): the end of a leader epoch, so that a reader detects truncation
-(KIP-320).
+"""OffsetForLeaderEpoch (API key 23): the end of a leader epoch, for readers to detect truncation (KIP-320).
 
-v2 is the first served (current leader epoch), v3 replica id, v4 flexible. An epoch this log has never seen,
-or one from the future, is no error: epoch -1, end offset -1.
+v2 is the first served (current leader epoch), v3 replica id, v4 flexible. An unknown or a future epoch is no
+error: epoch -1, end offset -1.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def failed(request: OffsetForLeaderEpochRequest, error: KafkaError) -> OffsetForLeaderEpochResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(
@@ -58,7 +57,7 @@ def failed(request: OffsetForLeaderEpochRequest, error: KafkaError) -> OffsetFor
 def offset_for_leader_epoch(
     request: OffsetForLeaderEpochRequest, ctx: RequestContext
 ) -> OffsetForLeaderEpochResponse:
-    """Answer every partition on its own; last stand the topics that the client may not describe."""
+    """Answer every partition on its own; topics that the client may not describe come last."""
     hidden: Set[str] = frozenset()
     if not may_on_cluster(ctx, AclOperation.CLUSTER_ACTION, is_attempt=False):
         hidden = denied_topics(ctx, AclOperation.DESCRIBE, (topic.topic for topic in request.topics))

@@ -5,16 +5,16 @@ zstd, v8 per-record errors, v9 flexible, v10 leader hints (KIP-951), v11 transac
 implicit partition add, v13 topic ids.
 
 Appending is the ordered part and happens before the handler returns. With acks=1 and acks=all the answer
-waits (`Later`) for the partitions that may not acknowledge their batch yet (`Committing.acknowledged`), and
-the next request of the connection may start. With acks=0 nothing is answered, and an error closes the
-connection so that the producer refreshes its metadata.
+waits (`Later`) for partitions that may not acknowledge their batch yet (`Committing.acknowledged`), while the
+next request of the connection may start. With acks=0 there is no answer, and an error closes the connection
+so that the producer refreshes its metadata.
 
-A transaction's first batch in a partition waits for the transaction coordinator (KIP-890): up to v11 it has
-to confirm that the partition was added, from v12 on it adds the partition. The connection waits meanwhile,
-for the next batch may not come first. Once the transaction is open in the partition no coordinator is asked.
+A transaction's first batch in a partition waits for the transaction coordinator (KIP-890): up to v11 the
+coordinator confirms that the partition was added, from v12 on it adds the partition. The connection waits
+meanwhile, so that no later batch is appended first. Further batches of the transaction need no coordinator.
 
-Here: the order of events. One partition's batch is in `producing/partition.py`, batches of transactions in
-`producing/transactions.py` and `producing/verification.py`, the response in `producing/answer.py`.
+This file has the order of events, `producing/partition.py` one partition's batch, `producing/transactions.py`
+and `producing/verification.py` the batches of transactions, `producing/answer.py` the response.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     error_response=failed,
 )
 def produce(request: ProduceRequest, ctx: RequestContext) -> Any:
-    """Append each partition's batch; one partition's failure does not touch the others."""
+    """Append each partition's batch, which succeeds or fails on its own."""
     topics = _each_partition_once(request.topic_data)
     denied = _denied(topics, ctx)
     try:
@@ -82,7 +82,7 @@ def produce(request: ProduceRequest, ctx: RequestContext) -> Any:
         return _appended(topics, request, ctx, started)
     for topic in topics:
         for data in topic.partition_data:
-            # The receive buffer is used for other requests while the coordinator is asked.
+            # Copy: while the coordinator is asked the receive buffer is used for other requests.
             data.records = data.records and bytearray(data.records)
     return _verified(topics, request, transactional_id, started, ctx)
 
@@ -116,14 +116,14 @@ async def _verified(
     return await answer if isinstance(answer, Coroutine) else answer
 
 
-#: A batch that waits for a file: the place of its answer, and the answer.
+#: A batch that waits for a file: the list and the index of its answer, and the answer.
 _Late = tuple[list[PartitionProduceResponse], int, Awaitable[PartitionProduceResponse]]
 
 
 def _appended(
     topics: list[TopicProduceData], request: ProduceRequest, ctx: RequestContext, verification: Verification
 ) -> Any:
-    """Append everything and return the answer; a coroutine if files have to be made before."""
+    """Append all batches and return the answer; a coroutine if files have to be created first."""
     pending: Pending = []
     answers: list[TopicProduceResponse] = []
     late: list[_Late] = []
@@ -151,8 +151,8 @@ async def _appended_later(
     ctx: RequestContext,
     pending: Pending,
 ) -> Any:
-    """The answer when all batches are appended. Their files are made all at once: one after the other, each
-    would wake the fetches of all followers, and the next would wait for those.
+    """The answer when all batches are appended. Their files are created concurrently: one by one, each would
+    wake the fetches of all followers, and the next would wait for these fetches.
     """
     for answered, position, answer in late:
         answered[position] = await answer
@@ -161,7 +161,7 @@ async def _appended_later(
 
 
 def _each_partition_once(topics: list[TopicProduceData]) -> list[TopicProduceData]:
-    """The batch to write to each partition; if one is named twice, Kafka sees the last mention only."""
+    """The batch of each partition; if a partition is named twice, the last batch counts, as in Kafka."""
     if len(topics) == 1 and len(topics[0].partition_data) == 1:
         return topics
     merged: dict[tuple[str, bytes], dict[int, PartitionProduceData]] = {}

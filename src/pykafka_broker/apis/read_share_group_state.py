@@ -1,6 +1,6 @@
 """ReadShareGroupState (API key 84): load the state of share partitions (KIP-932).
 
-v0 only, flexible. The new leader of a partition sends it; its epoch is stored, and fences leaders before it.
+v0 only, flexible. The new leader of a partition sends it; its epoch is stored, and fences earlier leaders.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def failed(request: ReadShareGroupStateRequest, error: KafkaError) -> ReadShareGroupStateResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return ReadShareGroupStateResponse(
         results=[
             ReadStateResult(

@@ -1,7 +1,7 @@
 """ReadShareGroupStateSummary (API key 87): start offsets and epochs of share partitions (KIP-932).
 
-v0 flexible, v1 how many deliveries are complete (KIP-1226). The group coordinator sends it for administrators
-who ask where a share group is. Nothing is fenced by it.
+v0 flexible, v1 the number of complete deliveries (KIP-1226). The group coordinator sends it when an
+administrator asks for the offsets of a share group. It fences nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def failed(
     request: ReadShareGroupStateSummaryRequest, error: KafkaError
 ) -> ReadShareGroupStateSummaryResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return ReadShareGroupStateSummaryResponse(
         results=[
             ReadStateSummaryResult(
@@ -61,7 +61,7 @@ def failed(
 async def read_share_group_state_summary(
     request: ReadShareGroupStateSummaryRequest, ctx: RequestContext
 ) -> ReadShareGroupStateSummaryResponse:
-    """Say where the group is in each partition, or its own error."""
+    """Answer with the offset of each share partition, or its own error."""
     if not is_complete(request):
         return ReadShareGroupStateSummaryResponse(results=[])
 

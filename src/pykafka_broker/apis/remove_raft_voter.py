@@ -1,4 +1,4 @@
-"""RemoveRaftVoter (API key 81): take a voter out of the quorum (KIP-853).
+"""RemoveRaftVoter (API key 81): remove a voter from the quorum (KIP-853).
 
 v0 is the only version.
 `raft/core` decides, `raft/wire/voters.py` translates.

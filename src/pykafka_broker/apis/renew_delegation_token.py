@@ -1,7 +1,7 @@
-"""RenewDelegationToken (API key 39): let a token live longer.
+"""RenewDelegationToken (API key 39): extend the life of a token.
 
-v2 flexible. Its owner and its renewers may do so. Apache Kafka tells -1 as the time where the client may not
-ask, and 0 where the controller refuses.
+v2 flexible. Its owner and its renewers may do so. As in Apache Kafka the time in the answer is -1 if the
+client may not send the request, and 0 if the controller refuses it.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 def failed(_request: RenewDelegationTokenRequest, error: KafkaError) -> RenewDelegationTokenResponse:
-    """The answer where the token stays as it is."""
+    """The answer to a failed request."""
     return RenewDelegationTokenResponse(error_code=int(error.code), expiry_timestamp_ms=0)
 
 
 @asks_controller
 @handles(RenewDelegationTokenRequest, versions="1-2", needs=[], error_response=failed)
 async def renew_delegation_token(request: RenewDelegationTokenRequest, ctx: RequestContext) -> Any:
-    """The controller decides, unless the client may not ask."""
+    """The controller decides, unless the client may not send the request."""
     if not may_ask(ctx):
         return _not_allowed()
     return await decided(ctx, lambda: _renew(request, ctx), lambda: pass_on(request, ctx, failed))
@@ -41,7 +41,7 @@ async def renew_delegation_token(request: RenewDelegationTokenRequest, ctx: Requ
 async def renew_delegation_token_on_controller(
     request: RenewDelegationTokenRequest, ctx: ControllerContext
 ) -> RenewDelegationTokenResponse:
-    """Renew it, unless the client may not ask."""
+    """Renew the token, unless the client may not send the request."""
     return await _renew(request, ctx) if may_ask(ctx) else _not_allowed()
 
 

@@ -1,6 +1,6 @@
 """SaslAuthenticate (API key 36): a token of the SASL exchange that SaslHandshake v1 began.
 
-v1 the lifetime of the session, v2 flexible. It has no place outside of an exchange: ILLEGAL_SASL_STATE.
+v1 the lifetime of the session, v2 flexible. Outside of an exchange the answer is ILLEGAL_SASL_STATE.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def sasl_authenticate(
     request: SaslAuthenticateRequest, ctx: AdministrationContext
 ) -> SaslAuthenticateResponse | Awaitable[SaslAuthenticateResponse]:
-    """Take a token; the answer has the next one of this side, or says that the peer is refused."""
+    """Process a token; the answer has this side's next token, or refuses the peer."""
     sasl = ctx.connection.sasl
     told = None if sasl is None else sasl.token(bytes(request.auth_bytes))
     if sasl is None or told is None:

@@ -1,7 +1,7 @@
 """SaslHandshake (API key 17): the mechanism of a SASL exchange.
 
 After v0 the tokens come as bare frames, after v1 in SaslAuthenticate. A peer that needs no exchange, because
-its listener has no SASL or its session does not end, is told ILLEGAL_SASL_STATE, with no mechanisms.
+its listener has no SASL or its session has no lifetime, gets ILLEGAL_SASL_STATE and no mechanisms.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def sasl_handshake(
     request: SaslHandshakeRequest, ctx: AdministrationContext
 ) -> SaslHandshakeResponse | Awaitable[SaslHandshakeResponse]:
-    """Begin an exchange, or say which mechanisms there are."""
+    """Begin an exchange; the answer lists the mechanisms."""
     sasl = ctx.connection.sasl
     told = None if sasl is None else sasl.handshake(ctx.version, request.mechanism)
     if sasl is None or told is None:

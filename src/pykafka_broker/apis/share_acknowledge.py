@@ -1,9 +1,9 @@
 """ShareAcknowledge (API key 79): acknowledge records of share partitions without fetching (KIP-932).
 
-v1 is the first served, flexible; v2 renewals of the acquisition lock (KIP-1222), and how long it lasts.
+v1 is the first served, flexible; v2 renewals of the acquisition lock (KIP-1222), and its duration.
 
-The answer comes when all that is said is written. With the last request of a session all that its member
-still has is given back.
+The answer comes when all acknowledgements are written. The last request of a session releases all records
+that its member still has.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LEADER_HINTS = LeaderHints(LeaderIdAndEpoch, NodeEndpoint)
 
 
 def failed(_request: ShareAcknowledgeRequest, error: KafkaError) -> ShareAcknowledgeResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return ShareAcknowledgeResponse(error_code=int(error.code), responses=[], node_endpoints=[])
 
 
@@ -56,7 +56,7 @@ def failed(_request: ShareAcknowledgeRequest, error: KafkaError) -> ShareAcknowl
 async def share_acknowledge(
     request: ShareAcknowledgeRequest, ctx: RequestContext
 ) -> ShareAcknowledgeResponse:
-    """Take what is said of each partition, with its own error."""
+    """Apply the acknowledgements of each partition, with its own error."""
     member = member_of(request.group_id, request.member_id, ctx)
     ctx.node.share_sessions.acknowledge(member, request.share_session_epoch)
     names = ctx.node.metadata.image.topic_names

@@ -2,15 +2,15 @@
 
 v1 is the first served, flexible; v2 strict limits of records (KIP-1206) and renewals of locks (KIP-1222).
 
-What is acknowledged is taken before the fetch begins, and may be written while it waits. The answer comes
-when both are done. The last request of a session only acknowledges; then all that its member still has is
-given back. One that renews locks fetches nothing either.
+Acknowledgements are applied before the fetch begins, and may be written while it waits. The answer comes when
+both are done. The last request of a session only acknowledges, and then releases all records that its member
+still has. A request that renews locks fetches nothing either.
 
-Sessions, acknowledgements, the wait and the read are in `sharing/`. Which records a member gets, the share
-partition decides (`share/core/acquire.py`).
+Sessions, acknowledgements, the wait and the read are in `sharing/`. The share partition decides which records
+a member gets (`share/core/acquire.py`).
 
-A consumer over its quota gets no records and is told how long to wait. Apache Kafka acquires records for it
-all the same and answers without them, so that they stay locked until their time is over.
+A consumer over its quota gets no records, but a throttle time. Apache Kafka acquires records for it and
+answers without them, so that they stay locked until their lock expires.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ LEADER_HINTS = LeaderHints(LeaderIdAndEpoch, NodeEndpoint)
 
 
 def failed(_request: ShareFetchRequest, error: KafkaError) -> ShareFetchResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return ShareFetchResponse(
         error_code=int(error.code), acquisition_lock_timeout_ms=0, responses=[], node_endpoints=[]
     )
@@ -66,7 +66,7 @@ def failed(_request: ShareFetchRequest, error: KafkaError) -> ShareFetchResponse
     error_response=failed,
 )
 async def share_fetch(request: ShareFetchRequest, ctx: RequestContext) -> ShareFetchResponse:
-    """Take what is acknowledged, fetch, and tell both."""
+    """Apply the acknowledgements, fetch, and answer with both results."""
     member = member_of(request.group_id, request.member_id, ctx)
     is_renewing = ctx.version >= RENEW_VERSION and request.is_renew_ack
     if is_renewing and (request.max_bytes or request.min_bytes or request.max_records or request.max_wait_ms):
@@ -88,10 +88,10 @@ async def share_fetch(request: ShareFetchRequest, ctx: RequestContext) -> ShareF
 
 
 async def _begin(request: ShareFetchRequest, member: Member, ctx: RequestContext) -> ShareContext:
-    """The part of the fetch in its session.
+    """Begin or continue the session.
 
     Raises:
-        KafkaError: the session's; where there are too many, not before the fetch could have waited.
+        KafkaError: the session's error; that of too many sessions only after the fetch's `max_wait_ms`.
     """
     node, connection = ctx.node, ctx.connection
     asked = [(topic.topic_id, each.partition_index) for topic in request.topics for each in topic.partitions]
@@ -120,7 +120,7 @@ async def _begin(request: ShareFetchRequest, member: Member, ctx: RequestContext
 
 
 def _denied(request: ShareFetchRequest, context: ShareContext, ctx: RequestContext) -> Set[str]:
-    """The topics of the session and of the request that the client may not read (any more)."""
+    """The topics of the session and of the request that the client may not read."""
     names = ctx.node.metadata.image.topic_names
     asked = (name for topic in request.topics if (name := names.get(topic.topic_id)) is not None)
     fetched = (partition.topic for partition in context.partitions if partition.topic is not None)
@@ -128,7 +128,7 @@ def _denied(request: ShareFetchRequest, context: ShareContext, ctx: RequestConte
 
 
 def _throttle_ms(ctx: RequestContext) -> int:
-    """How long the consumer has to wait before it may be sent records."""
+    """How long the consumer has to wait before it may get records."""
     if not ctx.node.quotas.is_active:
         return 0
     record = ctx.node.quotas.record
@@ -138,7 +138,7 @@ def _throttle_ms(ctx: RequestContext) -> int:
 async def _fetch(
     request: ShareFetchRequest, context: ShareContext, member: Member, denied: Set[str], ctx: RequestContext
 ) -> list[Answer]:
-    """The answers of the partitions of which there is anything to say."""
+    """The answers of the partitions with records or an error."""
     refused = [
         (partition.place, answer_of(partition.place, error))
         for partition in context.partitions
@@ -155,14 +155,14 @@ async def _fetch(
     if not limits.max_records or not limits.max_bytes:
         return refused
     if request.share_session_epoch > 0:
-        # Every partition comes first at times.
+        # Rotate, so that every partition comes first at times.
         turn = request.share_session_epoch % len(left)
         left = left[turn:] + left[:turn]
     return refused + await ShareFetch(left, member, limits, ctx).answers()
 
 
 def _refusal(partition: SharedPartition, denied: Set[str], ctx: RequestContext) -> ErrorCode:
-    """Why a partition is not looked for; NONE if it is."""
+    """The error of a partition that is not fetched, else NONE."""
     topic_id, index = partition.place
     if partition.topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
@@ -175,7 +175,7 @@ def _refusal(partition: SharedPartition, denied: Set[str], ctx: RequestContext) 
 
 
 def _limits(request: ShareFetchRequest, ctx: RequestContext) -> ShareLimits:
-    """What the client, the broker and the client's quota allow.
+    """The limits that the client, the broker and the client's quota set.
 
     Raises:
         KafkaError: UNKNOWN_SERVER_ERROR for an acquire mode that Apache Kafka does not know.
@@ -204,7 +204,7 @@ def _response(
     member: Member,
     ctx: RequestContext,
 ) -> ShareFetchResponse:
-    """What the session lists, and what became of the acknowledgements."""
+    """The partitions that the session lists, and the outcomes of the acknowledgements."""
     names = ctx.node.metadata.image.topic_names
     error = ErrorCode.NONE
     try:

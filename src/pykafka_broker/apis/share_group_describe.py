@@ -1,6 +1,6 @@
 """ShareGroupDescribe (API key 77): state, members and assignments of share groups (KIP-932).
 
-v1 is the first served, flexible. Groups of another kind are GROUP_ID_NOT_FOUND here.
+v1 is the first served, flexible. Groups of another kind get GROUP_ID_NOT_FOUND.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ HIDDEN_TOPICS = "The group has described topic(s) that the client is not authori
 
 
 def failed(request: ShareGroupDescribeRequest, error: KafkaError) -> ShareGroupDescribeResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     described = [events.DescribedShareGroup(error.code, group_id) for group_id in request.group_ids]
     return ShareGroupDescribeResponse(groups=[_group(group) for group in described])
 
@@ -48,8 +48,8 @@ def failed(request: ShareGroupDescribeRequest, error: KafkaError) -> ShareGroupD
 async def share_group_describe(
     request: ShareGroupDescribeRequest, ctx: RequestContext
 ) -> ShareGroupDescribeResponse:
-    """Describe each group named; in front of them stand those that the client may not describe. A group with
-    topics that the client may not describe is not described either.
+    """Describe each group; groups that the client may not describe come first. A group with topics that the
+    client may not describe is refused, too.
     """
     if not serves_share_groups(ctx):
         return failed(request, KafkaError(ErrorCode.UNSUPPORTED_VERSION))

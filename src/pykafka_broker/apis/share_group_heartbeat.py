@@ -1,7 +1,7 @@
 """ShareGroupHeartbeat (API key 76): join, stay in and leave a share group (KIP-932).
 
-v1 is the first served, flexible. Members make their ids. The checks that Apache Kafka's broker makes in front
-of the coordinator answer with an error code alone.
+v1 is the first served, flexible. Members choose their ids. Checks that Apache Kafka's broker makes before it
+asks the coordinator answer with an error code only.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_MEMBER_ID_LENGTH = 36
 
 
 def failed(_request: ShareGroupHeartbeatRequest, error: KafkaError) -> ShareGroupHeartbeatResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return ShareGroupHeartbeatResponse(error_code=int(error.code), member_epoch=0, heartbeat_interval_ms=0)
 
 
@@ -47,7 +47,7 @@ def failed(_request: ShareGroupHeartbeatRequest, error: KafkaError) -> ShareGrou
 async def share_group_heartbeat(
     request: ShareGroupHeartbeatRequest, ctx: RequestContext
 ) -> ShareGroupHeartbeatResponse:
-    """The coordinator answers at once; an assignment is named when there is news of it."""
+    """The coordinator answers at once; the answer has an assignment only if it is new."""
     refusal = _refusal(request, ctx)
     if refusal is not ErrorCode.NONE:
         return failed(request, KafkaError(refusal))
@@ -88,7 +88,7 @@ async def share_group_heartbeat(
 
 
 def _refusal(request: ShareGroupHeartbeatRequest, ctx: RequestContext) -> ErrorCode:
-    """Why the coordinator is not asked, in Apache Kafka's order; NONE if it is."""
+    """The first error of the checks before the coordinator, in Apache Kafka's order; else NONE."""
     if not serves_share_groups(ctx):
         return ErrorCode.UNSUPPORTED_VERSION
     if denied_groups(ctx, AclOperation.READ, (request.group_id,)):
@@ -101,5 +101,5 @@ def _refusal(request: ShareGroupHeartbeatRequest, ctx: RequestContext) -> ErrorC
 
 
 def _java_length(text: str) -> int:
-    """The length of a text as Java counts it."""
+    """The length of a text in Java's characters (UTF-16)."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2

@@ -1,6 +1,6 @@
 """StreamsGroupDescribe (API key 89): state, topology, members and tasks of streams groups (KIP-1071).
 
-v0 flexible. Groups of another kind are GROUP_ID_NOT_FOUND here.
+v0 flexible. Groups of another kind get GROUP_ID_NOT_FOUND.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ HIDDEN_TOPICS = "The described group uses topics that the client is not authoriz
 
 
 def failed(request: StreamsGroupDescribeRequest, error: KafkaError) -> StreamsGroupDescribeResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     refused = (DescribedStreamsGroup(group_id, error=error.code) for group_id in request.group_ids)
     return StreamsGroupDescribeResponse(groups=list(map(_group, refused)))
 
@@ -52,8 +52,8 @@ def failed(request: StreamsGroupDescribeRequest, error: KafkaError) -> StreamsGr
 async def streams_group_describe(
     request: StreamsGroupDescribeRequest, ctx: RequestContext
 ) -> StreamsGroupDescribeResponse:
-    """Describe each group named; in front of them stand those that the client may not describe. A group with
-    topics that the client may not describe is not described either.
+    """Describe each group; groups that the client may not describe come first. A group with topics that the
+    client may not describe is refused, too.
     """
     if not serves_streams_groups(ctx):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)

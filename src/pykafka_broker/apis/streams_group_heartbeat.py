@@ -1,12 +1,12 @@
 """StreamsGroupHeartbeat (API key 88): a thread of a Kafka Streams application joins, stays in and leaves a
 group whose tasks the broker assigns (KIP-1071).
 
-v0 flexible. Served where the feature streams.version is finalized and `group.coordinator.rebalance.protocols`
+v0 flexible. Served if the feature streams.version is finalized and `group.coordinator.rebalance.protocols`
 has "streams".
 
-The internal topics that the application needs are created in the name of the member, which has to be allowed
-to. The answer does not wait for them: it says that they are missing, and, as long as they cannot be created,
-why. As in Apache Kafka one forbidden topic keeps all of them from being created.
+The internal topics of the application are created for the member, which needs the authorization. The answer
+does not wait for them: it says that they are missing and, if they cannot be created, why. As in Apache Kafka
+no topic is created if the member may not create one of them.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from pykafka_broker.protocol.messages.streams_group_heartbeat import (
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
-#: For an event that no shard takes.
+#: The token of an event that goes to no shard.
 NO_TOKEN = 0
-#: So many topics that could not be created are named in a status, then the number of the others.
+#: The most topics that could not be created named in a status; the number of the others follows.
 SHOWN_ERRORS = 3
-#: Why a topic could not be created is told for so many heartbeat intervals; then it is tried again.
+#: The heartbeat intervals for which a creation's error is reported; then it is tried again.
 INTERVALS_OF_ERRORS = 2
 
 
 def failed(_request: StreamsGroupHeartbeatRequest, error: KafkaError) -> StreamsGroupHeartbeatResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return _response(StreamsGroupHeartbeatResult(error.code))
 
 
@@ -68,7 +68,7 @@ def failed(_request: StreamsGroupHeartbeatRequest, error: KafkaError) -> Streams
 async def streams_group_heartbeat(
     request: StreamsGroupHeartbeatRequest, ctx: RequestContext
 ) -> StreamsGroupHeartbeatResponse:
-    """The coordinator answers at once; tasks are named when there is news of them."""
+    """The coordinator answers at once; the answer has tasks only if they are new."""
     if not serves_streams_groups(ctx):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     if denied_groups(ctx, AclOperation.READ, (request.group_id,)):
@@ -89,7 +89,7 @@ async def streams_group_heartbeat(
 
 
 def _refusal_of_topics(names: list[str], ctx: RequestContext) -> StreamsGroupHeartbeatResult | None:
-    """What is wrong with the topics of a topology, whatever the group."""
+    """The error of the topics of a topology, independent of the group; else None."""
     internal = [name for name in names if name in INTERNAL_TOPICS]
     if internal:
         text = f"Use of Kafka internal topics {','.join(internal)} in a Kafka Streams topology is prohibited."
@@ -107,7 +107,7 @@ def _refusal_of_topics(names: list[str], ctx: RequestContext) -> StreamsGroupHea
 
 
 def _after_creation(result: StreamsGroupHeartbeatResult, ctx: RequestContext) -> tuple[Status, ...]:
-    """Begin to create the internal topics; the statuses, with what stands in the way."""
+    """Begin to create the internal topics; the statuses, with the errors of their creation."""
     names = [topic.name for topic in result.internal_topics]
     if not may_on_cluster(ctx, AclOperation.CREATE, is_attempt=False):
         kept = denied_topics(ctx, AclOperation.CREATE, names)

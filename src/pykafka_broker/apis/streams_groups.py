@@ -1,6 +1,4 @@
-"""Whether streams groups of KIP-1071 are served: asked by the APIs of these groups; and the topics that a
-topology names.
-"""
+"""Whether streams groups of KIP-1071 are served, and the topics of a topology; used by these groups' APIs."""
 
 from __future__ import annotations
 
@@ -14,14 +12,14 @@ if TYPE_CHECKING:
 
 
 class NamedTopic(Protocol):
-    """A topic, as a topology tells of it."""
+    """A topic in a topology."""
 
     @property
     def name(self) -> str: ...
 
 
 class TopicsOfSubtopology(Protocol):
-    """A subtopology as clients send it, or as it is shown to them."""
+    """A subtopology in a request or in an answer."""
 
     @property
     def source_topics(self) -> Iterable[str]: ...
@@ -37,7 +35,7 @@ class TopicsOfSubtopology(Protocol):
 
 
 def serves_streams_groups(ctx: RequestContext) -> bool:
-    """Is the streams protocol switched on?"""
+    """Whether the streams protocol is enabled."""
     protocols = ctx.node.configs.current["group.coordinator.rebalance.protocols"]
     return ctx.node.metadata.image.features.get(STREAMS_VERSION, 0) >= 1 and "streams" in protocols
 

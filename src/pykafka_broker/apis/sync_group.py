@@ -1,6 +1,6 @@
-"""SyncGroup (API key 14): the leader of a generation brings the assignment, each member fetches its share.
+"""SyncGroup (API key 14): the leader of a generation sends the assignment, each member gets its part.
 
-v3 static members, v4 flexible, v5 protocol type and name, which must be those of the generation.
+v3 static members, v4 flexible, v5 protocol type and name, which must match the generation.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FIRST_VERSION_WITH_PROTOCOL = 5
 
 
 def failed(_request: SyncGroupRequest, error: KafkaError) -> SyncGroupResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return SyncGroupResponse(error_code=int(error.code), assignment=b"")
 
 
@@ -34,7 +34,7 @@ def failed(_request: SyncGroupRequest, error: KafkaError) -> SyncGroupResponse:
     error_response=failed,
 )
 async def sync_group(request: SyncGroupRequest, ctx: RequestContext) -> SyncGroupResponse:
-    """Followers wait until the leader has assigned."""
+    """Members wait until the leader has sent the assignment."""
     if ctx.version >= FIRST_VERSION_WITH_PROTOCOL and None in (request.protocol_type, request.protocol_name):
         return _response(events.SyncResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
     if denied_groups(ctx, AclOperation.READ, (request.group_id,)):

@@ -1,8 +1,8 @@
-"""The log lines about changes that clients ask this node for, and that the active controller does not decide:
-what has changed, who has asked for it, and from where.
+"""The log lines about changes by clients that this node decides on: the change, the principal and the
+address.
 
-What it decides is told there (`controller/decision_lines.py`). Loggers, and the first words of a line where
-it has any, are those of Apache Kafka, which never says who has asked.
+The controller logs its own decisions (`controller/decision_lines.py`). Loggers, and the first words of a line
+if Apache Kafka logs it, are Apache Kafka's, which never logs the principal.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from pykafka_broker.apis.context import Context
 from pykafka_broker.system.wording import cut, listed, printable
 
-#: Of many names that a change concerns, so many are told.
+#: The most names in a line.
 MOST_NAMES = 5
 
 LOGGERS = "kafka.server.ConfigAdminManager"
@@ -35,9 +35,9 @@ def tell(
     names: Iterable[str] | None = None,
     level: int = logging.INFO,
 ) -> None:
-    """Tell of a change in the log of a part: `text` and the first of `names`, and who has asked for it.
+    """Log a change with the logger `part`: `text`, the first of `names`, and the requester.
 
-    Where names are expected and there is none, nothing has changed, and there is no line.
+    If `names` is given and empty, nothing has changed, and nothing is logged.
     """
     logger = logging.getLogger(part)
     if logger.isEnabledFor(level):
@@ -47,6 +47,6 @@ def tell(
 
 
 def line(ctx: Context[Any], text: str, names: Iterable[str] = ()) -> str:
-    """The words of a line."""
+    """The text of a line."""
     shown = listed([cut(name) for name in names], MOST_NAMES)
     return printable(f"{cut(text)}{shown}, as {cut(str(ctx.requester))} asked.")

@@ -34,16 +34,14 @@ def topic_operations(name: str, ctx: RequestContext) -> int:
 
 
 def cluster_operations(ctx: AdministrationContext) -> int:
-    """The operations that the client may carry out on the cluster, as a bit field: none at all unless it may
-    describe the cluster.
-    """
+    """The operations that the client may carry out on the cluster; 0 if it may not describe the cluster."""
     if not may_on_cluster(ctx, AclOperation.DESCRIBE):
         return 0
     return ctx.node.authorizer.operations(ctx, AclResourceType.CLUSTER, CLUSTER_NAME)
 
 
 def alive_brokers(ctx: RequestContext) -> list[tuple[BrokerRegistration, str, int]]:
-    """Unfenced brokers by their ids, with the address a client of this listener reaches them at."""
+    """Unfenced brokers in the order of their ids, with their addresses on the client's listener."""
     found = []
     for _, broker in sorted(ctx.node.metadata.image.brokers.items()):
         address = None if broker.fenced else ctx.node.metadata.advertised(broker.broker_id, ctx.connection)
@@ -53,9 +51,9 @@ def alive_brokers(ctx: RequestContext) -> list[tuple[BrokerRegistration, str, in
 
 
 class LeaderViews:
-    """How partitions look from the listener of one request, with the image of that moment.
+    """Partitions as seen from the listener of one request, with the current image.
 
-    Each broker is looked up once, however many partitions it has.
+    Each broker is looked up only once.
     """
 
     __slots__ = ("_brokers", "_connection", "_metadata", "_reachable")
@@ -68,9 +66,7 @@ class LeaderViews:
         self._reachable: dict[int, bool] = {}
 
     def of(self, partition: PartitionRegistration) -> LeaderView:
-        """Kafka's rule: a leader that is fenced or lacks the listener cannot be named, but the partition is
-        listed.
-        """
+        """The view of a partition, without a leader if that is unknown or lacks the listener, as in Kafka."""
         brokers = self._brokers
         offline = [
             replica

@@ -9,7 +9,7 @@ from pykafka_broker.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
-#: transaction.version as a request's version shows it: below, the client keeps its epoch.
+#: The transaction.version of a client, by its request's version; an old client keeps its epoch.
 OLD_CLIENT, NEW_CLIENT = 0, 2
 
 #: AddPartitionsToTxn, AddOffsetsToTxn and EndTxn know PRODUCER_FENCED from this version on.
@@ -19,7 +19,7 @@ FIRST_VERSION_WITH_PRODUCER_FENCED = 2
 def known_error(
     error: ErrorCode, ctx: RequestContext, fenced_since: int = FIRST_VERSION_WITH_PRODUCER_FENCED
 ) -> ErrorCode:
-    """`error` as clients of the request's version know it."""
+    """`error`, or INVALID_PRODUCER_EPOCH for a client that does not know PRODUCER_FENCED."""
     if error is ErrorCode.PRODUCER_FENCED and ctx.version < fenced_since:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return error

@@ -1,7 +1,7 @@
-"""TxnOffsetCommit (API key 28): store a group's positions once the transaction commits.
+"""TxnOffsetCommit (API key 28): commit a group's offsets with the transaction.
 
 v1 throttling, v2 leader epochs, v3 flexible, and the group's member and generation (KIP-447), v4
-TRANSACTION_ABORTABLE, v5 adds the group to the transaction by itself (transaction.version 2, KIP-890).
+TRANSACTION_ABORTABLE, v5 also adds the group to the transaction (transaction.version 2, KIP-890).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pykafka_broker.protocol.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
-#: Before, clients stumble over COORDINATOR_LOAD_IN_PROGRESS (KAFKA-7296).
+#: Clients of earlier versions do not handle COORDINATOR_LOAD_IN_PROGRESS (KAFKA-7296).
 FIRST_VERSION_WITH_LOAD_IN_PROGRESS = 2
 FIRST_VERSION_WITH_TRANSACTION_ABORTABLE = 4
 FIRST_VERSION_THAT_ADDS = 5
@@ -42,7 +42,7 @@ Answers = dict[str, TxnOffsetCommitResponseTopic]
 
 
 def failed(request: TxnOffsetCommitRequest, error: KafkaError) -> TxnOffsetCommitResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     answers: Answers = {}
     for topic in request.topics:
         for partition in topic.partitions:
@@ -114,10 +114,10 @@ async def _committed(
 
 
 async def _guard(request: TxnOffsetCommitRequest, ctx: RequestContext) -> int:
-    """Let the transaction coordinator confirm that the group's offsets are part of the transaction.
+    """The guard to append under; the transaction coordinator verifies that the group is in the transaction.
 
     Raises:
-        KafkaError: they are not, or no coordinator can say.
+        KafkaError: it is not, or the coordinator does not answer.
     """
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
@@ -143,14 +143,14 @@ async def _guard(request: TxnOffsetCommitRequest, ctx: RequestContext) -> int:
         errors = await ctx.node.participation.ask(write, how, retries=False)
         if errors:
             error = errors[place]
-            # The coordinator's broker did not answer: the client is to ask again, and no other broker.
+            # The coordinator's broker did not answer: this error makes the client retry at the same broker.
             is_unanswered = error is ErrorCode.NETWORK_EXCEPTION
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if is_unanswered else error)
     return guard
 
 
 def _known(topic: TxnOffsetCommitRequestTopic, answers: Answers, ctx: RequestContext) -> TopicCommit:
-    """The offsets of partitions that exist; the others are answered here."""
+    """The offsets of partitions that exist; unknown partitions are answered here."""
     described = ctx.node.metadata.image.topics.get(topic.name)
     commits = []
     for partition in topic.partitions:

@@ -1,7 +1,7 @@
-"""UnregisterBroker (API key 64): forget a broker that will not come back (KIP-631).
+"""UnregisterBroker (API key 64): remove a broker that will not come back (KIP-631).
 
-v0 is the only version. A broker that runs may be forgotten too: it serves no partition any more, and is back
-after its next start.
+v0 is the only version. A running broker may be removed, too: it then serves no partition, and registers again
+at its next start.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def failed(_request: UnregisterBrokerRequest, error: KafkaError) -> UnregisterBrokerResponse:
-    """The answer where the broker stays as it is."""
+    """The answer to a failed request."""
     return UnregisterBrokerResponse(error_code=int(error.code), error_message=error.message)
 
 
@@ -37,7 +37,7 @@ def failed(_request: UnregisterBrokerRequest, error: KafkaError) -> UnregisterBr
 async def unregister_broker(
     request: UnregisterBrokerRequest, ctx: AdministrationContext
 ) -> UnregisterBrokerResponse:
-    """Answered once the broker is gone from the metadata of this node."""
+    """The answer comes when the broker is gone from the metadata of this node."""
     try:
         await ctx.node.controller.ask(UnregisterBroker(request.broker_id), requester=ctx.requester)
     except KafkaError as error:

@@ -1,8 +1,8 @@
 """UpdateFeatures (API key 57): raise or lower the finalized levels of features (KIP-584), all or none.
 
-v0 flexible, v1 validation alone and kinds of downgrades (KIP-778), v2 no result for each feature. As with
-Apache Kafka, `allow_downgrade` of v0 allows nothing: only later versions can lower a level. An error is told
-for the request as a whole, also at the versions with a result for each feature.
+v0 flexible, v1 validation only and kinds of downgrades (KIP-778), v2 no results per feature. As in Apache
+Kafka, `allow_downgrade` of v0 has no effect: only later versions can lower a level. An error is always that
+of the whole request, even in versions with results per feature.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FIRST_VERSION_WITHOUT_RESULTS = 2
 
 
 def failed(_request: UpdateFeaturesRequest, error: KafkaError) -> UpdateFeaturesResponse:
-    """The answer where no level changes."""
+    """The answer to a failed request: no level changes."""
     return UpdateFeaturesResponse(error_code=int(error.code), error_message=error.message, results=[])
 
 
@@ -41,7 +41,7 @@ def failed(_request: UpdateFeaturesRequest, error: KafkaError) -> UpdateFeatures
 async def update_features(
     request: UpdateFeaturesRequest, ctx: AdministrationContext
 ) -> UpdateFeaturesResponse:
-    """The request's own timeout is not looked at, as with Apache Kafka."""
+    """Change the levels. The request's own timeout is ignored, as in Apache Kafka."""
     try:
         updates = tuple(
             FeatureUpdate(update.feature, update.max_version_level, update.upgrade_type)

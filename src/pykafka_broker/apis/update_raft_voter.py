@@ -1,5 +1,4 @@
-"""UpdateRaftVoter (API key 82): a voter is not what its entry says: it has other endpoints, or other versions
-(KIP-853).
+"""UpdateRaftVoter (API key 82): a voter's endpoints or versions differ from its entry (KIP-853).
 
 v0 is the only version.
 `raft/core` decides, `raft/wire/voters.py` translates.

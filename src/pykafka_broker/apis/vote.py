@@ -1,6 +1,6 @@
-"""Vote (API key 52): a replica asks for a vote (KIP-595), or whether it would get it (KIP-996).
+"""Vote (API key 52): a replica asks for a vote (KIP-595), or whether it would get one (KIP-996).
 
-v1 names the voter it means (KIP-853), v2 pre-votes.
+v1 names the voter (KIP-853), v2 pre-votes.
 `raft/core` decides, `raft/wire/vote.py` translates.
 """
 
@@ -31,7 +31,7 @@ def _refused(request: VoteRequest, error: KafkaError) -> VoteResponse:
     error_response=_refused,
 )
 async def vote(request: VoteRequest, ctx: ControllerContext) -> VoteResponse:
-    """The answer of this replica; what it promises is on disk."""
+    """The answer of this replica, once its state is on disk."""
     scope = Scope(ctx.node.metadata.image.cluster_id, ctx.connection.listener_name)
     asked = wire.read_request(request, scope)
     if isinstance(asked, VoteResponse):

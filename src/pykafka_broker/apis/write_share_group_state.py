@@ -1,6 +1,6 @@
-"""WriteShareGroupState (API key 85): store what has changed in share partitions (KIP-932).
+"""WriteShareGroupState (API key 85): store changes of share partitions (KIP-932).
 
-v0 flexible, v1 how many deliveries are complete (KIP-1226). The leaders of partitions send it.
+v0 flexible, v1 the number of complete deliveries (KIP-1226). The leaders of partitions send it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def failed(request: WriteShareGroupStateRequest, error: KafkaError) -> WriteShareGroupStateResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     return WriteShareGroupStateResponse(
         results=failed_results(WriteStateResult, PartitionResult, request, error)
     )
@@ -43,7 +43,7 @@ def failed(request: WriteShareGroupStateRequest, error: KafkaError) -> WriteShar
 async def write_share_group_state(
     request: WriteShareGroupStateRequest, ctx: RequestContext
 ) -> WriteShareGroupStateResponse:
-    """Lay the changes over the state of each share partition, with its own error."""
+    """Apply the changes to the state of each share partition, with its own error."""
     if not is_complete(request):
         return WriteShareGroupStateResponse(results=[])
     now_ms = ctx.node.shares.now_ms()

@@ -1,8 +1,8 @@
 """WriteTxnMarkers (API key 27): write the outcome of transactions into partitions led here.
 
 v1 flexible, v2 the transaction's version, which says how strictly its epoch is checked (KIP-1228).
-Transaction coordinators send it, and administrators who end a hanging transaction by hand
-(`kafka-transactions abort`).
+Transaction coordinators send it, and administrators to end a hanging transaction (`kafka-transactions
+abort`).
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ Outcome = Mapping[TopicPartition, ErrorCode]
 #: By producer id, and by partition.
 Outcomes = dict[int, dict[TopicPartition, ErrorCode]]
 
-#: The producer id, and the epoch, that stand for none.
+#: The producer id or epoch that means "none".
 NO_PRODUCER = -1
 
 
 def failed(request: WriteTxnMarkersRequest, error: KafkaError) -> WriteTxnMarkersResponse:
-    """The answer where none could be made."""
+    """The answer to a request that failed as a whole."""
     outcomes: Outcomes = {}
     for asked in request.markers:
         if partitions := _partitions(asked):
@@ -57,7 +57,7 @@ def failed(request: WriteTxnMarkersRequest, error: KafkaError) -> WriteTxnMarker
 async def write_txn_markers(request: WriteTxnMarkersRequest, ctx: RequestContext) -> WriteTxnMarkersResponse:
     """Write each marker into each of its partitions; the answer is grouped by producer."""
     outcomes: Outcomes = {}
-    # No batch can be made of a marker without a producer: Kafka's broker then refuses the whole request.
+    # A marker without a producer cannot be written: Kafka's broker refuses the whole request.
     makes_sense = all(
         NO_PRODUCER not in (asked.producer_id, asked.producer_epoch) for asked in request.markers
     )
@@ -75,15 +75,15 @@ async def write_txn_markers(request: WriteTxnMarkersRequest, ctx: RequestContext
 
 
 def _is_broker(ctx: RequestContext) -> bool:
-    """Whether a transaction coordinator asks, by the client id that it has here, or as Apache Kafka's: who is
-    allowed to ask may have any, but has no reason to hide.
+    """Whether the sender is a transaction coordinator, by its client id, that of this broker or of Apache
+    Kafka's. An authorized client could fake it, but has no reason to.
     """
     client_id = ctx.client_id or ""
     return client_id.isdecimal() or client_id.endswith("-txn-marker-sender")
 
 
 def _ended(request: WriteTxnMarkersRequest, all_written: Iterable[Outcome]) -> Iterator[str]:
-    """What an administrator has done to each partition."""
+    """The changes by an administrator, one per partition."""
     for asked, written in zip(request.markers, all_written, strict=True):
         deed = "committed" if asked.transaction_result else "aborted"
         producer = f"producer {asked.producer_id} with epoch {asked.producer_epoch}"

@@ -1,4 +1,4 @@
-"""The member that sends ShareFetch or ShareAcknowledge, and the release of its records at its session's end."""
+"""The member that sends ShareFetch or ShareAcknowledge, and the release of records at its session's end."""
 
 from __future__ import annotations
 

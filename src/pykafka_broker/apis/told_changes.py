@@ -1,5 +1,4 @@
-"""The log lines about changes by clients that this node decides on: the change, the principal and the
-address.
+"""The log lines about changes by clients that this node decides on, with principal and address.
 
 The controller logs its own decisions (`controller/decision_lines.py`). Loggers, and the first words of a line
 if Apache Kafka logs it, are Apache Kafka's, which never logs the principal.

@@ -1,8 +1,8 @@
 """WriteTxnMarkers (API key 27): write the outcome of transactions into partitions led here.
 
 v1 flexible, v2 the transaction's version, which says how strictly its epoch is checked (KIP-1228).
-Transaction coordinators send it, and administrators to end a hanging transaction (`kafka-transactions
-abort`).
+Transaction coordinators send it, and administrators to end a hanging transaction by
+`kafka-transactions abort`.
 """
 
 from __future__ import annotations

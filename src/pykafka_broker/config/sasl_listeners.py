@@ -96,7 +96,7 @@ def sasl_settings(values: TypedValues, listener: str) -> SaslSettings:
 
 @dataclass(frozen=True, slots=True)
 class NodeUser:
-    """The user as whom a node connects to other nodes with PLAIN or SCRAM."""
+    """The user with which a node connects to other nodes by PLAIN or SCRAM."""
 
     name: str
     password: str = field(repr=False)

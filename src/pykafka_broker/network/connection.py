@@ -147,7 +147,7 @@ class Connection(asyncio.BufferedProtocol):
         self._round_left = 0
         #: Requests that have started.
         self._served = 0
-        # The client id rarely changes; the text is kept beside its bytes.
+        # The client id rarely changes, so its bytes and its text are kept.
         self._client_id_bytes: Buffer | None = None
         self._client_id = ""
 

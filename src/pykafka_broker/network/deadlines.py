@@ -99,5 +99,5 @@ class Deadlines(NamedTuple):
         elif self.shared.faults.of_waiting(self.connection, request, waited_ms):
             patience.look_no_more()
         else:
-            # The interval's lines are used up by requests of the same API and host, or of other ones.
+            # The log takes no more lines of this kind in this interval.
             patience.look_later(now_ms)

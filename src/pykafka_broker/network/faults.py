@@ -89,7 +89,7 @@ class Faults:
         self._complaints.log(logging.ERROR, type(error).__name__, "token", text, error)
 
     def of_sweep(self, connection: object, error: Exception) -> None:
-        """The deadlines of a connection could not be looked at."""
+        """The sweep failed to check the deadlines of a connection."""
         text = f"Failed to look at the deadlines of {connection!r}"
         self._complaints.log(logging.ERROR, type(error).__name__, "sweep", text, error)
 

@@ -86,7 +86,7 @@ class Holds:
         return ""
 
     def close(self) -> None:
-        """The connection is lost: start no request any more."""
+        """The connection is lost: start no further request."""
         self.reasons |= CLOSING
         if self._throttle is not None:
             self._throttle.cancel()

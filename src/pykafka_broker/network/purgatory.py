@@ -133,7 +133,7 @@ class Purgatory:
             self._leave(parked, connection)
 
     def close(self) -> None:
-        """Release all parked handlers, and park none any more: the broker stops."""
+        """Release all parked handlers, and park no more: the broker is stopping."""
         self._closed = True
         for parked in self._all:
             parked.wake(False)

@@ -168,7 +168,7 @@ def blank(cls: type[M]) -> M:
 
 
 def error_codes(message: object) -> Iterator[int]:
-    """Every `error_code` in a response, from the outside in."""
+    """Every `error_code` in a response, in the order of its fields."""
     for field in schema_of(message).fields:
         value = getattr(message, field.name)
         if field.name == "error_code":

@@ -29,7 +29,7 @@ from pykafka_broker.protocol.messages.headers import (
 )
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: A larger length is no response's: a Fetch request limits its response to less.
+#: A longer frame is no response. Fetch responses may be as large as their requests allow.
 MAX_RESPONSE_BYTES = 256 * 1024 * 1024
 
 _unpack_length = LENGTH.unpack_from

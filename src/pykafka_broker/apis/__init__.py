@@ -1,6 +1,6 @@
 """Handlers: one file per Kafka API, named like its message file. `APIS` is everything that a listener of
-brokers serves; `controller_apis.py` has what one of controllers does. A handler that is in both asks only for
-the ports that both have (`ports/administration.py`).
+brokers serves, `controller_apis.py` has the APIs of a listener of controllers. A handler in both uses only
+the ports of both (`ports/administration.py`).
 """
 
 from __future__ import annotations

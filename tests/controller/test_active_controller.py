@@ -14,7 +14,7 @@ from pykafka_broker.protocol.messages.records import metadata as m
 from tests.support.metadata import VERSION, Node
 
 
-async def test_a_new_log_begins_as_kafkas_does():
+async def test_a_new_log_begins_as_kafkas_does() -> None:
     node = Node()
     await node.replica.start()
     assert node.records() == [
@@ -29,10 +29,10 @@ async def test_a_new_log_begins_as_kafkas_does():
     assert image.offset == node.log.state.log_end_offset - 1
 
 
-async def test_a_topic_is_answered_when_it_is_on_disk_and_shown_before_the_answer():
+async def test_a_topic_is_answered_when_it_is_on_disk_and_shown_before_the_answer() -> None:
     node = Node()
     await node.start()
-    order = []
+    order: list[object] = []
     node.publisher.subscribe(lambda old, new: order.append(("image", sorted(new.topics), sorted(old.topics))))
     node.free.clear()
     creation = asyncio.ensure_future(node.create_topics(NewTopic("orders")))
@@ -50,7 +50,7 @@ async def test_a_topic_is_answered_when_it_is_on_disk_and_shown_before_the_answe
     assert node.image.topics["orders"].topic_id == result.topic_id
 
 
-async def test_decisions_build_on_what_is_not_committed_yet():
+async def test_decisions_build_on_what_is_not_committed_yet() -> None:
     node = Node()
     await node.start()
     node.free.clear()
@@ -61,7 +61,7 @@ async def test_decisions_build_on_what_is_not_committed_yet():
     assert [result.error for result in results] == [ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS]
 
 
-async def test_a_transaction_that_a_crash_left_open_is_aborted():
+async def test_a_transaction_that_a_crash_left_open_is_aborted() -> None:
     node = Node()
     await node.start()
     half = [m.BeginTransactionRecord(name="half"), m.TopicRecord(name="ghost", topic_id=b"g" * 16)]
@@ -77,7 +77,7 @@ async def test_a_transaction_that_a_crash_left_open_is_aborted():
     assert list(after.image.topics) == ["orders"]
 
 
-async def test_ten_thousand_partitions_and_more_leave_and_come_back():
+async def test_ten_thousand_partitions_and_more_leave_and_come_back() -> None:
     node = Node()
     await node.start()
     for number in range(3):
@@ -92,7 +92,7 @@ async def test_ten_thousand_partitions_and_more_leave_and_come_back():
     assert leaders == {1}
 
 
-async def test_producer_ids_go_on_after_a_crash():
+async def test_producer_ids_go_on_after_a_crash() -> None:
     node = Node()
     controller = await node.start()
     assert await controller.ask(AllocateProducerIds(1, node.broker_epoch)) == ProducerIdBlock(0, 1_000)
@@ -104,7 +104,7 @@ async def test_producer_ids_go_on_after_a_crash():
     assert refused.value.code is ErrorCode.STALE_BROKER_EPOCH
 
 
-async def test_everything_acknowledged_survives_a_power_cut():
+async def test_everything_acknowledged_survives_a_power_cut() -> None:
     node = Node()
     await node.start()
     topics = [NewTopic(f"t{number}", configs=(("retention.ms", "5"),)) for number in range(20)]
@@ -119,7 +119,7 @@ async def test_everything_acknowledged_survives_a_power_cut():
     assert (image.brokers, image.epoch) == (before.brokers, 2)
 
 
-async def test_a_clean_stop_and_start_lead_again_without_a_doubt():
+async def test_a_clean_stop_and_start_lead_again_without_a_doubt() -> None:
     node = Node()
     await node.start()
     await node.create_topics(NewTopic("orders"))

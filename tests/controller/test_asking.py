@@ -35,7 +35,7 @@ from tests.support.metadata import Node
 ZERO = bytes(16)
 
 
-async def test_a_caller_without_time_left_gets_a_timeout_and_no_topic():
+async def test_a_caller_without_time_left_gets_a_timeout_and_no_topic() -> None:
     node = Node()
     controller = await node.start()
     timed_out = CreateTopicResult("orders", ErrorCode.REQUEST_TIMED_OUT)
@@ -51,7 +51,7 @@ async def test_a_caller_without_time_left_gets_a_timeout_and_no_topic():
     )
 
 
-async def test_a_change_that_takes_too_long_is_answered_in_time_and_may_still_happen():
+async def test_a_change_that_takes_too_long_is_answered_in_time_and_may_still_happen() -> None:
     node = Node()
     await node.start()
     node.free.clear()
@@ -66,7 +66,7 @@ async def test_a_change_that_takes_too_long_is_answered_in_time_and_may_still_ha
     assert list(node.image.topics) == ["orders"]
 
 
-async def test_a_deadline_that_is_met_leaves_no_timer_behind():
+async def test_a_deadline_that_is_met_leaves_no_timer_behind() -> None:
     node = Node()
     await node.start()
     before = node.clock.pending_timers
@@ -74,7 +74,7 @@ async def test_a_deadline_that_is_met_leaves_no_timer_behind():
     assert node.clock.pending_timers == before
 
 
-async def test_topics_grow_and_go():
+async def test_topics_grow_and_go() -> None:
     node = Node()
     controller = await node.start()
     await node.create_topics(NewTopic("orders"))
@@ -87,7 +87,7 @@ async def test_topics_grow_and_go():
     assert not node.image.topics
 
 
-async def test_a_request_that_is_refused_as_a_whole_is_refused_topic_by_topic():
+async def test_a_request_that_is_refused_as_a_whole_is_refused_topic_by_topic() -> None:
     node = Node()
     await node.start()
     text = "Excessively large number of partitions per request."
@@ -99,12 +99,12 @@ async def test_a_request_that_is_refused_as_a_whole_is_refused_topic_by_topic():
     )
 
 
-async def test_configs_are_answered_in_the_order_asked_even_where_some_are_refused():
+async def test_configs_are_answered_in_the_order_asked_even_where_some_are_refused() -> None:
     node = Node()
     controller = await node.start()
     await node.create_topics(NewTopic("orders"))
 
-    def change(kind, name, *keys):
+    def change(kind: ResourceType, name: str, *keys: str) -> ConfigChange:
         return ConfigChange(kind, name, tuple((key, ConfigOperation.SET, "1") for key in keys))
 
     topic, broker = ResourceType.TOPIC, ResourceType.BROKER
@@ -123,7 +123,7 @@ async def test_configs_are_answered_in_the_order_asked_even_where_some_are_refus
     assert node.image.config(topic, "orders") == {"b": "2"}
 
 
-async def test_controllers_register_features_are_updated_brokers_are_forgotten():
+async def test_controllers_register_features_are_updated_brokers_are_forgotten() -> None:
     node = Node()
     controller = await node.start()
     listeners = {"CONTROLLER": RegisteredEndpoint("localhost", 9093)}

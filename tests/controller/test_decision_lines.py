@@ -15,7 +15,7 @@ from pykafka_broker.controller.channel import Requester
 from pykafka_broker.controller.core import events as e
 from pykafka_broker.controller.core.state import ControllerState
 from pykafka_broker.controller.decision_lines import _CHANGES, Decided, Line, lines
-from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.system.wording import MOST_CHARACTERS
 from tests.controller.deciding import NOW_MS, a_cluster, heartbeat, isr_change, registration, stepped, uuid
@@ -341,7 +341,7 @@ async def test_what_a_controller_has_not_seen_committed_is_not_told(caplog: pyte
     node.free.clear()
     creation = asyncio.ensure_future(node.create_topics(e.NewTopic("orders")))
     await asyncio.sleep(0)
-    node.role.end(KafkaError(e.ErrorCode.NOT_CONTROLLER))
+    node.role.end(KafkaError(ErrorCode.NOT_CONTROLLER))
     node.free.set()
     await creation
     await asyncio.sleep(0)

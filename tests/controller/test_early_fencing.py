@@ -43,7 +43,7 @@ def after(*pauses_ms: int) -> list[int]:
     return [NOW_MS + pause_ms for pause_ms in pauses_ms]
 
 
-def test_a_broker_without_a_connection_whose_listeners_refuse_is_fenced_after_a_short_patience():
+def test_a_broker_without_a_connection_whose_listeners_refuse_is_fenced_after_a_short_patience() -> None:
     state = lose(a_cluster(1, 2, 3), 2)
     state = probe(state, 2, *after(0, 100, 200, PATIENCE_MS - 1))
     assert fenced(state) == []
@@ -52,32 +52,32 @@ def test_a_broker_without_a_connection_whose_listeners_refuse_is_fenced_after_a_
     assert suspects(state) == {}
 
 
-def test_a_few_refusals_are_not_enough_however_late_they_come():
+def test_a_few_refusals_are_not_enough_however_late_they_come() -> None:
     state = probe(lose(a_cluster(1, 2, 3), 2), 2, *after(5_000, 5_100))
     assert fenced(state) == []
     assert fenced(probe(state, 2, *after(5_200))) == [2]
 
 
-def test_a_broker_that_was_never_without_a_connection_is_not_fenced_though_its_listeners_refuse():
+def test_a_broker_that_was_never_without_a_connection_is_not_fenced_though_its_listeners_refuse() -> None:
     state = probe(a_cluster(1, 2, 3), 2, *after(100, 200, 300, 400, 500))
     assert fenced(state) == []
 
 
-def test_a_broker_that_is_connected_again_is_no_suspect():
+def test_a_broker_that_is_connected_again_is_no_suspect() -> None:
     state = probe(lose(a_cluster(1, 2, 3), 2), 2, *after(100, 200))
     state = stepped(state, BrokerConnected(2, True), NOW_MS + 250).state
     assert suspects(state) == {}
     assert fenced(probe(state, 2, *after(300, 400, 500))) == []
 
 
-def test_a_heartbeat_ends_the_suspicion():
+def test_a_heartbeat_ends_the_suspicion() -> None:
     state = probe(lose(a_cluster(1, 2, 3), 2), 2, *after(100, 200))
     state = unfence(state, 2)
     assert suspects(state) == {}
     assert fenced(probe(state, 2, *after(300, 400, 500))) == []
 
 
-def test_one_accepted_connection_starts_the_count_again():
+def test_one_accepted_connection_starts_the_count_again() -> None:
     state = probe(lose(a_cluster(1, 2, 3), 2), 2, *after(100, 200, 300))
     assert fenced(state) == [2]
     state = probe(lose(a_cluster(1, 2, 3), 2), 2, *after(100, 200))
@@ -85,14 +85,14 @@ def test_one_accepted_connection_starts_the_count_again():
     assert fenced(probe(state, 2, *after(400, 500))) == []
 
 
-def test_a_paused_broker_accepts_and_keeps_its_leaderships_until_its_session_is_over():
+def test_a_paused_broker_accepts_and_keeps_its_leaderships_until_its_session_is_over() -> None:
     state = lose(a_cluster(1, 2, 3), 2)
     state = probe(state, 2, *after(*range(0, SESSION_MS, 500)), is_refused=False)
     assert fenced(state) == []
     assert fenced(stepped(state, ExpireSessions(), NOW_MS + SESSION_MS).state) != []
 
 
-def test_a_probe_of_an_earlier_life_of_the_broker_counts_nothing():
+def test_a_probe_of_an_earlier_life_of_the_broker_counts_nothing() -> None:
     state = lose(a_cluster(1, 2, 3), 2)
     stale = BrokerProbed(2, state.image.brokers[2].epoch - 1, True)
     for _ in range(5):
@@ -100,14 +100,14 @@ def test_a_probe_of_an_earlier_life_of_the_broker_counts_nothing():
     assert fenced(state) == []
 
 
-def test_a_new_controller_gives_brokers_longer_to_find_it():
+def test_a_new_controller_gives_brokers_longer_to_find_it() -> None:
     state = activate(a_cluster(1, 2, 3), NOW_MS)
     state = probe(state, 2, *after(100, 200, PATIENCE_AFTER_ELECTION_MS - 1))
     assert fenced(state) == []
     assert fenced(probe(state, 2, *after(PATIENCE_AFTER_ELECTION_MS))) == [2]
 
 
-def test_all_places_at_which_a_node_listens_are_probed_those_of_its_controller_as_well():
+def test_all_places_at_which_a_node_listens_are_probed_those_of_its_controller_as_well() -> None:
     state = a_cluster(1, 2, 3)
     endpoint = RegisteredEndpoint("broker2", 9093)
     registration = RegisterController(2, uuid(7), {"CONTROLLER": endpoint}, NODE_FEATURES)
@@ -117,7 +117,7 @@ def test_all_places_at_which_a_node_listens_are_probed_those_of_its_controller_a
     }
 
 
-def test_the_broker_in_the_controllers_process_is_never_a_suspect():
+def test_the_broker_in_the_controllers_process_is_never_a_suspect() -> None:
     state = lose(a_cluster(1, 2, 3), 1)
     assert suspects(state) == {}
     assert fenced(probe(state, 1, *after(100, 200, 300, 400))) == []

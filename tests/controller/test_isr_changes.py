@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from pykafka_broker.cluster.image import LeaderRecoveryState, replay
+from pykafka_broker.cluster.image import LeaderRecoveryState, PartitionRegistration, replay
 from pykafka_broker.controller.core.events import (
     AlterPartition,
     AlterPartitionReassignments,
@@ -17,6 +19,7 @@ from pykafka_broker.controller.core.events import (
     NewTopic,
     TopicReassignment,
 )
+from pykafka_broker.controller.core.state import ControllerState
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records import metadata as m
 from tests.controller.deciding import (
@@ -37,18 +40,22 @@ ORDERS = uuid(100)
 RECOVERING = LeaderRecoveryState.RECOVERING
 
 
-def orders(*replicas, configs=(), state=None):
+def orders(
+    *replicas: int, configs: tuple[tuple[str, str], ...] = (), state: ControllerState | None = None
+) -> ControllerState:
     topic = NewTopic("orders", ORDERS, assignments=((0, replicas),), configs=configs)
     state, _, [result] = decide(state or a_cluster(1, 2, 3), CreateTopics((topic,)))
     assert result.error is ErrorCode.NONE, result
     return state
 
 
-def partition(state):
+def partition(state: ControllerState) -> PartitionRegistration:
     return state.image.topics["orders"].partitions[0]
 
 
-def ask(state, broker_id=None, **fields):
+def ask(
+    state: ControllerState, broker_id: int | None = None, **fields: Any
+) -> tuple[ControllerState, tuple[Any, ...], IsrChangeResult]:
     """The leader, or another broker, asks for a change of partition 0."""
     broker_id = broker_id or partition(state).leader
     change = isr_change(state, "orders", 0, **fields)
@@ -57,12 +64,12 @@ def ask(state, broker_id=None, **fields):
     return state, records, result
 
 
-def in_sync(state):
+def in_sync(state: ControllerState) -> InSyncReplicas:
     now = partition(state)
     return InSyncReplicas(now.leader, now.leader_epoch, now.isr, now.partition_epoch)
 
 
-def test_a_replica_that_fell_behind_leaves_and_comes_back():
+def test_a_replica_that_fell_behind_leaves_and_comes_back() -> None:
     state, [record], result = ask(orders(1, 2, 3), isr=(1, 3))
     assert record == m.PartitionChangeRecord(partition_id=0, topic_id=ORDERS, isr=[1, 3])
     assert result == IsrChangeResult(ErrorCode.NONE, in_sync(state))
@@ -72,12 +79,12 @@ def test_a_replica_that_fell_behind_leaves_and_comes_back():
     assert (partition(state).isr, partition(state).partition_epoch) == ((1, 3, 2), 2)
 
 
-def test_the_set_that_there_is_changes_nothing_and_is_answered():
+def test_the_set_that_there_is_changes_nothing_and_is_answered() -> None:
     state = orders(1, 2)
     assert ask(state, isr=(1, 2)) == (state, (), IsrChangeResult(ErrorCode.NONE, in_sync(state)))
 
 
-def test_before_3_6_a_replica_that_leaves_costs_a_leader_epoch():
+def test_before_3_6_a_replica_that_leaves_costs_a_leader_epoch() -> None:
     state = a_cluster(1, 2, 3)
     level = m.FeatureLevelRecord(name="metadata.version", feature_level=11)
     no_elr = m.FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=0)
@@ -86,10 +93,13 @@ def test_before_3_6_a_replica_that_leaves_costs_a_leader_epoch():
     shrunk = AlterPartition(1, state.image.brokers[1].epoch, (isr_change(state, "orders", 0, isr=(1, 2)),))
     step = stepped(state, shrunk)
     [record] = step.records
+    assert isinstance(record, m.PartitionChangeRecord)
     assert (record.isr, record.leader) == ([1, 2], 1)
     grown = isr_change(step.state, "orders", 0, isr=(1, 2, 3))
     step = stepped(step.state, shrunk._replace(changes=(grown,)))
-    assert (step.records[0].isr, step.records[0].leader) == ([1, 2, 3], -2)
+    [record] = step.records
+    assert isinstance(record, m.PartitionChangeRecord)
+    assert (record.isr, record.leader) == ([1, 2, 3], -2)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +122,7 @@ def test_before_3_6_a_replica_that_leaves_costs_a_leader_epoch():
     ],
     ids=str,
 )
-def test_what_does_not_fit_is_refused(change, error):
+def test_what_does_not_fit_is_refused(change: dict[str, Any], error: str) -> None:
     state = fence(orders(1, 2, 3), 1)
     assert (partition(state).leader, partition(state).leader_epoch, partition(state).partition_epoch) == (
         2,
@@ -125,7 +135,7 @@ def test_what_does_not_fit_is_refused(change, error):
     assert decide(state, event) == (state, (), (IsrChangeResult(ErrorCode[error]),))
 
 
-def test_only_the_leader_may_ask_and_only_in_its_present_life():
+def test_only_the_leader_may_ask_and_only_in_its_present_life() -> None:
     state = orders(1, 2, 3)
     assert ask(state, 2, isr=(1, 2)) == (state, (), IsrChangeResult(ErrorCode.INVALID_REQUEST))
     event = AlterPartition(1, 0, (isr_change(state, "orders", 0, isr=(1, 2)),))
@@ -133,7 +143,7 @@ def test_only_the_leader_may_ask_and_only_in_its_present_life():
     assert (records, type(answer), answer.error) == ((), EventError, ErrorCode.STALE_BROKER_EPOCH)
 
 
-def test_a_broker_that_was_restarted_since_is_not_taken_for_in_sync():
+def test_a_broker_that_was_restarted_since_is_not_taken_for_in_sync() -> None:
     state = alter_partition(orders(1, 2), "orders", 0, isr=(1,))
     before = isr_change(state, "orders", 0, isr=(1, 2))
     epoch = before.isr[1].broker_epoch
@@ -148,7 +158,7 @@ def test_a_broker_that_was_restarted_since_is_not_taken_for_in_sync():
     assert (result.error, partition(state).isr) == (ErrorCode.NONE, (1, 2)), "version 2 tells no epochs"
 
 
-def test_a_broker_that_is_about_to_stop_is_not_taken_for_in_sync():
+def test_a_broker_that_is_about_to_stop_is_not_taken_for_in_sync() -> None:
     state = orders(1, 2, state=a_cluster(1, 2, 3))
     state, _, _ = decide(state, CreateTopics((NewTopic("led", uuid(101), assignments=((0, (2, 1)),)),)))
     state, _, _ = decide(state, heartbeat(state, 2, want_shutdown=True))
@@ -156,7 +166,7 @@ def test_a_broker_that_is_about_to_stop_is_not_taken_for_in_sync():
     assert ask(state, isr=(1, 2))[2] == IsrChangeResult(ErrorCode.INELIGIBLE_REPLICA)
 
 
-def test_the_change_that_ends_a_reassignment_may_end_the_leadership_of_who_asks():
+def test_the_change_that_ends_a_reassignment_may_end_the_leadership_of_who_asks() -> None:
     wish = TopicReassignment("orders", (NewReplicas(0, (2, 3)),))
     state, _, _ = decide(orders(1, 2), AlterPartitionReassignments((wish,)))
     state, [record], result = ask(state, isr=(1, 2, 3))
@@ -165,7 +175,7 @@ def test_the_change_that_ends_a_reassignment_may_end_the_leadership_of_who_asks(
     assert partition(state).replicas == (2, 3)
 
 
-def test_a_leader_that_has_recovered_says_so_before_others_are_in_sync():
+def test_a_leader_that_has_recovered_says_so_before_others_are_in_sync() -> None:
     state = orders(1, 2, configs=(("unclean.leader.election.enable", "true"),))
     state = unfence(fence(fence(state, 2), 1), 2)
     assert (partition(state).leader, partition(state).leader_recovery_state) == (2, RECOVERING)
@@ -182,7 +192,7 @@ def test_a_leader_that_has_recovered_says_so_before_others_are_in_sync():
 # -- eligible leader replicas ------------------------------------------------------------------------------
 
 
-def test_below_min_isr_who_leaves_stays_eligible_and_is_not_once_enough_are_in_sync():
+def test_below_min_isr_who_leaves_stays_eligible_and_is_not_once_enough_are_in_sync() -> None:
     state = orders(1, 2, 3, configs=(("min.insync.replicas", "2"),))
     state, [record], _ = ask(state, isr=(1, 2))
     assert record.eligible_leader_replicas is None, "two are enough"
@@ -192,7 +202,7 @@ def test_below_min_isr_who_leaves_stays_eligible_and_is_not_once_enough_are_in_s
     assert (record.isr, record.eligible_leader_replicas) == ([1, 3], [])
 
 
-def test_a_partition_named_twice_changes_twice_only_if_the_second_knows_of_the_first():
+def test_a_partition_named_twice_changes_twice_only_if_the_second_knows_of_the_first() -> None:
     state = orders(1, 2, 3)
     first = isr_change(state, "orders", 0, isr=(1, 2))
     second = first._replace(isr=first.isr[:1])

@@ -12,8 +12,8 @@ import pytest
 from pykafka_broker.controller.channel import LedHere
 from pykafka_broker.controller.leader_connection import (
     RETRY_PAUSE_MS,
-    LeaderConnectionSettings,
     LeaderConnection,
+    LeaderConnectionSettings,
 )
 from pykafka_broker.machine.clock import Clock, SystemClock
 from pykafka_broker.protocol.compile import encode
@@ -129,7 +129,9 @@ class Leader:
 async def connection_to(
     leader: Leader, clock: Clock | None = None, **settings: Any
 ) -> AsyncIterator[LeaderConnection]:
-    connection = LeaderConnection(leader, clock or SystemClock(), LeaderConnectionSettings(2, "test", **settings))
+    connection = LeaderConnection(
+        leader, clock or SystemClock(), LeaderConnectionSettings(2, "test", **settings)
+    )
     try:
         yield connection
     finally:
@@ -165,7 +167,12 @@ async def test_a_node_that_does_not_lead_any_more_is_not_believed() -> None:
     refusal = block(error=ErrorCode.NOT_CONTROLLER)
     async with controller(lambda: refusal) as former, controller(lambda: block(1)) as active:
         leader = Leader(former.address)
-        former.answer = lambda: (leader.move(active.address), refusal)[1]
+
+        def move() -> AllocateProducerIdsResponse:
+            leader.move(active.address)
+            return refusal
+
+        former.answer = move
         async with connection_to(leader) as connection:
             assert await connection.ask(REQUEST) == block(1)
             assert (former.requests, active.requests) == (1, 1)
@@ -270,7 +277,9 @@ async def test_a_controller_that_begins_in_this_process_takes_the_request_back()
 
 async def test_a_stop_answers_those_who_wait() -> None:
     async with controller(lambda: None) as silent:
-        connection = LeaderConnection(Leader(silent.address), SystemClock(), LeaderConnectionSettings(2, "test"))
+        connection = LeaderConnection(
+            Leader(silent.address), SystemClock(), LeaderConnectionSettings(2, "test")
+        )
         asking = asyncio.ensure_future(connection.ask(REQUEST))
         await silent.arrived.get()
         await connection.close()

@@ -181,14 +181,12 @@ class Life:
         name, index, _ = self.some_partition()
         asked = self.random.choice([None, (e.TopicPartitions(name, (index, index)),)])
         unclean = self.unclean and self.random.random() < 0.5
-        event = self.random.choice(
-            [
-                e.ElectLeaders(e.ElectionType.UNCLEAN if unclean else e.ElectionType.PREFERRED, asked),
-                e.BalanceLeaders(),
-                e.ElectUncleanLeaders(),
-            ]
-        )
-        self.submit(event)
+        events: list[e.Event] = [
+            e.ElectLeaders(e.ElectionType.UNCLEAN if unclean else e.ElectionType.PREFERRED, asked),
+            e.BalanceLeaders(),
+            e.ElectUncleanLeaders(),
+        ]
+        self.submit(self.random.choice(events))
 
     def time_passes(self) -> None:
         self.now_ms += self.random.randint(0, 10_000)

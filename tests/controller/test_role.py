@@ -21,14 +21,14 @@ from pykafka_broker.testing.clock import VirtualClock, settle
 from tests.support.metadata import DATA, VERSION, Node
 
 
-async def test_no_controller_is_active_before_the_node_leads():
+async def test_no_controller_is_active_before_the_node_leads() -> None:
     node = Node()
     assert await node.create_topics(NewTopic("early")) == (
         CreateTopicResult("early", ErrorCode.NOT_CONTROLLER),
     )
 
 
-async def test_the_end_of_leadership_answers_those_who_wait_and_those_who_come():
+async def test_the_end_of_leadership_answers_those_who_wait_and_those_who_come() -> None:
     node = Node()
     controller = await node.start()
     node.free.clear()
@@ -45,7 +45,7 @@ async def test_the_end_of_leadership_answers_those_who_wait_and_those_who_come()
     assert no_controller.value.code is ErrorCode.NOT_CONTROLLER
 
 
-async def test_a_controller_that_begins_again_goes_on_from_what_was_committed():
+async def test_a_controller_that_begins_again_goes_on_from_what_was_committed() -> None:
     node = Node()
     await node.start()
     await node.create_topics(NewTopic("before"))
@@ -68,7 +68,7 @@ async def test_a_controller_that_begins_again_goes_on_from_what_was_committed():
     assert sorted(node.image.topics) == ["after", "before", "meanwhile"]
 
 
-async def test_a_log_that_has_begun_needs_no_bootstrap_records():
+async def test_a_log_that_has_begun_needs_no_bootstrap_records() -> None:
     node = Node()
     await node.start()
     await node.close()
@@ -78,7 +78,7 @@ async def test_a_log_that_has_begun_needs_no_bootstrap_records():
     assert after.image.features == node.image.features
 
 
-async def test_bootstrap_records_for_another_version_are_refused_before_the_node_leads():
+async def test_bootstrap_records_for_another_version_are_refused_before_the_node_leads() -> None:
     node = Node()
     level = metadata.FeatureLevelRecord(name="metadata.version", feature_level=99)
     values = [encode_record(level, VERSION)]
@@ -89,7 +89,7 @@ async def test_bootstrap_records_for_another_version_are_refused_before_the_node
     assert node.log.state.log_end_offset == 0, "not even its election is in the log"
 
 
-async def test_raft_may_put_control_records_between_two_decisions():
+async def test_raft_may_put_control_records_between_two_decisions() -> None:
     node = Node()
     await node.start()
     voters = control.KRaftVersionRecord(version=0, kraft_version=1)
@@ -103,7 +103,7 @@ async def test_raft_may_put_control_records_between_two_decisions():
     assert after.image.topics == node.image.topics
 
 
-async def test_what_is_published_is_what_was_decided_and_the_node_holds_it_once():
+async def test_what_is_published_is_what_was_decided_and_the_node_holds_it_once() -> None:
     """What the controller decides on is what followers replay: the law, over a real log."""
     node = Node()
     await node.start()
@@ -121,11 +121,11 @@ async def test_what_is_published_is_what_was_decided_and_the_node_holds_it_once(
     assert node.role.active._shard.state.image is node.image, "one image in memory"
 
 
-def test_a_role_reads_nothing_before_an_election():
+def test_a_role_reads_nothing_before_an_election() -> None:
     clock = WallTimers(VirtualClock())
-    read = []
+    read: list[str] = []
 
-    def read_bootstrap():
+    def read_bootstrap() -> tuple[object, ...]:
         read.append("bootstrap.checkpoint")
         return tuple(bootstrap_records())
 

@@ -14,6 +14,7 @@ from pykafka_broker.controller.core.events import (
 )
 from pykafka_broker.controller.core.scram_credentials import credential_in
 from pykafka_broker.controller.core.state import ControllerState
+from pykafka_broker.machine.step import Reply
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.sasl.scram_keys import SCRAM_MECHANISMS, credential_of
 from tests.controller.deciding import an_empty_cluster, decide, stepped
@@ -111,6 +112,7 @@ def test_an_old_metadata_version_has_no_such_records() -> None:
     image = state.image._replace(features={**state.image.features, "metadata.version": 10})
     step = stepped(state._replace(image=image), AlterScramCredentials((), (ALICE,)), token=1)
     [reply] = step.effects
+    assert isinstance(reply, Reply)
     assert reply.result == (
         AlterScramCredentialsResult(
             "alice", ErrorCode.UNSUPPORTED_VERSION, "The current metadata.version does not support SCRAM"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from pykafka_broker.cluster.image import ResourceType
@@ -31,7 +33,7 @@ def created(state: ControllerState, *topics: NewTopic) -> ControllerState:
     return state
 
 
-def test_a_new_topic_is_a_topic_record_its_configs_and_its_partitions_in_one_batch():
+def test_a_new_topic_is_a_topic_record_its_configs_and_its_partitions_in_one_batch() -> None:
     topic = ORDERS._replace(num_partitions=2, configs=(("retention.ms", "5"),))
 
     state, records, results = decide(a_cluster(1), CreateTopics((topic,)))
@@ -74,7 +76,7 @@ def test_a_new_topic_is_a_topic_record_its_configs_and_its_partitions_in_one_bat
     assert state.image.topic_by_id(uuid(100)) is state.image.topics["orders"]
 
 
-def test_what_is_left_open_comes_from_the_broker():
+def test_what_is_left_open_comes_from_the_broker() -> None:
     state = a_cluster(1, 2, default_partitions=3, default_replication_factor=2)
 
     _, _, [result] = decide(state, CreateTopics((ORDERS,)))
@@ -82,7 +84,7 @@ def test_what_is_left_open_comes_from_the_broker():
     assert (result.num_partitions, result.replication_factor) == (3, 2)
 
 
-def test_validate_only_answers_as_if_and_records_nothing():
+def test_validate_only_answers_as_if_and_records_nothing() -> None:
     state = a_cluster(1)
     after, records, [result] = decide(state, CreateTopics((ORDERS,), validate_only=True))
     assert (after, records, result.error) == (state, (), ErrorCode.NONE)
@@ -186,7 +188,9 @@ def test_validate_only_answers_as_if_and_records_nothing():
         ),
     ],
 )
-def test_a_topic_that_cannot_be_is_refused_in_kafkas_words(topic, error, message):
+def test_a_topic_that_cannot_be_is_refused_in_kafkas_words(
+    topic: NewTopic, error: ErrorCode, message: str
+) -> None:
     state = a_cluster(1)
     after, records, answer = decide(state, CreateTopics((topic,)))
     assert (after, records) == (state, ())
@@ -196,7 +200,7 @@ def test_a_topic_that_cannot_be_is_refused_in_kafkas_words(topic, error, message
         assert answer == (CreateTopicResult(topic.name, error, message),)
 
 
-def test_an_existing_name_is_refused_and_so_is_one_that_differs_in_dots_and_underscores():
+def test_an_existing_name_is_refused_and_so_is_one_that_differs_in_dots_and_underscores() -> None:
     state = created(a_cluster(1), ORDERS._replace(name="web.click_s"))
 
     _, records, results = decide(
@@ -221,7 +225,7 @@ def test_an_existing_name_is_refused_and_so_is_one_that_differs_in_dots_and_unde
     assert len(records) == 2
 
 
-def test_a_name_asked_for_twice_is_created_not_once_and_answered_last():
+def test_a_name_asked_for_twice_is_created_not_once_and_answered_last() -> None:
     orders, clicks = ORDERS, NewTopic("clicks", uuid(101))
     state, _, results = decide(a_cluster(1), CreateTopics((orders, clicks, orders)))
     assert list(state.image.topics) == ["clicks"]
@@ -231,7 +235,7 @@ def test_a_name_asked_for_twice_is_created_not_once_and_answered_last():
     ]
 
 
-def test_a_replica_on_a_fenced_broker_is_not_in_sync_and_does_not_lead():
+def test_a_replica_on_a_fenced_broker_is_not_in_sync_and_does_not_lead() -> None:
     state = fence(a_cluster(1, 2), 1)
     by_hand = ORDERS._replace(assignments=((0, (1, 2)), (1, (2, 1))))
 
@@ -241,7 +245,7 @@ def test_a_replica_on_a_fenced_broker_is_not_in_sync_and_does_not_lead():
     assert [(p.isr, p.leader) for p in partitions.values()] == [((2,), 2), ((2,), 2)]
 
 
-def test_without_a_live_broker_no_topic_comes_to_be():
+def test_without_a_live_broker_no_topic_comes_to_be() -> None:
     state = register(an_empty_cluster(), 1)
 
     _, _, [placed, by_hand] = decide(
@@ -259,9 +263,11 @@ def test_without_a_live_broker_no_topic_comes_to_be():
     )
 
 
-def test_configs_are_judged_by_the_rules_and_spoil_only_their_own_topic():
+def test_configs_are_judged_by_the_rules_and_spoil_only_their_own_topic() -> None:
     class NoSegments:
-        def validate(self, resource_type, name, new, old):
+        def validate(
+            self, resource_type: ResourceType, name: str, new: Mapping[str, str], old: Mapping[str, str]
+        ) -> None:
             if "segment.bytes" in new:
                 raise KafkaError(ErrorCode.INVALID_CONFIG, "no segments here")
 
@@ -276,7 +282,7 @@ def test_configs_are_judged_by_the_rules_and_spoil_only_their_own_topic():
 # -- delete ----------------------------------------------------------------------------------------------
 
 
-def test_a_topic_goes_by_name_or_by_id_with_its_configs():
+def test_a_topic_goes_by_name_or_by_id_with_its_configs() -> None:
     topics = (ORDERS._replace(configs=(("retention.ms", "5"),)), NewTopic("web_clicks", uuid(101)))
     state = created(a_cluster(1), *topics)
 
@@ -334,7 +340,9 @@ def test_a_topic_goes_by_name_or_by_id_with_its_configs():
         ),
     ],
 )
-def test_what_is_unknown_or_named_twice_is_refused_and_nothing_is_deleted(asked, result):
+def test_what_is_unknown_or_named_twice_is_refused_and_nothing_is_deleted(
+    asked: list[tuple[str | None, bytes]], result: DeleteTopicResult
+) -> None:
     state = created(a_cluster(1), ORDERS)
     after, records, results = decide(state, DeleteTopics(tuple(asked)))
     if result.message == "...":
@@ -345,7 +353,7 @@ def test_what_is_unknown_or_named_twice_is_refused_and_nothing_is_deleted(asked,
 # -- more partitions ---------------------------------------------------------------------------------------
 
 
-def test_new_partitions_get_the_replication_factor_of_the_first_ones():
+def test_new_partitions_get_the_replication_factor_of_the_first_ones() -> None:
     state = created(a_cluster(1, 2, 3), ORDERS._replace(num_partitions=2, replication_factor=3))
 
     state, records, results = decide(state, CreatePartitions((NewPartitions("orders", 4),)))
@@ -389,14 +397,16 @@ def test_new_partitions_get_the_replication_factor_of_the_first_ones():
         ),
     ],
 )
-def test_partitions_that_cannot_be_are_refused_in_kafkas_words(asked, error, message):
+def test_partitions_that_cannot_be_are_refused_in_kafkas_words(
+    asked: NewPartitions, error: ErrorCode, message: str | None
+) -> None:
     state = created(a_cluster(1, 2), ORDERS)
     after, records, results = decide(state, CreatePartitions((asked,)))
     assert (after, records) == (state, ())
     assert results == (CreatePartitionsResult(asked.name, error, message),)
 
 
-def test_a_topic_to_grow_may_be_named_once():
+def test_a_topic_to_grow_may_be_named_once() -> None:
     state = created(a_cluster(1), ORDERS)
     _, records, results = decide(state, CreatePartitions((NewPartitions("orders", 2),) * 2))
     duplicate = CreatePartitionsResult("orders", ErrorCode.INVALID_REQUEST, "Duplicate topic name.")

@@ -91,7 +91,7 @@ async def a_leader() -> Node:
     return leader
 
 
-async def test_a_follower_shows_what_another_node_has_led_and_committed():
+async def test_a_follower_shows_what_another_node_has_led_and_committed() -> None:
     leader = await a_leader()
     follower = Follower()
     seen = []
@@ -107,7 +107,7 @@ async def test_a_follower_shows_what_another_node_has_led_and_committed():
     assert [old for old, _ in seen] == [-1, *offsets[:-1]], "each after the one before it"
 
 
-async def test_a_follower_has_caught_up_without_what_is_not_committed_yet():
+async def test_a_follower_has_caught_up_without_what_is_not_committed_yet() -> None:
     leader = await a_leader()
     committed = leader.log.state.log_end_offset
     await leader.create_topics(NewTopic("later"))
@@ -123,7 +123,7 @@ async def test_a_follower_has_caught_up_without_what_is_not_committed_yet():
     assert follower.publisher.published_offset == committed < follower.log.state.log_end_offset
 
 
-async def test_what_is_not_committed_is_not_shown():
+async def test_what_is_not_committed_is_not_shown() -> None:
     leader = await a_leader()
     committed, image = leader.log.state.log_end_offset, leader.image
     await leader.create_topics(NewTopic("later"))
@@ -138,7 +138,7 @@ async def test_what_is_not_committed_is_not_shown():
     assert same_cluster(follower.image) == same_cluster(leader.image)
 
 
-async def test_the_high_watermark_moves_batch_by_batch_or_by_many_and_the_image_is_the_same():
+async def test_the_high_watermark_moves_batch_by_batch_or_by_many_and_the_image_is_the_same() -> None:
     leader = await a_leader()
     at_once, step_by_step = Follower(), Follower()
     for follower in (at_once, step_by_step):
@@ -149,7 +149,7 @@ async def test_the_high_watermark_moves_batch_by_batch_or_by_many_and_the_image_
     assert step_by_step.image == at_once.image
 
 
-async def test_a_metadata_transaction_of_the_leader_shows_all_at_once():
+async def test_a_metadata_transaction_of_the_leader_shows_all_at_once() -> None:
     leader = await a_leader()
     topic = m.TopicRecord(name="atomic", topic_id=b"a" * 16)
     follower = Follower()
@@ -162,13 +162,17 @@ async def test_a_metadata_transaction_of_the_leader_shows_all_at_once():
         assert ("atomic" in follower.image.topics) == is_over
 
 
-async def test_what_takes_long_to_prepare_for_holds_newer_images_back():
+async def test_what_takes_long_to_prepare_for_holds_newer_images_back() -> None:
     leader = await a_leader()
     follower = Follower()
     follower.fetch(leader)
     follower.commit(leader.log.state.log_end_offset)
     gate = asyncio.Event()
-    follower.publisher.prepare_with(lambda image: gate.wait() if "slow" in image.topics else None)
+
+    async def prepare() -> None:
+        await gate.wait()
+
+    follower.publisher.prepare_with(lambda image: prepare() if "slow" in image.topics else None)
 
     offsets = []
     for name in ("slow", "quick"):
@@ -187,7 +191,7 @@ async def test_what_takes_long_to_prepare_for_holds_newer_images_back():
     assert {"slow", "quick"} <= follower.image.topics.keys()
 
 
-async def test_a_follower_writes_snapshots_of_its_own_and_starts_from_them():
+async def test_a_follower_writes_snapshots_of_its_own_and_starts_from_them() -> None:
     leader = Node()
     await leader.start()
     follower = Follower(bytes_between_snapshots=4_000)
@@ -210,7 +214,7 @@ async def test_a_follower_writes_snapshots_of_its_own_and_starts_from_them():
     assert after.image.topics == leader.image.topics
 
 
-async def test_a_committed_record_that_contradicts_the_others_stops_the_node():
+async def test_a_committed_record_that_contradicts_the_others_stops_the_node() -> None:
     leader = await a_leader()
     again = m.TopicRecord(name="t0", topic_id=b"x" * 16)
     leader.storage.append_metadata([encode_record(again, VERSION)], epoch=1, now_ms=0)
@@ -221,7 +225,7 @@ async def test_a_committed_record_that_contradicts_the_others_stops_the_node():
     assert same_cluster(follower.image) == same_cluster(leader.image), "what came before is shown"
 
 
-async def test_a_record_of_a_later_version_stops_the_node():
+async def test_a_record_of_a_later_version_stops_the_node() -> None:
     leader = await a_leader()
     leader.storage.append_metadata([b"\x01\x63\x00\x00"], epoch=1, now_ms=0)
     follower = Follower()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 
 import pytest
 
@@ -16,7 +17,7 @@ from pykafka_broker.testing.clock import settle
 from tests.support.metadata import Node
 
 
-async def test_a_subscriber_that_unsubscribes_hears_no_more():
+async def test_a_subscriber_that_unsubscribes_hears_no_more() -> None:
     node = Node()
     await node.start()
     seen = []
@@ -32,7 +33,7 @@ def topic(name: str, offset: int) -> MetadataBatch:
     return MetadataBatch(offset, offset + 1, 1, (record,))
 
 
-async def test_watchers_come_after_all_subscribers_and_are_told_how_far_it_goes():
+async def test_watchers_come_after_all_subscribers_and_are_told_how_far_it_goes() -> None:
     publisher = MetadataPublisher("c")
     order = []
     publisher.watch(lambda image, offset: order.append(("watcher", image.offset, offset)))
@@ -42,7 +43,7 @@ async def test_watchers_come_after_all_subscribers_and_are_told_how_far_it_goes(
     assert order == [("first", -1, 0), ("second", -1, 0), ("watcher", 0, 1)]
 
 
-async def test_what_the_log_held_at_the_start_shows_with_the_first_commit():
+async def test_what_the_log_held_at_the_start_shows_with_the_first_commit() -> None:
     publisher = MetadataPublisher("c")
     seen = []
     publisher.subscribe(lambda old, new: seen.append(sorted(new.topics)))
@@ -58,16 +59,16 @@ async def test_what_the_log_held_at_the_start_shows_with_the_first_commit():
     assert (publisher.image.offset, publisher.image.epoch, publisher.published_offset) == (4, 2, 5)
 
 
-async def test_an_image_that_takes_long_to_prepare_for_lets_nothing_overtake_it():
+async def test_an_image_that_takes_long_to_prepare_for_lets_nothing_overtake_it() -> None:
     publisher = MetadataPublisher("c")
     gates = {"a": asyncio.Event(), "b": asyncio.Event()}
-    prepared = []
+    prepared: list[str] = []
 
-    async def prepare(name):
+    async def prepare(name: str) -> None:
         await gates[name].wait()
         prepared.append(name)
 
-    def preparer(image):
+    def preparer(image: ClusterImage) -> Awaitable[None] | None:
         newest = max(image.topics)
         return prepare(newest) if newest in gates else None
 
@@ -87,10 +88,12 @@ async def test_an_image_that_takes_long_to_prepare_for_lets_nothing_overtake_it(
     assert (prepared, sorted(publisher.image.topics)) == (["a", "b"], ["a", "b", "c"])
 
 
-async def test_a_preparation_that_fails_is_logged_and_the_image_published(caplog):
+async def test_a_preparation_that_fails_is_logged_and_the_image_published(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     publisher = MetadataPublisher("c")
 
-    async def fail():
+    async def fail() -> None:
         raise OSError("no room")
 
     publisher.prepare_with(lambda image: fail())
@@ -100,10 +103,14 @@ async def test_a_preparation_that_fails_is_logged_and_the_image_published(caplog
     assert "could not be prepared in advance" in caplog.text
 
 
-async def test_it_has_caught_up_when_all_is_published_that_the_quorum_has_committed():
+async def test_it_has_caught_up_when_all_is_published_that_the_quorum_has_committed() -> None:
     publisher = MetadataPublisher("c")
     prepared = asyncio.Event()
-    publisher.prepare_with(lambda image: prepared.wait() if "b" in image.topics else None)
+
+    async def prepare() -> None:
+        await prepared.wait()
+
+    publisher.prepare_with(lambda image: prepare() if "b" in image.topics else None)
     caught_up = asyncio.ensure_future(publisher.caught_up())
 
     publisher.commit(topic("a", 0))
@@ -121,7 +128,7 @@ async def test_it_has_caught_up_when_all_is_published_that_the_quorum_has_commit
     await publisher.caught_up()
 
 
-async def test_those_who_wait_for_a_leader_are_told_that_the_log_failed():
+async def test_those_who_wait_for_a_leader_are_told_that_the_log_failed() -> None:
     publisher = MetadataPublisher("c")
     waiting = asyncio.ensure_future(publisher.caught_up())
     await settle()
@@ -130,7 +137,7 @@ async def test_those_who_wait_for_a_leader_are_told_that_the_log_failed():
         await waiting
 
 
-async def test_those_who_wait_for_an_offset_are_told_that_the_log_failed():
+async def test_those_who_wait_for_an_offset_are_told_that_the_log_failed() -> None:
     publisher = MetadataPublisher("c")
     waiting = asyncio.ensure_future(publisher.published(1))
     await settle()
@@ -139,7 +146,7 @@ async def test_those_who_wait_for_an_offset_are_told_that_the_log_failed():
         await waiting
 
 
-async def test_a_snapshot_replaces_everything_before_it():
+async def test_a_snapshot_replaces_everything_before_it() -> None:
     publisher = MetadataPublisher("c")
     publisher.commit(topic("old", 0))
     record = m.TopicRecord(name="new", topic_id=b"n" * 16)

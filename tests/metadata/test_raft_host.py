@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import pytest
 
 from pykafka_broker.cluster.records import encode_record
 from pykafka_broker.metadata.batch import MetadataBatch
+from pykafka_broker.metadata.leadership import LeaderLog
 from pykafka_broker.metadata.raft_host import RaftHost
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.raft.core.log_view import BOOTSTRAP_SNAPSHOT, Membership, SnapshotId
-from pykafka_broker.raft.core.messages import Current, Vote, VoteAnswer
+from pykafka_broker.raft.core.messages import Answer, Current, Vote, VoteAnswer
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet
 from pykafka_broker.raft.core.roles import Follower
 from pykafka_broker.raft.core.settings import DEFAULTS
+from pykafka_broker.raft.core.state import Send
 from pykafka_broker.raft.driver import DriverPorts, OtherVotersError, Peers
 from pykafka_broker.raft.snapshots import encode_snapshot
 from pykafka_broker.raft.storage import RaftStorage
@@ -32,29 +36,29 @@ class Story:
     """The listener of a host and its leadership: keeps what it is told, in order."""
 
     def __init__(self) -> None:
-        self.told: list[object] = []
+        self.told: list[Any] = []
         #: Each with what was told before it.
         self.high_watermarks: list[tuple[int, object]] = []
 
-    def start_over(self, snapshot_id, records):
+    def start_over(self, snapshot_id: SnapshotId, records: Iterable[object]) -> None:
         self.told.append(("snapshot", snapshot_id, list(records)))
 
-    def replay(self, batch):
+    def replay(self, batch: MetadataBatch) -> None:
         self.told.append(("replay", batch))
 
-    def commit(self, batch):
+    def commit(self, batch: MetadataBatch) -> None:
         self.told.append(("commit", batch))
 
-    def high_watermark_moved(self, high_watermark):
+    def high_watermark_moved(self, high_watermark: int) -> None:
         self.high_watermarks.append((high_watermark, self.told[-1]))
 
-    def prepare(self):
+    def prepare(self) -> None:
         self.told.append("prepare")
 
-    def begin(self, log):
+    def begin(self, log: LeaderLog) -> None:
         self.told.append(("begin", log.epoch, log.end_offset))
 
-    def end(self, error):
+    def end(self, error: KafkaError) -> None:
         self.told.append(("end", error.code))
 
 
@@ -89,12 +93,12 @@ class Hosted:
 class Voters:
     """The other voters: they give their votes, and answer nothing else."""
 
-    def send(self, send, answered):
+    def send(self, send: Send, answered: Callable[[Answer | None], None]) -> None:
         if isinstance(send.request, Vote):
             answer = VoteAnswer(ErrorCode.NONE, Current(send.request.epoch), granted=True)
             asyncio.get_running_loop().call_soon(answered, answer)
 
-    async def close(self):
+    async def close(self) -> None:
         """Nothing is on its way."""
 
 
@@ -129,7 +133,7 @@ def formatted(*others: Voter) -> MemoryFiles:
     return files
 
 
-async def test_a_quorum_of_one_hands_over_its_log_leads_and_then_commits():
+async def test_a_quorum_of_one_hands_over_its_log_leads_and_then_commits() -> None:
     first = await Hosted(formatted()).start()
     first.host.append(TOPICS[:2], VERSION)
     await first.host.close()
@@ -145,7 +149,7 @@ async def test_a_quorum_of_one_hands_over_its_log_leads_and_then_commits():
     ]
 
 
-async def test_a_host_that_has_not_booted_knows_nothing_when_clients_ask_already():
+async def test_a_host_that_has_not_booted_knows_nothing_when_clients_ask_already() -> None:
     hosted = Hosted(formatted())
     assert hosted.host.kraft_version == 0
     assert hosted.host.current == Current(0)
@@ -154,7 +158,7 @@ async def test_a_host_that_has_not_booted_knows_nothing_when_clients_ask_already
     assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-async def test_what_this_node_leads_is_handed_over_as_it_was_given_and_only_after_the_commit():
+async def test_what_this_node_leads_is_handed_over_as_it_was_given_and_only_after_the_commit() -> None:
     hosted = await Hosted(formatted()).start()
     hosted.worker.free.clear()
     records = (TOPICS[0], TOPICS[1])
@@ -170,7 +174,7 @@ async def test_what_this_node_leads_is_handed_over_as_it_was_given_and_only_afte
     assert batch.records is records, "not decoded again"
 
 
-async def test_the_high_watermark_is_told_after_the_batches_below_it():
+async def test_the_high_watermark_is_told_after_the_batches_below_it() -> None:
     hosted = await Hosted(formatted()).start()
     hosted.host.append(TOPICS[:1], VERSION)
     await hosted.host.close()
@@ -180,7 +184,7 @@ async def test_the_high_watermark_is_told_after_the_batches_below_it():
     ]
 
 
-async def test_what_was_not_given_to_this_host_is_read_from_the_log_in_its_place():
+async def test_what_was_not_given_to_this_host_is_read_from_the_log_in_its_place() -> None:
     hosted = await Hosted(formatted()).start()
     hosted.worker.free.clear()
     hosted.host.append((TOPICS[0],), VERSION)
@@ -195,7 +199,7 @@ async def test_what_was_not_given_to_this_host_is_read_from_the_log_in_its_place
     ]
 
 
-async def test_a_decision_of_many_batches_is_handed_over_as_one():
+async def test_a_decision_of_many_batches_is_handed_over_as_one() -> None:
     hosted = await Hosted(formatted()).start()
     records = tuple(m.NoOpRecord() for _ in range(25_000))
     assert hosted.host.append(records, VERSION) == 25_003
@@ -206,7 +210,9 @@ async def test_a_decision_of_many_batches_is_handed_over_as_one():
 
 
 @pytest.mark.parametrize("records", [TOPICS[:1], TOPICS[:1] * 25_000], ids=["a batch", "many batches"])
-async def test_records_that_a_leader_appends_after_its_time_are_not_handed_over(records):
+async def test_records_that_a_leader_appends_after_its_time_are_not_handed_over(
+    records: list[object],
+) -> None:
     """They were once, in the place of those of the next leader, where the process had been stopped."""
     hosted, clock = await leading_others()
     clock.paused_ms = DEFAULTS.check_quorum_timeout_ms
@@ -223,7 +229,7 @@ async def test_records_that_a_leader_appends_after_its_time_are_not_handed_over(
     await hosted.host.close()
 
 
-async def test_half_of_a_decision_in_the_log_stops_the_node():
+async def test_half_of_a_decision_in_the_log_stops_the_node() -> None:
     hosted = await Hosted(formatted()).start()
     hosted.files.free_bytes = 150_000
     with pytest.raises(KafkaError):
@@ -232,7 +238,7 @@ async def test_half_of_a_decision_in_the_log_stops_the_node():
     assert hosted.story.told[-1] == ("end", ErrorCode.KAFKA_STORAGE_ERROR)
 
 
-async def test_nothing_but_the_snapshot_is_handed_over_while_the_commit_is_not_known():
+async def test_nothing_but_the_snapshot_is_handed_over_while_the_commit_is_not_known() -> None:
     alone = await Hosted(formatted()).start()
     alone.host.append(TOPICS[:3], VERSION)
     await alone.host.close()
@@ -250,7 +256,7 @@ async def test_nothing_but_the_snapshot_is_handed_over_while_the_commit_is_not_k
         one_of_two.host.boot()
 
 
-async def test_a_host_that_resigns_still_hands_over_what_is_committed():
+async def test_a_host_that_resigns_still_hands_over_what_is_committed() -> None:
     hosted = await Hosted(formatted()).start()
     hosted.worker.free.clear()
     hosted.host.append((TOPICS[0],), VERSION)
@@ -263,7 +269,7 @@ async def test_a_host_that_resigns_still_hands_over_what_is_committed():
     ]
 
 
-async def test_a_disk_that_loses_a_sync_ends_the_leadership_and_commits_nothing():
+async def test_a_disk_that_loses_a_sync_ends_the_leadership_and_commits_nothing() -> None:
     hosted = await Hosted(formatted()).start()
     before = list(hosted.story.told)
     hosted.files.fail("sync", errno.EIO, path=".log")
@@ -273,7 +279,7 @@ async def test_a_disk_that_loses_a_sync_ends_the_leadership_and_commits_nothing(
     assert len(hosted.failures) == 1
 
 
-async def test_a_node_that_has_lost_the_leadership_is_told_so_and_goes_on_from_what_the_log_says():
+async def test_a_node_that_has_lost_the_leadership_is_told_so_and_goes_on_from_what_the_log_says() -> None:
     hosted = await Hosted(formatted()).start()
     hosted.worker.free.clear()
     hosted.host.append((TOPICS[0],), VERSION)

@@ -14,7 +14,7 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from tests.support.metadata import Node
 
 
-async def test_after_close_nothing_is_begun():
+async def test_after_close_nothing_is_begun() -> None:
     node = Node()
     await node.start()
     await node.close()
@@ -23,7 +23,7 @@ async def test_after_close_nothing_is_begun():
     )
 
 
-async def test_a_disk_that_fails_answers_all_who_wait_and_tells_the_node():
+async def test_a_disk_that_fails_answers_all_who_wait_and_tells_the_node() -> None:
     node = Node()
     await node.start()
     node.files.fail("sync", errno.EIO, path=".log")
@@ -35,7 +35,7 @@ async def test_a_disk_that_fails_answers_all_who_wait_and_tells_the_node():
     assert not node.image.topics
 
 
-async def test_a_disk_that_fails_at_the_start_stops_the_start():
+async def test_a_disk_that_fails_at_the_start_stops_the_start() -> None:
     node = Node()
     node.files.fail("sync", errno.EIO, path=".log")
     with pytest.raises(KafkaError):

@@ -11,7 +11,7 @@ from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.metadata import FOLDER, Node
 
 
-async def test_snapshots_stand_for_the_log_before_them():
+async def test_snapshots_stand_for_the_log_before_them() -> None:
     node = Node(snapshots=SnapshotSettings(bytes_between_snapshots=10_000), segment_bytes=4_096)
     controller = await node.start()
     for number in range(200):
@@ -41,7 +41,7 @@ async def test_snapshots_stand_for_the_log_before_them():
         await after.close()
 
 
-async def test_the_first_change_after_an_hour_is_followed_by_a_snapshot():
+async def test_the_first_change_after_an_hour_is_followed_by_a_snapshot() -> None:
     node = Node(snapshots=SnapshotSettings(interval_ms=3_600_000))
     await node.start()
     storage = node.storage
@@ -54,7 +54,7 @@ async def test_the_first_change_after_an_hour_is_followed_by_a_snapshot():
     assert len(storage.snapshots()) == 2
 
 
-async def test_a_stop_leaves_a_snapshot_when_the_next_start_would_have_much_to_read():
+async def test_a_stop_leaves_a_snapshot_when_the_next_start_would_have_much_to_read() -> None:
     node = Node(snapshots=SnapshotSettings(at_stop_bytes=5_000))
     await node.start()
     await node.create_topics(NewTopic("few"))
@@ -75,7 +75,7 @@ async def test_a_stop_leaves_a_snapshot_when_the_next_start_would_have_much_to_r
     await last.close()
 
 
-async def test_a_snapshot_that_cannot_be_written_costs_nothing():
+async def test_a_snapshot_that_cannot_be_written_costs_nothing() -> None:
     node = Node(snapshots=SnapshotSettings(bytes_between_snapshots=1_000))
     await node.start()
     node.files.fail("write_file", errno.EIO, path=".checkpoint", times=100)

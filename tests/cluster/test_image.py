@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,12 +26,12 @@ ORDERS = m.TopicRecord(name="orders", topic_id=uuid(100))
 PARTITION = PartitionRegistration(0, (1, 2), (1, 2), 1)
 
 
-def image_of(*records, image=None):
+def image_of(*records: object, image: ClusterImage | None = None) -> ClusterImage:
     image = ClusterImage("c") if image is None else image
     return replay(image, records, offset=image.offset + 1, epoch=1)
 
 
-def test_replay_leaves_the_image_it_starts_from_as_it_was():
+def test_replay_leaves_the_image_it_starts_from_as_it_was() -> None:
     before = image_of(ORDERS, PARTITION.to_record(uuid(100)))
     after = image_of(
         m.PartitionChangeRecord(partition_id=0, topic_id=uuid(100), isr=[1]),
@@ -40,15 +42,15 @@ def test_replay_leaves_the_image_it_starts_from_as_it_was():
     assert (after.topics, after.topic_names, after.offset) == ({}, {}, 3)
 
 
-def test_tables_that_no_record_touches_are_shared():
+def test_tables_that_no_record_touches_are_shared() -> None:
     before = image_of(ORDERS)
     after = image_of(m.ProducerIdsRecord(broker_id=1, broker_epoch=1, next_producer_id=1_000), image=before)
     assert after.topics is before.topics
     assert after.next_producer_id == 1_000
 
 
-def test_a_partition_change_counts_in_the_partition_epoch_and_a_leader_in_the_leader_epoch():
-    def change(**fields):
+def test_a_partition_change_counts_in_the_partition_epoch_and_a_leader_in_the_leader_epoch() -> None:
+    def change(**fields: Any) -> PartitionRegistration:
         return changed(PARTITION, m.PartitionChangeRecord(partition_id=0, topic_id=uuid(100), **fields))
 
     assert change(isr=[1]) == PARTITION._replace(isr=(1,), partition_epoch=1)
@@ -69,12 +71,12 @@ def test_a_partition_change_counts_in_the_partition_epoch_and_a_leader_in_the_le
     )
 
 
-def test_a_partition_survives_its_own_record():
+def test_a_partition_survives_its_own_record() -> None:
     partition = PARTITION._replace(elr=(3,), last_known_elr=(4,), removing=(2,), leader_recovery_state=1)
     assert image_of(ORDERS, partition.to_record(uuid(100))).partition("orders", 0) == partition
 
 
-def test_clearing_eligible_replicas_of_one_topic_or_of_all():
+def test_clearing_eligible_replicas_of_one_topic_or_of_all() -> None:
     partition = PARTITION._replace(elr=(3,), last_known_elr=(4,))
     clicks = m.TopicRecord(name="clicks", topic_id=uuid(101))
     before = image_of(ORDERS, partition.to_record(uuid(100)), clicks, partition.to_record(uuid(101)))
@@ -86,9 +88,10 @@ def test_clearing_eligible_replicas_of_one_topic_or_of_all():
     assert [t.partitions[0].elr for t in every.topics.values()] == [(), ()]
 
 
-def test_configs_vanish_with_their_last_value_and_with_their_topic():
-    def config(name, value, kind=ResourceType.TOPIC, resource="orders"):
-        return m.ConfigRecord(resource_type=kind, resource_name=resource, name=name, value=value)
+def test_configs_vanish_with_their_last_value_and_with_their_topic() -> None:
+    def config(name: str, value: str | None) -> m.ConfigRecord:
+        kind = ResourceType.TOPIC
+        return m.ConfigRecord(resource_type=kind, resource_name="orders", name=name, value=value)
 
     image = image_of(ORDERS, config("a", "1"), config("b", "2"), config("a", None))
     assert image.config(ResourceType.TOPIC, "orders") == {"b": "2"}
@@ -96,7 +99,7 @@ def test_configs_vanish_with_their_last_value_and_with_their_topic():
     assert image_of(m.RemoveTopicRecord(topic_id=uuid(100)), image=image).configs == {}
 
 
-def test_a_feature_at_level_zero_is_no_feature():
+def test_a_feature_at_level_zero_is_no_feature() -> None:
     image = image_of(*bootstrap_records(), m.FeatureLevelRecord(name="group.version", feature_level=1))
     assert image.features["group.version"] == 1
     image = image_of(m.FeatureLevelRecord(name="group.version", feature_level=0), image=image)
@@ -105,7 +108,7 @@ def test_a_feature_at_level_zero_is_no_feature():
     assert ClusterImage().metadata_version == 7
 
 
-def test_security_records_are_kept_until_they_are_removed():
+def test_security_records_are_kept_until_they_are_removed() -> None:
     acl = m.AccessControlEntryRecord(
         id=uuid(1),
         resource_type=2,
@@ -129,7 +132,7 @@ def test_security_records_are_kept_until_they_are_removed():
         token_id="t",
     )
     image = image_of(acl, scram, token)
-    assert (image.acls, image.scram_credentials, image.delegation_tokens) == (
+    assert (dict(image.acls), image.scram_credentials, image.delegation_tokens) == (
         {uuid(1): acl},
         {("a", 1): scram},
         {"t": token},
@@ -143,8 +146,8 @@ def test_security_records_are_kept_until_they_are_removed():
     assert not (image.acls or image.scram_credentials or image.delegation_tokens)
 
 
-def test_quotas_belong_to_entities_in_whatever_order_their_parts_come():
-    def quota(parts, **fields):
+def test_quotas_belong_to_entities_in_whatever_order_their_parts_come() -> None:
+    def quota(parts: list[tuple[str, str | None]], **fields: Any) -> m.ClientQuotaRecord:
         entity = [m.EntityData(entity_type=kind, entity_name=name) for kind, name in parts]
         return m.ClientQuotaRecord(entity=entity, key="producer_byte_rate", **fields)
 
@@ -166,7 +169,7 @@ def test_quotas_belong_to_entities_in_whatever_order_their_parts_come():
         object(),
     ],
 )
-def test_a_record_that_contradicts_the_log_stops_the_replay(record):
+def test_a_record_that_contradicts_the_log_stops_the_replay(record: object) -> None:
     with pytest.raises(CorruptMetadataError):
         image_of(record, image=image_of(ORDERS))
 
@@ -175,8 +178,11 @@ names = st.sampled_from(["a", "b", "a.b", "a_b", "c.d"])
 
 
 @given(st.lists(names, max_size=20), st.data())
-def test_one_replay_of_everything_equals_many_replays_of_pieces(wanted, data):
-    records, live = [], {}
+def test_one_replay_of_everything_equals_many_replays_of_pieces(
+    wanted: list[str], data: st.DataObject
+) -> None:
+    records: list[object] = []
+    live: dict[str, bytes] = {}
     for number, name in enumerate(wanted):
         if name in live:
             records.append(m.RemoveTopicRecord(topic_id=live.pop(name)))
@@ -196,7 +202,7 @@ def test_one_replay_of_everything_equals_many_replays_of_pieces(wanted, data):
     assert sorted(sum(whole.colliding_topics.values(), ())) == sorted(n for n in live if n not in "ab")
 
 
-def test_a_builder_goes_on_after_it_has_built():
+def test_a_builder_goes_on_after_it_has_built() -> None:
     builder = ImageBuilder(ClusterImage("c"))
     builder.apply(ORDERS, 0)
     first = builder.build(1)
@@ -211,7 +217,7 @@ def test_a_builder_goes_on_after_it_has_built():
 CLICKS = m.TopicRecord(name="clicks", topic_id=uuid(101))
 
 
-def test_a_metadata_transaction_shows_all_at_once():
+def test_a_metadata_transaction_shows_all_at_once() -> None:
     loader = MetadataLoader(ClusterImage("c"))
     loader.apply([ORDERS, m.BeginTransactionRecord(), CLICKS], offset=0, epoch=3)
     assert (list(loader.image.topics), loader.in_transaction, loader.image.offset) == (["orders"], True, 0)
@@ -220,7 +226,7 @@ def test_a_metadata_transaction_shows_all_at_once():
     assert (loader.image.offset, loader.image.epoch) == (3, 3)
 
 
-def test_an_aborted_transaction_never_shows():
+def test_an_aborted_transaction_never_shows() -> None:
     loader = MetadataLoader(ClusterImage("c"))
     loader.apply([m.BeginTransactionRecord(), CLICKS], offset=0, epoch=1)
     loader.skip_to(2, 2)
@@ -236,6 +242,6 @@ def test_an_aborted_transaction_never_shows():
         [m.BeginTransactionRecord(), m.BeginTransactionRecord()],
     ],
 )
-def test_transactions_neither_nest_nor_end_twice(records):
+def test_transactions_neither_nest_nor_end_twice(records: list[object]) -> None:
     with pytest.raises(CorruptMetadataError):
         MetadataLoader(ClusterImage("c")).apply(records, offset=0, epoch=1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pykafka_broker.cluster.image import _APPLY, CorruptMetadataError
@@ -33,12 +35,12 @@ from tests.controller.deciding import uuid
         ),
     ],
 )
-def test_records_have_the_bytes_that_kafka_writes(record, value):
+def test_records_have_the_bytes_that_kafka_writes(record: object, value: bytes) -> None:
     assert encode_record(record, 30) == value
     assert decode_record(memoryview(value)) == record
 
 
-def test_every_record_type_can_be_replayed():
+def test_every_record_type_can_be_replayed() -> None:
     assert set(RECORD_TYPES) == set(_APPLY)
 
 
@@ -51,13 +53,15 @@ def test_every_record_type_can_be_replayed():
         (m.TopicRecord, {7: 0, 30: 0}),
     ],
 )
-def test_old_clusters_get_records_that_their_nodes_can_read(record_type, versions):
-    record = record_type.__new__(record_type)
+def test_old_clusters_get_records_that_their_nodes_can_read(
+    record_type: type, versions: dict[int, int]
+) -> None:
+    record: object = object.__new__(record_type)
     assert {level: record_version(record, level) for level in versions} == versions
 
 
-def test_a_broker_change_takes_the_oldest_version_that_can_say_it():
-    def version(**fields):
+def test_a_broker_change_takes_the_oldest_version_that_can_say_it() -> None:
+    def version(**fields: Any) -> int:
         return record_version(m.BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=1, **fields), 30)
 
     assert version(fenced=1) == 0
@@ -79,6 +83,6 @@ def test_a_broker_change_takes_the_oldest_version_that_can_say_it():
         b"\xff\xff\xff\xff\xff\xff\x01",
     ],
 )
-def test_what_is_no_record_is_refused(value):
+def test_what_is_no_record_is_refused(value: bytes | None) -> None:
     with pytest.raises(CorruptMetadataError):
         decode_record(value)

@@ -11,12 +11,12 @@ from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.groups.core.consumer.state import GroupState, MemberState
 from pykafka_broker.coordinator.groups.core.events import ConsumerGroupHeartbeatResult
 from pykafka_broker.coordinator.groups.core.offset_record import OffsetRecord
-from pykafka_broker.coordinator.groups.core.record import AnyRecord
-from pykafka_broker.coordinator.groups.core.records import replay
+from pykafka_broker.coordinator.groups.core.record import AnyRecord, Record
+from pykafka_broker.coordinator.groups.core.records import Entry, replay
 from pykafka_broker.coordinator.groups.core.topics import TopicInfo, group_hash, topic_hash
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records import group as m
-from tests.support.groups import GroupWorld, MemberMetadata
+from tests.support.groups import GroupWorld, MemberMetadata, plain
 from tests.support.members import Member
 
 T, U = b"t" * 16, b"u" * 16
@@ -35,9 +35,9 @@ def error(result: ConsumerGroupHeartbeatResult) -> ErrorCode:
     return result.error
 
 
-def kinds(records: tuple[AnyRecord, ...]) -> list[str]:
+def kinds(records: tuple[Entry, ...]) -> list[str]:
     """The records by what they are about; a deletion has a minus."""
-    return [_kind(record) for record in records]
+    return [_kind(plain(record)) for record in records]
 
 
 def _kind(record: AnyRecord) -> str:
@@ -262,7 +262,7 @@ def test_a_member_says_only_what_has_changed(world: GroupWorld) -> None:
 
     member = world.consumer_group().members["a"]
     assert (member.rack_id, member.server_assignor) == ("r1", "range")
-    assert (member.rebalance_timeout_ms, member.subscribed_topic_names) == (60_000, {"u"})
+    assert (member.rebalance_timeout_ms, member.subscribed_topic_names) == (60_000, frozenset({"u"}))
     # It still owns the other topic, so it has to give that up first.
     assert (answer.member_epoch, answer.assignment) == (2, ())
     assert world.consumer("a", 2, owned={}).assignment == ((U, (0, 1)),)
@@ -315,7 +315,9 @@ def test_a_restarted_broker_knows_the_group_and_expects_its_members(world: Group
 def test_a_member_in_an_unknown_state_is_fenced_and_joins_again(world: GroupWorld) -> None:
     world.join_consumer("a", "t")
     for record in world.log:
-        if isinstance(record.value, m.ConsumerGroupCurrentMemberAssignmentValue):
+        if isinstance(record, Record) and isinstance(
+            record.value, m.ConsumerGroupCurrentMemberAssignmentValue
+        ):
             record.value.state = 9
     other = world.reload()
 
@@ -434,8 +436,7 @@ def test_offsets_of_subscribed_topics_stay_and_others_expire_by_their_commit() -
     world.submit(events.Loaded(world.now_ms))
     world.set_topics(TOPIC)
     world.join_consumer("a", "t")
-    commit = {"version": 9, "group_id": "g"}
-    world.commit({("t", 0): 5, ("old", 0): 6}, Member("a", 2), **commit)
+    world.commit({("t", 0): 5, ("old", 0): 6}, Member("a", 2), version=9)
 
     for _ in range(10):
         world.advance(10_000)

@@ -15,7 +15,7 @@ import pytest
 
 from pykafka_broker.coordinator.groups.core.classic.state import ClassicGroup, Phase, Protocol
 from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
-from pykafka_broker.coordinator.groups.core.consumer import heartbeat, members, reconciliation
+from pykafka_broker.coordinator.groups.core.consumer import heartbeat, reconciliation
 from pykafka_broker.coordinator.groups.core.consumer.consumer_protocol import (
     read_assignment,
     read_subscription,
@@ -26,6 +26,7 @@ from pykafka_broker.coordinator.groups.core.consumer.state import (
     GroupState,
     held_partitions,
 )
+from pykafka_broker.coordinator.groups.core.consumer.turn import ConsumerTurn
 from pykafka_broker.coordinator.groups.core.events import JoinedMember
 from pykafka_broker.coordinator.groups.core.records import replay
 from pykafka_broker.coordinator.groups.core.topics import TopicInfo
@@ -293,6 +294,7 @@ class Cluster:
         if isinstance(group, ClassicGroup):
             check_books(group)
         elif group is not None:
+            assert isinstance(group, ConsumerGroup)
             self.check_books(group)
             self.steps += 1
             if self.steps % 20:
@@ -398,7 +400,7 @@ PLANTED: list[tuple[str, object, str, object]] = [
     ("a revocation is taken for done before it is", reconciliation, "_owns_any", never_owned),
     ("a partition counts as free while it is held", ConsumerGroup, "_partition_epochs", released_at_once),
     ("a partition is never released", ConsumerGroup, "_partition_epochs", never_released),
-    ("a member that leaves changes nothing for the others", members.ConsumerTurn, "bump_epoch", no_bump),
+    ("a member that leaves changes nothing for the others", ConsumerTurn, "bump_epoch", no_bump),
     ("a session that ends removes no member", heartbeat, "fence_members", no_bump),
 ]
 

@@ -20,7 +20,7 @@ from pykafka_broker.coordinator.groups.core.records import replay
 from pykafka_broker.coordinator.groups.core.state import Group
 from pykafka_broker.coordinator.groups.core.topics import TopicInfo
 from pykafka_broker.protocol.records.batch import build_batch
-from tests.support.groups import GroupWorld, MemberMetadata, durable, subscription
+from tests.support.groups import GroupWorld, MemberMetadata, durable, plain, subscription
 from tests.support.members import Member
 
 NAMES = ("t", "u")
@@ -35,6 +35,7 @@ def kept(group: Group) -> Group | None:
     """What survives of a group; None for a classic one in the middle of something."""
     if isinstance(group, ConsumerGroup):
         return group._replace(refresh_deadline_ms=0, is_resolving=False, expected_to_join=frozenset())
+    assert isinstance(group, ClassicGroup)
     return durable(group) if group.phase in (Phase.STABLE, Phase.EMPTY) and group.generation else None
 
 
@@ -127,7 +128,7 @@ class RandomConsumers(RuleBasedStateMachine):
     def loaded(self) -> Any:
         loader = Loader()
         if self.world.log:
-            loader.add(build_batch([(0, *encode_record(record), ()) for record in self.world.log]))
+            loader.add(build_batch([(0, *encode_record(plain(record)), ()) for record in self.world.log]))
         return loader.state()
 
 

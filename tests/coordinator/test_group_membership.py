@@ -7,6 +7,7 @@ import pytest
 from pykafka_broker.coordinator.groups.core.classic.records import group_record
 from pykafka_broker.coordinator.groups.core.classic.state import Phase
 from pykafka_broker.coordinator.groups.core.events import LeaveResult, LeavingMember, SyncResult
+from pykafka_broker.coordinator.groups.core.record import Record
 from pykafka_broker.coordinator.groups.core.records import replay
 from pykafka_broker.machine.step import Reply, SetTimer
 from pykafka_broker.protocol.errors import ErrorCode
@@ -43,7 +44,7 @@ def test_the_record_of_an_assignment_says_when_its_generation_began() -> None:
     world.sync(member, 1, {member: b"mine"})
 
     (record,) = world.last_records
-    assert isinstance(record.value, GroupMetadataValue)
+    assert isinstance(record, Record) and isinstance(record.value, GroupMetadataValue)
     assert record.value.current_state_timestamp == began_ms == world.now_ms - 7_000
     assert replay(world.log).groups["g"] == durable(world.group())
 

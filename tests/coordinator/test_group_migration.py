@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pykafka_broker.coordinator.groups.core import events
@@ -256,7 +258,7 @@ def test_commits_of_classic_members_are_fenced_in_their_own_words(world: GroupWo
     assert world.commit({key: 1}, Member(a, generation + 5), topic_id=T) == {
         key: ErrorCode.ILLEGAL_GENERATION
     }
-    late = {"version": 9, "topic_id": T}
+    late: dict[str, Any] = {"version": 9, "topic_id": T}
     assert world.commit({key: 1}, Member("new", generation + 9), **late) == {
         key: ErrorCode.STALE_MEMBER_EPOCH
     }

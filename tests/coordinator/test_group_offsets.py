@@ -27,7 +27,7 @@ from pykafka_broker.coordinator.groups.core.forgetting import (
     OFFSETS_PER_SLICE,
 )
 from pykafka_broker.coordinator.groups.core.offset_record import OffsetRecord
-from pykafka_broker.coordinator.groups.core.records import replay
+from pykafka_broker.coordinator.groups.core.records import Entry, replay
 from pykafka_broker.coordinator.groups.core.transitions import EXPIRY_TIMER
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.groups import START_MS, GroupWorld, subscription
@@ -349,7 +349,7 @@ def test_offsets_of_an_empty_group_age_from_when_it_became_empty() -> None:
 def test_offsets_of_a_group_an_old_broker_stored_as_empty_age_from_their_commit() -> None:
     empty_since_an_unknown_time = ClassicGroup("g", generation=1, protocol_type="consumer")
     young, old = CommittedOffset(1, commit_timestamp_ms=START_MS), CommittedOffset(2, commit_timestamp_ms=0)
-    records = [
+    records: list[Entry] = [
         group_record(empty_since_an_unknown_time),
         OffsetRecord("g", "t", 0, young),
         OffsetRecord("g", "t", 1, old),

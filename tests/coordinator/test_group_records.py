@@ -15,7 +15,7 @@ from pykafka_broker.coordinator.groups.core.classic.state import ClassicGroup, P
 from pykafka_broker.coordinator.groups.core.committed_offset import CommittedOffset
 from pykafka_broker.coordinator.groups.core.consumer.state import ConsumerGroup
 from pykafka_broker.coordinator.groups.core.loading import Loader
-from pykafka_broker.coordinator.groups.core.record import decode_record, encode_record
+from pykafka_broker.coordinator.groups.core.record import Record, decode_record, encode_record
 from pykafka_broker.coordinator.groups.core.records import replay
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.messages.records.group import GroupMetadataValue
@@ -84,10 +84,11 @@ def test_apaches_log_leads_to_the_state_apache_had() -> None:
 def test_a_member_is_read_back_with_its_name_and_its_assignment() -> None:
     records = [decode_record(key, value) for key, value in apache_records()[:2]]
     group = replay(record for record in records if record is not None).groups["golden"]
+    assert isinstance(group, ClassicGroup)
     (member,) = group.members.values()
 
     assert group.phase is Phase.STABLE
-    assert group.subscribed_topics == {"e-t1"}
+    assert group.subscribed_topics == frozenset({"e-t1"})
     assert (member.group_instance_id, member.client_id, member.client_host) == (
         "pod-1",
         "golden",
@@ -114,6 +115,7 @@ def test_legacy_keys_and_old_value_versions_are_read() -> None:
 
     assert state.committed("g", "t", 3) == CommittedOffset(9, metadata="m", commit_timestamp_ms=5)
     loaded = state.groups["g"]
+    assert isinstance(loaded, ClassicGroup)
     assert (loaded.generation, loaded.phase_began_ms, loaded.subscribed_topics) == (7, -1, None)
     # Version 0 knew no rebalance timeout: the session timeout was the one there was.
     assert loaded.members["a"].rebalance_timeout_ms == 10_000
@@ -122,11 +124,11 @@ def test_legacy_keys_and_old_value_versions_are_read() -> None:
 def test_members_of_a_group_without_a_protocol_have_said_nothing() -> None:
     key, value = apache_records()[1]
     record = decode_record(key, value)
-    assert record is not None
-    assert isinstance(record.value, GroupMetadataValue)
+    assert isinstance(record, Record) and isinstance(record.value, GroupMetadataValue)
     record.value.protocol = None
 
     group = replay([record]).groups["golden"]
+    assert isinstance(group, ClassicGroup)
 
     assert [member.metadata(group.protocol_name) for member in group.members.values()] == [b""]
     assert group.subscribed_topics is None

@@ -18,7 +18,7 @@ from pykafka_broker.coordinator.groups.core.record import Record, encode_record
 from pykafka_broker.coordinator.groups.core.records import replay
 from pykafka_broker.protocol.messages.records.group import GroupMetadataKey
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch
-from tests.support.groups import GroupWorld, check_books, durable, subscription
+from tests.support.groups import GroupWorld, check_books, durable, plain, subscription
 from tests.support.members import Member
 
 GROUPS = st.sampled_from(["g", "h"])
@@ -56,6 +56,7 @@ class RandomGroups(RuleBasedStateMachine):
     def learn(self) -> None:
         """Remember new member ids, and what the records just written say should now be durable."""
         for group in self.world.state.groups.values():
+            assert isinstance(group, ClassicGroup)
             for member_id in (*group.members, *sorted(group.pending_members)):
                 if member_id not in self.names:
                     self.names = [*self.names[-7:], member_id]
@@ -66,7 +67,7 @@ class RandomGroups(RuleBasedStateMachine):
 
     def note(self, record: Record) -> None:
         assert isinstance(record.key, GroupMetadataKey)
-        group = self.world.state.groups.get(record.key.group)
+        group = self.world.state.classic(record.key.group)
         if record.value is None:
             self.written.pop(record.key.group, None)
         elif group is not None and group.phase in (Phase.STABLE, Phase.EMPTY) and group.generation:
@@ -87,7 +88,7 @@ class RandomGroups(RuleBasedStateMachine):
 
     @rule(group=GROUPS, who=WHO, static=st.sampled_from([None, "a", "b"]), lag=st.integers(0, 1))
     def sync(self, group: str, who: int, static: str | None, lag: int) -> None:
-        known = self.world.state.groups.get(group)
+        known = self.world.state.classic(group)
         assignments = {name: name.encode() for name in known.members} if known else {}
         generation = known.generation - lag if known else 0
         self.world.sync(self.name(who), generation, assignments, group_id=group, instance=static)
@@ -95,14 +96,14 @@ class RandomGroups(RuleBasedStateMachine):
 
     @rule(group=GROUPS)
     def every_member_syncs(self, group: str) -> None:
-        known = self.world.state.groups.get(group)
+        known = self.world.state.classic(group)
         for member_id in known.members if known else ():
             self.world.sync(member_id, known.generation if known else 0, {}, group_id=group)
         self.learn()
 
     @rule(group=GROUPS, who=WHO)
     def heartbeat(self, group: str, who: int) -> None:
-        known = self.world.state.groups.get(group)
+        known = self.world.state.classic(group)
         self.world.heartbeat(self.name(who), known.generation if known else 0, group_id=group)
 
     @rule(group=GROUPS, who=WHO)
@@ -112,7 +113,7 @@ class RandomGroups(RuleBasedStateMachine):
 
     @rule(group=GROUPS, who=WHO, offsets=PARTITIONS, retention=st.sampled_from([-1, 40_000]))
     def commit(self, group: str, who: int, offsets: dict[tuple[str, int], int], retention: int) -> None:
-        known = self.world.state.groups.get(group)
+        known = self.world.state.classic(group)
         member = self.name(who)
         self.world.commit(
             offsets,
@@ -155,6 +156,7 @@ class RandomGroups(RuleBasedStateMachine):
     @invariant()
     def a_group_keeps_its_books(self) -> None:
         for group in self.world.state.groups.values():
+            assert isinstance(group, ClassicGroup)
             check_books(group)
 
 
@@ -173,7 +175,7 @@ def test_the_loader_agrees_with_replaying_record_by_record(
 
     loader = Loader()
     for at in range(0, len(world.log), batch_size):
-        records = [(0, *encode_record(record), ()) for record in world.log[at : at + batch_size]]
+        records = [(0, *encode_record(plain(record)), ()) for record in world.log[at : at + batch_size]]
         loader.add(build_batch(records, BatchFields(base_offset=at)))
 
     assert loader.state() == replay(world.log)

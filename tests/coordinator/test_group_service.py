@@ -244,12 +244,14 @@ async def test_a_member_gets_partitions_when_they_have_states() -> None:
     offsets = await with_share_group()
 
     async def beat(epoch: int, *topics: str) -> ShareGroupHeartbeatResult:
-        return await offsets.ask(
+        answer = await offsets.ask(
             "g",
             lambda token: ShareGroupHeartbeat(
                 token, offsets.service.now_ms(), "g", "m", epoch, "client", "/host", None, topics or None
             ),
         )
+        assert isinstance(answer, ShareGroupHeartbeatResult)
+        return answer
 
     joined = await beat(0, "u")
     assert joined.assignment == ()
@@ -278,14 +280,16 @@ async def test_where_a_share_group_starts_reading_is_described_with_its_lag() ->
     }
 
 
-async def test_who_waits_for_states_to_be_deleted_is_told_when_the_log_is_gone() -> None:
+async def test_who_waits_for_states_to_be_deleted_is_told_when_the_log_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     offsets = await with_share_group()
 
     async def lose_the_log(each: SharePartition) -> StateResult:
         offsets.disk_error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
         return StateResult()
 
-    offsets.share_states.delete = lose_the_log  # type: ignore[method-assign]
+    monkeypatch.setattr(offsets.share_states, "delete", lose_the_log)
     answer = await offsets.ask(
         "g", lambda token: DeleteShareOffsets(token, offsets.service.now_ms(), "g", ("t",))
     )
@@ -684,14 +688,16 @@ async def test_very_many_deletions_are_spread_over_several_batches() -> None:
     assert sum(header.records_count for batch in written[1:] for _, header in iter_batches(batch)) == 4_001
 
 
-async def test_the_codec_of_the_records_is_configurable() -> None:
+async def test_the_codec_of_the_records_is_configurable(monkeypatch: pytest.MonkeyPatch) -> None:
     offsets = Offsets(WITHOUT_DELAY._replace(offsets_topic_compression_codec=Codec.GZIP))
     batches: list[bytes] = []
     append = offsets.append
-    offsets.append = lambda partition, batch: (
-        batches.append(batch),
-        append(partition, batch),
-    )[1]
+
+    def appending(partition: int, batch: bytes) -> int:
+        batches.append(batch)
+        return append(partition, batch)
+
+    monkeypatch.setattr(offsets, "append", appending)
     await offsets.load_all()
 
     await offsets.commit(1)

@@ -158,12 +158,12 @@ def test_what_came_what_changed_and_what_went() -> None:
     old = image_of(same, topic("grows", (1,)), topic("goes", (1,), topic_id=b"g" * 16))
     grown = image_of(same, topic("grows", (1,), (1,)))
 
-    assert changed_topics(old, grown) == ({"grows", "goes"}, False)
+    assert changed_topics(old, grown) == (frozenset({"grows", "goes"}), False)
     assert changed_topics(grown, image_of(same, topic("grows", (1,), topic_id=b"n" * 16))) == (
-        {"grows"},
+        frozenset({"grows"}),
         True,
     )
-    assert changed_topics(ClusterImage(), old) == ({"same", "grows", "goes"}, True)
+    assert changed_topics(ClusterImage(), old) == (frozenset({"same", "grows", "goes"}), True)
 
 
 async def test_a_running_broker_names_what_makes_no_difference_to_it(

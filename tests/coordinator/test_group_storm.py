@@ -32,7 +32,7 @@ def test_a_storm_of_300_groups_with_3_members_each_settles_and_misses_no_heartbe
             world.sync(member, 2, dict.fromkeys(members[group], b"y"), group_id=group)
 
     for group in groups:
-        assert world.state.groups[group].phase is Phase.STABLE
+        assert world.group(group).phase is Phase.STABLE
         assert list(world.state.groups[group].members) == members[group]
         for member in members[group]:
             assert world.heartbeat(member, 2, group_id=group) is ErrorCode.NONE

@@ -224,6 +224,7 @@ def test_a_consumer_may_commit_in_an_older_epoch_what_it_has_had_since_then() ->
         ((_, _, ((_, error),)),) = offsets.submit(
             events.CommitTransactionalOffsets(0, 0, "g", topics, 1, 0, 1, member_id="a", generation=epoch)
         )
+        assert isinstance(error, ErrorCode)
         return error
 
     assert commit(3, "t", 2) is ErrorCode.NONE

@@ -124,7 +124,8 @@ class Node:
         elif fault not in (None, Fault.LEADER_MOVES):
             raise ConnectionError("lost")
         markers = TransactionMarkers(cluster, Leader(cluster, broker_id), cluster.clock.now_ms, 30_000)
-        answer = await write_txn_markers.handle(request, Context(markers))
+        context: Any = Context(markers)
+        answer = await write_txn_markers.handle(request, context)
         if cluster.step() not in (None, Fault.LEADER_MOVES):
             raise ConnectionError("the answer is lost")
         return answer
@@ -148,7 +149,7 @@ class Leader:
         self._cluster = cluster
         self._node_id = node_id
 
-    def led(self, topic: str, partition: int) -> LedPartition | None:
+    def led(self, topic: str, partition: int) -> Any:
         place = TopicPartition(topic, partition)
         if self._cluster.leaders[place] != self._node_id:
             return None

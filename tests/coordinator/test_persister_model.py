@@ -134,6 +134,10 @@ def _swapped(answers_in: Any) -> Any:
     return spoilt
 
 
+def _without(error: ErrorCode) -> Callable[[frozenset[ErrorCode]], frozenset[ErrorCode]]:
+    return lambda right: right - {error}
+
+
 async def _at_once(_self: Any, _key: Any) -> None:
     pass
 
@@ -152,7 +156,7 @@ BUGS = [
     Bug("pauses do not grow", attempts, "PAUSES", lambda _: Backoff(first_ms=2_000, greatest_ms=2_000)),
     Bug("look-ups are never forgotten", persister, "after_refusal", _keeping_look_ups),
     *(
-        Bug(f"{error.name} does not pass by", attempts, "PASSING", lambda right, error=error: right - {error})
+        Bug(f"{error.name} does not pass by", attempts, "PASSING", _without(error))
         for error in sorted(attempts.PASSING)
     ),
     Bug("fenced leaders ask again", attempts, "PASSING", lambda it: it | {ErrorCode.FENCED_LEADER_EPOCH}),

@@ -23,13 +23,11 @@ class Loader:
 
     def __init__(self) -> None:
         self._lines: list[str] = []
-
-    @property
-    def end_offset(self) -> int:
-        return len(self._lines)
+        self.end_offset = 0
 
     def add(self, batches: Buffer) -> int:
         self._lines.append(bytes(batches).decode())
+        self.end_offset += 1
         return 1
 
     def digest(self, count: int) -> bool:

@@ -30,6 +30,7 @@ from pykafka_broker.coordinator.groups.core.streams.topology.declared import (
     Subtopology,
     Topology,
 )
+from pykafka_broker.coordinator.groups.core.streams.turn import StreamsTurn
 from pykafka_broker.coordinator.groups.core.topics import TopicInfo, Topics
 from pykafka_broker.machine.step import CancelTimer, Reply, SetTimer, Step
 from pykafka_broker.protocol.errors import ErrorCode
@@ -50,7 +51,7 @@ COUNTING = Topology(
 READABLE = {"in": 4}
 COUNTABLE = {"in": 4, "by-key": 4, "counts": 4}
 AT_ONCE = StreamsGroupSettings(initial_rebalance_delay_ms=0, assignment_interval_ms=0)
-NOTHING: dict[str, tuple[tuple[str, tuple[int, ...]], ...]] = {
+NOTHING: dict[str, Any] = {
     "active_tasks": (),
     "standby_tasks": (),
     "warmup_tasks": (),
@@ -281,8 +282,7 @@ def test_tasks_move_to_a_second_member_once_the_first_has_given_them_up() -> Non
     world.join("a")
 
     joined = world.join("b")
-    assert (joined.member_epoch, joined.tasks) == (3, Tasks())
-    assert world.known.state is GroupState.RECONCILING
+    assert (joined.member_epoch, joined.tasks, world.known.state) == (3, Tasks(), GroupState.RECONCILING)
     told = world.beat("a")
     assert (told.member_epoch, told.tasks) == (2, Tasks(some(0, 1)))
     assert world.timers[("streams-revocation", "g", "a")] == world.now_ms + 60_000
@@ -371,8 +371,7 @@ def test_internal_topics_are_asked_for_until_they_exist() -> None:
     assert answer.statuses == (
         Status(StatusCode.MISSING_INTERNAL_TOPICS, "Internal topics are missing: by-key, counts"),
     )
-    assert answer.tasks == Tasks()
-    assert world.known.state is GroupState.NOT_READY
+    assert (answer.tasks, world.known.state) == (Tasks(), GroupState.NOT_READY)
     world.set_topics(COUNTABLE)
     answer = world.beat("a")
     assert answer.statuses == ()
@@ -698,8 +697,8 @@ def _reads_no_timer(group: Any, *rest: Any) -> Any:
 
 
 PLANTED: list[tuple[str, object, str, Callable[..., Any]]] = [
-    ("an epoch is not written", heartbeat.StreamsTurn, "bump_epoch", _nobody_waits),
-    ("timers are left behind", heartbeat.StreamsTurn, "cancel_timers", lambda turn, member_id: None),
+    ("an epoch is not written", StreamsTurn, "bump_epoch", _nobody_waits),
+    ("timers are left behind", StreamsTurn, "cancel_timers", lambda turn, member_id: None),
     ("new topics are not seen", heartbeat, "_configured", _never_looks_again),
     ("silent members stay", leaving, "on_session_timer", _reads_no_timer),
     ("the first assignment waits forever", target, "on_initial_rebalance_timer", _reads_no_timer),

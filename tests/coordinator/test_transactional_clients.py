@@ -65,7 +65,9 @@ def read_committed(broker: PykafkaBroker, topic: str, partitions: int) -> list[s
         if message.error():
             ends += 1
         else:
-            values.append(message.value().decode())
+            value = message.value()
+            assert value is not None
+            values.append(value.decode())
     consumer.close()
     return values
 

@@ -56,7 +56,7 @@ def _as_commit(markers_of: Any) -> Any:
 
 def _nothing_unfinished(on_loaded: Any) -> Any:
     def spoilt(state: Any, event: Any, config: Any) -> Step[Any]:
-        step = on_loaded(state, event, config)
+        step: Step[Any] = on_loaded(state, event, config)
         return step._replace(effects=tuple(e for e in step.effects if not isinstance(e, Start)))
 
     return spoilt

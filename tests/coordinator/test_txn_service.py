@@ -5,7 +5,7 @@ come and go.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
 
 import pytest
@@ -124,6 +124,9 @@ class Coordinator:
         await coordinator.load_all()
         return coordinator
 
+    def written_to(self) -> list[TopicPartition]:
+        return sorted(partition for _, partition in self.written)
+
     # ---- requests ----
 
     async def init(self, transactional_id: str = ID) -> ProducerIdResult:
@@ -200,9 +203,6 @@ class Coordinator:
     async def state(self) -> str:
         return (await self.describe()).state
 
-    def written_to(self) -> list[TopicPartition]:
-        return sorted(partition for _, partition in self.written)
-
     def newest_state(self) -> str:
         """The state in the newest record of the log."""
         log = self.logs[self.service.partition_for(ID)]
@@ -231,7 +231,7 @@ async def test_while_a_partition_is_read_its_clients_are_told_to_wait() -> None:
     coordinator = Coordinator()
     go_on = asyncio.Event()
 
-    async def slowly():  # type: ignore[no-untyped-def]
+    async def slowly() -> AsyncIterator[bytes]:
         await go_on.wait()
         for batch in coordinator.logs[0]:
             yield batch

@@ -51,7 +51,7 @@ def test_a_transaction_over_its_time_is_aborted_and_its_producer_fenced(level: i
 
     assert world.metadata().state is TransactionState.PREPARE_ABORT
     [marker] = world.finish()
-    assert (marker.commit, marker.partitions, marker.producer_epoch) == (False, {T0}, 1)
+    assert (marker.commit, marker.partitions, marker.producer_epoch) == (False, frozenset({T0}), 1)
     assert world.metadata().state is TransactionState.COMPLETE_ABORT
     assert world.add(producer, version=level) == ErrorCode.PRODUCER_FENCED
     assert world.end(producer, version=level).error == ErrorCode.PRODUCER_FENCED or level == V2

@@ -20,7 +20,7 @@ from pykafka_broker.coordinator.groups.core.events import (
     TopicCommit,
 )
 from pykafka_broker.coordinator.groups.core.offset_record import OffsetRecord
-from pykafka_broker.coordinator.groups.core.record import Record, decode_record, encode_record
+from pykafka_broker.coordinator.groups.core.record import AnyRecord, Record, decode_record, encode_record
 from pykafka_broker.coordinator.groups.core.records import Entry, replay
 from pykafka_broker.coordinator.groups.core.state import Groups
 from pykafka_broker.coordinator.groups.core.topics import TopicInfo, Topics
@@ -348,6 +348,12 @@ def through_bytes(record: object) -> Entry:
     decoded = decode_record(*encode_record(record))
     assert decoded is not None
     return decoded
+
+
+def plain(entry: Entry) -> AnyRecord:
+    """An entry of a log without transactions."""
+    assert isinstance(entry, (Record, OffsetRecord))
+    return entry
 
 
 def durable(group: ClassicGroup) -> ClassicGroup:

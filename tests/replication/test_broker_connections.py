@@ -85,7 +85,7 @@ class Cluster:
         old, self.image = self.image, ClusterImage(brokers={each.broker_id: each for each in brokers})
         self.connections.on_image(old, self.image)
 
-    async def asking(self, broker_id: int, *requests: str) -> list[asyncio.Future[Any]]:
+    async def asking(self, broker_id: int, *requests: str) -> list[asyncio.Task[Any]]:
         asked = [asyncio.ensure_future(self.connections.ask(broker_id, each)) for each in requests]
         await settle()
         return asked
@@ -242,7 +242,7 @@ async def test_an_unused_connection_is_closed_after_a_while() -> None:
     wire.asked["one"].set_result(1)
     assert await asking == 1
     await cluster.clock.pass_time(999)
-    assert not wire.is_closed
+    assert not cluster.wires[0].is_closed
 
     await cluster.clock.pass_time(1_001)
 

@@ -94,6 +94,7 @@ async def test_producers_that_wait_for_the_disk_are_answered_through_the_swap() 
         assert sorted(answers) == list(range(1, 41))
         assert len(await user.values("orders")) == 41
         log = home.broker.node.logs.get("orders", 0)
+        assert log is not None
         assert (place(home, "orders"), log.state.recovery_point) == (OTHER[source], 41)
         for each in users:
             await each.close()

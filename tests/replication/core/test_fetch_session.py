@@ -23,7 +23,7 @@ def established(**wanted: Wanted) -> FollowerSession[str]:
     return session
 
 
-def test_the_first_request_is_full_and_later_ones_name_what_has_changed():
+def test_the_first_request_is_full_and_later_ones_name_what_has_changed() -> None:
     session: FollowerSession[str] = FollowerSession()
     session.wants("a", A)
     session.wants("b", B)
@@ -37,7 +37,7 @@ def test_the_first_request_is_full_and_later_ones_name_what_has_changed():
     assert session.next_request() == SessionRequest(9, 2, {})
 
 
-def test_a_partition_that_is_left_is_forgotten_once():
+def test_a_partition_that_is_left_is_forgotten_once() -> None:
     session = established(a=A, b=B)
 
     session.forgets("a")
@@ -47,7 +47,7 @@ def test_a_partition_that_is_left_is_forgotten_once():
     assert session.next_request() == SessionRequest(9, 2, {})
 
 
-def test_a_partition_that_comes_back_before_the_next_request_is_not_forgotten():
+def test_a_partition_that_comes_back_before_the_next_request_is_not_forgotten() -> None:
     session = established(a=A)
 
     session.forgets("a")
@@ -56,7 +56,7 @@ def test_a_partition_that_comes_back_before_the_next_request_is_not_forgotten():
     assert session.next_request() == SessionRequest(9, 1, {"a": A})
 
 
-def test_a_leader_that_gives_no_session_gets_full_requests():
+def test_a_leader_that_gives_no_session_gets_full_requests() -> None:
     session: FollowerSession[str] = FollowerSession()
     session.wants("a", A)
     for _ in range(3):
@@ -72,7 +72,9 @@ def test_a_leader_that_gives_no_session_gets_full_requests():
         (ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, 9),
     ],
 )
-def test_a_session_that_the_leader_refuses_begins_anew_with_everything(error, session_id):
+def test_a_session_that_the_leader_refuses_begins_anew_with_everything(
+    error: ErrorCode, session_id: int
+) -> None:
     session = established(a=A, b=B)
     session.wants("b", C)
     session.next_request()
@@ -82,7 +84,7 @@ def test_a_session_that_the_leader_refuses_begins_anew_with_everything(error, se
     assert session.next_request() == SessionRequest(session_id, 0, {"a": A, "b": C})
 
 
-def test_after_a_request_without_an_answer_everything_is_told_again():
+def test_after_a_request_without_an_answer_everything_is_told_again() -> None:
     session = established(a=A, b=B)
     session.forgets("b")
     session.next_request()
@@ -93,7 +95,7 @@ def test_after_a_request_without_an_answer_everything_is_told_again():
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_the_leader_always_has_what_the_follower_wants(seed):
+def test_the_leader_always_has_what_the_follower_wants(seed: int) -> None:
     dice = random.Random(seed)
     session: FollowerSession[int] = FollowerSession()
     at_leader: dict[int, Wanted] = {}

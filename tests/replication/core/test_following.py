@@ -52,22 +52,22 @@ FOLLOWING = Following(7, 100, 5)
 ASKED = Wanted(7, 100, 5, 0)
 
 
-def test_a_log_is_fetched_from_its_end_with_its_newest_epoch():
+def test_a_log_is_fetched_from_its_end_with_its_newest_epoch() -> None:
     assert follow(7, FOLLOWED) == Step(FOLLOWING)
 
 
-def test_a_log_without_epochs_is_cut_at_its_high_watermark_before_it_is_fetched():
+def test_a_log_without_epochs_is_cut_at_its_high_watermark_before_it_is_fetched() -> None:
     assert follow(7, log(end=100, high_watermark=80)) == Step(
         Following(7, 100, -1), effects=(Start(TruncateTo(80)),)
     )
 
 
-def test_a_damaged_log_is_cut_before_the_damage_and_gets_the_rest_from_its_leader():
+def test_a_damaged_log_is_cut_before_the_damage_and_gets_the_rest_from_its_leader() -> None:
     step = follow(7, FOLLOWED, damaged_from=70)
     assert step == Step(FOLLOWING, effects=(Start(TruncateTo(70)),))
 
 
-def test_the_leaders_records_are_appended_with_its_offsets():
+def test_the_leaders_records_are_appended_with_its_offsets() -> None:
     step = fetched(FOLLOWING, ASKED, Answer(NONE), FOLLOWED, RETRY_MS)
 
     assert step == Step(FOLLOWING, effects=(Start(Append()),))
@@ -75,7 +75,7 @@ def test_the_leaders_records_are_appended_with_its_offsets():
 
 
 @pytest.mark.parametrize("asked", [ASKED._replace(leader_epoch=6), ASKED._replace(fetch_offset=90)])
-def test_an_answer_about_another_epoch_or_offset_says_nothing(asked):
+def test_an_answer_about_another_epoch_or_offset_says_nothing(asked: Wanted) -> None:
     assert fetched(FOLLOWING, asked, Answer(NONE), FOLLOWED, RETRY_MS) == Step(FOLLOWING)
 
 
@@ -88,13 +88,13 @@ def test_an_answer_about_another_epoch_or_offset_says_nothing(asked):
         (EpochEnd(3, 40), 40),
     ],
 )
-def test_a_diverging_log_is_cut_where_the_last_epoch_in_common_ends(diverging, offset):
+def test_a_diverging_log_is_cut_where_the_last_epoch_in_common_ends(diverging: EpochEnd, offset: int) -> None:
     step = fetched(FOLLOWING, ASKED, Answer(NONE, diverging=diverging), FOLLOWED, RETRY_MS)
 
     assert step == Step(FOLLOWING, effects=(Start(TruncateTo(offset)),))
 
 
-def test_a_follower_beyond_the_leaders_end_is_cut_there():
+def test_a_follower_beyond_the_leaders_end_is_cut_there() -> None:
     out_of_range = fetched(FOLLOWING, ASKED, Answer(ErrorCode.OFFSET_OUT_OF_RANGE), FOLLOWED, RETRY_MS)
     assert out_of_range.effects == (Start(AskLeaderEnd()),)
 
@@ -104,7 +104,7 @@ def test_a_follower_beyond_the_leaders_end_is_cut_there():
     assert at_log_end(told.state, log((3, 0), (5, 60), end=70)) == Following(7, 70, 5)
 
 
-def test_a_follower_before_the_leaders_start_begins_anew_there():
+def test_a_follower_before_the_leaders_start_begins_anew_there() -> None:
     out_of_range = fetched(FOLLOWING, ASKED, Answer(ErrorCode.OFFSET_OUT_OF_RANGE), FOLLOWED, RETRY_MS)
     end_told = leader_end_told(out_of_range.state, NONE, 500, FOLLOWED, RETRY_MS)
     assert end_told.effects == (Start(AskLeaderStart()),)
@@ -115,7 +115,7 @@ def test_a_follower_before_the_leaders_start_begins_anew_there():
     assert at_log_end(start_told.state, log(end=300)) == Following(7, 300, -1)
 
 
-def test_a_follower_inside_the_leaders_log_that_was_out_of_range_asks_again_later():
+def test_a_follower_inside_the_leaders_log_that_was_out_of_range_asks_again_later() -> None:
     asking = FOLLOWING._replace(phase=Phase.ASKING_START)
 
     step = leader_start_told(asking, NONE, 20, FOLLOWED, RETRY_MS)
@@ -133,7 +133,7 @@ def test_a_follower_inside_the_leaders_log_that_was_out_of_range_asks_again_late
         ErrorCode.KAFKA_STORAGE_ERROR,
     ],
 )
-def test_an_error_holds_only_this_partition_back_for_a_while(error):
+def test_an_error_holds_only_this_partition_back_for_a_while(error: ErrorCode) -> None:
     state = fetched(FOLLOWING, ASKED, Answer(error), FOLLOWED, RETRY_MS).state
 
     assert state == FOLLOWING._replace(retry_at_ms=RETRY_MS)
@@ -141,7 +141,7 @@ def test_an_error_holds_only_this_partition_back_for_a_while(error):
 
 
 @pytest.mark.parametrize("phase", [Phase.FETCHING, Phase.ASKING_END, Phase.ASKING_START])
-def test_a_fenced_follower_waits_for_the_metadata(phase):
+def test_a_fenced_follower_waits_for_the_metadata(phase: Phase) -> None:
     fenced = ErrorCode.FENCED_LEADER_EPOCH
     before = FOLLOWING._replace(phase=phase)
     step = {
@@ -209,7 +209,7 @@ def histories(dice: random.Random) -> tuple[list[tuple[int, int]], Replica, Repl
 
 
 @pytest.mark.parametrize("seed", range(400))
-def test_logs_that_have_diverged_become_identical_and_keep_what_is_committed(seed):
+def test_logs_that_have_diverged_become_identical_and_keep_what_is_committed(seed: int) -> None:
     dice = random.Random(seed)
     committed, leader, follower = histories(dice)
     leader_epoch = 100
@@ -246,7 +246,7 @@ def test_logs_that_have_diverged_become_identical_and_keep_what_is_committed(see
     assert follower.records == leader.records
 
 
-def test_an_epoch_that_was_led_without_a_record_does_not_hold_a_follower_up():
+def test_an_epoch_that_was_led_without_a_record_does_not_hold_a_follower_up() -> None:
     follower = log((3, 0), (5, 60), (8, 100))  # it led epoch 8, and wrote nothing
 
     assert truncation_offset(EpochEnd(5, 130), follower) == 100  # the log forgets epoch 8 at its end

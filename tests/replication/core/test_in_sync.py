@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pykafka_broker.machine.step import Start, Step
@@ -44,7 +46,7 @@ def test_it_has_to_have_all_that_was_written_before_this_epoch() -> None:
 @pytest.mark.parametrize(
     "told", [{"is_active": False}, {"broker_epoch": 8, "registered_epoch": 9}], ids=["fenced", "earlier life"]
 )
-def test_a_broker_that_is_fenced_or_has_registered_again_does_not_join(told: dict[str, int]) -> None:
+def test_a_broker_that_is_fenced_or_has_registered_again_does_not_join(told: dict[str, Any]) -> None:
     assert transition(leading(1, 2), fetched(3, 100)._replace(**told)).effects == ()
 
 

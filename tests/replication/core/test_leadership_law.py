@@ -6,6 +6,8 @@ and, when it moves, every replica that may be in sync has everything below it.
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -64,7 +66,7 @@ class PartitionLife(RuleBasedStateMachine):
             self.asked = effect.work
         self.commit()
 
-    def led_as(self, changed: bool, **fields: object) -> None:
+    def led_as(self, changed: bool, **fields: Any) -> None:
         """The metadata log brings another state of the partition."""
         if changed:
             epoch = self.registration.partition_epoch + 1

@@ -31,7 +31,12 @@ def test_the_most_specific_quota_applies(place: int) -> None:
 
 
 def test_where_no_quota_applies_there_is_no_bound() -> None:
-    others = {("bob", ""): 1.0, ("bob", "app"): 1.0, ("", "other"): 1.0, (None, "other"): 1.0}
+    others: dict[Names, float] = {
+        ("bob", ""): 1.0,
+        ("bob", "app"): 1.0,
+        ("", "other"): 1.0,
+        (None, "other"): 1.0,
+    }
 
     assert account_of(others, "alice", "app") == (("", "app"), inf)
 

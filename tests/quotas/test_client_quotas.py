@@ -23,8 +23,12 @@ class Client:
         self.client_id = client_id
 
     @property
-    def connection(self) -> object:
-        raise AssertionError("quotas do not depend on the connection")
+    def api_key(self) -> int:
+        raise AssertionError("quotas do not depend on the API")
+
+    @property
+    def client_host(self) -> str:
+        raise AssertionError("quotas do not depend on the address")
 
 
 def quotas_of(clock: VirtualClock, *, entity: QuotaEntity = ALICE, **values: float) -> ClientQuotas:
@@ -47,7 +51,8 @@ def test_without_a_quota_nothing_is_counted_and_no_time_is_taken() -> None:
 )
 async def test_bytes_are_a_rate(quota: Quota, key: str) -> None:
     clock = VirtualClock()
-    quotas = quotas_of(clock, **{key: 100.0})
+    quotas = ClientQuotas(clock, lambda: 42)
+    quotas.apply({ALICE: {key: 100.0}})
 
     assert quotas.record(quota, Client(), 1_000) == 0
     assert quotas.record(quota, Client(), 100) == 1_000

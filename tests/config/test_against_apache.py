@@ -29,7 +29,8 @@ from pykafka_broker.config.describe import (
 )
 from pykafka_broker.config.group import GROUP_KEYS
 from pykafka_broker.config.keys import REQUIRED, Key, render
-from pykafka_broker.config.rules import BROKER_RESOURCE, TableRules, validate_broker_configs
+from pykafka_broker.config.resources import BROKER_RESOURCE
+from pykafka_broker.config.rules import TableRules, validate_broker_configs
 from pykafka_broker.config.topic import TOPIC_KEYS
 from pykafka_broker.protocol.errors import KafkaError
 

@@ -8,12 +8,8 @@ import pytest
 
 from pykafka_broker.config import BrokerConfig, DynamicConfig, log_config_for
 from pykafka_broker.config.describe import ConfigSource, describe_broker, describe_topic
-from pykafka_broker.config.rules import (
-    BROKER_RESOURCE,
-    TOPIC_RESOURCE,
-    TableRules,
-    validate_broker_configs,
-)
+from pykafka_broker.config.resources import BROKER_RESOURCE, TOPIC_RESOURCE
+from pykafka_broker.config.rules import TableRules, validate_broker_configs
 from pykafka_broker.config.sources import load_config
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -25,13 +21,13 @@ def started_with(*overrides: str) -> DynamicConfig:
 
 def test_this_brokers_value_beats_the_default_of_all_brokers_which_beats_the_file() -> None:
     configs = started_with("message.max.bytes=1000")
-    assert configs.current["message.max.bytes"] == 1000
+    assert configs.current.values["message.max.bytes"] == 1000
     configs.update({"message.max.bytes": "2000"}, {})
-    assert configs.current["message.max.bytes"] == 2000
+    assert configs.current.values["message.max.bytes"] == 2000
     configs.update({"message.max.bytes": "2000"}, {"message.max.bytes": "3000"})
-    assert configs.current["message.max.bytes"] == 3000
+    assert configs.current.values["message.max.bytes"] == 3000
     configs.update({}, {})
-    assert configs.current["message.max.bytes"] == 1000
+    assert configs.current.values["message.max.bytes"] == 1000
 
 
 def test_subscribers_see_the_configuration_before_and_after() -> None:
@@ -41,7 +37,7 @@ def test_subscribers_see_the_configuration_before_and_after() -> None:
     before = configs.current
     assert configs.update({"message.max.bytes": "2000"}, {}) == {"message.max.bytes"}
     assert seen == [(before, configs.current)]
-    assert before["message.max.bytes"] != configs.current["message.max.bytes"]
+    assert before.values["message.max.bytes"] != configs.current.values["message.max.bytes"]
 
 
 def test_an_update_that_changes_nothing_calls_no_subscriber() -> None:
@@ -56,8 +52,8 @@ def test_an_update_that_changes_nothing_calls_no_subscriber() -> None:
 def test_a_value_that_cannot_be_used_is_left_out_and_the_broker_goes_on() -> None:
     configs = started_with()
     configs.update({"message.max.bytes": "many", "log.segment.bytes": "2000000"}, {})
-    assert configs.current["message.max.bytes"] == 1048588
-    assert configs.current["log.segment.bytes"] == 2000000
+    assert configs.current.values["message.max.bytes"] == 1048588
+    assert configs.current.values["log.segment.bytes"] == 2000000
 
 
 def test_values_that_contradict_each_other_change_nothing() -> None:

@@ -23,8 +23,8 @@ def test_values_are_typed() -> None:
     )
     assert config["num.partitions"] == 3
     assert config["auto.create.topics.enable"] is False
-    assert config["log.cleanup.policy"] == ("compact", "delete")
-    assert config["log.cleaner.min.cleanable.ratio"] == 0.5
+    assert config.values["log.cleanup.policy"] == ("compact", "delete")
+    assert config.values["log.cleaner.min.cleanable.ratio"] == 0.5
     assert config["log.retention.ms"] is None
 
 
@@ -37,7 +37,7 @@ def test_get_answers_the_fallback_for_what_is_unset_or_unknown() -> None:
 
 def test_unknown_keys_are_kept_and_named() -> None:
     config = configured(my_plugin_setting="7")
-    assert config["my.plugin.setting"] == "7"
+    assert config.values["my.plugin.setting"] == "7"
     assert config.unknown == ["my.plugin.setting"]
 
 

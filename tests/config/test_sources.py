@@ -129,7 +129,7 @@ def test_overrides_beat_the_environment_and_the_environment_beats_the_file(file:
     environ = {"KAFKA_NUM_PARTITIONS": "5", "KAFKA_MESSAGE_MAX_BYTES": "1000"}
     config = load_config(file=file, environ=environ, overrides=["num.partitions=6", "num.partitions=7"])
     assert config["num.partitions"] == 7
-    assert config["message.max.bytes"] == 1000
+    assert config.values["message.max.bytes"] == 1000
     assert config.node_id == 7
 
 
@@ -302,7 +302,7 @@ def test_overrides_may_be_a_mapping_with_values_as_python_has_them(tmp_path: Pat
     )
     assert config["num.partitions"] == 3
     assert config["auto.create.topics.enable"] is False
-    assert config["log.cleaner.min.cleanable.ratio"] == 0.25
+    assert config.values["log.cleaner.min.cleanable.ratio"] == 0.25
     assert config["broker.rack"] == "a"
     assert config.log_dirs == (str(tmp_path),)
 

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextvars import Context
 from functools import partial
-from typing import Any
+from typing import TypeVarTuple
 
 import pytest
 
 from pykafka_broker.machine.clock import SystemClock
 from pykafka_broker.system import event_loop
 
+Args = TypeVarTuple("Args")
+
 
 class HastyLoop(asyncio.SelectorEventLoop):
     """Calls back when half of the time is over."""
 
-    def call_later(self, delay: float, callback: Any, *args: Any, **kwargs: Any) -> asyncio.TimerHandle:
-        return super().call_later(delay / 2, callback, *args, **kwargs)
+    def call_later(
+        self, delay: float, callback: Callable[[*Args], object], *args: *Args, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        return super().call_later(delay / 2, callback, *args, context=context)
 
 
 @pytest.fixture(params=["the broker's", "asyncio's", "hasty"])

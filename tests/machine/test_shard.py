@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import asyncio
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Union
+from typing import Any, Union
 
 import pytest
 
@@ -76,6 +77,12 @@ class World:
             ShardCore(transition, self.fired),
             ShardPorts(self.append, WallTimers(self.clock), self.started.append),
         )
+
+    def future(self, event: Callable[[int], Event]) -> asyncio.Future[Any]:
+        """The answer to a request that is not answered at once."""
+        answer = self.shard.ask(event)
+        assert isinstance(answer, asyncio.Future)
+        return answer
 
     def fired(self, key: Hashable, now_ms: int) -> Event:
         self.fired_ms.append(now_ms)
@@ -157,7 +164,7 @@ async def test_a_core_may_answer_itself_when_its_records_are_refused() -> None:
     world.disk_error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
 
     refused = world.shard.ask(lambda token: Add(token, 2))
-    failed = world.shard.ask(lambda token: Add(token, 3))
+    failed = world.future(lambda token: Add(token, 3))
 
     assert (refused.result(), failed.exception(), world.shard.state) == (0, world.disk_error, 0)
 
@@ -167,7 +174,7 @@ async def test_a_failed_append_installs_nothing_and_is_the_callers_error() -> No
     waiting = world.shard.ask(lambda token: Add(token, 1))
     world.disk_error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
 
-    failed = world.shard.ask(lambda token: Add(token, 2))
+    failed = world.future(lambda token: Add(token, 2))
 
     assert failed.exception() is world.disk_error
     assert (world.shard.state, world.log, waiting.done(), world.shard.waiting_count) == (1, ["+1"], False, 1)
@@ -179,7 +186,7 @@ async def test_a_failed_append_installs_nothing_and_is_the_callers_error() -> No
 
 async def test_a_caller_that_went_away_is_no_trouble() -> None:
     world = World()
-    answer = world.shard.ask(lambda token: Add(token, 1))
+    answer = world.future(lambda token: Add(token, 1))
 
     answer.cancel()
     world.shard.on_commit(1)
@@ -279,7 +286,7 @@ async def test_work_waits_for_the_commit_like_answers_and_keeps_its_place() -> N
 
 async def test_work_waits_however_long_the_commit_takes_and_answers_behind_it_do_not() -> None:
     world = World()
-    world.shard.ask(lambda token: Add(token, 1)).cancel()
+    world.future(lambda token: Add(token, 1)).cancel()
     world.shard.tell(Do((Start("hello"),)))
     answer = world.shard.ask(Read)
     world.clock.advance(60_000)
@@ -294,7 +301,7 @@ async def test_work_waits_however_long_the_commit_takes_and_answers_behind_it_do
 @pytest.mark.parametrize("early_ms", [0, 1])
 async def test_a_commit_that_does_not_come_fails_the_answers_but_not_the_state(early_ms: int) -> None:
     world = World(early_ms=early_ms)
-    late = world.shard.ask(lambda token: Add(token, 1))
+    late = world.future(lambda token: Add(token, 1))
     world.clock.advance(3_000)
     later = world.shard.ask(lambda token: Add(token, 1))
 
@@ -311,7 +318,7 @@ async def test_a_commit_that_does_not_come_fails_the_answers_but_not_the_state(e
 
 async def test_closing_fails_parked_requests_and_refuses_later_ones() -> None:
     world = World()
-    parked = world.shard.ask(lambda token: Add(token, 1))
+    parked = world.future(lambda token: Add(token, 1))
     world.shard.tell(Do((SetTimer("t", world.clock.now_ms() + 10),)))
     moved = KafkaError(ErrorCode.NOT_COORDINATOR)
 
@@ -320,7 +327,7 @@ async def test_closing_fails_parked_requests_and_refuses_later_ones() -> None:
     world.shard.on_commit(1)
 
     assert parked.exception() is moved
-    assert world.shard.ask(Read).exception() is moved
+    assert world.future(Read).exception() is moved
     assert world.clock.pending_timers == 0
     with pytest.raises(KafkaError):
         world.shard.tell(Do(()))
@@ -329,7 +336,7 @@ async def test_closing_fails_parked_requests_and_refuses_later_ones() -> None:
 async def test_a_bug_in_the_core_reaches_the_caller_and_leaves_the_shard_as_it_was() -> None:
     world = World()
 
-    failed = world.shard.ask(lambda token: Do((1 / 0,)))  # type: ignore[arg-type]
+    failed = world.future(lambda token: Do((1 / 0,)))  # type: ignore[arg-type]
 
     assert isinstance(failed.exception(), ZeroDivisionError)
     assert world.shard.waiting_count == 0

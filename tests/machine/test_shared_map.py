@@ -42,7 +42,9 @@ def test_a_version_stays_as_it_is_while_others_are_made_of_it() -> None:
     first = changed(SharedMap(place_of), {1: 10, 2: 20})
     left, right = changed(first, {2: None, 3: 30}), changed(first, {1: 11})
 
-    assert (first, left, right) == ({1: 10, 2: 20}, {1: 10, 3: 30}, {1: 11, 2: 20})
+    assert first == {1: 10, 2: 20}
+    assert left == {1: 10, 3: 30}
+    assert right == {1: 11, 2: 20}
     assert sorted(left.changes_since(right)) == [(1, 11, 10), (2, 20, None), (3, None, 30)]
 
 

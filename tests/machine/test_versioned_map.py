@@ -25,7 +25,9 @@ def test_two_changes_can_start_from_the_same_version() -> None:
     first = VersionedMap({"a": 1})
     left, right = first.with_item("b", 2), first.without("a")
 
-    assert (left, right, first) == ({"a": 1, "b": 2}, {}, {"a": 1})
+    assert left == {"a": 1, "b": 2}
+    assert right == {}
+    assert first == {"a": 1}
 
 
 def test_a_change_and_a_removal_of_the_same_key_is_a_removal() -> None:

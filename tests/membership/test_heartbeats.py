@@ -155,7 +155,8 @@ def test_a_directory_has_to_be_told_in_time() -> None:
 
 
 def test_a_broker_asks_for_leave_to_stop_first_twice_then_ever_more_slowly() -> None:
-    life, asked = begin_shutdown(running_at(0), 500), []
+    life = begin_shutdown(running_at(0), 500)
+    asked: list[int] = []
     now_ms = 500
     while len(asked) < 10:
         assert heartbeat(life, 1, 10).want_shutdown

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from pykafka_broker.controller.core import events
 from pykafka_broker.controller.core.events import InSyncReplicas, IsrChange, IsrChangeResult, IsrMember
 from pykafka_broker.membership.isr_changes import RETRY_PAUSE_MS, QueuedIsrChanges
+from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages import create_topics
 from pykafka_broker.replication.core.events import AlterPartition, IsrChangeAnswered
@@ -186,6 +188,10 @@ async def test_a_leader_that_tries_again_after_an_error_does_so_after_the_pause(
     await leaders.changes.close()
 
 
+def knows(publisher: MetadataPublisher, topic: str) -> bool:
+    return topic in publisher.image.topics
+
+
 async def test_the_controller_here_and_the_one_on_another_node_change_an_isr_alike() -> None:
     cluster = Cluster(2, brokers=1)
     async with cluster.running():
@@ -206,7 +212,7 @@ async def test_the_controller_here_and_the_one_on_another_node_change_an_isr_ali
             async with cluster.user_of(active) as user:
                 created = await user.send(create_topics.CreateTopicsRequest(topics=[topic]), 7)
             assert created.topics[0].error_code == 0
-            await until(lambda node=node, name=name: name in node.image.topics)
+            await until(partial(knows, node.metadata, name))
             image = node.image.topics[name]
             epoch = node.broker.lifecycle.broker_epoch
             smaller = IsrChange(image.topic_id, 0, 0, 0, (IsrMember(node_id, epoch),))

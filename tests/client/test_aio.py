@@ -194,13 +194,14 @@ async def test_a_broker_that_does_not_answer_is_given_up(clock: VirtualClock) ->
 
 async def test_a_token_that_cannot_be_had_for_any_reason_ends_the_wait() -> None:
     class Tokens:
-        token, extensions, is_stale = "", {}, True
+        token, is_stale = "", True
+        extensions: dict[str, str] = {}
 
         def refresh(self) -> None:
             raise ValueError("odd")
 
     with pytest.raises(ConnectionError, match="There is no bearer token: ValueError"):
-        await _refreshed(Tokens())  # type: ignore[arg-type]  # what is asked of it
+        await _refreshed(Tokens())
 
 
 async def test_a_conversation_waits_by_the_clock(clock: VirtualClock) -> None:

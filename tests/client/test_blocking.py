@@ -14,9 +14,10 @@ from pykafka_broker.client import blocking
 from pykafka_broker.client.blocking import Client, Connection, ConnectTimeout, FrameSocket, ResponseBuffer
 from pykafka_broker.client.core.addresses import Address, parse_address
 from pykafka_broker.client.core.connection import Identity
-from pykafka_broker.client.core.frames import LENGTH_BYTES, framed
+from pykafka_broker.client.core.frames import framed
 from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
+from pykafka_broker.protocol.frames import LENGTH_BYTES
 from pykafka_broker.protocol.messages.metadata import (
     MetadataRequest,
     MetadataResponse,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from pykafka_broker.client.core.frames import (
-    LENGTH_BYTES,
     FrameCutter,
     correlation_id_of,
     framed,
@@ -15,6 +14,7 @@ from pykafka_broker.client.core.frames import (
     request_header,
 )
 from pykafka_broker.protocol.errors import ProtocolError
+from pykafka_broker.protocol.frames import LENGTH_BYTES
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from pykafka_broker.protocol.messages.metadata import MetadataRequest
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData

@@ -15,6 +15,7 @@ from pykafka_broker.client.core.share_group import (
     acknowledgement_batches,
 )
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages import share_acknowledge
 from pykafka_broker.protocol.messages.share_acknowledge import (
     PartitionData as AcknowledgedPartition,
 )
@@ -201,10 +202,10 @@ class TestASession:
         session = ShareSession(member(), TOPIC_ID)
         fetch(session, 0)
         assert session.fetched(answer(data(error=ErrorCode.NOT_LEADER_OR_FOLLOWER))) == []
-        assert session.has_moved
+        moved = [session.has_moved]
         fetch(session, 0)
         session.fetched(answer())
-        assert not session.has_moved
+        assert [*moved, session.has_moved] == [True, False]
         fetch(session, 0)
         with pytest.raises(KafkaError) as refusal:
             session.fetched(answer(data(error=ErrorCode.TOPIC_AUTHORIZATION_FAILED)))
@@ -222,7 +223,7 @@ class TestASession:
         refused = AcknowledgedPartition(
             partition_index=0,
             error_code=ErrorCode.INVALID_RECORD_STATE,
-            current_leader=LeaderIdAndEpoch(leader_id=-1, leader_epoch=-1),
+            current_leader=share_acknowledge.LeaderIdAndEpoch(leader_id=-1, leader_epoch=-1),
         )
         topic = ShareAcknowledgeTopicResponse(topic_id=TOPIC_ID, partitions=[refused])
         session.closed(

@@ -25,7 +25,7 @@ def test_the_first_request_has_the_state_read_and_others_are_told_to_come_again(
 
     other = transition(opening.state, events.Initialize(2), CONFIG)
     [reply] = other.effects
-    assert isinstance(reply, Reply)
+    assert isinstance(reply, Reply) and isinstance(reply.result, Result)
     assert reply.result.error is ErrorCode.LEADER_NOT_AVAILABLE
 
     ready = transition(other.state, events.StateRead(ErrorCode.NONE, None, 3, 10), CONFIG)

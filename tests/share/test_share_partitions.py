@@ -150,7 +150,7 @@ def fetch(
         aborted=(),
     )
     share.end_fetch(fetch_id, has_read=True)
-    return [tuple(records) for records in acquired.records]
+    return [(each.first_offset, each.last_offset, each.delivery_count) for each in acquired.records]
 
 
 def acknowledge(
@@ -422,7 +422,7 @@ async def test_a_log_that_begins_later_moves_the_start_offset() -> None:
 async def test_with_the_leadership_its_share_partitions_go() -> None:
     node = Node()
     share = await node.opened()
-    other = node.shares.open("others", node.partition)
+    other = node.shares.open("others", led(node.partition))
     wakes = listening(share)
     assert len(node.shares) == 2
 
@@ -483,7 +483,7 @@ async def test_the_locks_of_a_dropped_one_do_not_end_any_more() -> None:
 async def test_only_the_share_partitions_of_one_group_are_dropped_with_it() -> None:
     node = Node()
     share = await node.opened()
-    other = node.shares.open("others", node.partition)
+    other = node.shares.open("others", led(node.partition))
 
     node.shares.drop_group(GROUP)
     node.shares.drop_group("unknown")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from pykafka_broker.testing.clock import NOW, VirtualClock, settle
 
@@ -10,8 +11,12 @@ from pykafka_broker.testing.clock import NOW, VirtualClock, settle
 def test_timers_run_in_their_order_each_at_its_own_moment() -> None:
     clock = VirtualClock()
     seen: list[tuple[str, int]] = []
+
+    def see(name: str) -> None:
+        seen.append((name, clock.monotonic_ms()))
+
     for name, due_ms in (("late", 300), ("early", 100), ("after early", 100), ("too late", 301)):
-        clock.call_at(due_ms, lambda name=name: seen.append((name, clock.monotonic_ms())))
+        clock.call_at(due_ms, partial(see, name))
 
     clock.advance(300)
 

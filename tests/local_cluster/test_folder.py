@@ -77,7 +77,7 @@ def test_a_folder_of_before_is_known_by_a_metadata_log_and_its_nodes_learn_to_jo
     lose(folder, 2)
     assert folder.format() == [2]
     assert first_voters(folder) == [1, 3]
-    assert [folder.config(node_id)[AUTO_JOIN] for node_id in folder.node_ids()] == [False, True, False]
+    assert [folder.config(node_id).values[AUTO_JOIN] for node_id in folder.node_ids()] == [False, True, False]
 
 
 def test_without_a_majority_of_controllers_nothing_is_formatted(tmp_path: Path) -> None:

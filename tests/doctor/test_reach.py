@@ -117,7 +117,7 @@ def test_a_web_server_is_recognised() -> None:
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        assert probe(server.server_address[:2], PATIENCE_S) == Answer(Kind.HTTP)
+        assert probe(("127.0.0.1", server.server_port), PATIENCE_S) == Answer(Kind.HTTP)
         server.shutdown()
         thread.join()
 

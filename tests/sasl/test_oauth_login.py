@@ -38,7 +38,7 @@ def login(keys: dict[str, str] | None = None, **options: str) -> OAuthLogin:
 
 class TestASource:
     def test_is_the_login_module_where_nothing_else_is_named(self) -> None:
-        assert login(**ALICE).source == UnsecuredTokens(ALICE)
+        assert login({}, **ALICE).source == UnsecuredTokens(ALICE)
 
     def test_is_a_file(self) -> None:
         assert login({TOKEN_URL: "file:///run/my%20token"}).source == TokenFile("/run/my token")
@@ -70,7 +70,7 @@ class TestASource:
 
     def test_shows_no_secret(self) -> None:
         assert "secret" not in repr(login(ENDPOINT)).replace("client_secret", "")
-        assert "alice" not in repr(login(**ALICE))
+        assert "alice" not in repr(login({}, **ALICE))
 
     @pytest.mark.parametrize(
         "keys, options, told",

@@ -7,12 +7,15 @@ import os
 import random
 import socket
 import struct
+from typing import Any
 
 import pytest
 
 from pykafka_broker.apis import APIS
+from pykafka_broker.apis.api import Api
 from pykafka_broker.apis.controller_apis import CONTROLLER_APIS
 from pykafka_broker.client.core.frames import framed, request_header
+from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.config.authorizer import STANDARD_AUTHORIZER
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.fields import blank, schema_of
@@ -133,7 +136,12 @@ async def test_a_stop_waits_for_another_broker_over_the_listener_of_controllers(
         async with await User.connect(broker.bootstrap_servers) as user:
             await user.create_topic("orders", partitions=2)
         stops = asyncio.Event()
-        broker.node.metadata.subscribe(lambda _, new: new.brokers[1].in_controlled_shutdown and stops.set())
+
+        def published(_: ClusterImage, new: ClusterImage) -> None:
+            if new.brokers[1].in_controlled_shutdown:
+                stops.set()
+
+        broker.node.metadata.subscribe(published)
         stop = asyncio.ensure_future(broker.stop())
         async with asyncio.timeout(PATIENCE_SECONDS):
             await stops.wait()
@@ -225,7 +233,7 @@ async def leave(home: Home) -> None:
     [(api, version) for api, version in VERSIONS if api.request is not DescribeAclsRequest],
     ids=lambda one: getattr(one, "name", f"v{one}"),
 )
-async def test_a_request_in_which_everything_is_empty_is_answered(api: type, version: int) -> None:
+async def test_a_request_in_which_everything_is_empty_is_answered(api: Api[Any], version: int) -> None:
     """As CVE-2026-83525 did to Apache Kafka's controller, with a FetchSnapshot without topics."""
     home = combined_home()
     async with home.running(), await User.connect(controller_address(home.broker)) as controllers:

@@ -107,9 +107,11 @@ def read_everything(address: str) -> dict[int, list[tuple[int, bytes]]]:
         assert silence_s < 60, f"no records for 60 s, partitions {left} are not read to their end {ends}"
         for message in messages:
             assert message.error() is None, message.error()
-            found[message.partition()].append((message.offset(), message.value()))
-            if message.offset() + 1 >= ends[message.partition()]:
-                left.discard(message.partition())
+            partition, offset, value = message.partition(), message.offset(), message.value()
+            assert partition is not None and offset is not None and value is not None
+            found[partition].append((offset, value))
+            if offset + 1 >= ends[partition]:
+                left.discard(partition)
     consumer.close()
     return found
 

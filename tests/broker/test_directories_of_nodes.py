@@ -86,7 +86,7 @@ async def test_a_follower_whose_directory_fails_leaves_the_isr_of_its_partitions
             await isr_is(cluster, 1, 1, 2, topic=lost)
             await produce(user, b"one", topic=rest)
         await agree(cluster, 1, 2, 3, topic=rest)
-        await until(lambda: cluster.broker(1).node.image.partition(rest, 0).isr == (1, 2, 3))
+        await until(lambda: cluster.broker(1).node.image.topics[rest].partitions[0].isr == (1, 2, 3))
 
 
 async def test_a_node_whose_disk_is_full_leaves_its_partitions_to_the_others_until_there_is_room() -> None:

@@ -26,7 +26,7 @@ async def test_a_full_disk_refuses_producers_serves_consumers_and_heals_by_itsel
         await user.create_topic("orders")
         await user.commit("readers", "orders", 0)
         identity = {"producer_id": await user.new_producer_id(), "producer_epoch": 0}
-        acknowledged = []
+        acknowledged: list[bytes] = []
         home.files.free_bytes = 20 * KIB
         for number in range(30):
             value = b"%03d" % number + bytes(KIB)

@@ -75,7 +75,8 @@ async def test_an_unclean_election_costs_what_only_the_old_leader_had_and_consum
             assert ErrorCode(behind.error_code) is ErrorCode.FENCED_LEADER_EPOCH
             diverging = await fetched(user, 3, new_epoch, old_epoch)
             assert ErrorCode(diverging.error_code) is ErrorCode.NONE
-            assert (diverging.diverging_epoch.epoch, diverging.diverging_epoch.end_offset) == (old_epoch, 1)
+            epoch_end = diverging.diverging_epoch
+            assert epoch_end is not None and (epoch_end.epoch, epoch_end.end_offset) == (old_epoch, 1)
             beyond = await fetched(user, 3, new_epoch, -1)
             assert ErrorCode(beyond.error_code) is ErrorCode.OFFSET_OUT_OF_RANGE
 

@@ -266,14 +266,13 @@ def test_clients_of_others_log_in_with_signed_tokens(tmp_path: Path, key_file: s
         )
         assert admin.list_topics() == []
         admin.close()
-        librdkafka = AdminClient(
-            {
-                "bootstrap.servers": broker.address,
-                "security.protocol": "SASL_PLAINTEXT",
-                "sasl.mechanism": "OAUTHBEARER",
-                "oauth_cb": lambda config: (token, time.time() + 3_600, "alice", {"traceId": "123"}),
-            }
-        )
+        properties: dict[str, Any] = {
+            "bootstrap.servers": broker.address,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "OAUTHBEARER",
+            "oauth_cb": lambda config: (token, time.time() + 3_600, "alice", {"traceId": "123"}),
+        }
+        librdkafka = AdminClient(properties)
         assert librdkafka.list_topics(timeout=30).topics == {}
 
 

@@ -126,7 +126,7 @@ async def test_a_start_formats_no_directory_for_a_cluster_it_was_not_told_about(
     assert not home.files.exists("/data/meta.properties")
 
 
-def test_a_controller_with_the_addresses_of_others_is_formatted_only_as_a_part_of_a_quorum_that_is_named():
+def test_a_controller_with_the_addresses_of_others_is_formatted_only_as_part_of_a_named_quorum() -> None:
     home = Quorum(is_dynamic=True).home(1)
     with pytest.raises(StorageFormatError, match="you must specify one of the following: --standalone"):
         format_home(home, NewCluster())

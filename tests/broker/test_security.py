@@ -45,7 +45,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 def topics(settings: ClientSettings) -> set[str]:
     """The topics that confluent-kafka sees."""
-    return set(AdminClient(settings.confluent).list_topics(timeout=60).topics)
+    return set(AdminClient({**settings.confluent}).list_topics(timeout=60).topics)
 
 
 def wait_for_refusal(settings: ClientSettings, code: int, **changed: str) -> None:

@@ -45,7 +45,7 @@ def standing_still(home: Home, operation: str, suffix: str = "") -> Iterator[set
         gate.set()
 
 
-async def one_on_each_disk(home: Home, user: User, **configs: str) -> tuple[str, str]:
+async def one_on_each_disk(home: Home, user: User, **configs: Any) -> tuple[str, str]:
     """A topic on the fast disk and one on the slow one, each with a record."""
     for name in ("one", "other"):
         await user.create_topic(name, **configs)
@@ -69,7 +69,9 @@ async def test_readers_of_a_disk_that_stands_still_hold_up_no_reader_of_another(
         fast, slow = await one_on_each_disk(home, user)
         async with crowd(home) as users:
             with standing_still(home, "pread") as waiting:
-                asked = [asyncio.ensure_future(each.fetch(slow)) for each in users[::2]]
+                asked: list[asyncio.Future[Any]] = [
+                    asyncio.ensure_future(each.fetch(slow)) for each in users[::2]
+                ]
                 asked += [asyncio.ensure_future(each.offset_for(slow, NOW)) for each in users[1::2]]
                 await until(lambda: waiting == {"pread"})
 
@@ -83,7 +85,7 @@ async def test_readers_of_a_disk_that_stands_still_hold_up_no_reader_of_another(
             assert answers[CROWD // 2 :] == [0] * (CROWD // 2)
 
 
-def both(fast: str, slow: str, *, fast_offset: int = 0, **limits: int) -> FetchRequest:
+def both(fast: str, slow: str, *, fast_offset: int = 0, **limits: Any) -> FetchRequest:
     """A fetch of both topics at once, as a consumer of both sends it."""
     request = fetch_request(slow, **limits)
     request.topics += fetch_request(fast, fast_offset).topics
@@ -249,11 +251,13 @@ async def test_the_age_of_segments_is_not_read_where_others_have_to_wait() -> No
             await until(lambda: waiting == {"pread"})
             assert await user.values(fast) == []
             assert await user.offset_for(slow, EARLIEST) == 0
-        await until(lambda: home.broker.node.logs.get(slow, 0).state.log_start_offset == CROWD + 1)
+        log = home.broker.node.logs.get(slow, 0)
+        assert log is not None
+        await until(lambda: log.state.log_start_offset == CROWD + 1)
 
 
 @asynccontextmanager
-async def a_group_and_both_disks(**configs: str) -> AsyncIterator[tuple[Home, User, User]]:
+async def a_group_and_both_disks(**configs: Any) -> AsyncIterator[tuple[Home, User, User]]:
     """A topic on each disk, named like it, and the groups on the fast one; two users."""
     home = Home({"offsets.topic.num.partitions": "1"}, data_dir=BOTH_DISKS)
     async with home.running() as user, await User.connect(home.broker.bootstrap_servers) as other:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from collections.abc import Callable
 
 import pytest
 
@@ -22,9 +23,13 @@ from pykafka_broker.testing.memory_files import MemoryFiles
 from pykafka_broker.testing.user import User
 
 
+def run(job: Callable[[], object]) -> None:
+    job()
+
+
 def metadata_log(home: Home) -> RaftStorage:
     """The metadata log of a home whose broker does not run."""
-    return open_metadata_log(home.files, home.config(), now_ms=0, run_later=lambda job: job())
+    return open_metadata_log(home.files, home.config(), now_ms=0, run_later=run)
 
 
 def metadata_files(home: Home) -> dict[str, bytes]:

@@ -230,6 +230,7 @@ async def test_keys_with_which_a_listener_could_not_serve_or_would_be_another_ar
         async with await User.connect(f"{inside.host}:{inside.port}") as user:
             refused = await altered(user, broker.node_id, str(folder / "other.pem"))
     assert refused.error_code == ErrorCode.INVALID_REQUEST
+    assert refused.error_message is not None
     assert reason in refused.error_message
     assert "Validation of dynamic config update of SSLFactory failed" in refused.error_message
 

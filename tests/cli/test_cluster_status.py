@@ -40,7 +40,8 @@ def hanging_up(address: str, answers: int) -> Iterator[str]:
 
     def forward(source: socket.socket, target: socket.socket) -> None:
         head = source.recv(4, socket.MSG_WAITALL)
-        target.sendall(head + source.recv(*struct.unpack(">i", head), socket.MSG_WAITALL))
+        [length] = struct.unpack(">i", head)
+        target.sendall(head + source.recv(length, socket.MSG_WAITALL))
 
     def serve() -> None:
         asking, _ = server.accept()

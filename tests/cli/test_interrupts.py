@@ -15,9 +15,9 @@ from itertools import count
 
 import pytest
 
-from pykafka_broker.cli.group_state import committed_offsets
 from pykafka_broker.cli.interrupts import Interrupts
 from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.offsets import committed_offsets
 from tests.cli.conftest import Run
 
 Start = Callable[..., "subprocess.Popen[bytes]"]

@@ -12,7 +12,7 @@ import pytest
 
 from pykafka_broker.cli.tokens import Changed, Token
 from pykafka_broker.testing.apache.tools import ToolError, run_tool
-from tests.cli.conftest import Output, RunningBroker, run_command
+from tests.cli.conftest import Run, RunningBroker, run_command
 from tests.cli.test_json import check, json_option_of
 
 MODULES = "org.apache.kafka.common.security"
@@ -57,7 +57,7 @@ def of_token(folder: Path, token: Any) -> str:
 
 
 @pytest.fixture
-def run(address: str, of_alice: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Output]:
+def run(address: str, of_alice: str, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs commands as alice."""
     monkeypatch.setenv("PYKAFKA_BROKER_BOOTSTRAP_SERVER", address)
     monkeypatch.setenv("PYKAFKA_BROKER_COMMAND_CONFIG", of_alice)

@@ -23,9 +23,10 @@ from pykafka_broker.client.offsets import commit_offsets
 from pykafka_broker.doctor.findings import Finding, Level, ok, problem
 from pykafka_broker.doctor.refusals import guarded
 from pykafka_broker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from pykafka_broker.testing.processes import free_port
 from tests.apis.streaming import beating, reading
 from tests.cli.conftest import Run, RunningBroker, run_command
-from tests.cli.test_main import free_port, unused_address
+from tests.cli.test_main import unused_address
 from tests.cli.test_share_groups import Member as ShareMember
 from tests.doctor.test_reach import serving
 

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -128,9 +129,7 @@ async def test_no_secret_is_in_the_log_of_details(caplog: pytest.LogCaptureFixtu
 async def _scram(home: Home, user: str, password: str, *, is_token: bool = False) -> None:
     """A login over the wire, whatever its end."""
     mechanism = "SCRAM-SHA-256"
-    client = ScramClient(
-        SCRAM_MECHANISMS[mechanism], user, password, "clientnonce", {"tokenauth": "true"} if is_token else {}
-    )
+    client = ScramClient(SCRAM_MECHANISMS[mechanism], user, password, "clientnonce", is_token)
     async with await User.connect(listener(home)) as peer:
         await peer.send(SaslHandshakeRequest(mechanism=mechanism), 1)
         first = await peer.send(SaslAuthenticateRequest(auth_bytes=client.first()), 2)
@@ -261,10 +260,17 @@ def test_a_name_that_is_not_known_costs_what_a_wrong_password_costs(monkeypatch:
     """The work is counted, as time cannot be measured beside other tests."""
     work: list[str] = []
     compare, sha256 = hmac.compare_digest, hashlib.sha256
-    monkeypatch.setattr(
-        plain.hmac, "compare_digest", lambda *sides: work.append("compare") or compare(*sides)
-    )
-    monkeypatch.setattr(plain.hashlib, "sha256", lambda data: work.append("hash") or sha256(data))
+
+    def comparing(one: bytes, other: bytes) -> bool:
+        work.append("compare")
+        return compare(one, other)
+
+    def hashing(data: bytes) -> Any:
+        work.append("hash")
+        return sha256(data)
+
+    monkeypatch.setattr(hmac, "compare_digest", comparing)
+    monkeypatch.setattr(hashlib, "sha256", hashing)
     done = []
     for user in ("alice", "nobody"):
         work.clear()

@@ -127,120 +127,189 @@ def plan_fetch(
         waits = before.waits
     elif waits is None:
         waits = Waits(CONSUMER_LIMITS[request.isolation_level])
-    planned = PlannedFetch(waits)
-    settled, limit = waits.settled, waits.limit
-    replica_id = replica_id_of(request)
-    if replica_id == DEBUGGING_REPLICA_ID:
-        limit = waits.limit = "log_end"
-    is_old_consumer = replica_id == CONSUMER_REPLICA_ID and ctx.version < READ_REPLICA_VERSION
-    from_any_replica = replica_id < 0 and not is_old_consumer
-    #: The rack of a consumer that may be redirected to a nearer replica.
-    rack = request.rack_id if from_any_replica and ctx.node.fetching.selects_by_rack else ""
-    lists_news = context.lists_news
-    cold_reads, led = ctx.node.cold_reads, ctx.node.partitions.led
-    left = max_bytes
-    unsettled = _unsettled(context, settled)
-    hidden = _hidden(unsettled, ctx) if replica_id < 0 else ()
-    unknown_ids: Answers = []
-    unknown_partitions: Answers = []
+    planner = _Planner(request, context, max_bytes, ctx, before, waits)
+    unsettled = _unsettled(context, waits.settled)
+    if planner.replica_id < 0:
+        planner.hidden = _hidden(unsettled, ctx)
+    plan = planner.plan
     for wanted in unsettled:
-        if wanted.topic is None:
-            unknown_ids.append((wanted, unknown(wanted, ErrorCode.UNKNOWN_TOPIC_ID)))
-            continue
-        if hidden and wanted.topic in hidden:
+        plan(wanted)
+    return planner.finish(min(request.min_bytes, max_bytes), max_bytes)
+
+
+class _Planner:
+    """Plans the partitions of one fetch, one after the other."""
+
+    __slots__ = (
+        "before",
+        "context",
+        "ctx",
+        "from_any_replica",
+        "hidden",
+        "left",
+        "planned",
+        "rack",
+        "replica_id",
+        "unknown_ids",
+        "unknown_partitions",
+        "waits",
+    )
+
+    def __init__(
+        self,
+        request: FetchRequest,
+        context: FetchContext,
+        max_bytes: int,
+        ctx: RequestContext,
+        before: PlannedFetch | None,
+        waits: Waits,
+    ) -> None:
+        self.context = context
+        self.ctx = ctx
+        self.before = before
+        self.waits = waits
+        self.planned = PlannedFetch(waits)
+        self.replica_id = replica_id = replica_id_of(request)
+        if replica_id == DEBUGGING_REPLICA_ID:
+            waits.limit = "log_end"
+        is_old_consumer = replica_id == CONSUMER_REPLICA_ID and ctx.version < READ_REPLICA_VERSION
+        self.from_any_replica = replica_id < 0 and not is_old_consumer
+        #: The rack of a consumer that may be redirected to a nearer replica.
+        self.rack = request.rack_id if self.from_any_replica and ctx.node.fetching.selects_by_rack else ""
+        #: The topics that the consumer may not read.
+        self.hidden: Set[str] | tuple[()] = ()
+        self.left = max_bytes
+        self.unknown_ids: Answers = []
+        self.unknown_partitions: Answers = []
+
+    def plan(self, wanted: WantedPartition) -> None:
+        """Plan one partition."""
+        topic = wanted.topic
+        if topic is None:
+            self.unknown_ids.append((wanted, unknown(wanted, ErrorCode.UNKNOWN_TOPIC_ID)))
+            return
+        if self.hidden and topic in self.hidden:
             denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            unknown_partitions.append((wanted, unknown(wanted, denied)))
-            continue
-        partition: HeldPartition | None
-        partition = leading = led(wanted.topic, wanted.partition)
+            self.unknown_partitions.append((wanted, unknown(wanted, denied)))
+            return
+        leading = self.ctx.node.partitions.led(topic, wanted.partition)
         leader_epoch = max(wanted.current_leader_epoch, NO_LEADER_EPOCH)
         try:
+            partition = self._followed(wanted, topic, leader_epoch) if leading is None else leading
             if partition is None:
-                try:
-                    partition = followed(
-                        ctx.node.partitions,
-                        wanted.topic,
-                        wanted.partition,
-                        leader_epoch,
-                        topic_id=wanted.topic_id,
-                        from_any_replica=from_any_replica,
-                    )
-                except KafkaError as error:
-                    gone = before is not None and wanted not in before.unknown
-                    if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or gone:
-                        raise
-                    planned.unknown.add(wanted)
-                    unknown_partitions.append((wanted, unknown(wanted, error.code)))
-                    continue
+                return
             check_topic_id(partition.topic_id, wanted.topic_id)
             check_leader_epoch(partition.leader_epoch, leader_epoch)
-            log = partition.log
-            if replica_id >= 0 and leading is not None:
-                limit = waits.limit = leading.limit_for_replica(replica_id, leader_epoch)
-                has_all = lists_news and _has_all(wanted, log)
-                if not has_all:
-                    data, plan = _read_partition(wanted, log, limit, left, first=not planned.reads)
-                else:
-                    data, plan = _without_records(wanted, log), nothing_at(wanted.fetch_offset)
-                if plan is not None and before is None:
-                    # A parked fetch shows no new progress when it is planned again.
-                    planned.progress.append((leading, wanted, data))
-                if has_all and wanted.knows(log.state):
-                    waited = Waited(wanted, log, partition, partition.leader_epoch)
-                    settled[wanted] = waits.by_log[log] = waited
-                    continue
-            elif (
-                rack
-                and leading is not None
-                and (nearest := _nearest(wanted, leading, rack, ctx.connection.listener_name)) is not None
-            ):
-                data, plan = nearest, None
+            if leading is not None and self.replica_id >= 0:
+                found = self._read_for_follower(wanted, leading, leader_epoch)
+                if found is None:
+                    return
+                data, plan = found
+            elif self.rack and leading is not None and (near := self._nearest(wanted, leading)) is not None:
+                data, plan = near, None
             else:
-                data, plan = _read_partition(wanted, log, limit, left, first=not planned.reads)
+                limit, first = self.waits.limit, not self.planned.reads
+                data, plan = _read_partition(wanted, partition.log, limit, self.left, first=first)
         except KafkaError as error:
-            planned.answers.append((wanted, failed(wanted, error.code)))
-            planned.at_once = True
-            continue
+            self.planned.answers.append((wanted, failed(wanted, error.code)))
+            self.planned.at_once = True
+            return
+        self._answer(wanted, partition, data, plan, leading)
+
+    def _followed(self, wanted: WantedPartition, topic: str, leader_epoch: int) -> HeldPartition | None:
+        """The partition that is not led here, if the reader may read from it; None if it does not exist."""
+        try:
+            return followed(
+                self.ctx.node.partitions,
+                topic,
+                wanted.partition,
+                leader_epoch,
+                topic_id=wanted.topic_id,
+                from_any_replica=self.from_any_replica,
+            )
+        except KafkaError as error:
+            gone = self.before is not None and wanted not in self.before.unknown
+            if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or gone:
+                raise
+            self.planned.unknown.add(wanted)
+            self.unknown_partitions.append((wanted, unknown(wanted, error.code)))
+            return None
+
+    def _nearest(self, wanted: WantedPartition, leading: LedPartition) -> PartitionData | None:
+        """The answer that redirects a consumer to a nearer replica; None if there is none."""
+        listener_name = self.ctx.connection.listener_name
+        replica_id = leading.nearest_replica(self.rack, wanted.fetch_offset, listener_name)
+        if replica_id is None:
+            return None
+        data = _without_records(wanted, leading.log)
+        data.preferred_read_replica = replica_id
+        return data
+
+    def _read_for_follower(
+        self, wanted: WantedPartition, leading: LedPartition, leader_epoch: int
+    ) -> tuple[PartitionData, ReadPlan | None] | None:
+        """The answer without its records, and the plan to read them; None if the partition is settled."""
+        log, waits = leading.log, self.waits
+        limit = waits.limit = leading.limit_for_replica(self.replica_id, leader_epoch)
+        has_all = self.context.lists_news and _has_all(wanted, log)
+        plan: ReadPlan | None
+        if has_all:
+            data, plan = _without_records(wanted, log), nothing_at(wanted.fetch_offset)
+        else:
+            data, plan = _read_partition(wanted, log, limit, self.left, first=not self.planned.reads)
+        if plan is not None and self.before is None:
+            # A parked fetch shows no new progress when it is planned again.
+            self.planned.progress.append((leading, wanted, data))
+        if has_all and wanted.knows(log.state):
+            waits.settled[wanted] = waits.by_log[log] = Waited(wanted, log, leading, leading.leader_epoch)
+            return None
+        return data, plan
+
+    def _answer(
+        self,
+        wanted: WantedPartition,
+        partition: HeldPartition,
+        data: PartitionData,
+        plan: ReadPlan | None,
+        leading: LedPartition | None,
+    ) -> None:
+        """Answer with these data, and with the records of the plan unless they have to wait."""
+        planned, waits, log = self.planned, self.waits, partition.log
         planned.answers.append((wanted, data))
-        if (
-            plan is not None
-            and plan.size_bytes
-            and cold_reads.is_late(log)
-            and plan.answer_cached(partial(cold_reads.run, log)) is None
-        ):
-            planned.late.append(log)
-            waits.by_log.pop(log, None)
-            continue
-        if (
-            plan is not None
-            and plan.size_bytes
-            and replica_id >= 0
-            and leading is not None
-            and leading.sending.holds_back(replica_id)
-        ):
-            continue  # nor may it end the wait
+        if plan is not None and plan.size_bytes:
+            cold_reads = self.ctx.node.cold_reads
+            if cold_reads.is_late(log) and plan.answer_cached(partial(cold_reads.run, log)) is None:
+                planned.late.append(log)
+                waits.by_log.pop(log, None)
+                return
+            if self.replica_id >= 0 and leading is not None and leading.sending.holds_back(self.replica_id):
+                return  # a throttled follower: the records do not end the wait either
         waited = waits.by_log[log] = Waited(wanted, log, partition, partition.leader_epoch)
-        if plan is not None and not rack and _is_settled(wanted, log, limit, data, context):
-            settled[wanted] = waited
-            continue
+        if plan is not None and not self.rack and _is_settled(wanted, log, waits.limit, data, self.context):
+            waits.settled[wanted] = waited
+            return
         planned.open.append(waited)
         if plan is None:
             planned.at_once = True
         elif plan.size_bytes:
             planned.reads.append((data, plan, log))
             planned.available_bytes += plan.size_bytes
-            left = max(0, left - plan.size_bytes)
-    # A partition that does not exist does not end the wait for others; if there are none, there is no wait.
-    planned.at_once = planned.at_once or not (planned.answers or settled)
-    if before is not None and not context.lists_news:
-        planned.answers = _with_settled(planned, before, context)
-    planned.answers += unknown_ids + unknown_partitions
-    if planned.reads and planned.available_bytes < min(request.min_bytes, max_bytes):
-        # Whole batches may fall short of a limit inside the next batch; count the bytes up to the limit, or
-        # `min_bytes` would never be reached.
-        readable_bytes = sum([waited.readable_bytes(limit) for waited in planned.open])
-        planned.available_bytes = max(planned.available_bytes, min(readable_bytes, max_bytes))
-    return planned
+            self.left = max(0, self.left - plan.size_bytes)
+
+    def finish(self, min_bytes: int, max_bytes: int) -> PlannedFetch:
+        """The plan of all partitions, for a fetch that waits for `min_bytes`."""
+        planned, waits, before = self.planned, self.waits, self.before
+        # A partition that does not exist does not end the wait for others; without others there is no wait.
+        planned.at_once = planned.at_once or not (planned.answers or waits.settled)
+        if before is not None and not self.context.lists_news:
+            planned.answers = _with_settled(planned, before, self.context)
+        planned.answers += self.unknown_ids + self.unknown_partitions
+        if planned.reads and planned.available_bytes < min_bytes:
+            # Whole batches may fall short of a limit inside the next batch; count the bytes up to the limit,
+            # or `min_bytes` would never be reached.
+            readable_bytes = sum([waited.readable_bytes(waits.limit) for waited in planned.open])
+            planned.available_bytes = max(planned.available_bytes, min(readable_bytes, max_bytes))
+        return planned
 
 
 def _unsettled(context: FetchContext, settled: Collection[Wanted]) -> Collection[WantedPartition]:
@@ -330,15 +399,3 @@ def _without_records(wanted: WantedPartition, log: PartitionLog) -> PartitionDat
         aborted_transactions=None,
         records=b"",
     )
-
-
-def _nearest(
-    wanted: WantedPartition, partition: LedPartition, rack: str, listener_name: str
-) -> PartitionData | None:
-    """The answer that redirects a consumer to a nearer replica; None if there is none."""
-    replica_id = partition.nearest_replica(rack, wanted.fetch_offset, listener_name)
-    if replica_id is None:
-        return None
-    data = _without_records(wanted, partition.log)
-    data.preferred_read_replica = replica_id
-    return data

@@ -50,6 +50,7 @@ class Coordinators:
     def __init__(self, node: CoordinatorPorts, creation: TopicCreation) -> None:
         config = node.configs.current
         timers = WallTimers(node.clock)
+        kept = partial(CoordinatorTopic, creation=creation, cold_reads=node.cold_reads)
 
         share_log = TopicLog(SHARE_STATE_TOPIC, timers.now_ms)
         self.shares = ShareService(
@@ -59,12 +60,10 @@ class Coordinators:
             codec=Codec(config["share.coordinator.state.topic.compression.codec"]),
             write_timeout_ms=config["share.coordinator.write.timeout.ms"],
         )
-        self.share_state_topic = CoordinatorTopic(
+        self.share_state_topic = kept(
             share_log,
             self.shares.shards,
             ShareFollower(self.shares, config),
-            creation,
-            cold_reads=node.cold_reads,
             logger=logging.getLogger("kafka.coordinator.share.ShareCoordinatorService"),
         )
         #: Asks the share coordinators of the cluster.
@@ -90,12 +89,10 @@ class Coordinators:
             describable=node.describable_topics,
             share_worker=ShareWorker(self.persister, end_offsets.latest, timers.now_ms),
         )
-        self.offsets_topic = CoordinatorTopic(
+        self.offsets_topic = kept(
             offsets_log,
             self.groups.shards,
             GroupFollower(self.groups, config),
-            creation,
-            cold_reads=node.cold_reads,
             logger=logging.getLogger("kafka.coordinator.group.GroupCoordinator"),
         )
 
@@ -120,12 +117,10 @@ class Coordinators:
             partial(_transaction_coordinator, self.transactions, node),
             RemoteParticipation(node.others.questions, timers.now_ms),
         )
-        self.transactions_topic = CoordinatorTopic(
+        self.transactions_topic = kept(
             transactions_log,
             self.transactions.shards,
             TransactionFollower(self.transactions, config),
-            creation,
-            cold_reads=node.cold_reads,
             logger=logging.getLogger("kafka.coordinator.transaction.TransactionStateManager"),
         )
 

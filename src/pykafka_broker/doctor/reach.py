@@ -12,7 +12,7 @@ import contextlib
 import ipaddress
 import socket
 import struct
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import Enum
 from typing import TypeVar
 
@@ -294,6 +294,69 @@ _LOGIN_REMEDIES = {
 }
 
 
+#: By kind, the finding's message and its remedy; names in braces are filled in.
+_ANSWERS: Mapping[Kind, tuple[str, str]] = {
+    Kind.TLS: (
+        "{where} speaks TLS{by}, and this client speaks plain text. A client without TLS settings "
+        "sees its connection closed, or waits.",
+        "Give the client security.protocol=SSL (or SASL_SSL) and the certificate authority, or ask "
+        "for a PLAINTEXT listener of the broker, mostly another port. This command takes --ca, or "
+        "--command-config.",
+    ),
+    Kind.PLAIN_TEXT: (
+        "{where} speaks Kafka's protocol without TLS, and this client is to use TLS.",
+        "Give the client security.protocol=PLAINTEXT (or SASL_PLAINTEXT) and no authority (--ca), or "
+        "the port of a listener with TLS.",
+    ),
+    Kind.UNTRUSTED: (
+        "{where} shows a certificate{by} that this client does not trust: {detail}.",
+        "Give the client the authority that has signed it (--ca, ssl.truststore.location), and an "
+        "address that stands in the certificate.",
+    ),
+    Kind.NO_AGREEMENT: (
+        "{where} speaks TLS{by}, and does not agree with this client: {detail}.",
+        "The broker may ask for the client's certificate (ssl.client.auth=required: "
+        "ssl.keystore.location of the client), or for another version (ssl.enabled.protocols).",
+    ),
+    Kind.HTTP: (
+        "{where} is a web server{by}: it answers in HTTP.",
+        "Use the port of the broker's listener (9092 by default); this one may belong to a REST "
+        "proxy, a schema registry or a web console.",
+    ),
+    Kind.OTHER: (
+        "{where} is no Kafka broker{by}: it answers {detail!r}.",
+        "Look for the broker's port in its `listeners`.",
+    ),
+    Kind.CLOSES: (
+        "{where} accepts the connection and closes it without an answer{by}.",
+        "The broker refuses this client (max.connections, a firewall or proxy in between), or what "
+        "listens is no broker. Its log says which.",
+    ),
+    Kind.SILENT: (
+        "{where} accepts the connection and does not answer{by}.",
+        "The broker hangs or is overloaded, or what listens is no broker. Look at its log and its CPU time.",
+    ),
+    Kind.UNKNOWN_HOST: (
+        "The host name {host!r} is not known here: {detail}.",
+        "Check the spelling. Names of containers are known inside their Docker network only: from "
+        "outside, use localhost and the published port.",
+    ),
+    Kind.REFUSED: (
+        "No process listens at {where}.",
+        "A broker prints its address in the line `Bootstrap servers:` when it has started.",
+    ),
+    Kind.TIMED_OUT: (
+        "{where} does not answer the request for a connection.",
+        "The machine is down, the address is wrong, or a firewall drops the packets: check with "
+        "`nc -vz {host} {port}` from another machine, too.",
+    ),
+    Kind.UNREACHABLE: (
+        "{where} cannot be reached: {detail}.",
+        "Check the network and the address.",
+    ),
+}
+
+
 def about_answer(address: Address, answer: Answer, listener: str = "") -> Finding:
     """Explain an answer at the bootstrap address.
 
@@ -302,112 +365,20 @@ def about_answer(address: Address, answer: Answer, listener: str = "") -> Findin
         answer: The answer there.
         listener: The process that listens there on this machine, if that is known.
     """
-    where = shown(address)
-    host, port = address
-    by = f" ({listener})" if listener else ""
-    match answer.kind:
-        case Kind.KAFKA:
-            return ok("connection", where, f"{where} speaks Kafka's protocol.")
-        case Kind.TLS:
-            return problem(
-                "connection",
-                where,
-                f"{where} speaks TLS{by}, and this client speaks plain text. A client without TLS settings "
-                "sees its connection closed, or waits.",
-                "Give the client security.protocol=SSL (or SASL_SSL) and the certificate authority, or ask "
-                "for a PLAINTEXT listener of the broker, mostly another port. This command takes --ca, or "
-                "--command-config.",
-            )
-        case Kind.PLAIN_TEXT:
-            return problem(
-                "connection",
-                where,
-                f"{where} speaks Kafka's protocol without TLS, and this client is to use TLS.",
-                "Give the client security.protocol=PLAINTEXT (or SASL_PLAINTEXT) and no authority (--ca), or "
-                "the port of a listener with TLS.",
-            )
-        case Kind.UNTRUSTED:
-            return problem(
-                "connection",
-                where,
-                f"{where} shows a certificate{by} that this client does not trust: {answer.detail}.",
-                "Give the client the authority that has signed it (--ca, ssl.truststore.location), and an "
-                "address that stands in the certificate.",
-            )
-        case Kind.NO_AGREEMENT:
-            return problem(
-                "connection",
-                where,
-                f"{where} speaks TLS{by}, and does not agree with this client: {answer.detail}.",
-                "The broker may ask for the client's certificate (ssl.client.auth=required: "
-                "ssl.keystore.location of the client), or for another version (ssl.enabled.protocols).",
-            )
-        case Kind.HTTP:
-            return problem(
-                "connection",
-                where,
-                f"{where} is a web server{by}: it answers in HTTP.",
-                "Use the port of the broker's listener (9092 by default); this one may belong to a REST "
-                "proxy, a schema registry or a web console.",
-            )
-        case Kind.OTHER:
-            return problem(
-                "connection",
-                where,
-                f"{where} is no Kafka broker{by}: it answers {answer.detail!r}.",
-                "Look for the broker's port in its `listeners`.",
-            )
-        case Kind.CLOSES:
-            return problem(
-                "connection",
-                where,
-                f"{where} accepts the connection and closes it without an answer{by}.",
-                "The broker refuses this client (max.connections, a firewall or proxy in between), or what "
-                "listens is no broker. Its log says which.",
-            )
-        case Kind.SILENT:
-            return problem(
-                "connection",
-                where,
-                f"{where} accepts the connection and does not answer{by}.",
-                "The broker hangs or is overloaded, or what listens is no broker. Look at its log and its "
-                "CPU time.",
-            )
-        case Kind.UNKNOWN_HOST:
-            return problem(
-                "connection",
-                where,
-                f"The host name {host!r} is not known here: {answer.detail}.",
-                "Check the spelling. Names of containers are known inside their Docker network only: from "
-                "outside, use localhost and the published port.",
-            )
-        case Kind.REFUSED:
-            return problem(
-                "connection",
-                where,
-                f"No process listens at {where}.",
-                "A broker prints its address in the line `Bootstrap servers:` when it has started."
-                + (
-                    f" To start one here:\n  pykafka-broker start --listen {where}"
-                    if is_loopback(host)
-                    else ""
-                ),
-            )
-        case Kind.TIMED_OUT:
-            return problem(
-                "connection",
-                where,
-                f"{where} does not answer the request for a connection.",
-                "The machine is down, the address is wrong, or a firewall drops the packets: check with "
-                f"`nc -vz {host} {port}` from another machine, too.",
-            )
-        case Kind.UNREACHABLE:
-            return problem(
-                "connection",
-                where,
-                f"{where} cannot be reached: {answer.detail}.",
-                "Check the network and the address.",
-            )
+    where, (host, port) = shown(address), address
+    if answer.kind is Kind.KAFKA:
+        return ok("connection", where, f"{where} speaks Kafka's protocol.")
+    known = {
+        "where": where,
+        "host": host,
+        "port": port,
+        "by": f" ({listener})" if listener else "",
+        "detail": answer.detail,
+    }
+    message, remedy = (text.format(**known) for text in _ANSWERS[answer.kind])
+    if answer.kind is Kind.REFUSED and is_loopback(host):
+        remedy += f" To start one here:\n  pykafka-broker start --listen {where}"
+    return problem("connection", where, message, remedy)
 
 
 def about_listener(

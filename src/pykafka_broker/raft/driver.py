@@ -40,7 +40,6 @@ from pykafka_broker.raft.core.state import (
     RaftState,
     RaftStep,
     Received,
-    Reply,
     Resign,
     Send,
     SnapshotInstalled,
@@ -53,6 +52,7 @@ from pykafka_broker.raft.core.state import (
 )
 from pykafka_broker.raft.snapshots import Snapshot
 from pykafka_broker.raft.storage import Loaded, RaftStorage, StoredSnapshot
+from pykafka_broker.raft.waiting_requests import WaitingRequests
 from pykafka_broker.system.named_tuple import NamedTuple
 
 #: How often a replica that hands over checks whether another one leads.
@@ -136,9 +136,7 @@ class RaftDriver:
         self._timer_ms: int | None = None
         #: The moment of the last step.
         self._moment_ms = 0
-        #: The requests of others that have no answer yet, by token.
-        self._asked: dict[int, asyncio.Future[Any]] = {}
-        self._last_token = 0
+        self._requests = WaitingRequests()
         self._flushed = 0
         self._flushing: asyncio.Task[None] | None = None
         #: Runs while a received snapshot replaces the log; no event is taken meanwhile.
@@ -269,7 +267,7 @@ class RaftDriver:
             await self._flushing
         self._is_closed = True
         self._cancel_timer()
-        self._refuse_asked(ErrorCode.BROKER_NOT_AVAILABLE)
+        self._requests.refuse(ErrorCode.BROKER_NOT_AVAILABLE)
 
     @property
     def _is_only_voter(self) -> bool:
@@ -322,14 +320,13 @@ class RaftDriver:
         return self._ask(lambda token: UpgradeKRaftVersion(token, validate_only))
 
     def _ask(self, event_with: Callable[[int], Event]) -> asyncio.Future[Any]:
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        if self._failed is not None or self._is_closed:
-            code = ErrorCode.BROKER_NOT_AVAILABLE if self._failed is None else ErrorCode.KAFKA_STORAGE_ERROR
-            answer.set_exception(KafkaError(code))
-            return answer
-        token = self._last_token = self._last_token + 1
-        self._asked[token] = answer
-        self._take(event_with(token))
+        token, answer = self._requests.add()
+        if self._failed is not None:
+            self._requests.refuse(ErrorCode.KAFKA_STORAGE_ERROR)
+        elif self._is_closed:
+            self._requests.refuse(ErrorCode.BROKER_NOT_AVAILABLE)
+        else:
+            self._take(event_with(token))
         return answer
 
     def snapshots_changed(self) -> None:
@@ -397,7 +394,7 @@ class RaftDriver:
         for send in step.send:
             self._send(send)
         for reply in step.reply:
-            self._reply(reply)
+            self._requests.reply(reply)
         if before is None or type(before.role) is not type(role) or before.role.epoch != role.epoch:
             self._listener.on_role()
         if step.advance is not None:
@@ -411,14 +408,8 @@ class RaftDriver:
         self._failed = error
         self._events.clear()
         self._cancel_timer()
-        self._refuse_asked(ErrorCode.KAFKA_STORAGE_ERROR)
+        self._requests.refuse(ErrorCode.KAFKA_STORAGE_ERROR)
         self._listener.on_failure(error)
-
-    def _refuse_asked(self, code: ErrorCode) -> None:
-        asked, self._asked = self._asked, {}
-        for answer in asked.values():
-            if not answer.done():
-                answer.set_exception(KafkaError(code))
 
     # -- time ------------------------------------------------------------------------------------------
 
@@ -457,11 +448,6 @@ class RaftDriver:
         if self._failed is None:
             event: Event = Unanswered(node_id, request_id)
             self._take(event if answer is None else Answered(node_id, request_id, answer))
-
-    def _reply(self, reply: Reply) -> None:
-        answer = self._asked.pop(reply.token, None)
-        if answer is not None and not answer.done():
-            answer.set_result(reply.answer)
 
     # -- the log ---------------------------------------------------------------------------------------
 

@@ -511,31 +511,25 @@ class BatchFields(NamedTuple):
 _PLAIN = BatchFields()
 
 
-def build_batch(
+class _EncodedRecords(NamedTuple):
+    """The records of a batch, and what its header says of them."""
+
+    section: bytes
+    base_timestamp: Optional[int]
+    latest_timestamp: int
+    records_count: int
+    last_delta: int
+
+
+def _encode_records(
     records: Iterable[tuple[int, bytes | None, bytes | None, Iterable[tuple[str, bytes | None]]]],
-    fields: BatchFields = _PLAIN,
-) -> bytes:
-    """A batch of `records`, each (timestamp, key, value, headers). Takes about 1 us a record of 100 bytes."""
-    (
-        base_offset,
-        leader_epoch,
-        codec,
-        level,
-        producer_id,
-        producer_epoch,
-        base_sequence,
-        transactional,
-        control,
-        timestamp_type,
-        max_timestamp,
-        delete_horizon_ms,
-        offset_deltas,
-        last_offset_delta,
-    ) = fields
+    base_timestamp: int | None,
+    offset_deltas: Iterable[int] | None,
+) -> _EncodedRecords:
+    """Encode records; without `base_timestamp` it is that of the first one."""
     varint = _encode_varint
     short = _SHORT_VARINTS
     body: list[bytes] = []
-    base_timestamp = delete_horizon_ms
     latest = NO_TIMESTAMP
     count = 0
     delta = -1
@@ -567,12 +561,35 @@ def build_batch(
         length = len(record)
         body.append(short[length] if length < 64 else varint(length))
         body.append(record)
+    return _EncodedRecords(b"".join(body), base_timestamp, latest, count, delta)
 
+
+def build_batch(
+    records: Iterable[tuple[int, bytes | None, bytes | None, Iterable[tuple[str, bytes | None]]]],
+    fields: BatchFields = _PLAIN,
+) -> bytes:
+    """A batch of `records`, each (timestamp, key, value, headers). Takes about 1 us a record of 100 bytes."""
+    (
+        base_offset,
+        leader_epoch,
+        codec,
+        level,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        transactional,
+        control,
+        timestamp_type,
+        max_timestamp,
+        delete_horizon_ms,
+        offset_deltas,
+        last_offset_delta,
+    ) = fields
+    section, base_timestamp, latest, count, delta = _encode_records(records, delete_horizon_ms, offset_deltas)
     if last_offset_delta is None:
         last_offset_delta = delta
     if last_offset_delta < 0:
         raise ValueError("a batch without records needs last_offset_delta")
-    section = b"".join(body)
     if codec:
         section = compress(codec, section, level)
     attributes = (

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.raft.core import transitions
 from pykafka_broker.raft.core.log_view import EpochStart, LogView, Membership
 from pykafka_broker.raft.core.messages import Answer, Current, Fetch, FetchAnswer, Request, VoteAnswer
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet
-from pykafka_broker.raft.core.roles import Candidate, Follower, Leader
+from pykafka_broker.raft.core.roles import Candidate, Follower, Leader, Role
 from pykafka_broker.raft.core.settings import Settings
 from pykafka_broker.raft.core.state import (
     Answered,
@@ -81,9 +83,23 @@ class Node:
         return self.step.state
 
     @property
-    def role(self) -> object:
+    def role(self) -> Role:
         """Its role."""
         return self.state.role
+
+    @property
+    def leader(self) -> Leader:
+        """Its role, of a leader."""
+        role = self.role
+        assert isinstance(role, Leader)
+        return role
+
+    @property
+    def follower(self) -> Follower:
+        """Its role, of a follower."""
+        role = self.role
+        assert isinstance(role, Follower)
+        return role
 
     def take(self, event: Event) -> RaftStep:
         """Hand in an event."""
@@ -135,7 +151,7 @@ def leading(log: LogView = LOG) -> Node:
     others = [other for other in log.voters.voters if other != 1]
     for pre_vote_of in others[: len(log.voters.voters) // 2]:
         node.answer(pre_vote_of, VoteAnswer(NONE, Current(3), granted=True))
-    assert isinstance(node.role, Candidate)
+    assert isinstance(node.state.role, Candidate)
     for vote_of in others[: len(log.voters.voters) // 2]:
         node.answer(vote_of, VoteAnswer(NONE, Current(4), granted=True))
     assert isinstance(node.role, Leader)
@@ -155,8 +171,7 @@ def committed(log: LogView = LOG) -> Node:
     for node_id in log.voters.voters:
         if node_id != 1:
             node.ask(fetch(node_id, end_offset))
-    role = node.role
-    assert isinstance(role, Leader) and role.high_watermark == end_offset
+    assert node.leader.high_watermark == end_offset
     return node
 
 
@@ -168,7 +183,7 @@ def append(node: Node, count: int, *, flushed: bool = True) -> None:
         node.take(Flushed(end_offset))
 
 
-def fetched(leader_id: int = 2, epoch: int = 3, **answer: object) -> FetchAnswer:
+def fetched(leader_id: int = 2, epoch: int = 3, **answer: Any) -> FetchAnswer:
     """The answer of a leader to Fetch."""
     current = Current(epoch, leader_id, voter(leader_id).endpoints)
     return FetchAnswer(NONE, current)._replace(**answer)

@@ -49,7 +49,7 @@ def end(*successors: int, epoch: int = 3) -> EndQuorumEpoch:
 # -- the beginning of an epoch -----------------------------------------------------------------------------
 
 
-def test_a_new_leader_makes_itself_known_at_once_and_then_every_second():
+def test_a_new_leader_makes_itself_known_at_once_and_then_every_second() -> None:
     node = leading()
     node.answer(2, Acknowledged(NONE, Current(4, 1, voter(1).endpoints)))
     node.answer(3, Acknowledged(NONE, Current(4, 1, voter(1).endpoints)))
@@ -59,7 +59,7 @@ def test_a_new_leader_makes_itself_known_at_once_and_then_every_second():
     assert node.sent == {other: BeginQuorumEpoch(4, 1, voter(1).endpoints, key(other)) for other in (2, 3)}
 
 
-def test_a_voter_follows_the_leader_that_makes_itself_known_and_fetches():
+def test_a_voter_follows_the_leader_that_makes_itself_known_and_fetches() -> None:
     node = Node(ElectionState(3))
     assert node.ask(begin()) == Acknowledged(NONE, Current(4, 2, voter(2).endpoints))
     assert node.step.persist == ElectionState(4, leader_id=2)
@@ -84,11 +84,11 @@ def test_a_voter_follows_the_leader_that_makes_itself_known_and_fetches():
         ),
     ],
 )
-def test_an_announcement_that_cannot_be_is_refused(request_, answer):
+def test_an_announcement_that_cannot_be_is_refused(request_: BeginQuorumEpoch, answer: Acknowledged) -> None:
     assert following().ask(request_) == answer
 
 
-def test_a_leader_without_an_address_cannot_be_followed_but_its_epoch_counts():
+def test_a_leader_without_an_address_cannot_be_followed_but_its_epoch_counts() -> None:
     node = Node(ElectionState(3))
     answer = node.ask(begin()._replace(leader_id=9, endpoints={}))
     assert answer == Acknowledged(NONE, Current(4, 9))
@@ -98,7 +98,7 @@ def test_a_leader_without_an_address_cannot_be_followed_but_its_epoch_counts():
 # -- the end ---------------------------------------------------------------------------------------------
 
 
-def test_a_leader_that_stops_tells_the_voters_whose_log_is_the_longest():
+def test_a_leader_that_stops_tells_the_voters_whose_log_is_the_longest() -> None:
     node = committed()
     append(node, 5)
     node.ask(fetch(3, 26))
@@ -110,11 +110,12 @@ def test_a_leader_that_stops_tells_the_voters_whose_log_is_the_longest():
     }
 
 
-def test_it_is_gone_when_another_leads():
+def test_it_is_gone_when_another_leads() -> None:
     node = committed()
     node.take(Stop())
     node.answer(2, Acknowledged(NONE, Current(4, 1, voter(1).endpoints)))
-    assert node.role.unaware == {3}
+    resigned = node.role
+    assert isinstance(resigned, Resigned) and resigned.unaware == {3}
     assert node.wait(60_000) is not None
     assert isinstance(node.role, Resigned), "a node that stops begins no epoch"
 
@@ -124,14 +125,14 @@ def test_it_is_gone_when_another_leads():
     assert may_stop(node.state)
 
 
-def test_a_leader_that_stops_takes_no_more_requests():
+def test_a_leader_that_stops_takes_no_more_requests() -> None:
     node = leading()
     node.take(Stop())
     answer = node.ask(fetch(2, 20, last_epoch=3))
     assert isinstance(answer, FetchAnswer) and answer.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_the_first_successor_stands_at_once_and_the_others_let_it():
+def test_the_first_successor_stands_at_once_and_the_others_let_it() -> None:
     node = following()
     node.answer(2, fetched())
     assert node.ask(end(1, 3)) == Acknowledged(NONE, Current(3, 2, voter(2).endpoints))
@@ -151,13 +152,15 @@ def test_the_first_successor_stands_at_once_and_the_others_let_it():
     "successors, backoffs",
     [((1, 2), [0, 500, 1000]), ((1, 2, 3), [0, 250, 500, 1000]), ((), [1000])],
 )
-def test_the_later_a_voter_comes_the_longer_it_waits(successors, backoffs):
+def test_the_later_a_voter_comes_the_longer_it_waits(
+    successors: tuple[int, ...], backoffs: list[int]
+) -> None:
     keys = [key(node_id) for node_id in successors]
     waits = [successor_backoff_ms(SETTINGS, key(node_id), keys) for node_id in (*successors, 9)]
     assert waits == backoffs
 
 
-def test_a_leader_that_stops_waits_for_no_voter_to_take_over_where_too_few_are_left_for_a_majority():
+def test_a_leader_that_stops_waits_for_no_voter_to_take_over_where_too_few_are_left_for_a_majority() -> None:
     node = committed()
     node.take(Stop())
     node.answer(2, Refused())
@@ -169,7 +172,7 @@ def test_a_leader_that_stops_waits_for_no_voter_to_take_over_where_too_few_are_l
     assert may_stop(node.state)
 
 
-def test_a_voter_that_stops_without_a_leader_asks_the_others_who_leads():
+def test_a_voter_that_stops_without_a_leader_asks_the_others_who_leads() -> None:
     node = Node(ElectionState(3))
     node.take(Stop())
     assert not may_stop(node.state)
@@ -181,7 +184,7 @@ def test_a_voter_that_stops_without_a_leader_asks_the_others_who_leads():
     assert may_stop(node.state)
 
 
-def test_a_voter_that_is_there_again_counts_again():
+def test_a_voter_that_is_there_again_counts_again() -> None:
     node = committed()
     node.take(Stop())
     for gone in (2, 3):
@@ -192,7 +195,7 @@ def test_a_voter_that_is_there_again_counts_again():
     assert not may_stop(node.state)
 
 
-def test_a_follower_that_stops_may_go_and_stands_no_more():
+def test_a_follower_that_stops_may_go_and_stands_no_more() -> None:
     node = following()
     node.take(Stop())
     assert may_stop(node.state)
@@ -200,7 +203,7 @@ def test_a_follower_that_stops_may_go_and_stands_no_more():
     assert isinstance(node.role, Follower)
 
 
-def test_the_only_voter_just_stops():
+def test_the_only_voter_just_stops() -> None:
     node = Node(ElectionState(3), log_of((3, 0), end=20, among=voters(1)))
     node.take(TimePassed())
     assert isinstance(node.role, Leader)

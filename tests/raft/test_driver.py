@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from collections.abc import Callable
+from typing import TypeVar
 
 import pytest
 
@@ -21,11 +23,13 @@ from pykafka_broker.raft.core.state import ElectionState
 from pykafka_broker.raft.driver import DriverPorts, OtherVotersError, RaftDriver
 from pykafka_broker.raft.quorum_state import decode_quorum_state
 from pykafka_broker.raft.snapshots import decode_snapshot, encode_snapshot
-from pykafka_broker.raft.storage import RaftStorage
+from pykafka_broker.raft.storage import Loaded, RaftStorage, StoredSnapshot
 from pykafka_broker.raft.topic import METADATA_TOPIC_ID
 from pykafka_broker.testing.clock import VirtualClock, settle
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.raft import apache_bytes as apache
+
+T = TypeVar("T")
 
 FOLDER = "/data/__cluster_metadata-0"
 LOCAL = Voter(ReplicaKey(1, b"d" * 16), {"CONTROLLER": ("localhost", 9093)})
@@ -41,7 +45,7 @@ class Worker:
         self.waiting: asyncio.Queue[asyncio.Future[None]] = asyncio.Queue()
         self.runs = 0
 
-    async def run(self, job):
+    async def run(self, job: Callable[[], T]) -> T:
         if self.held:
             gate = asyncio.get_running_loop().create_future()
             self.waiting.put_nowait(gate)
@@ -49,9 +53,9 @@ class Worker:
         if self.error is not None:
             raise self.error
         self.runs += 1
-        job()
+        return job()
 
-    async def let_one_go(self):
+    async def let_one_go(self) -> None:
         gate = await self.waiting.get()
         gate.set_result(None)
         await settle()
@@ -61,11 +65,11 @@ class Records:
     """What a replica has read from its files."""
 
     def __init__(self) -> None:
-        self.snapshot = None
-        self.batches = []
-        self.control = []
+        self.snapshot: tuple[SnapshotId, list[bytes]] | None = None
+        self.batches: list[tuple[int, int, list[bytes]]] = []
+        self.control: list[tuple[int, int]] = []
 
-    def take(self, storage, loaded):
+    def take(self, storage: RaftStorage, loaded: Loaded) -> None:
         if loaded.snapshot is not None:
             snapshot_id, values = loaded.snapshot
             self.snapshot = (snapshot_id, list(values))
@@ -79,7 +83,9 @@ class Records:
 class Replica:
     """A driver, what it committed, and what stopped it."""
 
-    def __init__(self, files, local=LOCAL, configured_voters=NO_VOTERS):
+    def __init__(
+        self, files: MemoryFiles, local: Voter = LOCAL, configured_voters: VoterSet = NO_VOTERS
+    ) -> None:
         self.files = files
         self.committed: list[int] = []
         self.failures: list[Exception] = []
@@ -106,16 +112,19 @@ class Replica:
             DriverPorts(VirtualClock(NOW_MS), self.worker.run, lambda: 0.0),
         )
 
-    def on_commit(self, offset):
+    def on_commit(self, offset: int) -> None:
         self.committed.append(offset)
 
-    def on_failure(self, error):
+    def on_snapshot(self, snapshot: StoredSnapshot) -> None:
+        raise AssertionError("the only voter fetches no snapshot")
+
+    def on_failure(self, error: Exception) -> None:
         self.failures.append(error)
 
-    def on_role(self):
+    def on_role(self) -> None:
         self.roles.append(self.driver.state.role)
 
-    def boot(self):
+    def boot(self) -> Replica:
         loaded = self.driver.storage.load()
         self.listener.take(self.driver.storage, loaded)
         self.driver.boot(loaded)
@@ -131,11 +140,11 @@ def formatted() -> MemoryFiles:
     return files
 
 
-def election_state(files) -> ElectionState:
+def election_state(files: MemoryFiles) -> ElectionState:
     return decode_quorum_state(files.read_file(join(FOLDER, "quorum-state")))
 
 
-async def test_the_election_is_on_disk_before_the_epochs_first_record():
+async def test_the_election_is_on_disk_before_the_epochs_first_record() -> None:
     files = formatted()
     Replica(files).boot()
     renamed = files.calls.index(("sync_directory", FOLDER))
@@ -144,7 +153,7 @@ async def test_the_election_is_on_disk_before_the_epochs_first_record():
     assert election_state(files.power_cut()) == ElectionState(leader_epoch=1, leader_id=1)
 
 
-async def test_nothing_is_committed_before_it_is_on_disk():
+async def test_nothing_is_committed_before_it_is_on_disk() -> None:
     replica = Replica(formatted())
     replica.worker.held = True
     replica.boot()
@@ -158,7 +167,7 @@ async def test_nothing_is_committed_before_it_is_on_disk():
     assert survivor.listener.batches == [(3, 1, [b"one"])]
 
 
-async def test_writers_that_come_during_a_sync_share_the_next_one():
+async def test_writers_that_come_during_a_sync_share_the_next_one() -> None:
     replica = Replica(formatted())
     replica.worker.held = True
     replica.boot()
@@ -173,7 +182,7 @@ async def test_writers_that_come_during_a_sync_share_the_next_one():
     assert replica.worker.runs == 2
 
 
-async def test_a_restart_leads_the_next_epoch_and_reads_everything_again():
+async def test_a_restart_leads_the_next_epoch_and_reads_everything_again() -> None:
     replica = Replica(formatted()).boot()
     replica.driver.append([b"one", b"two"])
     await replica.driver.close()
@@ -187,7 +196,7 @@ async def test_a_restart_leads_the_next_epoch_and_reads_everything_again():
     assert replica.driver.high_watermark == 6, "three control records, two of metadata, one control record"
 
 
-async def test_a_closed_replica_refuses_requests_also_those_that_have_waited():
+async def test_a_closed_replica_refuses_requests_also_those_that_have_waited() -> None:
     replica = Replica(formatted()).boot()
     driver = replica.driver
     fetch = Fetch(driver.epoch, ReplicaKey(7), driver.storage.end_offset, driver.epoch, max_wait_ms=500)
@@ -201,7 +210,7 @@ async def test_a_closed_replica_refuses_requests_also_those_that_have_waited():
         assert refused.value.code is ErrorCode.BROKER_NOT_AVAILABLE
 
 
-async def test_a_torn_batch_at_the_end_is_as_if_it_had_never_been():
+async def test_a_torn_batch_at_the_end_is_as_if_it_had_never_been() -> None:
     replica = Replica(formatted()).boot()
     replica.driver.append([b"one"])
     await replica.driver.close()
@@ -214,7 +223,7 @@ async def test_a_torn_batch_at_the_end_is_as_if_it_had_never_been():
         await again.driver.close()
 
 
-async def test_a_log_that_apache_wrote_is_taken_over():
+async def test_a_log_that_apache_wrote_is_taken_over() -> None:
     files = MemoryFiles()
     files.make_directory(FOLDER)
     files.write_file(join(FOLDER, "00000000000000000000.log"), apache.LOG, sync=True)
@@ -228,7 +237,7 @@ async def test_a_log_that_apache_wrote_is_taken_over():
     assert (replica.driver.epoch, replica.driver.high_watermark) == (2, 13)
 
 
-async def test_the_newest_snapshot_stands_for_the_log_before_it():
+async def test_the_newest_snapshot_stands_for_the_log_before_it() -> None:
     replica = Replica(formatted()).boot()
     for value in (b"one", b"two", b"three"):
         replica.driver.append([value])
@@ -262,7 +271,7 @@ async def with_a_snapshot_and_a_later_record(epoch: int) -> MemoryFiles:
     return replica.files.killed()
 
 
-async def test_a_damaged_file_of_leader_epochs_costs_no_record_behind_the_snapshot():
+async def test_a_damaged_file_of_leader_epochs_costs_no_record_behind_the_snapshot() -> None:
     files = await with_a_snapshot_and_a_later_record(epoch=1)
     files.write_file(join(FOLDER, "leader-epoch-checkpoint"), b"0\n1\n1 70\n", sync=True)
     again = Replica(files).boot()
@@ -271,7 +280,7 @@ async def test_a_damaged_file_of_leader_epochs_costs_no_record_behind_the_snapsh
     await again.driver.close()
 
 
-async def test_a_received_snapshot_stands_for_older_records_that_the_stop_left_in_the_log():
+async def test_a_received_snapshot_stands_for_older_records_that_the_stop_left_in_the_log() -> None:
     """It was killed between the two steps: the snapshot had its name, and the log was still the old one."""
     files = await with_a_snapshot_and_a_later_record(epoch=4)
     again = Replica(files).boot()
@@ -281,7 +290,7 @@ async def test_a_received_snapshot_stands_for_older_records_that_the_stop_left_i
     await again.driver.close()
 
 
-async def test_a_log_that_names_no_voters_goes_by_those_of_the_configuration():
+async def test_a_log_that_names_no_voters_goes_by_those_of_the_configuration() -> None:
     files = MemoryFiles()
     files.make_directory(FOLDER)
     alone = VoterSet({1: Voter(ReplicaKey(1), {"CONTROLLER": ("localhost", 9093)})})
@@ -300,7 +309,7 @@ async def test_a_log_that_names_no_voters_goes_by_those_of_the_configuration():
         Replica(files).boot()
 
 
-async def test_a_replica_that_is_not_the_only_voter_does_not_start():
+async def test_a_replica_that_is_not_the_only_voter_does_not_start() -> None:
     files = formatted()
     both = VoterSet({1: LOCAL, 2: Voter(ReplicaKey(2, b"e" * 16), {})})
     first = encode_snapshot((), both, last_timestamp_ms=0, now_ms=0)
@@ -310,7 +319,7 @@ async def test_a_replica_that_is_not_the_only_voter_does_not_start():
     assert not files.exists(join(FOLDER, "quorum-state")), "it must not have voted"
 
 
-async def test_a_disk_that_loses_a_sync_stops_the_replica_and_commits_nothing():
+async def test_a_disk_that_loses_a_sync_stops_the_replica_and_commits_nothing() -> None:
     replica = Replica(formatted()).boot()
     await replica.driver.close()
     replica.files.fail("sync", errno.EIO, path=".log")
@@ -325,7 +334,7 @@ async def test_a_disk_that_loses_a_sync_stops_the_replica_and_commits_nothing():
     assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
 
 
-async def test_a_sync_that_fails_in_any_way_stops_the_replica():
+async def test_a_sync_that_fails_in_any_way_stops_the_replica() -> None:
     replica = Replica(formatted()).boot()
     await replica.driver.close()
     replica = Replica(replica.files).boot()
@@ -337,7 +346,7 @@ async def test_a_sync_that_fails_in_any_way_stops_the_replica():
     assert replica.failures == [replica.worker.error]
 
 
-async def test_a_full_disk_refuses_the_record_and_takes_the_next_when_there_is_room():
+async def test_a_full_disk_refuses_the_record_and_takes_the_next_when_there_is_room() -> None:
     replica = Replica(formatted()).boot()
     await settle()
     replica.files.free_bytes = 10

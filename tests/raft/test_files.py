@@ -11,10 +11,11 @@ from pykafka_broker.log.disk.checkpoints import MalformedFile, decode_meta_prope
 from pykafka_broker.protocol.messages.records import control as c
 from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.raft.core.log_view import BOOTSTRAP_SNAPSHOT, SnapshotId
-from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet
+from pykafka_broker.raft.core.quorum import Endpoints, ReplicaKey, Voter, VoterSet
 from pykafka_broker.raft.core.state import ElectionState
 from pykafka_broker.raft.format import (
     METADATA_FOLDER,
+    Formatted,
     NewNode,
     StorageFormatError,
     format_storage,
@@ -48,7 +49,7 @@ FOOTER = c.SnapshotFooterRecord(version=0)
 # -- the bytes -------------------------------------------------------------------------------------------
 
 
-def test_a_bootstrap_checkpoint_has_the_bytes_of_apaches():
+def test_a_bootstrap_checkpoint_has_the_bytes_of_apaches() -> None:
     header = c.SnapshotHeaderRecord(version=0, last_contained_log_timestamp=0)
     first, second, third = apache.BOOTSTRAP_TIMES
     ours = (
@@ -59,7 +60,7 @@ def test_a_bootstrap_checkpoint_has_the_bytes_of_apaches():
     assert ours == apache.BOOTSTRAP_CHECKPOINT
 
 
-def test_the_snapshot_of_the_first_voters_has_the_bytes_of_apaches():
+def test_the_snapshot_of_the_first_voters_has_the_bytes_of_apaches() -> None:
     header = c.SnapshotHeaderRecord(
         version=0, last_contained_log_timestamp=apache.FIRST_SNAPSHOT_LAST_TIMESTAMP_MS
     )
@@ -71,7 +72,7 @@ def test_the_snapshot_of_the_first_voters_has_the_bytes_of_apaches():
     assert ours == apache.FIRST_SNAPSHOT
 
 
-def test_the_first_batches_of_the_log_have_the_bytes_of_apaches():
+def test_the_first_batches_of_the_log_have_the_bytes_of_apaches() -> None:
     voter = [c.LeaderChangeMessageVoter(voter_id=1)]
     leader = c.LeaderChangeMessage(version=0, leader_id=1, voters=voter, granting_voters=voter)
     version = c.KRaftVersionRecord(version=0, kraft_version=1)
@@ -91,7 +92,7 @@ def test_the_first_batches_of_the_log_have_the_bytes_of_apaches():
 # -- snapshots -------------------------------------------------------------------------------------------
 
 
-def test_apaches_snapshots_are_read():
+def test_apaches_snapshots_are_read() -> None:
     bootstrap = decode_snapshot(apache.BOOTSTRAP_CHECKPOINT)
     assert [decode_record(value) for value in bootstrap.values] == LEVELS
     assert bootstrap.voters is None
@@ -100,26 +101,26 @@ def test_apaches_snapshots_are_read():
     assert first.last_timestamp_ms == apache.FIRST_SNAPSHOT_LAST_TIMESTAMP_MS
 
 
-def test_a_large_snapshot_is_many_batches_and_comes_back_whole():
+def test_a_large_snapshot_is_many_batches_and_comes_back_whole() -> None:
     values = [encode_record(m.NoOpRecord(), 30)] * 25_000
     data = encode_snapshot(values, VOTERS, last_timestamp_ms=5, now_ms=6, epoch=3)
     assert decode_snapshot(data) == (tuple(values), VOTERS, 5)
 
 
-def test_a_snapshot_cut_anywhere_is_not_believed():
+def test_a_snapshot_cut_anywhere_is_not_believed() -> None:
     for size in range(len(apache.FIRST_SNAPSHOT)):
         with pytest.raises(MalformedFile):
             decode_snapshot(apache.FIRST_SNAPSHOT[:size])
 
 
-def test_a_snapshot_with_a_flipped_bit_is_not_believed():
+def test_a_snapshot_with_a_flipped_bit_is_not_believed() -> None:
     damaged = bytearray(apache.BOOTSTRAP_CHECKPOINT)
     damaged[200] ^= 1
     with pytest.raises(MalformedFile):
         decode_snapshot(damaged)
 
 
-def test_snapshots_are_named_by_end_offset_and_epoch():
+def test_snapshots_are_named_by_end_offset_and_epoch() -> None:
     name = "00000000000000000042-0000000003.checkpoint"
     assert SnapshotId(42, 3).file_name == name
     assert parse_snapshot_name(name) == SnapshotId(42, 3)
@@ -130,7 +131,7 @@ def test_snapshots_are_named_by_end_offset_and_epoch():
 # -- quorum-state ----------------------------------------------------------------------------------------
 
 
-def test_quorum_state_is_written_as_apache_writes_it():
+def test_quorum_state_is_written_as_apache_writes_it() -> None:
     state = ElectionState(leader_epoch=1, leader_id=1)
     assert encode_quorum_state(state) == apache.QUORUM_STATE
     assert decode_quorum_state(apache.QUORUM_STATE) == state
@@ -138,7 +139,7 @@ def test_quorum_state_is_written_as_apache_writes_it():
     assert decode_quorum_state(encode_quorum_state(voted)) == voted
 
 
-def test_quorum_state_of_static_voters_is_written_as_apache_writes_it():
+def test_quorum_state_of_static_voters_is_written_as_apache_writes_it() -> None:
     state = ElectionState(leader_epoch=1, leader_id=1)
     assert encode_quorum_state(state, (1,)) == (
         b'{"clusterId":"","leaderId":1,"leaderEpoch":1,"votedId":-1,"appliedOffset":0,'
@@ -147,7 +148,7 @@ def test_quorum_state_of_static_voters_is_written_as_apache_writes_it():
     assert decode_quorum_state(encode_quorum_state(state, (1,))) == state
 
 
-def test_quorum_state_of_static_voters_is_read():
+def test_quorum_state_of_static_voters_is_read() -> None:
     data = (
         b'{"clusterId":"","leaderId":1,"leaderEpoch":3,"votedId":-1,"appliedOffset":0,'
         b'"currentVoters":[{"voterId":1}],"data_version":0}'
@@ -156,7 +157,7 @@ def test_quorum_state_of_static_voters_is_read():
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"[]", b"null", b'{"data_version":2}', b'{"data_version":1}'])
-def test_a_garbled_quorum_state_stops_the_node_rather_than_let_it_vote_twice(data):
+def test_a_garbled_quorum_state_stops_the_node_rather_than_let_it_vote_twice(data: bytes) -> None:
     with pytest.raises(MalformedFile):
         decode_quorum_state(data)
 
@@ -165,18 +166,18 @@ def test_a_garbled_quorum_state_stops_the_node_rather_than_let_it_vote_twice(dat
 
 
 def formatted(
-    files,
-    *directories,
-    node_id=1,
-    controller_endpoints=apache.CONTROLLER,
-    cluster_id=None,
-    ignore_formatted=False,
-):
+    files: MemoryFiles,
+    *directories: str,
+    node_id: int = 1,
+    controller_endpoints: Endpoints | None = apache.CONTROLLER,
+    cluster_id: str | None = None,
+    ignore_formatted: bool = False,
+) -> Formatted:
     node = NewNode(node_id, VALUES, controller_endpoints, cluster_id)
     return format_storage(files, directories, node, now_ms=7, ignore_formatted=ignore_formatted)
 
 
-def test_formatting_makes_the_directories_a_node_of_a_new_cluster():
+def test_formatting_makes_the_directories_a_node_of_a_new_cluster() -> None:
     files = MemoryFiles()
     result = formatted(files, "/a", "/b", cluster_id=apache.CLUSTER_ID)
 
@@ -193,7 +194,7 @@ def test_formatting_makes_the_directories_a_node_of_a_new_cluster():
     assert files.read_file("/b/bootstrap.checkpoint") == files.read_file("/a/bootstrap.checkpoint")
 
 
-def test_voters_that_stand_in_the_configuration_are_not_written():
+def test_voters_that_stand_in_the_configuration_are_not_written() -> None:
     files = MemoryFiles()
     formatted(files, "/a", "/b", controller_endpoints=None)
     assert sorted(files.inodes) == [
@@ -204,7 +205,7 @@ def test_voters_that_stand_in_the_configuration_are_not_written():
     ]
 
 
-def test_the_first_voters_of_a_quorum_are_written_and_name_this_nodes_directory():
+def test_the_first_voters_of_a_quorum_are_written_and_name_this_nodes_directory() -> None:
     files = MemoryFiles()
     voters = VoterSet({n: Voter(ReplicaKey(n, bytes([n] * 16)), apache.CONTROLLER) for n in (1, 2)})
     own, other = (
@@ -225,13 +226,13 @@ def test_the_first_voters_of_a_quorum_are_written_and_name_this_nodes_directory(
         assert decode_snapshot(first).voters == voters
 
 
-def test_a_cluster_id_is_drawn_when_none_is_given():
+def test_a_cluster_id_is_drawn_when_none_is_given() -> None:
     cluster_id = formatted(MemoryFiles(), "/a").cluster_id
     assert len(uuid_bytes(cluster_id)) == 16
 
 
 @pytest.mark.parametrize("operation", ["write_file", "sync", "rename", "sync_directory"])
-def test_a_format_cut_short_by_a_power_cut_can_be_done_again(operation):
+def test_a_format_cut_short_by_a_power_cut_can_be_done_again(operation: str) -> None:
     survived = 0
     while True:
         files = MemoryFiles()
@@ -250,7 +251,7 @@ def test_a_format_cut_short_by_a_power_cut_can_be_done_again(operation):
     assert survived == 5, "the first voters, and two files of both directories"
 
 
-def test_a_formatted_directory_is_refused_or_left_alone():
+def test_a_formatted_directory_is_refused_or_left_alone() -> None:
     files = MemoryFiles()
     first = formatted(files, "/a")
     with pytest.raises(StorageFormatError, match="Log directory /a is already formatted"):
@@ -259,7 +260,7 @@ def test_a_formatted_directory_is_refused_or_left_alone():
     assert (again.cluster_id, list(again.directory_ids)) == (first.cluster_id, ["/b"])
 
 
-def test_a_directory_of_another_cluster_or_node_is_refused():
+def test_a_directory_of_another_cluster_or_node_is_refused() -> None:
     files = MemoryFiles()
     formatted(files, "/a", cluster_id=apache.CLUSTER_ID)
     with pytest.raises(StorageFormatError, match="belongs to cluster 4L6g3nShT-eMCtK--X86sw, not to other"):
@@ -268,7 +269,7 @@ def test_a_directory_of_another_cluster_or_node_is_refused():
         formatted(files, "/a", node_id=2, ignore_formatted=True)
 
 
-def test_apaches_meta_properties_is_read():
+def test_apaches_meta_properties_is_read() -> None:
     meta = decode_meta_properties(apache.META_PROPERTIES)
     assert meta == (apache.CLUSTER_ID, apache.NODE_ID, uuid_bytes(apache.DIRECTORY_ID))
 
@@ -283,7 +284,9 @@ def test_apaches_meta_properties_is_read():
         ("Köln", b"cluster.id=K\\u00f6ln"),
     ],
 )
-def test_any_text_is_the_id_of_a_cluster_and_is_written_as_java_writes_it(cluster_id: str, line: bytes):
+def test_any_text_is_the_id_of_a_cluster_and_is_written_as_java_writes_it(
+    cluster_id: str, line: bytes
+) -> None:
     """Apache's tool and broker take any, too."""
     files = MemoryFiles()
     formatted(files, "/a", cluster_id=cluster_id)
@@ -292,7 +295,7 @@ def test_any_text_is_the_id_of_a_cluster_and_is_written_as_java_writes_it(cluste
     assert decode_meta_properties(data).cluster_id == cluster_id
 
 
-def test_ids_never_start_with_a_dash_and_are_not_reserved():
+def test_ids_never_start_with_a_dash_and_are_not_reserved() -> None:
     ids = [random_uuid() for _ in range(2_000)]
     assert len(set(ids)) == len(ids)
     assert not any(uuid_text(value).startswith("-") for value in ids)

@@ -10,7 +10,7 @@ from pykafka_broker.raft.core import transitions
 from pykafka_broker.raft.core.log_view import Batch, EpochEnd, EpochStart
 from pykafka_broker.raft.core.messages import Current, Fetch, FetchAnswer, Refused, Vote, VoteAnswer
 from pykafka_broker.raft.core.quorum import VoterSet
-from pykafka_broker.raft.core.roles import Follower, Prospective, Unattached
+from pykafka_broker.raft.core.roles import Follower, Prospective, Role, Unattached
 from pykafka_broker.raft.core.state import ElectionState, Flushed, TimePassed, Unanswered
 from tests.raft.stories import (
     LOG,
@@ -28,7 +28,7 @@ from tests.raft.stories import (
 MORE = Batch(20, 25, 3, data=b"five records")
 
 
-def test_a_replica_that_knows_no_leader_asks_one_of_the_bootstrap_servers_and_after_a_pause_another():
+def test_a_replica_that_knows_no_leader_asks_one_of_the_bootstrap_servers_and_after_a_pause_another() -> None:
     node = Node(ElectionState(3), LOG, node_id=7)
     node.take(TimePassed())
     assert node.sent == {-2: Fetch(3, key(7), 20, 3, 500, -1)}
@@ -40,13 +40,13 @@ def test_a_replica_that_knows_no_leader_asks_one_of_the_bootstrap_servers_and_af
     assert list(node.sent) == [-3]
 
 
-def test_it_never_asks_itself():
+def test_it_never_asks_itself() -> None:
     node = Node(ElectionState(3))
     node.take(TimePassed())
     assert list(node.sent) == [-3]
 
 
-def test_the_leader_that_an_answer_names_is_followed():
+def test_the_leader_that_an_answer_names_is_followed() -> None:
     node = Node(ElectionState(3), LOG, node_id=7)
     node.take(TimePassed())
     node.answer(-2, FetchAnswer(ErrorCode.FENCED_LEADER_EPOCH, Current(4, 3, voter(3).endpoints)))
@@ -56,17 +56,17 @@ def test_the_leader_that_an_answer_names_is_followed():
     assert isinstance(node.role, Follower)
 
 
-def test_a_leader_without_an_address_is_remembered_and_found_later():
+def test_a_leader_without_an_address_is_remembered_and_found_later() -> None:
     log = log_of((3, 0), end=20, among=VoterSet({}))
     node = Node(ElectionState(3, leader_id=2), log, node_id=7)
     assert node.role == Unattached(3, leader_id=2)
 
     node.take(TimePassed())
-    node.answer(-2, fetched(high_watermark=20))
-    assert isinstance(node.role, Follower) and node.state.high_watermark == 20
+    state = node.answer(-2, fetched(high_watermark=20)).state
+    assert isinstance(state.role, Follower) and state.high_watermark == 20
 
 
-def test_batches_are_appended_as_they_are_and_fetched_on_from_once_they_are_on_disk():
+def test_batches_are_appended_as_they_are_and_fetched_on_from_once_they_are_on_disk() -> None:
     node = following()
     node.answer(2, fetched(batches=(MORE,), high_watermark=22))
 
@@ -75,7 +75,7 @@ def test_batches_are_appended_as_they_are_and_fetched_on_from_once_they_are_on_d
     assert node.sent == {2: Fetch(3, key(1), 25, 3, 500, 22)}
 
 
-def test_a_broker_that_can_never_vote_does_not_wait_for_its_disk():
+def test_a_broker_that_can_never_vote_does_not_wait_for_its_disk() -> None:
     node = Node(ElectionState(3, leader_id=2), LOG, node_id=7, settings=SETTINGS._replace(may_vote=False))
     node.take(TimePassed())
     node.answer(2, fetched(batches=(MORE,)))
@@ -91,13 +91,15 @@ def test_a_broker_that_can_never_vote_does_not_wait_for_its_disk():
         ((Batch(20, 25, 4),), 0),
     ],
 )
-def test_batches_that_do_not_fit_the_log_or_the_epoch_are_left_out(batches, taken):
+def test_batches_that_do_not_fit_the_log_or_the_epoch_are_left_out(
+    batches: tuple[Batch, ...], taken: int
+) -> None:
     node = following()
     node.answer(2, fetched(batches=batches))
     assert node.step.replicate == batches[:taken]
 
 
-def test_the_high_watermark_is_not_beyond_the_own_log_and_does_not_go_back():
+def test_the_high_watermark_is_not_beyond_the_own_log_and_does_not_go_back() -> None:
     node = following()
     assert node.answer(2, fetched(high_watermark=99)).advance == 20
     assert node.answer(2, fetched(high_watermark=12)).advance is None
@@ -117,16 +119,17 @@ def test_the_high_watermark_is_not_beyond_the_own_log_and_does_not_go_back():
         (EpochEnd(0, 0), 0),
     ],
 )
-def test_a_log_is_cut_to_what_both_have(diverging, end_offset):
+def test_a_log_is_cut_to_what_both_have(diverging: EpochEnd, end_offset: int) -> None:
     node = following()
     node.answer(2, fetched(diverging=diverging))
 
     assert node.step.truncate == end_offset
     assert node.state.log.end_offset == end_offset
-    assert node.sent[2].offset == end_offset
+    [request] = node.sent.values()
+    assert isinstance(request, Fetch) and request.offset == end_offset
 
 
-def test_the_epochs_and_voters_of_records_that_are_cut_are_forgotten():
+def test_the_epochs_and_voters_of_records_that_are_cut_are_forgotten() -> None:
     log = LOG._replace(
         memberships=(*LOG.memberships, LOG.membership._replace(voters=voters(1, 2), offset=15))
     )
@@ -137,7 +140,7 @@ def test_the_epochs_and_voters_of_records_that_are_cut_are_forgotten():
     assert node.state.log.epochs == (EpochStart(1, 0),)
 
 
-def test_a_leader_without_committed_records_is_not_believed():
+def test_a_leader_without_committed_records_is_not_believed() -> None:
     node = following()
     node.answer(2, fetched(high_watermark=18))
     with pytest.raises(IllegalState, match="18 records are committed"):
@@ -147,24 +150,24 @@ def test_a_leader_without_committed_records_is_not_believed():
 # -- when the leader is silent ---------------------------------------------------------------------------
 
 
-def test_every_answer_of_the_leader_gives_it_more_time():
+def test_every_answer_of_the_leader_gives_it_more_time() -> None:
     node = following()
     for _ in range(5):
         node.now_ms += 1900
         node.answer(2, fetched())
     assert isinstance(node.role, Follower)
     node.wait(SETTINGS.fetch_timeout_ms)
-    assert isinstance(node.role, Prospective)
+    assert isinstance(node.state.role, Prospective)
 
 
-def test_while_the_leader_cannot_be_reached_others_are_asked_where_it_is():
+def test_while_the_leader_cannot_be_reached_others_are_asked_where_it_is() -> None:
     node = following()
     [send] = node.step.send
     node.take(Unanswered(2, send.request_id))
     assert list(node.sent) == [-4], "not node 2 again, which is the bootstrap server -3"
 
 
-def test_a_server_that_was_silent_is_asked_for_the_leader_again_only_where_all_were():
+def test_a_server_that_was_silent_is_asked_for_the_leader_again_only_where_all_were() -> None:
     node = Node(ElectionState(3, leader_id=2), LOG, node_id=7)
     node.take(TimePassed())
     assert list(node.sent) == [2], "the leader, which hangs"
@@ -184,7 +187,7 @@ def test_a_server_that_was_silent_is_asked_for_the_leader_again_only_where_all_w
     assert list(node.sent) == [-3], "all were"
 
 
-def test_a_server_is_asked_for_the_leader_again_some_time_after_it_was_silent():
+def test_a_server_is_asked_for_the_leader_again_some_time_after_it_was_silent() -> None:
     node = Node(ElectionState(3, leader_id=2), LOG, node_id=7)
     node.take(TimePassed())
     node.wait(SETTINGS.request_timeout_ms)
@@ -197,7 +200,7 @@ def test_a_server_is_asked_for_the_leader_again_some_time_after_it_was_silent():
     assert 0 <= node.now_ms - silent_ms - SETTINGS.silence_ms <= SETTINGS.retry_backoff_ms
 
 
-def test_a_leader_whose_process_has_ended_is_given_no_more_time():
+def test_a_leader_whose_process_has_ended_is_given_no_more_time() -> None:
     node = following()
     node.answer(2, fetched())
     node.answer(2, Refused())
@@ -221,7 +224,7 @@ def lost(node_id: int, *gone: int, leader_id: int = 2, chance: float = 0.0) -> N
     return node
 
 
-def test_of_the_voters_that_lose_their_leader_at_one_moment_that_with_the_lowest_id_stands_first():
+def test_of_the_voters_that_lose_their_leader_at_one_moment_that_with_the_lowest_id_stands_first() -> None:
     stands = {}
     for node_id in (1, 3, 4, 5):
         earliest, latest = lost(node_id), lost(node_id, chance=0.99)
@@ -229,11 +232,11 @@ def test_of_the_voters_that_lose_their_leader_at_one_moment_that_with_the_lowest
     assert stands == {1: [0, 24], 3: [50, 74], 4: [100, 124], 5: [150, 174]}
 
 
-def test_a_voter_that_has_ended_too_is_not_waited_for():
+def test_a_voter_that_has_ended_too_is_not_waited_for() -> None:
     assert after(lost(4, 1), Prospective) == 50
 
 
-def test_voters_whose_leader_falls_silent_stand_in_the_same_order():
+def test_voters_whose_leader_falls_silent_stand_in_the_same_order() -> None:
     log = log_of((1, 0), (3, 10), end=20)
     for node_id, place in ((1, 0), (3, 1)):
         node = Node(ElectionState(3, 2), log, node_id=node_id)
@@ -242,7 +245,7 @@ def test_voters_whose_leader_falls_silent_stand_in_the_same_order():
         assert after(node, Prospective) == SETTINGS.fetch_timeout_ms + 50 * place
 
 
-def after(node: Node, role: type) -> int:
+def after(node: Node, role: type[Role]) -> int:
     """How long it takes until a node has a role."""
     begun_ms = node.now_ms
     while not isinstance(node.role, role):
@@ -252,18 +255,20 @@ def after(node: Node, role: type) -> int:
     return node.now_ms - begun_ms
 
 
-def test_others_are_given_pre_votes_once_the_process_of_the_leader_has_ended():
+def test_others_are_given_pre_votes_once_the_process_of_the_leader_has_ended() -> None:
     node = following()
     node.answer(2, fetched(high_watermark=20))
     request = Vote(3, key(3), key(1), 3, 20, pre_vote=True)
-    assert not node.ask(request).granted
+    answer = node.ask(request)
+    assert isinstance(answer, VoteAnswer) and not answer.granted
     node.chance = 0.9
     node.answer(2, Refused())
     assert isinstance(node.role, Follower)
-    assert node.ask(request).granted
+    answer = node.ask(request)
+    assert isinstance(answer, VoteAnswer) and answer.granted
 
 
-def test_a_leader_that_only_this_voter_does_not_reach_is_given_its_time_after_one_attempt():
+def test_a_leader_that_only_this_voter_does_not_reach_is_given_its_time_after_one_attempt() -> None:
     node = following()
     node.answer(2, fetched())
     heard_ms = node.now_ms
@@ -277,7 +282,7 @@ def test_a_leader_that_only_this_voter_does_not_reach_is_given_its_time_after_on
     assert node.role.fetch_deadline_ms == heard_ms + SETTINGS.fetch_timeout_ms
 
 
-def test_an_observer_keeps_its_leader_and_asks_around():
+def test_an_observer_keeps_its_leader_and_asks_around() -> None:
     node = Node(ElectionState(3, leader_id=2), LOG, node_id=7)
     node.take(TimePassed())
     node.wait(30_000)
@@ -285,20 +290,20 @@ def test_an_observer_keeps_its_leader_and_asks_around():
     assert {node_id < 0 for node_id in node.state.connections.busy} == {True}
 
 
-def test_a_peer_that_contradicts_the_known_leader_is_not_believed():
+def test_a_peer_that_contradicts_the_known_leader_is_not_believed() -> None:
     node = following()
     node.answer(2, FetchAnswer(ErrorCode.NOT_LEADER_OR_FOLLOWER, Current(3, 3, voter(3).endpoints)))
     assert isinstance(node.role, Follower) and node.role.leader_id == 2
 
 
-def test_an_epoch_that_this_node_led_before_it_lost_its_disk_is_neither_led_nor_voted_in_again():
+def test_an_epoch_that_this_node_led_before_it_lost_its_disk_is_neither_led_nor_voted_in_again() -> None:
     node = following()
     node.answer(2, FetchAnswer(ErrorCode.NOT_LEADER_OR_FOLLOWER, Current(9, 1, voter(1).endpoints)))
     assert isinstance(node.role, Unattached) and (node.role.epoch, node.role.leader_id) == (9, 1)
     assert node.step.persist == ElectionState(9, leader_id=1)
 
 
-def test_answers_to_requests_that_were_given_up_are_not_looked_at():
+def test_answers_to_requests_that_were_given_up_are_not_looked_at() -> None:
     node = following()
     [send] = node.step.send
     node.wait(SETTINGS.request_timeout_ms - 1)

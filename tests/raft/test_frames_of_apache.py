@@ -27,7 +27,7 @@ SCOPE = Scope("4L6g3nShT-eMCtK--X86sw")
 Again = Callable[[Any], Any]
 MAX_BYTES = 1 << 20
 REQUESTS: dict[str, Again] = {
-    "add_raft_voter": lambda m: voters.add_request(voters.read_add_request(m, SCOPE.cluster_id), SCOPE),
+    "add_raft_voter": lambda m: voters.add_request(core(voters.read_add_request, m, SCOPE.cluster_id), SCOPE),
     "begin_quorum_epoch": lambda m: begin_quorum_epoch.request(
         core(begin_quorum_epoch.read_request, m), SCOPE
     ),
@@ -35,10 +35,10 @@ REQUESTS: dict[str, Again] = {
     "fetch": lambda m: fetch.request(core(fetch.read_request, m), SCOPE, MAX_BYTES),
     "fetch_snapshot": lambda m: fetch_snapshot.request(core(fetch_snapshot.read_request, m), SCOPE),
     "remove_raft_voter": lambda m: voters.remove_request(
-        voters.read_remove_request(m, SCOPE.cluster_id), SCOPE
+        core(voters.read_remove_request, m, SCOPE.cluster_id), SCOPE
     ),
     "update_raft_voter": lambda m: voters.update_request(
-        voters.read_update_request(m, SCOPE, Current(1)), SCOPE
+        core(voters.read_update_request, m, SCOPE, Current(1)), SCOPE
     ),
     "vote": lambda m: vote.request(core(vote.read_request, m), SCOPE),
 }
@@ -57,8 +57,8 @@ ANSWERS: dict[str, Again] = {
 }
 
 
-def core(read: Callable[[Any, Scope], Any], message: Any) -> Any:
-    return read(message, SCOPE)
+def core(read: Callable[..., Any], message: Any, known: object = SCOPE, *more: object) -> Any:
+    return read(message, known, *more)
 
 
 def numbered(frames: list[Frame]) -> list[Any]:

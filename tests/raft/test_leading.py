@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pykafka_broker.protocol.errors import ErrorCode
@@ -28,18 +30,18 @@ from tests.raft.stories import (
 HERE = Current(4, 1, voter(1).endpoints)
 
 
-def news(high_watermark=None, **answer) -> FetchAnswer:
+def news(high_watermark: int | None = None, **answer: Any) -> FetchAnswer:
     return FetchAnswer(NONE, HERE, high_watermark, 0)._replace(**answer)
 
 
 # -- Fetch -----------------------------------------------------------------------------------------------
 
 
-def test_records_are_handed_out_before_they_are_committed():
+def test_records_are_handed_out_before_they_are_committed() -> None:
     assert leading().ask(fetch(2, 20, last_epoch=3)) == news(read_from=20)
 
 
-def test_a_fetch_that_finds_nothing_is_kept_until_there_is_something():
+def test_a_fetch_that_finds_nothing_is_kept_until_there_is_something() -> None:
     node = leading()
     assert node.ask(fetch(2, 21, high_watermark=99)) is None
 
@@ -47,13 +49,13 @@ def test_a_fetch_that_finds_nothing_is_kept_until_there_is_something():
     assert [reply.answer for reply in node.step.reply] == [news(21, read_from=21)]
 
 
-def test_a_kept_fetch_is_answered_when_its_time_is_over():
+def test_a_kept_fetch_is_answered_when_its_time_is_over() -> None:
     node = leading()
     assert node.ask(fetch(2, 21)) is None
     assert [reply.answer for reply in node.wait(500).reply] == [news(21)]
 
 
-def test_a_replica_that_fetches_again_gets_the_answer_for_which_it_waits():
+def test_a_replica_that_fetches_again_gets_the_answer_for_which_it_waits() -> None:
     node = leading()
     append(node, 1, flushed=False)
     assert node.ask(fetch(2, 22)) is None
@@ -61,20 +63,20 @@ def test_a_replica_that_fetches_again_gets_the_answer_for_which_it_waits():
     assert node.ask(fetch(2, 20, last_epoch=3)) == news(21, read_from=20)
     assert [reply.answer for reply in node.step.reply] == [news(21), news(21, read_from=20)]
     node.take(Flushed(22))
-    assert node.role.high_watermark == 21
+    assert node.leader.high_watermark == 21
     node.ask(fetch(2, 22))
-    assert node.role.high_watermark == 22
+    assert node.leader.high_watermark == 22
 
 
-def test_a_fetch_is_kept_when_another_replica_or_a_reader_fetches():
+def test_a_fetch_is_kept_when_another_replica_or_a_reader_fetches() -> None:
     node = leading()
     assert node.ask(fetch(-1, 21)) is None
     assert node.ask(fetch(-1, 21)) is None
     assert node.ask(fetch(3, 21)) is None
-    assert len(node.role.parked) == 3
+    assert len(node.leader.parked) == 3
 
 
-def test_a_follower_in_step_learns_at_once_that_the_high_watermark_has_moved():
+def test_a_follower_in_step_learns_at_once_that_the_high_watermark_has_moved() -> None:
     node = committed()
     append(node, 1, flushed=False)
     assert node.ask(fetch(3, 22, high_watermark=21)) is None
@@ -82,7 +84,7 @@ def test_a_follower_in_step_learns_at_once_that_the_high_watermark_has_moved():
     assert [reply.answer for reply in node.step.reply] == [news(22), news(22)]
 
 
-def test_before_version_18_a_fetch_waits_for_records_alone():
+def test_before_version_18_a_fetch_waits_for_records_alone() -> None:
     node = committed()
     assert node.ask(fetch(2, 21)) is None
 
@@ -99,11 +101,11 @@ def test_before_version_18_a_fetch_waits_for_records_alone():
         (fetch(1, 20), ErrorCode.UNKNOWN_SERVER_ERROR),
     ],
 )
-def test_a_fetch_that_this_leader_cannot_serve_is_refused(request_, error):
+def test_a_fetch_that_this_leader_cannot_serve_is_refused(request_: Fetch, error: ErrorCode) -> None:
     assert leading().ask(request_) == FetchAnswer(error, HERE, start_offset=0)
 
 
-def test_a_follower_names_the_leader_to_those_who_ask():
+def test_a_follower_names_the_leader_to_those_who_ask() -> None:
     node = following()
     answer = node.ask(Fetch(3, key(7), 0, 0, 500))
     assert answer == FetchAnswer(
@@ -123,25 +125,29 @@ def test_a_follower_names_the_leader_to_those_who_ask():
         (5, 0, EpochEnd(0, 0)),
     ],
 )
-def test_a_log_that_is_another_is_told_from_where_on(offset, last_epoch, diverging):
+def test_a_log_that_is_another_is_told_from_where_on(
+    offset: int, last_epoch: int, diverging: EpochEnd | None
+) -> None:
     answer = leading().ask(fetch(2, offset, last_epoch))
     assert isinstance(answer, FetchAnswer)
     assert (answer.diverging, answer.read_from) == (diverging, offset if diverging is None else None)
 
 
-def test_who_needs_records_that_are_trimmed_is_sent_for_the_snapshot():
+def test_who_needs_records_that_are_trimmed_is_sent_for_the_snapshot() -> None:
     node = committed()
     oldest, newest = SnapshotId(10, 1), SnapshotId(20, 3)
     node.take(SnapshotsChanged(10, (SnapshotFile(oldest, 100), SnapshotFile(newest, 200))))
 
-    def snapshot_for(offset, last_epoch):
-        return node.ask(fetch(2, offset, last_epoch)).snapshot_id
+    def snapshot_for(offset: int, last_epoch: int) -> SnapshotId | None:
+        answer = node.ask(fetch(2, offset, last_epoch))
+        assert isinstance(answer, FetchAnswer)
+        return answer.snapshot_id
 
     assert [snapshot_for(0, 0), snapshot_for(5, 1), snapshot_for(10, 0)] == [newest] * 3
     assert [snapshot_for(10, 1), snapshot_for(20, 3)] == [None, None]
 
 
-def test_a_snapshot_from_before_the_start_of_the_log_counts_no_more():
+def test_a_snapshot_from_before_the_start_of_the_log_counts_no_more() -> None:
     node = committed()
     left_over, base = SnapshotId(5, 1), SnapshotId(20, 3)
     node.take(SnapshotsChanged(20, (SnapshotFile(left_over, 100), SnapshotFile(base, 200))))
@@ -151,15 +157,15 @@ def test_a_snapshot_from_before_the_start_of_the_log_counts_no_more():
 # -- the high watermark ----------------------------------------------------------------------------------
 
 
-def test_records_of_earlier_leaders_are_committed_with_the_first_of_this_one():
+def test_records_of_earlier_leaders_are_committed_with_the_first_of_this_one() -> None:
     node = leading()
     node.ask(fetch(2, 20, last_epoch=3))
-    assert node.step.advance is None
+    assert (node.step.advance, node.leader.high_watermark) == (None, None)
     node.ask(fetch(2, 21))
-    assert (node.step.advance, node.role.high_watermark) == (21, 21)
+    assert (node.step.advance, node.leader.high_watermark) == (21, 21)
 
 
-def test_a_leader_counts_its_own_records_once_they_are_on_disk():
+def test_a_leader_counts_its_own_records_once_they_are_on_disk() -> None:
     node = committed()
     append(node, 1, flushed=False)
     node.ask(fetch(2, 22))
@@ -167,7 +173,7 @@ def test_a_leader_counts_its_own_records_once_they_are_on_disk():
     assert node.take(Flushed(22)).advance == 22
 
 
-def test_a_majority_without_the_leaders_disk_commits_too():
+def test_a_majority_without_the_leaders_disk_commits_too() -> None:
     node = committed()
     append(node, 1, flushed=False)
     node.ask(fetch(2, 22))
@@ -175,16 +181,16 @@ def test_a_majority_without_the_leaders_disk_commits_too():
     assert node.step.advance == 22
 
 
-def test_observers_and_readers_do_not_count():
+def test_observers_and_readers_do_not_count() -> None:
     node = leading()
     node.ask(fetch(7, 21))
     node.ask(fetch(2, 21)._replace(replica=ReplicaKey(2, b"another disk....")))
     node.ask(fetch(-1, 21)._replace(replica=ReplicaKey(-1)))
-    assert node.role.high_watermark is None
-    assert len(node.role.progress) == 2
+    assert node.leader.high_watermark is None
+    assert len(node.leader.progress) == 2
 
 
-def test_with_kraft_version_0_a_voter_counts_by_its_id():
+def test_with_kraft_version_0_a_voter_counts_by_its_id() -> None:
     static = voters(1, 2, 3)
     static = type(static)({n: v._replace(key=ReplicaKey(n)) for n, v in static.voters.items()})
     node = leading(log_of((3, 0), end=20, among=static, kraft_version=0))
@@ -195,7 +201,7 @@ def test_with_kraft_version_0_a_voter_counts_by_its_id():
 # -- leading no more -------------------------------------------------------------------------------------
 
 
-def test_a_leader_that_no_majority_fetches_from_resigns():
+def test_a_leader_that_no_majority_fetches_from_resigns() -> None:
     node = committed()
     node.wait(2900)
     assert isinstance(node.role, Leader)
@@ -206,7 +212,7 @@ def test_a_leader_that_no_majority_fetches_from_resigns():
     assert isinstance(node.role, Resigned)
 
 
-def test_observers_do_not_keep_a_leader_in_office():
+def test_observers_do_not_keep_a_leader_in_office() -> None:
     node = committed()
     for _ in range(6):
         node.wait(500)
@@ -214,7 +220,7 @@ def test_observers_do_not_keep_a_leader_in_office():
     assert isinstance(node.role, Resigned)
 
 
-def test_kept_fetches_are_refused_when_the_leader_goes():
+def test_kept_fetches_are_refused_when_the_leader_goes() -> None:
     node = leading()
     assert node.ask(fetch(2, 21)) is None
     node.take(Received(99, Vote(9, key(3), key(1), 4, 99)))
@@ -224,7 +230,7 @@ def test_kept_fetches_are_refused_when_the_leader_goes():
     assert node.step.persist == ElectionState(9, -1, *key(3))
 
 
-def test_a_leader_that_resigned_begins_the_next_epoch_only_after_a_while():
+def test_a_leader_that_resigned_begins_the_next_epoch_only_after_a_while() -> None:
     node = committed()
     node.take(Resign())
     assert isinstance(node.role, Resigned) and node.step.persist is None
@@ -232,10 +238,10 @@ def test_a_leader_that_resigned_begins_the_next_epoch_only_after_a_while():
     assert node.role.epoch == 5 and not isinstance(node.role, Resigned)
 
 
-def test_a_leader_remembers_a_thousand_observers_and_those_that_fetched_last():
+def test_a_leader_remembers_a_thousand_observers_and_those_that_fetched_last() -> None:
     node = committed(LOG)
     for node_id in range(10, 1020):
         node.now_ms += 1
         node.ask(fetch(node_id, 21)._replace(max_wait_ms=0))
-    assert len(node.role.progress) == 1002
-    assert key(10) not in node.role.progress and key(1019) in node.role.progress
+    assert len(node.leader.progress) == 1002
+    assert key(10) not in node.leader.progress and key(1019) in node.leader.progress

@@ -18,7 +18,9 @@ def lines(caplog: pytest.LogCaptureFixture) -> QuorumLines:
     return QuorumLines(1, now_ms=lambda: 0)
 
 
-def test_each_change_of_roles_and_each_epoch_is_a_line(lines, caplog) -> None:
+def test_each_change_of_roles_and_each_epoch_is_a_line(
+    lines: QuorumLines, caplog: pytest.LogCaptureFixture
+) -> None:
     for role in (
         Unattached(4),
         Prospective(4, None, {}, ReplicaKey(2, bytes(16)), frozenset({1})),
@@ -42,14 +44,16 @@ def test_each_change_of_roles_and_each_epoch_is_a_line(lines, caplog) -> None:
     ]
 
 
-def test_a_replica_that_is_cut_off_does_not_fill_the_log(lines, caplog) -> None:
+def test_a_replica_that_is_cut_off_does_not_fill_the_log(
+    lines: QuorumLines, caplog: pytest.LogCaptureFixture
+) -> None:
     for _ in range(100):
         lines.has_role(Follower(4, 2, {}))
         lines.has_role(Prospective(4, 2, {}, None, frozenset({1})))
     assert len(caplog.records) == 3
 
 
-def test_voters_are_told_when_they_change(lines, caplog) -> None:
+def test_voters_are_told_when_they_change(lines: QuorumLines, caplog: pytest.LogCaptureFixture) -> None:
     first = Voter(ReplicaKey(1, bytes(16)), {"CONTROLLER": ("one", 9093)})
     second = Voter(ReplicaKey(2, bytes(16)), {"CONTROLLER": ("two", 9093)})
     lines.has_voters(Membership(VoterSet({1: first}), -1, 0))
@@ -63,7 +67,9 @@ def test_voters_are_told_when_they_change(lines, caplog) -> None:
     ]
 
 
-def test_the_active_controller_is_told_when_it_begins_and_ends(lines, caplog) -> None:
+def test_the_active_controller_is_told_when_it_begins_and_ends(
+    lines: QuorumLines, caplog: pytest.LogCaptureFixture
+) -> None:
     lines.controller_begins(5, 31)
     lines.controller_ends(5, Follower(6, 3, {}))
     lines.controller_ends(5, Unattached(6))

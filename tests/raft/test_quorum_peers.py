@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
 
 from pykafka_broker.machine.clock import Clock, SystemClock
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.raft.core.messages import AskVersions, Destination, Refused, Versions, Vote, VoteAnswer
+from pykafka_broker.raft.core.messages import (
+    Answer,
+    AskVersions,
+    Destination,
+    Refused,
+    Request,
+    Versions,
+    Vote,
+    VoteAnswer,
+)
 from pykafka_broker.raft.core.quorum import ReplicaKey
 from pykafka_broker.raft.core.state import Send
 from pykafka_broker.raft.quorum_peers import PeerSettings, QuorumPeers
@@ -24,7 +34,7 @@ VOTE = Vote(0, CANDIDATE, None, 0, 0)
 
 
 @asynccontextmanager
-async def peers_of(cluster_id: str, clock: Clock | None = None):
+async def peers_of(cluster_id: str, clock: Clock | None = None) -> AsyncIterator[QuorumPeers]:
     peers = QuorumPeers(
         PeerSettings(7, Scope(cluster_id), request_timeout_ms=TIMEOUT_MS), clock or SystemClock()
     )
@@ -34,9 +44,9 @@ async def peers_of(cluster_id: str, clock: Clock | None = None):
         await peers.close()
 
 
-async def ask(peers: QuorumPeers, address: str, request):
+async def ask(peers: QuorumPeers, address: str, request: Request) -> Answer | None:
     host, _, port = address.rpartition(":")
-    answer = asyncio.get_running_loop().create_future()
+    answer: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
     peers.send(Send(Destination(1, (host, int(port))), 1, request), answer.set_result)
     return await answer
 
@@ -100,7 +110,7 @@ async def test_a_node_that_was_started_again_is_asked_over_a_new_connection() ->
 
 @pytest.mark.parametrize("first_bytes", [b"", b"\x00\x00\x00\x05HTTP!", b"\x7f\xff\xff\xff"])
 async def test_there_is_no_answer_of_something_else_than_a_node(first_bytes: bytes) -> None:
-    writers = []
+    writers: list[asyncio.StreamWriter] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writers.append(writer)
@@ -110,13 +120,16 @@ async def test_there_is_no_answer_of_something_else_than_a_node(first_bytes: byt
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     clock = VirtualClock()
+
+    async def ask_over_connection(number: int) -> Answer | None:
+        asked = asyncio.ensure_future(ask(peers, f"127.0.0.1:{port}", VOTE))
+        await until(lambda: len(writers) == number)
+        while not asked.done():
+            await clock.pass_time(TIMEOUT_MS)
+        return asked.result()
+
     async with peers_of("any", clock) as peers:
-        for connections in (1, 2):
-            asked = asyncio.ensure_future(ask(peers, f"127.0.0.1:{port}", VOTE))
-            await until(lambda expected=connections: len(writers) == expected)
-            while not asked.done():
-                await clock.pass_time(TIMEOUT_MS)
-            assert asked.result() is None
+        assert [await ask_over_connection(number) for number in (1, 2)] == [None, None]
     server.close()
     for writer in writers:
         writer.close()

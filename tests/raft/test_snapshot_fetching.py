@@ -35,7 +35,7 @@ def downloading() -> Node:
 # -- the follower ----------------------------------------------------------------------------------------
 
 
-def test_a_snapshot_is_asked_for_part_by_part():
+def test_a_snapshot_is_asked_for_part_by_part() -> None:
     node = downloading()
     assert node.sent == {2: FetchSnapshot(3, key(1), SNAPSHOT, 0, 1 << 20)}
 
@@ -45,7 +45,7 @@ def test_a_snapshot_is_asked_for_part_by_part():
     assert node.state.log.end_offset == 20, "the log is as it was"
 
 
-def test_with_the_last_part_the_log_starts_anew_and_all_before_is_committed():
+def test_with_the_last_part_the_log_starts_anew_and_all_before_is_committed() -> None:
     node = downloading()
     node.answer(2, part(b"first", 0))
     node.answer(2, part(b"end", 5))
@@ -70,25 +70,25 @@ def test_with_the_last_part_the_log_starts_anew_and_all_before_is_committed():
     "answer",
     [part(b"first", 3), part(b"", 0), part(b"first", 0, of=SnapshotId(41, 3))],
 )
-def test_a_part_that_was_not_asked_for_is_not_taken(answer):
+def test_a_part_that_was_not_asked_for_is_not_taken(answer: FetchSnapshotAnswer) -> None:
     node = downloading()
     node.answer(2, answer)
-    assert (node.step.receive, node.role.download) == (None, Download(SNAPSHOT))
+    assert (node.step.receive, node.follower.download) == (None, Download(SNAPSHOT))
 
 
 @pytest.mark.parametrize("error", [ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE])
-def test_a_snapshot_that_the_leader_has_no_more_is_forgotten(error):
+def test_a_snapshot_that_the_leader_has_no_more_is_forgotten(error: ErrorCode) -> None:
     node = downloading()
     node.answer(2, FetchSnapshotAnswer(error, LEADER))
-    assert node.role.download is None
+    assert node.follower.download is None
     assert node.sent == {2: Fetch(3, key(1), 20, 3, 500, -1)}
 
 
-def test_a_damaged_snapshot_is_fetched_again_after_a_pause():
+def test_a_damaged_snapshot_is_fetched_again_after_a_pause() -> None:
     node = downloading()
     node.answer(2, part(b"complete", 0))
     node.take(SnapshotRefused())
-    assert (node.role.download, node.state.log.end_offset, node.sent) == (None, 20, {})
+    assert (node.follower.download, node.state.log.end_offset, node.sent) == (None, 20, {})
 
     node.wait(999)
     assert node.sent == {}
@@ -96,17 +96,17 @@ def test_a_damaged_snapshot_is_fetched_again_after_a_pause():
     assert node.sent == {2: Fetch(3, key(1), 20, 3, 500, -1)}
 
 
-def test_a_download_that_records_have_overtaken_ends():
+def test_a_download_that_records_have_overtaken_ends() -> None:
     node = downloading()
     [send] = node.step.send
     node.take(Unanswered(2, send.request_id))
     assert list(node.sent) == [-4], "while the leader cannot be reached, others are asked"
 
     node.answer(-4, fetched(batches=(Batch(20, 45, 3),)))
-    assert (node.state.log.end_offset, node.role.download) == (45, None)
+    assert (node.state.log.end_offset, node.follower.download) == (45, None)
 
 
-def test_a_leader_loads_no_snapshot():
+def test_a_leader_loads_no_snapshot() -> None:
     node = committed()
     with pytest.raises(IllegalState, match="loads no snapshot"):
         node.take(SnapshotInstalled(node.state.log))
@@ -127,7 +127,7 @@ def ask(snapshot_id: SnapshotId, position: int, max_bytes: int = 50, epoch: int 
     return FetchSnapshot(epoch, key(2), snapshot_id, position, max_bytes)
 
 
-def test_the_leader_hands_out_the_part_that_is_asked_for():
+def test_the_leader_hands_out_the_part_that_is_asked_for() -> None:
     node = serving()
     here = Current(4, 1, voter(1).endpoints)
     assert node.ask(ask(SnapshotId(20, 3), 150)) == FetchSnapshotAnswer(
@@ -148,12 +148,12 @@ def test_the_leader_hands_out_the_part_that_is_asked_for():
         (ask(SnapshotId(10, 1), 0, epoch=5), ErrorCode.UNKNOWN_LEADER_EPOCH),
     ],
 )
-def test_a_part_that_is_not_there_is_refused(request_, error):
+def test_a_part_that_is_not_there_is_refused(request_: FetchSnapshot, error: ErrorCode) -> None:
     answer = serving().ask(request_)
     assert answer == FetchSnapshotAnswer(error, Current(4, 1, voter(1).endpoints))
 
 
-def test_who_downloads_keeps_the_leader_in_office():
+def test_who_downloads_keeps_the_leader_in_office() -> None:
     node = serving()
     for _ in range(6):
         node.wait(1000)
@@ -161,7 +161,7 @@ def test_who_downloads_keeps_the_leader_in_office():
     assert node.role.epoch == 4
 
 
-def test_trimming_forgets_epochs_and_voters_that_the_snapshot_holds():
+def test_trimming_forgets_epochs_and_voters_that_the_snapshot_holds() -> None:
     node = serving()
     node.take(SnapshotsChanged(20, (SnapshotFile(SnapshotId(20, 3), 200),)))
     log = node.state.log

@@ -63,7 +63,7 @@ def damage(files: MemoryFiles, offset: int) -> None:
     data[: len(data) // 2] = bytes(len(data) // 2)
 
 
-def test_a_vote_that_a_killed_process_had_not_synced_is_synced_at_the_start():
+def test_a_vote_that_a_killed_process_had_not_synced_is_synced_at_the_start() -> None:
     files = formatted(1, 2, 3)
     storage = created(files, 1)
     vote = ElectionState(7, -1, 2, bytes([2]) * 16)
@@ -76,7 +76,7 @@ def test_a_vote_that_a_killed_process_had_not_synced_is_synced_at_the_start():
     assert reopened(files.power_cut()).load().election == vote
 
 
-def test_a_segment_that_a_killed_process_had_not_synced_is_durable_with_the_next_flush():
+def test_a_segment_that_a_killed_process_had_not_synced_is_durable_with_the_next_flush() -> None:
     files = formatted(1, 2, 3)
     storage = created(files, 4)
     storage.append_metadata([b"4"], epoch=1, now_ms=0)  # in a segment whose name is not synced
@@ -88,7 +88,9 @@ def test_a_segment_that_a_killed_process_had_not_synced_is_durable_with_the_next
     assert values(reopened(files.power_cut())) == values(again)
 
 
-def test_a_log_that_is_damaged_is_cut_there_and_the_leader_has_the_rest(caplog):
+def test_a_log_that_is_damaged_is_cut_there_and_the_leader_has_the_rest(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     files = formatted(1, 2, 3)
     created(files, 8)
     damage(files, 4)
@@ -102,7 +104,7 @@ def test_a_log_that_is_damaged_is_cut_there_and_the_leader_has_the_rest(caplog):
     assert values(storage) == [b"0", b"1", b"2", b"3", b"other"]
 
 
-def test_the_only_voter_does_not_start_with_a_damaged_log():
+def test_the_only_voter_does_not_start_with_a_damaged_log() -> None:
     files = formatted(1)
     created(files, 8)
     damage(files, 4)
@@ -111,7 +113,7 @@ def test_the_only_voter_does_not_start_with_a_damaged_log():
         reopened(files).load()
 
 
-def test_a_damage_that_a_snapshot_stands_for_is_not_served():
+def test_a_damage_that_a_snapshot_stands_for_is_not_served() -> None:
     files = formatted(1, 2, 3)
     storage = created(files, 8)
     storage.write_snapshot(
@@ -124,7 +126,7 @@ def test_a_damage_that_a_snapshot_stands_for_is_not_served():
     assert (loaded.view.start_offset, loaded.view.end_offset) == (6, 8)
 
 
-def test_the_log_starts_where_it_was_trimmed_although_its_first_segment_begins_before():
+def test_the_log_starts_where_it_was_trimmed_although_its_first_segment_begins_before() -> None:
     files = formatted(1, 2, 3)
     storage = created(files, 5)
     for end_offset in (1, 5):
@@ -139,7 +141,7 @@ def test_the_log_starts_where_it_was_trimmed_although_its_first_segment_begins_b
     assert (view.start_offset, view.end_offset, view.epochs) == (1, 5, (EpochStart(1, 1),))
 
 
-def test_a_damage_behind_a_snapshot_costs_what_is_behind_the_snapshot():
+def test_a_damage_behind_a_snapshot_costs_what_is_behind_the_snapshot() -> None:
     files = formatted(1, 2, 3)
     storage = created(files, 8)
     storage.write_snapshot(

@@ -70,14 +70,20 @@ def appended_voters(node: Node) -> VoterSet:
     return VoterSet.from_record(record)
 
 
-def reply(node: Node) -> object:
+def description(node: Node) -> QuorumStatus:
+    described = describe(node.state, node.now_ms)
+    assert described is not None
+    return described
+
+
+def reply(node: Node) -> list[ChangeAnswer]:
     return [reply.answer for reply in node.step.reply if isinstance(reply.answer, ChangeAnswer)]
 
 
 # -- adding ----------------------------------------------------------------------------------------------
 
 
-def test_a_new_voter_is_asked_for_its_versions_and_counts_from_its_record_on():
+def test_a_new_voter_is_asked_for_its_versions_and_counts_from_its_record_on() -> None:
     node = with_observer()
     assert node.ask(add()) is None
     assert node.sent == {4: AskVersions()}
@@ -88,25 +94,25 @@ def test_a_new_voter_is_asked_for_its_versions_and_counts_from_its_record_on():
     assert (node.state.log.membership.offset, node.state.log.end_offset) == (21, 22)
 
 
-def test_it_is_answered_when_a_majority_of_the_new_voters_has_the_record():
+def test_it_is_answered_when_a_majority_of_the_new_voters_has_the_record() -> None:
     node = with_observer()
     node.ask(add())
     node.answer(4, Versions(NONE, (0, 1)))
     node.take(Flushed(22))
     node.ask(fetch(2, 22))
-    assert node.step.advance is None, "two of four"
+    assert (node.step.advance, reply(node)) == (None, []), "two of four"
     node.ask(fetch(4, 22))
     assert (node.step.advance, reply(node)) == (22, [ChangeAnswer(NONE)])
 
 
-def test_version_1_may_ask_for_an_answer_before_the_commit():
+def test_version_1_may_ask_for_an_answer_before_the_commit() -> None:
     node = with_observer()
     node.ask(add(when_committed=False))
     node.answer(4, Versions(NONE, (0, 1)))
     assert reply(node) == [ChangeAnswer(NONE)]
 
 
-def test_a_change_that_takes_too_long_is_answered_and_the_next_still_waits_for_its_record():
+def test_a_change_that_takes_too_long_is_answered_and_the_next_still_waits_for_its_record() -> None:
     node = with_observer()
     node.ask(add())
     node.answer(4, Versions(NONE, (0, 1)))
@@ -133,7 +139,7 @@ def test_a_change_that_takes_too_long_is_answered_and_the_next_still_waits_for_i
         ),
     ],
 )
-def test_voters_are_named_in_the_words_of_kafka(request_, text):
+def test_voters_are_named_in_the_words_of_kafka(request_: AddVoter | RemoveVoter, text: str) -> None:
     def shown(node_id: int) -> str:
         return urlsafe_b64encode(key(node_id).directory_id).decode().rstrip("=")
 
@@ -143,7 +149,7 @@ def test_voters_are_named_in_the_words_of_kafka(request_, text):
     assert answer.message == text % (shown(request_.key.node_id), among)
 
 
-def test_an_address_on_another_listener_is_named_in_the_words_of_kafka():
+def test_an_address_on_another_listener_is_named_in_the_words_of_kafka() -> None:
     answer = committed().ask(add()._replace(endpoints={"OTHER": ("node4", 1)}))
     assert answer == ChangeAnswer(
         ErrorCode.INVALID_REQUEST,
@@ -160,27 +166,29 @@ def test_an_address_on_another_listener_is_named_in_the_words_of_kafka():
         (Versions(NONE, None), ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_a_replica_that_does_not_support_the_level_is_not_added(versions, error):
+def test_a_replica_that_does_not_support_the_level_is_not_added(versions: Versions, error: ErrorCode) -> None:
     node = with_observer()
     node.ask(add())
     node.answer(4, versions)
     assert (node.step.append, [answer.error for answer in reply(node)]) == ((), [error])
 
 
-def test_a_replica_that_is_not_reached_is_not_added():
+def test_a_replica_that_is_not_reached_is_not_added() -> None:
     node = with_observer()
     node.ask(add())
-    node.take(Unanswered(4, node.state.connections.busy[4].request_id))
+    request_id = node.state.connections.busy[4].request_id
+    assert request_id is not None
+    node.take(Unanswered(4, request_id))
     assert reply(node) == [
         ChangeAnswer(
             ErrorCode.REQUEST_TIMED_OUT,
             "Aborted add voter operation for since API_VERSIONS returned an error BROKER_NOT_AVAILABLE",
         )
     ]
-    assert node.role.change is None
+    assert node.leader.change is None
 
 
-def test_a_replica_that_has_never_caught_up_is_not_added():
+def test_a_replica_that_has_never_caught_up_is_not_added() -> None:
     node = committed()
     node.ask(fetch(4, 10, last_epoch=1))
     node.ask(add())
@@ -201,14 +209,14 @@ def test_a_replica_that_has_never_caught_up_is_not_added():
         (RemoveVoter(ReplicaKey(2)), ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_a_change_that_cannot_be_is_refused(request_, error):
+def test_a_change_that_cannot_be_is_refused(request_: AddVoter | RemoveVoter, error: ErrorCode) -> None:
     node = committed()
     answer = node.ask(request_)
     assert isinstance(answer, ChangeAnswer) and answer.error is error
     assert node.step.append == ()
 
 
-def test_one_change_at_a_time():
+def test_one_change_at_a_time() -> None:
     node = with_observer()
     node.ask(add())
     answer = node.ask(RemoveVoter(key(3)))
@@ -218,7 +226,7 @@ def test_one_change_at_a_time():
     )
 
 
-def test_no_change_before_a_record_of_the_own_epoch_is_committed():
+def test_no_change_before_a_record_of_the_own_epoch_is_committed() -> None:
     node = leading()
     answer = node.ask(RemoveVoter(key(3)))
     assert answer == ChangeAnswer(
@@ -227,12 +235,12 @@ def test_no_change_before_a_record_of_the_own_epoch_is_committed():
     )
 
 
-def test_only_the_leader_changes_voters():
+def test_only_the_leader_changes_voters() -> None:
     answer = following().ask(add())
     assert answer == ChangeAnswer(ErrorCode.NOT_LEADER_OR_FOLLOWER, "", Current(3, 2, voter(2).endpoints))
 
 
-def test_a_change_under_way_is_refused_when_the_leader_goes():
+def test_a_change_under_way_is_refused_when_the_leader_goes() -> None:
     node = with_observer()
     node.ask(add())
     node.take(Resign())
@@ -243,29 +251,28 @@ def test_a_change_under_way_is_refused_when_the_leader_goes():
 # -- removing --------------------------------------------------------------------------------------------
 
 
-def test_a_voter_is_removed_and_the_rest_is_the_majority():
+def test_a_voter_is_removed_and_the_rest_is_the_majority() -> None:
     node = committed()
     assert node.ask(RemoveVoter(key(3))) is None
     assert appended_voters(node) == voters(1, 2)
-    node.take(Flushed(22))
-    assert node.step.advance is None
+    assert node.take(Flushed(22)).advance is None
     node.ask(fetch(2, 22))
     assert (node.step.advance, reply(node)) == (22, [ChangeAnswer(NONE)])
 
 
-def test_a_leader_that_removes_itself_leads_until_the_others_have_committed_it():
+def test_a_leader_that_removes_itself_leads_until_the_others_have_committed_it() -> None:
     node = committed()
     node.ask(RemoveVoter(key(1)))
     node.take(Flushed(22))
     node.ask(fetch(2, 22))
-    assert isinstance(node.role, Leader) and node.step.advance is None, "its own disk counts no more"
+    assert (type(node.role), node.step.advance) == (Leader, None), "its own disk counts no more"
 
     node.ask(fetch(3, 22))
     assert (node.step.advance, reply(node)) == (22, [ChangeAnswer(NONE)])
     assert isinstance(node.role, Resigned) and node.role.successors == (key(2), key(3))
 
 
-def test_the_last_voter_stays():
+def test_the_last_voter_stays() -> None:
     node = Node(ElectionState(3), log_of((3, 0), end=20, among=voters(1)))
     node.take(Flushed(21))
     answer = node.ask(RemoveVoter(key(1)))
@@ -292,7 +299,7 @@ def after_six_seconds(node: Node) -> dict[int, object]:
     return dict(node.sent)
 
 
-def test_a_voter_that_has_moved_tells_the_leader():
+def test_a_voter_that_has_moved_tells_the_leader() -> None:
     among = VoterSet({**voters(2, 3).voters, 1: moved(1)})
     node = Node(ElectionState(3, leader_id=2), log_of((3, 0), end=20, among=among))
     assert after_six_seconds(node) == {2: UpdateVoter(3, voter(1))}
@@ -301,19 +308,19 @@ def test_a_voter_that_has_moved_tells_the_leader():
     assert [type(request) for request in node.sent.values()] == [Fetch]
 
 
-def test_a_voter_whose_entry_is_true_keeps_fetching():
+def test_a_voter_whose_entry_is_true_keeps_fetching() -> None:
     node = Node(ElectionState(3, leader_id=2), LOG)
     assert [type(request) for request in after_six_seconds(node).values()] == [Fetch]
 
 
-def test_with_kraft_version_0_every_leader_is_told_once():
+def test_with_kraft_version_0_every_leader_is_told_once() -> None:
     node = Node(ElectionState(3, leader_id=2), STATIC_LOG)
     assert after_six_seconds(node) == {2: UpdateVoter(3, voter(1))}
     node.answer(2, Acknowledged(NONE, Current(3, 2, voter(2).endpoints)))
     assert [type(request) for request in after_six_seconds(node).values()] == [Fetch]
 
 
-def test_a_leader_that_could_not_take_it_in_is_told_again():
+def test_a_leader_that_could_not_take_it_in_is_told_again() -> None:
     node = Node(ElectionState(3, leader_id=2), STATIC_LOG)
     assert after_six_seconds(node) == {2: UpdateVoter(3, voter(1))}
     node.answer(2, Acknowledged(ErrorCode.REQUEST_TIMED_OUT, Current(3, 2, voter(2).endpoints)))
@@ -322,7 +329,7 @@ def test_a_leader_that_could_not_take_it_in_is_told_again():
     assert after_six_seconds(node) == {2: UpdateVoter(3, voter(1))}
 
 
-def test_the_leader_writes_the_new_entry_and_answers_at_once():
+def test_the_leader_writes_the_new_entry_and_answers_at_once() -> None:
     node = committed()
     assert node.ask(UpdateVoter(4, moved(2))) == Acknowledged(NONE, HERE)
     assert appended_voters(node) == VoterSet({**voters(1, 3).voters, 2: moved(2)})
@@ -338,11 +345,11 @@ def test_the_leader_writes_the_new_entry_and_answers_at_once():
         (UpdateVoter(4, moved(2)._replace(endpoints={})), ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_an_entry_that_cannot_be_is_refused(request_, error):
+def test_an_entry_that_cannot_be_is_refused(request_: UpdateVoter, error: ErrorCode) -> None:
     assert committed().ask(request_) == Acknowledged(error, HERE)
 
 
-def test_an_entry_waits_for_the_change_before_it():
+def test_an_entry_waits_for_the_change_before_it() -> None:
     node = committed()
     node.ask(RemoveVoter(key(3)))
     assert node.ask(UpdateVoter(4, moved(2))) == Acknowledged(ErrorCode.REQUEST_TIMED_OUT, HERE)
@@ -354,12 +361,13 @@ def test_an_entry_waits_for_the_change_before_it():
     assert committed(STATIC_LOG).ask(only_newer) == Acknowledged(ErrorCode.INVALID_REQUEST, HERE)
 
 
-def test_a_voter_that_corrects_its_entry_counts_as_one_that_follows():
+def test_a_voter_that_corrects_its_entry_counts_as_one_that_follows() -> None:
     node = committed()
     node.now_ms += 2_000
-    deadline_ms = node.role.check_quorum_deadline_ms
+    deadline_ms = node.leader.check_quorum_deadline_ms
+    assert deadline_ms is not None
     node.ask(UpdateVoter(4, moved(2)))
-    assert node.role.check_quorum_deadline_ms == deadline_ms + 2_000
+    assert node.leader.check_quorum_deadline_ms == deadline_ms + 2_000
 
 
 @pytest.mark.parametrize(
@@ -369,7 +377,9 @@ def test_a_voter_that_corrects_its_entry_counts_as_one_that_follows():
         (VoterSet({**voters(2, 3).voters, 1: LOST}), RemoveVoter(LOST.key)),
     ],
 )
-def test_a_controller_that_may_join_by_itself_asks_to_once_its_lost_disk_is_removed(among, request_):
+def test_a_controller_that_may_join_by_itself_asks_to_once_its_lost_disk_is_removed(
+    among: VoterSet, request_: AddVoter | RemoveVoter
+) -> None:
     log = log_of((3, 0), end=20, among=among)
     settings = SETTINGS._replace(auto_join=True)
     node = Node(ElectionState(3, leader_id=2), log, settings=settings)
@@ -379,7 +389,7 @@ def test_a_controller_that_may_join_by_itself_asks_to_once_its_lost_disk_is_remo
 # -- kraft.version ---------------------------------------------------------------------------------------
 
 
-def test_with_kraft_version_0_voters_do_not_change():
+def test_with_kraft_version_0_voters_do_not_change() -> None:
     answer = committed(STATIC_LOG).ask(RemoveVoter(key(2)))
     assert answer == ChangeAnswer(
         ErrorCode.UNSUPPORTED_VERSION,
@@ -387,7 +397,7 @@ def test_with_kraft_version_0_voters_do_not_change():
     )
 
 
-def test_kraft_version_is_raised_once_all_voters_have_said_who_they_are():
+def test_kraft_version_is_raised_once_all_voters_have_said_who_they_are() -> None:
     node = committed(STATIC_LOG)
     node.ask(UpdateVoter(4, voter(2)))
     node.take(UpgradeKRaftVersion(7))
@@ -404,9 +414,10 @@ def test_kraft_version_is_raised_once_all_voters_have_said_who_they_are():
     node.take(UpgradeKRaftVersion(8))
     version, record = node.step.append
     assert version == m.KRaftVersionRecord(version=0, kraft_version=1)
+    assert isinstance(record, m.VotersRecord)
     assert VoterSet.from_record(record) == voters(1, 2, 3)
     assert node.state.log.kraft_version == 1
-    described = describe(node.state, node.now_ms)
+    described = description(node)
     assert [voter.end_offset for voter in described.voters] == [23, 21, 21], "they are as far as they were"
     assert described.observers == ()
 
@@ -417,7 +428,7 @@ def test_kraft_version_is_raised_once_all_voters_have_said_who_they_are():
     assert (reply(node), node.step.append) == ([ChangeAnswer(NONE)], ())
 
 
-def test_a_voter_that_does_not_support_it_keeps_kraft_version_at_0():
+def test_a_voter_that_does_not_support_it_keeps_kraft_version_at_0() -> None:
     node = committed(STATIC_LOG)
     node.ask(UpdateVoter(4, voter(2)))
     node.ask(UpdateVoter(4, voter(3)._replace(kraft_versions=(0, 0))))
@@ -428,7 +439,7 @@ def test_a_voter_that_does_not_support_it_keeps_kraft_version_at_0():
 # -- DescribeQuorum --------------------------------------------------------------------------------------
 
 
-def test_the_leader_describes_its_quorum():
+def test_the_leader_describes_its_quorum() -> None:
     node = committed()
     node.now_ms += 100
     node.ask(fetch(4, 10, last_epoch=1))
@@ -444,13 +455,15 @@ def test_the_leader_describes_its_quorum():
         ),
         observers=(ReplicaStatus(key(4), 10, now_ms, -1),),
     )
-    assert describe(node.state, now_ms + 300_000).observers == ()
+    node.now_ms += 300_000
+    assert description(node).observers == ()
     assert describe(following().state, now_ms) is None
 
 
-def test_a_replica_that_no_leader_answers_describes_the_quorum_from_before():
-    alone = following().state
-    answered = alone._replace(role=alone.role._replace(has_fetched=True))
+def test_a_replica_that_no_leader_answers_describes_the_quorum_from_before() -> None:
+    node = following()
+    alone = node.state
+    answered = alone._replace(role=node.follower._replace(has_fetched=True))
     assert describe_leaderless(answered, 5_000, 2_000) is None
     assert describe_leaderless(committed().state, 5_000, 2_000) is None, "it leads"
     assert describe_leaderless(alone._replace(high_watermark=20), 5_000, 2_000) == QuorumStatus(
@@ -466,11 +479,11 @@ def test_a_replica_that_no_leader_answers_describes_the_quorum_from_before():
     )
 
 
-def test_a_replica_that_is_one_fetch_behind_was_caught_up_at_the_fetch_before():
+def test_a_replica_that_is_one_fetch_behind_was_caught_up_at_the_fetch_before() -> None:
     node = committed()
     node.ask(fetch(4, 10, last_epoch=1))
     first_ms = node.now_ms
     node.now_ms += 50
     append(node, 5)
     node.ask(fetch(4, 21))
-    assert describe(node.state, node.now_ms).observers[0].last_caught_up_ms == first_ms
+    assert description(node).observers[0].last_caught_up_ms == first_ms

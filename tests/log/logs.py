@@ -8,6 +8,7 @@ from typing import Any
 
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.environment import Environment
+from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.manager.settings import LogThreads
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.producers import AppendOrigin
@@ -132,6 +133,13 @@ def records(
         assert next_position > position
         position = next_position
     return found
+
+
+def log_of_orders(manager: LogManager, partition: int = 0) -> PartitionLog:
+    """The log of a partition that the manager has."""
+    log = manager.get("orders", partition)
+    assert log is not None
+    return log
 
 
 def names(files: MemoryFiles, folder: str = FOLDER) -> list[str]:

@@ -19,7 +19,7 @@ def worked_example() -> dict[str, bytes]:
     return {name: bytes.fromhex("".join(block.split())) for name, block in blocks}
 
 
-def test_the_worked_example_of_the_format_is_what_is_written():
+def test_the_worked_example_of_the_format_is_what_is_written() -> None:
     files = MemoryFiles()
     log = new_log(files, index_interval_bytes=0)
     produce(log, 7, 0, b"hi", timestamp=NOW, transactional=True)
@@ -34,7 +34,7 @@ def test_the_worked_example_of_the_format_is_what_is_written():
     assert written == worked_example()
 
 
-def test_every_file_that_is_written_is_described():
+def test_every_file_that_is_written_is_described() -> None:
     for value in vars(file_names).values():
         if isinstance(value, str) and re.fullmatch(r"\.?[a-z_]+[-.a-z]*", value) and "pykafka" not in value:
             assert value in FORMAT or value == "remote-log-index-cache", value

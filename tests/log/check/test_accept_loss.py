@@ -84,7 +84,7 @@ def repaired(files: MemoryFiles) -> None:
 
 @pytest.mark.parametrize("policy", ["compact", "delete"])
 @pytest.mark.parametrize("loss", ["batch", "two batches", "segment", "both"])
-def test_what_is_left_is_read_from_beginning_to_end(policy: str, loss: str):
+def test_what_is_left_is_read_from_beginning_to_end(policy: str, loss: str) -> None:
     settings = {"cleanup_policy": frozenset({policy})}
     files, bases = closed_log(**settings)
     left = set(range(BATCHES))
@@ -110,7 +110,7 @@ def test_what_is_left_is_read_from_beginning_to_end(policy: str, loss: str):
     assert check_partition(files, FOLDER).findings == []
 
 
-def test_a_loss_behind_the_accepted_one_is_still_one():
+def test_a_loss_behind_the_accepted_one_is_still_one() -> None:
     files, bases = closed_log()
     without_segment(files, bases, 2)
     repaired(files)
@@ -120,7 +120,7 @@ def test_a_loss_behind_the_accepted_one_is_still_one():
     assert refusal.value.code is ErrorCode.CORRUPT_MESSAGE
 
 
-def test_a_power_cut_at_any_moment_leaves_the_loss_refused_or_accepted():
+def test_a_power_cut_at_any_moment_leaves_the_loss_refused_or_accepted() -> None:
     dice = random.Random(3)
     outcomes = set()
     for step in range(60):

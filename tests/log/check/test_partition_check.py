@@ -76,7 +76,7 @@ def looked_through(files: MemoryFiles) -> CheckResult:
     return check_partition(files, FOLDER, is_in_use=True, is_last_look=True)
 
 
-async def test_a_folder_that_is_cleaned_all_the_time_is_found_sound():
+async def test_a_folder_that_is_cleaned_all_the_time_is_found_sound() -> None:
     states = await states_under_constant_cleaning()
     assert len(states) > 200
     for steps in (1, 5, 40):
@@ -84,7 +84,7 @@ async def test_a_folder_that_is_cleaned_all_the_time_is_found_sound():
             assert looked_through(ChangingFiles(states, first, steps)).findings == []
 
 
-async def test_segments_that_a_broker_removes_are_read_as_they_were_when_they_were_opened():
+async def test_segments_that_a_broker_removes_are_read_as_they_were_when_they_were_opened() -> None:
     states = await states_under_constant_cleaning()
     dice = random.Random(11)
     for _ in range(100):
@@ -97,7 +97,7 @@ async def test_segments_that_a_broker_removes_are_read_as_they_were_when_they_we
         assert offsets
 
 
-async def test_damage_in_a_segment_that_stays_is_found_while_others_are_replaced():
+async def test_damage_in_a_segment_that_stays_is_found_while_others_are_replaced() -> None:
     states = await states_under_constant_cleaning()
     first = 0
     stays: list[str] = []
@@ -113,6 +113,6 @@ async def test_damage_in_a_segment_that_stays_is_found_while_others_are_replaced
     assert [finding.path for finding in found if finding.path.endswith(".log")] == [stays[0]]
 
 
-def test_a_folder_that_has_gone_is_no_folder(tmp_path: Path):
+def test_a_folder_that_has_gone_is_no_folder(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         open_segments(OsFileSystem(), str(tmp_path / "orders-0"))

@@ -52,7 +52,9 @@ def flip(files: MemoryFiles, log: PartitionLog, number: int, position: int) -> N
     files.inodes[log.state.segments[number].path + ".log"].data[position] ^= 1
 
 
-async def test_a_minute_after_a_start_what_was_not_yet_read_is_checked(caplog: pytest.LogCaptureFixture):
+async def test_a_minute_after_a_start_what_was_not_yet_read_is_checked(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     files = await stopped()
     broker = Broker(files, config_for=lambda topic: SETTINGS)
     log = (await broker.start()).get("orders", 0)
@@ -77,7 +79,7 @@ async def test_a_minute_after_a_start_what_was_not_yet_read_is_checked(caplog: p
     ]
 
 
-async def test_once_a_week_everything_is_read_again_also_what_this_process_wrote():
+async def test_once_a_week_everything_is_read_again_also_what_this_process_wrote() -> None:
     files = MemoryFiles()
     broker = Broker(files)
     manager = await broker.start()
@@ -88,7 +90,7 @@ async def test_once_a_week_everything_is_read_again_also_what_this_process_wrote
     flip(files, log, 1, 100)
     broker.now_ms += 7 * 86_400_000 - 10_000
     await broker.pass_time(1)
-    assert log.state.segments[1].trust.damages == ()
+    assert list(log.state.segments[1].trust.damages) == []
     await broker.pass_time(12)
     assert len(log.state.segments[1].trust.damages) == 1
     await manager.close()
@@ -103,7 +105,7 @@ class Odd(ThreadScrubber):
         return super().scrub(job, bytes_per_second)
 
 
-async def test_a_log_that_fails_the_scrub_keeps_no_other_from_it(caplog: pytest.LogCaptureFixture):
+async def test_a_log_that_fails_the_scrub_keeps_no_other_from_it(caplog: pytest.LogCaptureFixture) -> None:
     files = await stopped("odd", "orders")
     broker = Broker(
         files,
@@ -129,7 +131,7 @@ class Rated(ThreadScrubber):
         return super().scrub(job, bytes_per_second)
 
 
-async def test_interval_and_rate_are_settings_that_may_change_at_any_time():
+async def test_interval_and_rate_are_settings_that_may_change_at_any_time() -> None:
     files = await stopped()
     worker = Rated(files)
     rates = worker.rates = []
@@ -154,7 +156,7 @@ async def test_interval_and_rate_are_settings_that_may_change_at_any_time():
     await broker.manager.close()
 
 
-async def test_an_interval_of_less_than_a_minute_is_that_of_the_first_round_too():
+async def test_an_interval_of_less_than_a_minute_is_that_of_the_first_round_too() -> None:
     files = await stopped()
     broker = Broker(
         files,
@@ -165,13 +167,13 @@ async def test_an_interval_of_less_than_a_minute_is_that_of_the_first_round_too(
     assert log is not None
     flip(files, log, 1, 100)
     await broker.pass_time(9)
-    assert log.state.segments[1].trust.damages == ()
+    assert list(log.state.segments[1].trust.damages) == []
     await broker.pass_time(4)
     assert len(log.state.segments[1].trust.damages) == 1
     await broker.manager.close()
 
 
-async def test_what_was_not_in_the_page_cache_does_not_stay_there():
+async def test_what_was_not_in_the_page_cache_does_not_stay_there() -> None:
     files = await stopped()
     manager = await Broker(files, config_for=lambda topic: SETTINGS).start()
     log = manager.get("orders", 0)
@@ -185,7 +187,7 @@ async def test_what_was_not_in_the_page_cache_does_not_stay_there():
     assert files.forgotten == [(f"{FOLDER}/{base:020d}.log", 0, size) for base, size, _ in job.segments]
 
 
-async def test_segments_that_are_gone_by_then_are_left_out_and_those_replaced_are_not_judged():
+async def test_segments_that_are_gone_by_then_are_left_out_and_those_replaced_are_not_judged() -> None:
     files = await stopped()
     broker = Broker(files, config_for=lambda topic: SETTINGS)
     log = (await broker.start()).get("orders", 0)
@@ -208,7 +210,7 @@ class WhileLooking(MemoryFiles):
         return super().open(path, create=create, writable=writable)
 
 
-async def test_a_segment_may_be_deleted_while_its_damage_is_examined():
+async def test_a_segment_may_be_deleted_while_its_damage_is_examined() -> None:
     files = WhileLooking()
     files.inodes, files.directories = (before := await stopped()).inodes, before.directories
     log = (await Broker(files, config_for=lambda topic: SETTINGS).start()).get("orders", 0)
@@ -236,7 +238,7 @@ def real_log(tmp_path: Path) -> Iterator[PartitionLog]:
     log.close(clean=False)
 
 
-def test_a_process_says_which_segments_are_sound(real_log: PartitionLog):
+def test_a_process_says_which_segments_are_sound(real_log: PartitionLog) -> None:
     path = Path(real_log.state.segments[1].path + ".log")
     data = bytearray(path.read_bytes())
     data[15] ^= 1
@@ -248,6 +250,7 @@ def test_a_process_says_which_segments_are_sound(real_log: PartitionLog):
     assert process.scrub(job, UNLIMITED) == ([bases[0], *bases[2:]], [bases[1]])
 
     started = process.worker.started()
+    assert started is not None
     started.kill()
     started.wait()
     with pytest.raises(OSError, match="has died"):
@@ -258,7 +261,7 @@ def test_a_process_says_which_segments_are_sound(real_log: PartitionLog):
         process.scrub(job, UNLIMITED)
 
 
-async def test_a_stop_ends_a_slow_scrub_at_once(real_log: PartitionLog):
+async def test_a_stop_ends_a_slow_scrub_at_once(real_log: PartitionLog) -> None:
     job = job_for(real_log, only_unchecked=False)
     assert job is not None
     process = ScrubProcess()

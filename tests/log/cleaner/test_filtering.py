@@ -243,12 +243,12 @@ def test_a_commit_marker_stays_as_long_as_there_are_records_of_its_transaction()
 def test_the_marker_of_a_producer_who_wrote_nothing_since_stays_for_its_epoch() -> None:
     gone = cleaned(marker(12, commit=True), transactions=CleanedTransactions([]))
     assert gone is not None
-    late = {"now_ms": NOW + RETENTION}
-    assert cleaned(gone, last_records={}, **late) is None
-    left = cleaned(gone, last_records={7: LastRecord(-1, 1)}, **late)
+    late_ms = NOW + RETENTION
+    assert cleaned(gone, last_records={}, now_ms=late_ms) is None
+    left = cleaned(gone, last_records={7: LastRecord(-1, 1)}, now_ms=late_ms)
     header = read_header(left or b"")
     assert (header.records_count, header.is_control, header.producer_epoch) == (0, True, 1)
-    assert cleaned(gone, last_records={7: LastRecord(-1, 2)}, **late) is None
+    assert cleaned(gone, last_records={7: LastRecord(-1, 2)}, now_ms=late_ms) is None
 
 
 def test_records_of_another_producer_between_are_not_touched() -> None:

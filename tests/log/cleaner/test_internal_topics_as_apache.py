@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from functools import partial
 from pathlib import Path
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
@@ -35,6 +36,10 @@ TRANSACTIONS_MADE = 700
 Committed = dict[str, dict[int, int]]
 
 
+def has_all(member: Consumer) -> bool:
+    return member.poll(0.1) is None and len(member.assignment()) == PARTITIONS
+
+
 def live(address: str) -> Committed:
     """Commits by clients with and without membership, deleted offsets and groups, transactions; what is
     committed at the end.
@@ -52,7 +57,7 @@ def live(address: str) -> Committed:
     for protocol in ("classic", "consumer"):
         member = Consumer({"bootstrap.servers": address, "group.id": protocol, "group.protocol": protocol})
         member.subscribe(["orders"])
-        wait_for(lambda member=member: member.poll(0.1) is None and len(member.assignment()) == PARTITIONS)
+        wait_for(partial(has_all, member))
         member.commit(offsets=[TopicPartition("orders", 7, 7)], asynchronous=False)
         member.close()
         committed[protocol] = {7: 7}

@@ -14,9 +14,9 @@ from pykafka_broker.log.cleaner.key_map import MAX_LOAD, SLOT_BYTES, KeyMap
 MIB = 1 << 20
 
 
-def keys_in(budget_bytes: int, **settings: float) -> int:
+def keys_in(budget_bytes: int, load: float = MAX_LOAD) -> int:
     """How many keys a map takes."""
-    found, number = KeyMap(budget_bytes, **settings), 0
+    found, number = KeyMap(budget_bytes, load=load), 0
     while found.put(b"%d" % number, number):
         number += 1
     assert len(found) == number

@@ -81,6 +81,7 @@ def test_a_process_that_dies_is_an_error_and_the_next_job_starts_another(log: Pa
     process = CleaningProcess()
 
     started = process.worker.started()
+    assert started is not None
     started.kill()
     started.wait()
     with pytest.raises(OSError, match="has died"):
@@ -112,7 +113,9 @@ def test_a_cleaned_file_that_was_changed_or_removed_is_not_swapped_in(log: Parti
 def test_a_process_whose_broker_was_killed_writes_nothing_more(log: PartitionLog) -> None:
     process = CleaningProcess()
     started = process.worker.started()
+    assert started is not None
     bytes_per_second = 1
+    assert started.stdin is not None
     started.stdin.write(json.dumps([encode_job(job_for(log)), bytes_per_second]) + "\n")
     started.stdin.close()  # as the kernel does for a broker that dies
     assert started.wait(30) == 0, "long before the job is done"

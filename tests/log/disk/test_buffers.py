@@ -7,7 +7,7 @@ from pykafka_broker.log.disk.buffers import MAX_BYTES, MAX_KEPT, MIN_BYTES, Read
 LARGE = MIN_BYTES * 2
 
 
-def test_a_buffer_without_references_is_used_again():
+def test_a_buffer_without_references_is_used_again() -> None:
     buffers = ReadBuffers()
     first = buffers.take(LARGE)
     first[:3] = b"abc"
@@ -16,7 +16,7 @@ def test_a_buffer_without_references_is_used_again():
     assert bytes(buffers.take(LARGE)[:3]) == b"abc"
 
 
-def test_a_buffer_that_is_still_held_is_never_given_away():
+def test_a_buffer_that_is_still_held_is_never_given_away() -> None:
     buffers = ReadBuffers()
     held = buffers.take(LARGE)
     part = memoryview(held)[10:20]
@@ -30,7 +30,7 @@ def test_a_buffer_that_is_still_held_is_never_given_away():
     assert bytes(part) == b"0123456789"
 
 
-def test_what_does_not_fit_the_kept_sizes_is_fresh():
+def test_what_does_not_fit_the_kept_sizes_is_fresh() -> None:
     buffers = ReadBuffers()
     for size in (61, MIN_BYTES - 1, MAX_BYTES + 1):
         taken = buffers.take(size)
@@ -38,11 +38,11 @@ def test_what_does_not_fit_the_kept_sizes_is_fresh():
         assert isinstance(taken, bytearray)
 
 
-def test_no_more_buffers_are_kept_than_the_limit():
+def test_no_more_buffers_are_kept_than_the_limit() -> None:
     buffers = ReadBuffers()
     held = [buffers.take(LARGE) for _ in range(MAX_KEPT + 5)]
-    assert len({id(view.obj) for view in held}) == MAX_KEPT + 5
+    assert len({id(view.obj) for view in held if isinstance(view, memoryview)}) == MAX_KEPT + 5
     del held
 
     again = [buffers.take(LARGE) for _ in range(MAX_KEPT)]
-    assert len({id(view.obj) for view in again}) == MAX_KEPT
+    assert len({id(view.obj) for view in again if isinstance(view, memoryview)}) == MAX_KEPT

@@ -20,7 +20,7 @@ from pykafka_broker.log.disk.checkpoints import (
 )
 
 
-def test_an_offset_checkpoint_reads_as_it_was_written():
+def test_an_offset_checkpoint_reads_as_it_was_written() -> None:
     offsets = {("orders", 0): 12, ("a.b_c-d", 7): 0}
     data = encode_offsets(offsets.items())
     assert data == b"0\n2\norders 0 12\na.b_c-d 7 0\n"
@@ -31,12 +31,12 @@ def test_an_offset_checkpoint_reads_as_it_was_written():
 @pytest.mark.parametrize(
     "data", [b"1\n0\n", b"0\n", b"0\nx\n", b"0\n2\na 1 2\n", b"0\n1\na 1\n", b"\xff", b"0\n1\na 1 x\n"]
 )
-def test_a_garbled_checkpoint_is_malformed(data: bytes):
+def test_a_garbled_checkpoint_is_malformed(data: bytes) -> None:
     with pytest.raises(MalformedFile):
         decode_offsets(data)
 
 
-def test_an_id_is_22_characters_and_comes_back():
+def test_an_id_is_22_characters_and_comes_back() -> None:
     assert uuid_text(bytes(range(16))) == "AAECAwQFBgcICQoLDA0ODw"
     assert uuid_bytes("AAECAwQFBgcICQoLDA0ODw") == bytes(range(16))
     for text in ("", "short", "AAECAwQFBgcICQoLDA0ODwAA", "!" * 22):
@@ -44,7 +44,7 @@ def test_an_id_is_22_characters_and_comes_back():
             uuid_bytes(text)
 
 
-def test_partition_metadata_is_43_bytes_without_a_final_newline():
+def test_partition_metadata_is_43_bytes_without_a_final_newline() -> None:
     data = encode_partition_metadata(bytes(range(16)))
     assert len(data) == 43
     assert decode_partition_metadata(data) == bytes(range(16))
@@ -53,7 +53,7 @@ def test_partition_metadata_is_43_bytes_without_a_final_newline():
             decode_partition_metadata(bad)
 
 
-def test_meta_properties_of_this_and_older_versions():
+def test_meta_properties_of_this_and_older_versions() -> None:
     meta = MetaProperties("c1", 3, bytes(range(16)))
     assert decode_meta_properties(encode_meta_properties(meta)) == meta
     old = b"#Fri Nov 21\nversion=0\nbroker.id=7\ncluster.id=x\n"
@@ -69,7 +69,7 @@ def test_meta_properties_of_this_and_older_versions():
             decode_meta_properties(bad)
 
 
-def test_the_clean_shutdown_marker():
+def test_the_clean_shutdown_marker() -> None:
     assert encode_clean_shutdown(9) == b'{"version":0,"brokerEpoch":9}'
     assert decode_clean_shutdown(b'{"version":0,"brokerEpoch":9}') == 9
     assert decode_clean_shutdown(b"") == -1

@@ -25,7 +25,7 @@ def folder(files: FileSystem, tmp_path: Path) -> str:
     return path
 
 
-def test_a_file_is_written_and_read_at_positions(files: FileSystem, folder: str):
+def test_a_file_is_written_and_read_at_positions(files: FileSystem, folder: str) -> None:
     file = files.open(f"{folder}/a", create=True)
     assert file.pwrite(b"hello", 0) == 5
     assert file.pwrite(memoryview(b"world"), 10) == 5
@@ -37,7 +37,7 @@ def test_a_file_is_written_and_read_at_positions(files: FileSystem, folder: str)
     file.sync()
 
 
-def test_room_can_be_reserved_without_growing_the_file(tmp_path: Path):
+def test_room_can_be_reserved_without_growing_the_file(tmp_path: Path) -> None:
     path = tmp_path / "a"
     file = OsFileSystem().open(str(path), create=True)
     file.reserve(1 << 20)
@@ -49,7 +49,7 @@ def test_room_can_be_reserved_without_growing_the_file(tmp_path: Path):
         assert path.stat().st_blocks * 512 < 1 << 20
 
 
-def test_a_cached_read_gives_all_or_nothing(files: FileSystem, folder: str):
+def test_a_cached_read_gives_all_or_nothing(files: FileSystem, folder: str) -> None:
     file = files.open(f"{folder}/a", create=True)
     file.pwrite(b"hello", 0)
 
@@ -58,7 +58,7 @@ def test_a_cached_read_gives_all_or_nothing(files: FileSystem, folder: str):
     assert file.pread_cached(6, 0) is None
 
 
-def test_creating_what_is_there_and_opening_what_is_not(files: FileSystem, folder: str):
+def test_creating_what_is_there_and_opening_what_is_not(files: FileSystem, folder: str) -> None:
     files.open(f"{folder}/a", create=True)
     with pytest.raises(FileExistsError):
         files.open(f"{folder}/a", create=True)
@@ -68,7 +68,7 @@ def test_creating_what_is_there_and_opening_what_is_not(files: FileSystem, folde
         files.read_file(f"{folder}/b")
 
 
-def test_an_open_file_outlives_its_name(files: FileSystem, folder: str):
+def test_an_open_file_outlives_its_name(files: FileSystem, folder: str) -> None:
     file = files.open(f"{folder}/a", create=True)
     file.pwrite(b"x", 0)
     files.remove(f"{folder}/a")
@@ -78,7 +78,7 @@ def test_an_open_file_outlives_its_name(files: FileSystem, folder: str):
     assert not files.exists(f"{folder}/a")
 
 
-def test_small_files_are_replaced_as_a_whole(files: FileSystem, folder: str):
+def test_small_files_are_replaced_as_a_whole(files: FileSystem, folder: str) -> None:
     path = f"{folder}/checkpoint"
     files.write_file(path, b"long content", sync=False)
     files.write_file(path, b"short", sync=True)
@@ -94,7 +94,9 @@ def test_small_files_are_replaced_as_a_whole(files: FileSystem, folder: str):
     ]
 
 
-def test_folders_are_listed_renamed_and_removed_with_all_that_is_in_them(files: FileSystem, folder: str):
+def test_folders_are_listed_renamed_and_removed_with_all_that_is_in_them(
+    files: FileSystem, folder: str
+) -> None:
     files.make_directory(f"{folder}/a/b")
     files.write_file(f"{folder}/a/b/file", b"x", sync=False)
     files.rename(f"{folder}/a", f"{folder}/c")
@@ -106,14 +108,14 @@ def test_folders_are_listed_renamed_and_removed_with_all_that_is_in_them(files: 
     files.sync_directory(folder)
 
 
-def test_what_vanishes_between_the_listing_and_the_look_at_its_size_is_not_listed(tmp_path: Path):
+def test_what_vanishes_between_the_listing_and_the_look_at_its_size_is_not_listed(tmp_path: Path) -> None:
     (tmp_path / "there.log").write_bytes(b"12")
     (tmp_path / "gone.log").symlink_to(tmp_path / "nowhere")
     [entry] = OsFileSystem().entries(str(tmp_path), sizes_of=(".log",))
     assert (entry.name, entry.is_directory, entry.size) == ("there.log", False, 2)
 
 
-def test_a_lock_keeps_others_out_until_it_is_released(files: FileSystem, folder: str):
+def test_a_lock_keeps_others_out_until_it_is_released(files: FileSystem, folder: str) -> None:
     lock = files.lock(f"{folder}/.lock")
     with pytest.raises(FileLockedError):
         files.lock(f"{folder}/.lock")
@@ -121,7 +123,7 @@ def test_a_lock_keeps_others_out_until_it_is_released(files: FileSystem, folder:
     files.lock(f"{folder}/.lock").release()
 
 
-def test_the_space_of_a_volume(files: FileSystem, folder: str):
+def test_the_space_of_a_volume(files: FileSystem, folder: str) -> None:
     total, usable = files.space(folder)
     assert total >= usable > 0
 
@@ -134,7 +136,7 @@ def _try_lock(path: str) -> bool:
     return True
 
 
-def test_a_lock_keeps_another_process_out_even_after_a_refused_attempt_in_this_one(tmp_path: Path):
+def test_a_lock_keeps_another_process_out_even_after_a_refused_attempt_in_this_one(tmp_path: Path) -> None:
     """A refused attempt that opened and closed the file once dropped the lock that this process held."""
     path = str(tmp_path / ".lock")
     lock = OsFileSystem().lock(path)
@@ -147,7 +149,7 @@ def test_a_lock_keeps_another_process_out_even_after_a_refused_attempt_in_this_o
         assert pool.apply(_try_lock, (path,)) is True
 
 
-def test_descriptors_are_given_back_with_the_last_holder(tmp_path: Path):
+def test_descriptors_are_given_back_with_the_last_holder(tmp_path: Path) -> None:
     file = OsFileSystem().open(str(tmp_path / "a"), create=True)
     descriptor = file.fd  # type: ignore[attr-defined]
     held = file
@@ -170,7 +172,7 @@ class Reluctant:
         return len(taken)
 
 
-def test_a_short_write_is_continued():
+def test_a_short_write_is_continued() -> None:
     file = Reluctant()
     write_fully(file, b"0123456789", 5)  # type: ignore[arg-type]
     assert bytes(file.content) == bytes(5) + b"0123456789" + bytes(5)

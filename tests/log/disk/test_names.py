@@ -13,7 +13,7 @@ from pykafka_broker.log.disk.names import (
 )
 
 
-def test_files_are_named_by_offset_with_twenty_digits():
+def test_files_are_named_by_offset_with_twenty_digits() -> None:
     assert offset_file(42, ".log") == "00000000000000000042.log"
     assert parse_offset_file("00000000000000000042.timeindex") == (42, ".timeindex")
     for name in ("42.log", "leader-epoch-checkpoint", "00000000000000000042", "x.log"):
@@ -34,11 +34,11 @@ def test_files_are_named_by_offset_with_twenty_digits():
         ("-1", None),
     ],
 )
-def test_folders_tell_topic_partition_and_state(name: str, folder: FolderName | None):
+def test_folders_tell_topic_partition_and_state(name: str, folder: FolderName | None) -> None:
     assert parse_partition_folder(name) == folder
 
 
-def test_a_set_aside_folder_fits_a_file_system_however_long_the_topic_is():
+def test_a_set_aside_folder_fits_a_file_system_however_long_the_topic_is() -> None:
     name = set_aside_folder("t" * 249, 12, "0123456789abcdef0123456789abcdef", "delete")
     assert len(name) == 255
     folder = parse_partition_folder(name)

@@ -26,7 +26,7 @@ from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.testing.clock import settle
 from pykafka_broker.testing.memory_files import MemoryFiles
-from tests.log.logs import NOW, TOPIC_ID, append, batch, one_pool, values
+from tests.log.logs import NOW, TOPIC_ID, append, batch, log_of_orders, one_pool, values
 
 OTHER_ID = bytes(16 - n for n in range(16))
 
@@ -88,7 +88,7 @@ def folders(files: MemoryFiles, directory: str = "/data") -> list[str]:
     return sorted(entry.name for entry in files.entries(directory) if entry.is_directory)
 
 
-async def test_logs_are_found_again_after_a_clean_stop_without_recovery():
+async def test_logs_are_found_again_after_a_clean_stop_without_recovery() -> None:
     files = MemoryFiles()
     manager = await started(files)
     append(manager.create("orders", 0, TOPIC_ID, LogConfig()), b"a", b"b")
@@ -102,12 +102,12 @@ async def test_logs_are_found_again_after_a_clean_stop_without_recovery():
     again = await started(files)
 
     assert (again.previous_broker_epoch, len(again)) == (9, 2)
-    log = again.get("orders", 0)
+    log = log_of_orders(again)
     assert (log.topic_id, log.state.high_watermark, values(log)) == (TOPIC_ID, 2, [b"a", b"b"])
     assert not files.exists("/data/.kafka_cleanshutdown")
 
 
-async def test_a_process_that_died_leaves_no_marker_and_everything_is_recovered():
+async def test_a_process_that_died_leaves_no_marker_and_everything_is_recovered() -> None:
     files = MemoryFiles()
     manager = await started(files)
     for partition in range(5):
@@ -116,10 +116,10 @@ async def test_a_process_that_died_leaves_no_marker_and_everything_is_recovered(
     again = await started(files.killed())
 
     assert again.previous_broker_epoch == -1
-    assert [values(again.get("orders", n)) for n in range(5)] == [[b"%d" % n] for n in range(5)]
+    assert [values(log_of_orders(again, n)) for n in range(5)] == [[b"%d" % n] for n in range(5)]
 
 
-async def test_the_log_start_offset_survives_by_its_checkpoint():
+async def test_the_log_start_offset_survives_by_its_checkpoint() -> None:
     files = MemoryFiles()
     broker = Broker(files)
     manager = await broker.start()
@@ -130,11 +130,13 @@ async def test_the_log_start_offset_survives_by_its_checkpoint():
 
     again = await started(files.killed())
 
-    assert again.get("orders", 0).state.log_start_offset == 2
+    assert log_of_orders(again).state.log_start_offset == 2
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-async def test_a_topic_made_anew_owes_nothing_to_the_checkpoints_of_the_one_before_it(restarted: bool):
+async def test_a_topic_made_anew_owes_nothing_to_the_checkpoints_of_the_one_before_it(
+    restarted: bool,
+) -> None:
     """Its records lay below the old log start offset, and a crash took them."""
     files = MemoryFiles()
     broker = Broker(files)
@@ -155,11 +157,11 @@ async def test_a_topic_made_anew_owes_nothing_to_the_checkpoints_of_the_one_befo
     assert files.read_file("/data/recovery-point-offset-checkpoint") == b"0\n1\nusers 0 0\n"
     append(log, b"new")
 
-    again = (await started(files.killed())).get("orders", 0)
+    again = log_of_orders(await started(files.killed()))
     assert (again.state.log_start_offset, again.state.recovery_point, values(again)) == (0, 0, [b"new"])
 
 
-async def test_a_new_log_waits_until_the_checkpoints_have_forgotten_the_old_one():
+async def test_a_new_log_waits_until_the_checkpoints_have_forgotten_the_old_one() -> None:
     files = MemoryFiles()
     broker = Broker(files)
     manager = await broker.start()
@@ -175,7 +177,7 @@ async def test_a_new_log_waits_until_the_checkpoints_have_forgotten_the_old_one(
     assert manager.create("orders", 0, OTHER_ID, LogConfig()).state.log_end_offset == 0
 
 
-async def test_checkpoints_are_written_when_something_changed_and_only_then():
+async def test_checkpoints_are_written_when_something_changed_and_only_then() -> None:
     files = MemoryFiles()
     broker = Broker(files)
     manager = await broker.start()
@@ -190,7 +192,7 @@ async def test_checkpoints_are_written_when_something_changed_and_only_then():
     assert files.calls == []
 
 
-async def test_a_full_disk_does_not_stop_the_checkpoints_for_good():
+async def test_a_full_disk_does_not_stop_the_checkpoints_for_good() -> None:
     files = MemoryFiles()
     broker = Broker(files)
     manager = await broker.start()
@@ -204,7 +206,7 @@ async def test_a_full_disk_does_not_stop_the_checkpoints_for_good():
     assert manager.dirs.of_partitions[0].is_online
 
 
-async def test_a_second_broker_on_the_same_directory_is_refused_before_it_touches_anything():
+async def test_a_second_broker_on_the_same_directory_is_refused_before_it_touches_anything() -> None:
     files = MemoryFiles()
     await started(files)
     files.calls.clear()
@@ -219,7 +221,9 @@ async def test_a_second_broker_on_the_same_directory_is_refused_before_it_touche
     "identity, complaint",
     [({"node_id": 2}, "belongs to node 1"), ({"cluster_id": "x"}, "belongs to cluster")],
 )
-async def test_the_directory_of_another_node_or_cluster_is_refused(identity: dict, complaint: str):
+async def test_the_directory_of_another_node_or_cluster_is_refused(
+    identity: dict[str, Any], complaint: str
+) -> None:
     files = MemoryFiles()
     await (await started(files)).close()
 
@@ -227,7 +231,7 @@ async def test_the_directory_of_another_node_or_cluster_is_refused(identity: dic
         await Broker(files).start(**identity)
 
 
-async def test_a_copied_directory_is_refused():
+async def test_a_copied_directory_is_refused() -> None:
     files = MemoryFiles()
     await (await started(files, "/a")).close()
     files.make_directory("/b")
@@ -237,7 +241,7 @@ async def test_a_copied_directory_is_refused():
         await started(files, "/a", "/b")
 
 
-async def test_meta_properties_gain_what_older_versions_left_out():
+async def test_meta_properties_gain_what_older_versions_left_out() -> None:
     files = MemoryFiles()
     files.make_directory("/data")
     files.write_file(
@@ -252,7 +256,7 @@ async def test_meta_properties_gain_what_older_versions_left_out():
     )
 
 
-async def test_a_deleted_log_is_renamed_in_a_worker_thread_and_removed_after_the_delay():
+async def test_a_deleted_log_is_renamed_in_a_worker_thread_and_removed_after_the_delay() -> None:
     files = MemoryFiles()
     broker = Broker(files)
     manager = await broker.start()
@@ -279,13 +283,13 @@ async def test_a_deleted_log_is_renamed_in_a_worker_thread_and_removed_after_the
     assert folders(files) == []
 
 
-async def test_the_folders_above_a_new_log_directory_survive_a_power_cut():
+async def test_the_folders_above_a_new_log_directory_survive_a_power_cut() -> None:
     files = MemoryFiles()
     await started(files, "/srv/kafka/data")
     assert {"/srv/kafka", "/srv/kafka/data"} <= files.power_cut().directories
 
 
-async def test_a_long_start_says_how_far_it_is(caplog: pytest.LogCaptureFixture):
+async def test_a_long_start_says_how_far_it_is(caplog: pytest.LogCaptureFixture) -> None:
     files = MemoryFiles()
     manager = await started(files)
     for number in range(5):
@@ -304,7 +308,7 @@ async def test_a_long_start_says_how_far_it_is(caplog: pytest.LogCaptureFixture)
     assert lines[0] == "Recovered 1 of 5 logs in /data (20 %, remaining.logs: 4)"
 
 
-async def test_some_new_logs_stay_open_for_their_first_records_until_they_are_found_idle():
+async def test_some_new_logs_stay_open_for_their_first_records_until_they_are_found_idle() -> None:
     opened: list[str] = []
 
     class Files(MemoryFiles):
@@ -330,7 +334,7 @@ async def test_some_new_logs_stay_open_for_their_first_records_until_they_are_fo
     assert await opened_by_a_record(0, 3, 6, 7, 8, 9) == [0, 3, 9]
 
 
-async def test_many_logs_are_spread_over_the_directories_and_one_that_cannot_be_made_is_told():
+async def test_many_logs_are_spread_over_the_directories_and_one_that_cannot_be_made_is_told() -> None:
     files = MemoryFiles()
     manager = await started(files, "/data", "/more")
     manager.create("first", 0, TOPIC_ID, LogConfig())
@@ -356,7 +360,7 @@ async def test_many_logs_are_spread_over_the_directories_and_one_that_cannot_be_
     assert len(manager) == 5
 
 
-async def test_file_work_left_over_from_a_deleted_log_does_not_touch_its_successor():
+async def test_file_work_left_over_from_a_deleted_log_does_not_touch_its_successor() -> None:
     files = MemoryFiles()
     manager = await started(files)
     log = manager.create("orders", 0, TOPIC_ID, LogConfig(segment_bytes=150, retention_ms=1000))
@@ -380,10 +384,10 @@ async def test_file_work_left_over_from_a_deleted_log_does_not_touch_its_success
         "leader-epoch-checkpoint",
         "partition.metadata",
     ]
-    assert values((await started(files.killed())).get("orders", 0)) == [b"new"]
+    assert values(log_of_orders(await started(files.killed()))) == [b"new"]
 
 
-async def test_a_topic_may_be_created_again_while_its_old_files_still_lie_there():
+async def test_a_topic_may_be_created_again_while_its_old_files_still_lie_there() -> None:
     files = MemoryFiles()
     manager = await started(files)
     append(manager.create("orders", 0, TOPIC_ID, LogConfig()), b"old")
@@ -395,10 +399,10 @@ async def test_a_topic_may_be_created_again_while_its_old_files_still_lie_there(
     assert len(folders(files)) == 2
     await manager.close()
     again = await started(files)
-    assert again.get("orders", 0).topic_id == OTHER_ID
+    assert log_of_orders(again).topic_id == OTHER_ID
 
 
-async def test_a_log_of_a_deleted_and_recreated_topic_is_not_mixed_with_the_new_one():
+async def test_a_log_of_a_deleted_and_recreated_topic_is_not_mixed_with_the_new_one() -> None:
     files = MemoryFiles()
     manager = await started(files)
     append(manager.create("orders", 0, TOPIC_ID, LogConfig()), b"old")
@@ -406,7 +410,7 @@ async def test_a_log_of_a_deleted_and_recreated_topic_is_not_mixed_with_the_new_
     assert values(manager.create("orders", 0, OTHER_ID, LogConfig())) == []
 
 
-async def test_a_lost_partition_metadata_is_written_again_when_the_metadata_names_the_topic():
+async def test_a_lost_partition_metadata_is_written_again_when_the_metadata_names_the_topic() -> None:
     files = MemoryFiles()
     manager = await started(files)
     append(manager.create("orders", 0, TOPIC_ID, LogConfig()), b"a")
@@ -422,7 +426,7 @@ async def test_a_lost_partition_metadata_is_written_again_when_the_metadata_name
     )
 
 
-async def test_a_log_that_lost_its_topic_id_is_not_taken_for_a_later_topics_where_others_have_all():
+async def test_a_log_that_lost_its_topic_id_is_not_taken_for_a_later_topics_where_others_have_all() -> None:
     files = MemoryFiles()
     manager = await started(files)
     append(manager.create("orders", 0, TOPIC_ID, LogConfig()), b"old")
@@ -437,7 +441,7 @@ async def test_a_log_that_lost_its_topic_id_is_not_taken_for_a_later_topics_wher
     assert files.inodes[f"/data/{aside}/00000000000000000000.log"].data
 
 
-async def test_logs_that_the_metadata_does_not_know_are_set_aside_with_their_data():
+async def test_logs_that_the_metadata_does_not_know_are_set_aside_with_their_data() -> None:
     files = MemoryFiles()
     manager = await started(files)
     manager.create("orders", 0, TOPIC_ID, LogConfig())
@@ -454,7 +458,7 @@ async def test_logs_that_the_metadata_does_not_know_are_set_aside_with_their_dat
 
 async def test_leftovers_of_deletions_are_removed_and_foreign_folders_left_alone(
     caplog: pytest.LogCaptureFixture,
-):
+) -> None:
     files = MemoryFiles()
     for name in (
         "gone-0.0123456789abcdef0123456789abcdef-delete",
@@ -488,7 +492,7 @@ async def test_leftovers_of_deletions_are_removed_and_foreign_folders_left_alone
     ["recovery-point-offset-checkpoint", "replication-offset-checkpoint", "log-start-offset-checkpoint"],
 )
 @pytest.mark.parametrize("garbage", [b"\xff\xff", b"7\n", b"0\n5\na 1 2\n", b"0\n1\na b c\n"])
-async def test_a_garbled_checkpoint_is_set_aside_and_the_broker_starts(name: str, garbage: bytes):
+async def test_a_garbled_checkpoint_is_set_aside_and_the_broker_starts(name: str, garbage: bytes) -> None:
     files = MemoryFiles()
     manager = await started(files)
     append(manager.create("orders", 0, TOPIC_ID, LogConfig()), b"a")
@@ -497,11 +501,11 @@ async def test_a_garbled_checkpoint_is_set_aside_and_the_broker_starts(name: str
 
     again = await started(files)
 
-    assert values(again.get("orders", 0)) == [b"a"]
+    assert values(log_of_orders(again)) == [b"a"]
     assert files.read_file(f"/data/{name}.bad") == garbage
 
 
-async def test_new_logs_go_to_the_directory_with_the_fewest_or_where_the_controller_says():
+async def test_new_logs_go_to_the_directory_with_the_fewest_or_where_the_controller_says() -> None:
     files = MemoryFiles()
     manager = await started(files, "/a", "/b")
 
@@ -515,7 +519,7 @@ async def test_new_logs_go_to_the_directory_with_the_fewest_or_where_the_control
     assert manager.dir_of(chosen).path == "/b"
 
 
-async def test_a_failing_disk_takes_only_its_own_logs_out_of_service():
+async def test_a_failing_disk_takes_only_its_own_logs_out_of_service() -> None:
     files = MemoryFiles()
     told: list[str] = []
     manager = await started(files, "/a", "/b", on_dir_failure=lambda log_dir: told.append(log_dir.path))
@@ -537,7 +541,7 @@ async def test_a_failing_disk_takes_only_its_own_logs_out_of_service():
     assert files.exists("/b/.kafka_cleanshutdown")
 
 
-async def test_a_directory_that_cannot_be_used_at_start_is_skipped_unless_it_has_the_metadata():
+async def test_a_directory_that_cannot_be_used_at_start_is_skipped_unless_it_has_the_metadata() -> None:
     files = MemoryFiles()
     files.fail("make_directory", errno.EACCES, path="/b")
     manager = await started(files, "/a", "/b")
@@ -548,7 +552,7 @@ async def test_a_directory_that_cannot_be_used_at_start_is_skipped_unless_it_has
         await started(files, "/c", "/d")
 
 
-async def test_running_out_of_descriptors_is_no_disk_failure_and_gives_some_back():
+async def test_running_out_of_descriptors_is_no_disk_failure_and_gives_some_back() -> None:
     files = MemoryFiles()
     manager = await started(files)
     logs = [manager.create("orders", n, TOPIC_ID, LogConfig(segment_bytes=150)) for n in range(3)]
@@ -566,7 +570,7 @@ async def test_running_out_of_descriptors_is_no_disk_failure_and_gives_some_back
     assert [append(log, b"c").first_offset for log in logs] == [2, 2, 2]
 
 
-async def test_what_many_logs_warn_of_at_once_is_one_line_a_minute(caplog: pytest.LogCaptureFixture):
+async def test_what_many_logs_warn_of_at_once_is_one_line_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     files = MemoryFiles()
     broker = Broker(files)
     manager = await broker.start()
@@ -602,7 +606,7 @@ async def test_what_many_logs_warn_of_at_once_is_one_line_a_minute(caplog: pytes
     assert caplog.messages == [unflushed, closing, unflushed + again, closing + again]
 
 
-async def test_a_stop_that_could_not_flush_leaves_no_clean_marker():
+async def test_a_stop_that_could_not_flush_leaves_no_clean_marker() -> None:
     files = MemoryFiles()
     manager = await started(files)
     append(manager.create("orders", 0, TOPIC_ID, LogConfig()), b"a")
@@ -611,10 +615,10 @@ async def test_a_stop_that_could_not_flush_leaves_no_clean_marker():
     await manager.close()
 
     assert not files.exists("/data/.kafka_cleanshutdown")
-    assert values((await started(files.killed())).get("orders", 0)) == [b"a"]
+    assert values(log_of_orders(await started(files.killed()))) == [b"a"]
 
 
-async def test_retention_runs_at_its_interval_over_all_logs():
+async def test_retention_runs_at_its_interval_over_all_logs() -> None:
     files = MemoryFiles()
     broker = Broker(files, settings=LogSettings(Intervals(retention_check_ms=10_000, initial_delay_ms=5_000)))
     manager = await broker.start()
@@ -627,7 +631,7 @@ async def test_retention_runs_at_its_interval_over_all_logs():
         assert log.state.log_start_offset == offset
 
 
-async def test_flush_ms_flushes_in_the_background():
+async def test_flush_ms_flushes_in_the_background() -> None:
     files = MemoryFiles()
     broker = Broker(files)
     manager = await broker.start()
@@ -641,7 +645,7 @@ async def test_flush_ms_flushes_in_the_background():
     assert (lazy.state.recovery_point, timed.state.recovery_point) == (0, 1)
 
 
-async def test_rolled_segments_are_flushed_by_a_worker_and_need_no_recovery():
+async def test_rolled_segments_are_flushed_by_a_worker_and_need_no_recovery() -> None:
     files = MemoryFiles()
     broker = Broker(files)
     manager = await broker.start()

@@ -23,7 +23,17 @@ from pykafka_broker.log.partition.state import LogState
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch, iter_batches
 from pykafka_broker.testing.memory_files import MemoryFiles
-from tests.log.logs import NOW, TOPIC_ID, append, batch, end_transaction, produce, records, values
+from tests.log.logs import (
+    NOW,
+    TOPIC_ID,
+    append,
+    batch,
+    end_transaction,
+    log_of_orders,
+    produce,
+    records,
+    values,
+)
 from tests.log.manager.test_log_manager import OTHER_ID, Broker, folders
 
 pytestmark = pytest.mark.acknowledged
@@ -59,9 +69,7 @@ async def finish(manager: LogManager, move: LogMove) -> PartitionLog:
     assert move.close_gap(STEP_BYTES)
     manager.moves.swap(move)
     await manager.moves.clear_up(move)
-    log = manager.get("orders", 0)
-    assert log is not None
-    return log
+    return log_of_orders(manager)
 
 
 def orders(manager: LogManager, config: LogConfig = SMALL) -> PartitionLog:
@@ -75,7 +83,7 @@ def orders(manager: LogManager, config: LogConfig = SMALL) -> PartitionLog:
 ALL = [(n, b"%d" % n * 20) for n in range(12)]
 
 
-async def test_a_log_moves_with_all_that_belongs_to_it():
+async def test_a_log_moves_with_all_that_belongs_to_it() -> None:
     files = MemoryFiles()
     manager = await two_dirs(files)
     source = orders(manager)
@@ -97,11 +105,11 @@ async def test_a_log_moves_with_all_that_belongs_to_it():
     with pytest.raises(KafkaError):
         append(source, b"late")
 
-    again = (await two_dirs(files.killed())).get("orders", 0)
+    again = log_of_orders(await two_dirs(files.killed()))
     assert records(again) == [*ALL[2:], (12, b"more")]
 
 
-async def test_the_old_folder_is_removed_after_file_delete_delay_ms():
+async def test_the_old_folder_is_removed_after_file_delete_delay_ms() -> None:
     files = MemoryFiles()
     broker = Broker(files, "/a", "/b")
     manager = await broker.start()
@@ -113,7 +121,7 @@ async def test_the_old_folder_is_removed_after_file_delete_delay_ms():
     assert folders(files, "/a") == []
 
 
-async def test_what_is_written_during_the_move_is_in_the_new_place():
+async def test_what_is_written_during_the_move_is_in_the_new_place() -> None:
     files = MemoryFiles()
     manager = await two_dirs(files)
     source = orders(manager)
@@ -125,7 +133,7 @@ async def test_what_is_written_during_the_move_is_in_the_new_place():
     assert records(log) == [(n, b"%d" % n * 20) for n in range(30)]
 
 
-async def test_a_transaction_goes_on_where_the_partition_is_now():
+async def test_a_transaction_goes_on_where_the_partition_is_now() -> None:
     manager = await two_dirs(MemoryFiles())
     source = orders(manager)
     append(source, b"one", producer_id=9, producer_epoch=0, base_sequence=0, transactional=True, epoch=2)
@@ -145,7 +153,7 @@ async def test_a_transaction_goes_on_where_the_partition_is_now():
     assert plan.size_bytes
 
 
-async def test_readers_read_on_through_the_swap():
+async def test_readers_read_on_through_the_swap() -> None:
     files = MemoryFiles()
     manager = await two_dirs(files)
     source = orders(manager)
@@ -160,13 +168,14 @@ async def test_readers_read_on_through_the_swap():
     log = await finish(manager, move)
 
     assert all(plan.read() for plan in plans)
-    assert found().offset == 0
+    at_now = found()
+    assert at_now is not None and at_now.offset == 0
     woken.clear()
     append(log, b"new", epoch=2)
     assert woken == [log.state], "who waited for the old log hears of the new one"
 
 
-async def test_records_deleted_meanwhile_are_deleted_there_too():
+async def test_records_deleted_meanwhile_are_deleted_there_too() -> None:
     manager = await two_dirs(MemoryFiles())
     source = orders(manager)
     move = await begin(manager)
@@ -176,7 +185,7 @@ async def test_records_deleted_meanwhile_are_deleted_there_too():
     assert (log.state.log_start_offset, records(log)) == (9, ALL[9:])
 
 
-async def test_retention_can_overtake_the_copy():
+async def test_retention_can_overtake_the_copy() -> None:
     manager = await two_dirs(MemoryFiles())
     source = orders(manager)
     move = await begin(manager)
@@ -189,7 +198,7 @@ async def test_retention_can_overtake_the_copy():
     assert (log.state.log_start_offset, records(log)) == (8, ALL[8:])
 
 
-async def test_a_log_start_inside_a_batch_is_kept():
+async def test_a_log_start_inside_a_batch_is_kept() -> None:
     manager = await two_dirs(MemoryFiles())
     source = manager.create("orders", 0, TOPIC_ID, SMALL, manager.dirs.of_partitions[0].directory_id)
     append(source, b"a", b"b", b"c")
@@ -198,13 +207,13 @@ async def test_a_log_start_inside_a_batch_is_kept():
     assert (log.state.log_start_offset, records(log)) == (1, [(1, b"b"), (2, b"c")])
 
 
-async def test_an_empty_log_moves():
+async def test_an_empty_log_moves() -> None:
     files = MemoryFiles()
     manager = await two_dirs(files)
     manager.create("orders", 0, TOPIC_ID, SMALL, manager.dirs.of_partitions[0].directory_id)
     log = await finish(manager, await begin(manager))
     assert append(log, b"a").first_offset == 0
-    again = (await two_dirs(files.killed())).get("orders", 0)
+    again = log_of_orders(await two_dirs(files.killed()))
     assert (again.directory, again.topic_id, values(again)) == ("/b/orders-0", TOPIC_ID, [b"a"])
 
 
@@ -221,7 +230,7 @@ def keyed(manager: LogManager, count: int) -> PartitionLog:
     return log
 
 
-async def test_a_log_whose_end_was_compacted_away_moves_with_its_end():
+async def test_a_log_whose_end_was_compacted_away_moves_with_its_end() -> None:
     manager = await two_dirs(MemoryFiles())
     source = keyed(manager, 8)
     source.roller.roll()
@@ -233,21 +242,22 @@ async def test_a_log_whose_end_was_compacted_away_moves_with_its_end():
     assert log.writer.append(append_keyed, leader_epoch=0, now_ms=NOW).first_offset == 8
 
 
-async def test_nothing_is_compacted_while_it_is_copied():
+async def test_nothing_is_compacted_while_it_is_copied() -> None:
     """A tombstone that went between two steps would let the record before it come back."""
     manager = await two_dirs(MemoryFiles())
     source = keyed(manager, 8)
-    assert source.compaction.may_begin
-    move = await begin(manager)
-    assert not source.compaction.may_begin
+    may_begin = [source.compaction.may_begin]
+    await begin(manager)
+    may_begin.append(source.compaction.may_begin)
     manager.moves.cancel("orders", 0)
-    assert source.compaction.may_begin
+    may_begin.append(source.compaction.may_begin)
+    assert may_begin == [True, False, True]
     move = await begin(manager)
     log = await finish(manager, move)
     assert log.compaction.may_begin
 
 
-async def test_a_cancelled_move_leaves_the_log_where_it_was():
+async def test_a_cancelled_move_leaves_the_log_where_it_was() -> None:
     files = MemoryFiles()
     manager = await two_dirs(files)
     source = orders(manager)
@@ -263,7 +273,7 @@ async def test_a_cancelled_move_leaves_the_log_where_it_was():
     assert records(log) == ALL
 
 
-async def test_a_deleted_topic_takes_its_copy_along():
+async def test_a_deleted_topic_takes_its_copy_along() -> None:
     files = MemoryFiles()
     manager = await two_dirs(files)
     orders(manager)
@@ -276,7 +286,7 @@ async def test_a_deleted_topic_takes_its_copy_along():
 
 
 @pytest.mark.parametrize("clean", [True, False])
-async def test_a_stop_in_the_middle_is_gone_on_from(clean: bool):
+async def test_a_stop_in_the_middle_is_gone_on_from(clean: bool) -> None:
     files = MemoryFiles()
     manager = await two_dirs(files)
     orders(manager)
@@ -296,7 +306,7 @@ async def test_a_stop_in_the_middle_is_gone_on_from(clean: bool):
     assert produce(log, 7, 12, epoch=3).duplicate
 
 
-async def test_a_copy_that_kept_what_the_source_lost_in_a_power_cut_forgets_it():
+async def test_a_copy_that_kept_what_the_source_lost_in_a_power_cut_forgets_it() -> None:
     files = MemoryFiles()
     manager = await two_dirs(files)
     source = orders(manager)
@@ -317,7 +327,7 @@ async def test_a_copy_that_kept_what_the_source_lost_in_a_power_cut_forgets_it()
     assert records(log) == [*ALL, (12, b"another")]
 
 
-async def test_a_source_that_is_truncated_takes_the_copy_along():
+async def test_a_source_that_is_truncated_takes_the_copy_along() -> None:
     manager = await two_dirs(MemoryFiles())
     source = orders(manager)
     move = await begin(manager)
@@ -329,7 +339,7 @@ async def test_a_source_that_is_truncated_takes_the_copy_along():
     assert records(log) == [*ALL[:6], (6, b"x"), (7, b"y")]
 
 
-async def test_damage_is_not_copied_and_does_not_vanish():
+async def test_damage_is_not_copied_and_does_not_vanish() -> None:
     files = MemoryFiles()
     manager = await two_dirs(files)
     source = orders(manager)
@@ -344,7 +354,7 @@ async def test_damage_is_not_copied_and_does_not_vanish():
     assert move.lag > 0
 
 
-async def test_an_offset_spoilt_on_the_disk_is_not_copied_as_if_it_were_right():
+async def test_an_offset_spoilt_on_the_disk_is_not_copied_as_if_it_were_right() -> None:
     """No checksum covers it; a copy would make the wrong offset a right one."""
     files = MemoryFiles()
     manager = await two_dirs(files)
@@ -364,7 +374,7 @@ async def test_an_offset_spoilt_on_the_disk_is_not_copied_as_if_it_were_right():
 # --- disks that fail --------------------------------------------------------------------------------------
 
 
-async def test_a_target_that_is_full_for_a_while_delays_only_the_move():
+async def test_a_target_that_is_full_for_a_while_delays_only_the_move() -> None:
     files = MemoryFiles()
     manager = await two_dirs(files)
     source = orders(manager)
@@ -377,7 +387,7 @@ async def test_a_target_that_is_full_for_a_while_delays_only_the_move():
     assert records(await finish(manager, move)) == [*ALL, (12, b"goes on")]
 
 
-async def test_a_target_that_breaks_ends_the_move_and_leaves_the_log_in_service():
+async def test_a_target_that_breaks_ends_the_move_and_leaves_the_log_in_service() -> None:
     files = MemoryFiles()
     manager = await two_dirs(files)
     source = orders(manager)
@@ -394,7 +404,7 @@ async def test_a_target_that_breaks_ends_the_move_and_leaves_the_log_in_service(
     assert refused.value.message == ("Can not create log for orders-0 because log directories /b are offline")
 
 
-async def test_a_source_that_breaks_keeps_its_copy_for_the_next_start():
+async def test_a_source_that_breaks_keeps_its_copy_for_the_next_start() -> None:
     files = MemoryFiles()
     manager = await two_dirs(files)
     orders(manager)
@@ -416,7 +426,7 @@ async def test_a_source_that_breaks_keeps_its_copy_for_the_next_start():
     assert records(await finish(manager, manager.moves.under_way["orders", 0])) == ALL
 
 
-async def test_a_name_that_cannot_be_changed_leaves_the_source_in_place():
+async def test_a_name_that_cannot_be_changed_leaves_the_source_in_place() -> None:
     files = MemoryFiles()
     manager = await two_dirs(files)
     source = orders(manager)
@@ -431,7 +441,7 @@ async def test_a_name_that_cannot_be_changed_leaves_the_source_in_place():
     assert records(await finish(manager, move)) == [*ALL, (12, b"more")]
 
 
-async def test_a_target_that_breaks_in_the_last_step_leaves_no_shorter_log_to_be_served():
+async def test_a_target_that_breaks_in_the_last_step_leaves_no_shorter_log_to_be_served() -> None:
     """What was acknowledged after the swap is on the broken disk; the old folder lacks it."""
     files = MemoryFiles()
     manager = await two_dirs(files)
@@ -444,10 +454,10 @@ async def test_a_target_that_breaks_in_the_last_step_leaves_no_shorter_log_to_be
     await manager.moves.clear_up(move)
     assert folders(files, "/a")[0].endswith("-stray")
     again = await two_dirs(files.killed())
-    assert records(again.get("orders", 0)) == [*ALL, (12, b"acknowledged")]
+    assert records(log_of_orders(again)) == [*ALL, (12, b"acknowledged")]
 
 
-async def test_the_only_folder_there_is_of_a_partition_is_served_whatever_its_name():
+async def test_the_only_folder_there_is_of_a_partition_is_served_whatever_its_name() -> None:
     files = MemoryFiles()
     manager = await two_dirs(files)
     orders(manager)
@@ -470,7 +480,7 @@ async def half_a_copy_without_its_source(files: MemoryFiles) -> tuple[LogManager
     return await Broker(files, "/b").start(), directory_id
 
 
-async def test_half_a_copy_is_not_served_while_the_directory_of_the_whole_log_is_away():
+async def test_half_a_copy_is_not_served_while_the_directory_of_the_whole_log_is_away() -> None:
     files = MemoryFiles()
     manager, directory_id = await half_a_copy_without_its_source(files)
 
@@ -484,7 +494,7 @@ async def test_half_a_copy_is_not_served_while_the_directory_of_the_whole_log_is
     assert records(await finish(again, again.moves.under_way["orders", 0])) == ALL
 
 
-async def test_half_a_copy_goes_with_its_topic():
+async def test_half_a_copy_goes_with_its_topic() -> None:
     files = MemoryFiles()
     manager, _ = await half_a_copy_without_its_source(files)
     manager.delete("orders", 0)
@@ -498,7 +508,7 @@ async def test_half_a_copy_goes_with_its_topic():
     await manager.close()
 
 
-async def test_two_folders_of_one_name_that_no_move_explains_are_refused():
+async def test_two_folders_of_one_name_that_no_move_explains_are_refused() -> None:
     files = MemoryFiles()
     manager = await two_dirs(files)
     orders(manager)
@@ -509,7 +519,7 @@ async def test_two_folders_of_one_name_that_no_move_explains_are_refused():
         await two_dirs(files.killed())
 
 
-async def test_of_two_folders_that_a_swap_has_left_the_one_that_reaches_further_wins():
+async def test_of_two_folders_that_a_swap_has_left_the_one_that_reaches_further_wins() -> None:
     """Apache Kafka does not start on them."""
     files = MemoryFiles()
     manager = await two_dirs(files)
@@ -519,14 +529,15 @@ async def test_of_two_folders_that_a_swap_has_left_the_one_that_reaches_further_
     manager.moves.swap(move)
     append(move.future, b"after", epoch=2)
     assert folders(files, "/a") == folders(files, "/b") == ["orders-0"]
-    again = await two_dirs(files.killed())
-    assert again.get("orders", 0).directory == "/b/orders-0"
-    assert records(again.get("orders", 0)) == [*ALL, (12, b"after")]
+    disk = files.killed()
+    again = await two_dirs(disk)
+    assert log_of_orders(again).directory == "/b/orders-0"
+    assert records(log_of_orders(again)) == [*ALL, (12, b"after")]
     await again.close()
-    assert [name[-7:] for name in folders(again.files, "/a")] == ["-delete"]
+    assert [name[-7:] for name in folders(disk, "/a")] == ["-delete"]
 
 
-async def test_if_that_one_is_damaged_the_other_is_kept():
+async def test_if_that_one_is_damaged_the_other_is_kept() -> None:
     files = MemoryFiles()
     manager = await two_dirs(files)
     orders(manager)
@@ -536,9 +547,10 @@ async def test_if_that_one_is_damaged_the_other_is_kept():
     append(move.future, b"after", epoch=2)
     data = files.inodes["/b/orders-0/00000000000000000000.log"].data
     data[len(data) // 2] ^= 1
-    again = await two_dirs(files.killed())
-    assert again.get("orders", 0).directory == "/b/orders-0"
-    assert [name[-6:] for name in folders(again.files, "/a")] == ["-stray"]
+    disk = files.killed()
+    again = await two_dirs(disk)
+    assert log_of_orders(again).directory == "/b/orders-0"
+    assert [name[-6:] for name in folders(disk, "/a")] == ["-stray"]
 
 
 # --- a crash before every disk operation ----------------------------------------------------------
@@ -581,7 +593,7 @@ async def live(files: Recorder, *, flush_each: bool) -> None:
             number = len(files.written)
             value = b"%d " % number * 40
             files.written.append(value)
-            log = manager.get("orders", 0)
+            log = log_of_orders(manager)
             append(log, value, epoch=number // 12, producer_id=7, producer_epoch=0, base_sequence=number)
             files.acknowledged = number + 1
             if flush_each:
@@ -614,8 +626,7 @@ async def live(files: Recorder, *, flush_each: bool) -> None:
 async def check(disk: MemoryFiles, acknowledged: int, written: list[bytes]) -> str:
     """Every record is there once, in one place, and the log goes on, moved or still to be moved."""
     manager = await two_dirs(disk)
-    log = manager.get("orders", 0)
-    assert log is not None
+    log = log_of_orders(manager)
     damaged = [damage for segment in log.state.segments for damage in segment.trust.damages]
     if damaged:  # by a power cut, past what was on the disk
         assert min(damage.first_offset for damage in damaged) >= acknowledged
@@ -633,7 +644,7 @@ async def check(disk: MemoryFiles, acknowledged: int, written: list[bytes]) -> s
         assert records(log) == found
     append(log, b"goes on", epoch=50)
     assert records(log) == [*found, (len(found), b"goes on")]
-    again = (await two_dirs(disk.killed())).get("orders", 0)
+    again = log_of_orders(await two_dirs(disk.killed()))
     assert records(again) == [*found, (len(found), b"goes on")]
     return went_on
 

@@ -25,20 +25,20 @@ def placement(*paths: str) -> tuple[Placement, LogDirs]:
     return Placement(dirs, LogRegistry()), dirs
 
 
-def test_a_new_log_goes_where_the_fewest_are():
+def test_a_new_log_goes_where_the_fewest_are() -> None:
     place, dirs = placement("/a", "/b", "/c")
 
     assert place.dir_for(ORDERS, Counter({"/a": 2, "/b": 1, "/c": 3})) is dirs.all[1]
 
 
-def test_the_controller_chooses_by_the_id_of_the_directory():
+def test_the_controller_chooses_by_the_id_of_the_directory() -> None:
     place, dirs = placement("/a", "/b")
     wanted = ORDERS._replace(directory_id=dirs.all[1].directory_id)
 
     assert place.dir_for(wanted, Counter({"/b": 9})) is dirs.all[1]
 
 
-def test_a_client_chooses_once_and_ahead_of_the_controller():
+def test_a_client_chooses_once_and_ahead_of_the_controller() -> None:
     place, dirs = placement("/a", "/b")
     place.prefer("orders", 0, dirs.all[1])
     wanted = ORDERS._replace(directory_id=dirs.all[0].directory_id)
@@ -47,7 +47,7 @@ def test_a_client_chooses_once_and_ahead_of_the_controller():
     assert place.dir_for(wanted, Counter()) is dirs.all[0]
 
 
-def test_the_oldest_preference_is_forgotten_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch):
+def test_the_oldest_preference_is_forgotten_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(placements, "MAX_PREFERRED", 2)
     place, dirs = placement("/a", "/b")
     for partition in range(3):
@@ -58,7 +58,7 @@ def test_the_oldest_preference_is_forgotten_when_there_are_too_many(monkeypatch:
     assert chosen == ["/a", "/b", "/b"]
 
 
-def test_a_cordoned_directory_gets_nothing_unless_all_are_cordoned():
+def test_a_cordoned_directory_gets_nothing_unless_all_are_cordoned() -> None:
     place, dirs = placement("/a", "/b")
     dirs.cordon(["/a"])
     assert place.dir_for(ORDERS, Counter({"/b": 9})) is dirs.all[1]
@@ -67,7 +67,7 @@ def test_a_cordoned_directory_gets_nothing_unless_all_are_cordoned():
     assert place.dir_for(ORDERS, Counter({"/b": 9})) is dirs.all[0]
 
 
-def test_a_log_that_may_lie_in_a_directory_out_of_service_is_not_made_anew():
+def test_a_log_that_may_lie_in_a_directory_out_of_service_is_not_made_anew() -> None:
     place, dirs = placement("/a", "/b")
     dirs.all[1].error = OSError(5, "gone")
 
@@ -77,7 +77,7 @@ def test_a_log_that_may_lie_in_a_directory_out_of_service_is_not_made_anew():
     assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_a_log_in_a_directory_that_is_not_here_is_not_made_anew():
+def test_a_log_in_a_directory_that_is_not_here_is_not_made_anew() -> None:
     place, _ = placement("/a", "/b")
     elsewhere = (5000).to_bytes(16, "big")
 
@@ -85,7 +85,7 @@ def test_a_log_in_a_directory_that_is_not_here_is_not_made_anew():
         place.dir_for(ORDERS._replace(is_new=False, directory_id=elsewhere), Counter())
 
 
-def test_a_log_whose_directory_is_gone_begins_anew_where_other_replicas_have_everything():
+def test_a_log_whose_directory_is_gone_begins_anew_where_other_replicas_have_everything() -> None:
     place, dirs = placement("/a", "/b")
     elsewhere = (5000).to_bytes(16, "big")
     wanted = ORDERS._replace(is_new=False, directory_id=elsewhere, may_begin_anew=True)
@@ -93,7 +93,7 @@ def test_a_log_whose_directory_is_gone_begins_anew_where_other_replicas_have_eve
     assert place.dir_for(wanted, Counter({"/a": 1})) is dirs.all[1]
 
 
-def test_without_a_directory_in_service_there_is_no_place():
+def test_without_a_directory_in_service_there_is_no_place() -> None:
     place, dirs = placement("/a")
     dirs.all[0].error = OSError(5, "gone")
 

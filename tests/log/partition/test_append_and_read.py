@@ -37,7 +37,7 @@ def offsets_of(data: bytes | bytearray | memoryview) -> list[int]:
     return [header.base_offset for _, header in iter_batches(data)]
 
 
-def test_a_batch_gets_the_next_offsets_and_the_leader_epoch_in_place():
+def test_a_batch_gets_the_next_offsets_and_the_leader_epoch_in_place() -> None:
     log = new_log(MemoryFiles())
     append(log, b"a", b"b")
     sent = batch(b"c")
@@ -49,7 +49,7 @@ def test_a_batch_gets_the_next_offsets_and_the_leader_epoch_in_place():
     assert records(log) == [(0, b"a"), (1, b"b"), (2, b"c")]
 
 
-def test_consumers_see_nothing_past_the_high_watermark():
+def test_consumers_see_nothing_past_the_high_watermark() -> None:
     log = new_log(MemoryFiles())
     log.writer.append(batch(b"a"), leader_epoch=0, now_ms=NOW)
 
@@ -59,7 +59,7 @@ def test_consumers_see_nothing_past_the_high_watermark():
     assert values(log, limit="high_watermark") == [b"a"]
 
 
-def test_the_high_watermark_never_goes_back_nor_past_the_end():
+def test_the_high_watermark_never_goes_back_nor_past_the_end() -> None:
     log = new_log(MemoryFiles())
     append(log, b"a", b"b")
 
@@ -69,7 +69,7 @@ def test_the_high_watermark_never_goes_back_nor_past_the_end():
     assert log.state.high_watermark == 2
 
 
-def test_waiting_readers_are_told_when_the_high_watermark_moves():
+def test_waiting_readers_are_told_when_the_high_watermark_moves() -> None:
     log = new_log(MemoryFiles())
     seen: list[int] = []
     log.on_advance.append(lambda moved: seen.append(moved.high_watermark))
@@ -82,7 +82,7 @@ def test_waiting_readers_are_told_when_the_high_watermark_moves():
 
 
 @pytest.mark.parametrize("offset", [-1, 4, 100])
-def test_an_offset_outside_the_log_is_out_of_range(offset: int):
+def test_an_offset_outside_the_log_is_out_of_range(offset: int) -> None:
     log = new_log(MemoryFiles())
     append(log, b"a", b"b", b"c")
 
@@ -92,7 +92,7 @@ def test_an_offset_outside_the_log_is_out_of_range(offset: int):
     assert refused.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def test_reading_at_the_end_finds_nothing_and_is_no_error():
+def test_reading_at_the_end_finds_nothing_and_is_no_error() -> None:
     log = new_log(MemoryFiles())
     append(log, b"a")
 
@@ -101,7 +101,7 @@ def test_reading_at_the_end_finds_nothing_and_is_no_error():
     assert (plan.size_bytes, plan.read(), plan.answer_cached(read_here)) == (0, b"", b"")
 
 
-def test_a_read_starts_with_the_batch_that_holds_the_offset():
+def test_a_read_starts_with_the_batch_that_holds_the_offset() -> None:
     log = new_log(MemoryFiles())
     append(log, b"a", b"b", b"c")
     append(log, b"d", b"e", b"f")
@@ -111,7 +111,7 @@ def test_a_read_starts_with_the_batch_that_holds_the_offset():
 
 
 @pytest.mark.parametrize("in_tail", [True, False], ids=["just written", "reopened"])
-def test_a_read_returns_whole_batches_up_to_the_bytes_allowed(in_tail: bool):
+def test_a_read_returns_whole_batches_up_to_the_bytes_allowed(in_tail: bool) -> None:
     files = MemoryFiles()
     log = new_log(files, index_interval_bytes=0)
     for n in range(50):
@@ -126,7 +126,7 @@ def test_a_read_returns_whole_batches_up_to_the_bytes_allowed(in_tail: bool):
     assert log.reader.plan_read(10, size * 3 + 5).size_bytes == size * 3
 
 
-def test_the_first_batch_comes_whole_however_few_bytes_are_allowed_if_one_must_come():
+def test_the_first_batch_comes_whole_however_few_bytes_are_allowed_if_one_must_come() -> None:
     log = new_log(MemoryFiles())
     append(log, b"a" * 500)
     append(log, b"b")
@@ -135,7 +135,7 @@ def test_the_first_batch_comes_whole_however_few_bytes_are_allowed_if_one_must_c
     assert log.reader.plan_read(0, 10, minimum_one_batch=False).size_bytes == 0
 
 
-def test_data_that_is_not_cached_is_left_to_a_worker_thread():
+def test_data_that_is_not_cached_is_left_to_a_worker_thread() -> None:
     files = MemoryFiles()
     log = new_log(files)
     append(log, b"a")
@@ -147,7 +147,7 @@ def test_data_that_is_not_cached_is_left_to_a_worker_thread():
     assert offsets_of(plan.read()) == [0]
 
 
-def test_a_cold_index_is_left_to_a_worker_thread_too():
+def test_a_cold_index_is_left_to_a_worker_thread_too() -> None:
     files = MemoryFiles()
     log = new_log(files, segment_bytes=1000)
     for n in range(60):
@@ -163,7 +163,7 @@ def test_a_cold_index_is_left_to_a_worker_thread_too():
     assert values(log) == [b"%02d" % n for n in range(60)]
 
 
-def test_an_idle_log_releases_its_descriptors_and_indexes_and_gets_them_again():
+def test_an_idle_log_releases_its_descriptors_and_indexes_and_gets_them_again() -> None:
     files = MemoryFiles()
     log = new_log(files, segment_bytes=1000)
     for n in range(60):
@@ -181,7 +181,7 @@ def test_an_idle_log_releases_its_descriptors_and_indexes_and_gets_them_again():
 
 
 @pytest.mark.parametrize("garbage", [b"\0\0\0\5\0\0\0\x55", b"\0\0\0\1\0\0\2\x28", b"\0\0\0\1\0\0\0\7" * 2])
-def test_an_index_that_leads_astray_is_noticed_and_made_again(garbage: bytes):
+def test_an_index_that_leads_astray_is_noticed_and_made_again(garbage: bytes) -> None:
     """Lookups that find nothing, or only something past the offset, do not trust the file a second time."""
     files = MemoryFiles()
     log = new_log(files, segment_bytes=1000)
@@ -195,7 +195,7 @@ def test_an_index_that_leads_astray_is_noticed_and_made_again(garbage: bytes):
     assert [offset for offset, _ in records(log)] == list(range(30))
 
 
-def test_a_disk_that_cannot_be_read_is_a_storage_error():
+def test_a_disk_that_cannot_be_read_is_a_storage_error() -> None:
     files = MemoryFiles()
     log = new_log(files)
     append(log, b"a")
@@ -208,7 +208,7 @@ def test_a_disk_that_cannot_be_read_is_a_storage_error():
     assert values(log) == [b"a"]
 
 
-def test_a_plan_still_reads_after_its_segment_was_deleted():
+def test_a_plan_still_reads_after_its_segment_was_deleted() -> None:
     files = MemoryFiles()
     log = new_log(files, segment_bytes=500, file_delete_delay_ms=0)
     for n in range(20):
@@ -222,7 +222,7 @@ def test_a_plan_still_reads_after_its_segment_was_deleted():
     assert offsets_of(plan.read())[0] == 0
 
 
-def test_every_offset_is_readable_across_segments_with_and_without_restart():
+def test_every_offset_is_readable_across_segments_with_and_without_restart() -> None:
     files = MemoryFiles()
     log = new_log(files, segment_bytes=1000, index_interval_bytes=200)
     for n in range(300):
@@ -237,7 +237,7 @@ def test_every_offset_is_readable_across_segments_with_and_without_restart():
             assert records(log, offset) == expected[offset:]
 
 
-def test_available_bytes_counts_what_a_reader_could_get():
+def test_available_bytes_counts_what_a_reader_could_get() -> None:
     log = new_log(MemoryFiles(), segment_bytes=1000)
     for n in range(30):
         append(log, b"%02d" % n)
@@ -248,7 +248,7 @@ def test_available_bytes_counts_what_a_reader_could_get():
     assert log.reader.available_bytes(0) == log.state.size_bytes == 30 * size
 
 
-def test_available_bytes_counts_no_batches_that_are_not_committed_yet():
+def test_available_bytes_counts_no_batches_that_are_not_committed_yet() -> None:
     log = new_log(MemoryFiles(), segment_bytes=1000)
     for n in range(30):
         log.writer.append(batch(b"%02d" % n), leader_epoch=0, now_ms=NOW)
@@ -261,7 +261,7 @@ def test_available_bytes_counts_no_batches_that_are_not_committed_yet():
     assert log.reader.available_bytes(20, "log_end") == 10 * size
 
 
-def test_a_duplicate_in_log_append_time_gets_the_time_of_the_first_append():
+def test_a_duplicate_in_log_append_time_gets_the_time_of_the_first_append() -> None:
     log = new_log(MemoryFiles(), message_timestamp_type="LogAppendTime")
     first = log.writer.append(
         batch(b"a", producer_id=1, producer_epoch=0, base_sequence=0), leader_epoch=0, now_ms=NOW + 5
@@ -274,7 +274,7 @@ def test_a_duplicate_in_log_append_time_gets_the_time_of_the_first_append():
     assert again == AppendResult(0, 0, NOW + 5, 0, duplicate=True)
 
 
-def test_a_settings_change_counts_from_the_next_batch_on():
+def test_a_settings_change_counts_from_the_next_batch_on() -> None:
     log = new_log(MemoryFiles())
     append(log, b"a" * 200)
     log.state.reconfigure(LogConfig(max_message_bytes=100))
@@ -286,7 +286,7 @@ def test_a_settings_change_counts_from_the_next_batch_on():
     assert log.state.log_end_offset == 1
 
 
-def test_a_batch_larger_than_a_segment_is_refused():
+def test_a_batch_larger_than_a_segment_is_refused() -> None:
     log = new_log(MemoryFiles(), segment_bytes=200)
 
     with pytest.raises(KafkaError) as refused:
@@ -295,7 +295,7 @@ def test_a_batch_larger_than_a_segment_is_refused():
     assert refused.value.code is ErrorCode.RECORD_LIST_TOO_LARGE
 
 
-def test_flush_messages_asks_the_caller_to_flush_before_the_acknowledgement():
+def test_flush_messages_asks_the_caller_to_flush_before_the_acknowledgement() -> None:
     files = MemoryFiles()
     log = new_log(files, flush_messages=2)
 
@@ -309,7 +309,7 @@ def test_flush_messages_asks_the_caller_to_flush_before_the_acknowledgement():
 # --- other origins --------------------------------------------------------------------------------
 
 
-def test_what_a_coordinator_made_gets_its_offset_and_epoch_in_the_log_and_stays_as_it_was():
+def test_what_a_coordinator_made_gets_its_offset_and_epoch_in_the_log_and_stays_as_it_was() -> None:
     log = new_log(MemoryFiles())
     append(log, b"a")
     made = bytes(batch(b"b", b"c"))
@@ -323,7 +323,7 @@ def test_what_a_coordinator_made_gets_its_offset_and_epoch_in_the_log_and_stays_
     assert values(log) == [b"a", b"b", b"c", b"b", b"c"]
 
 
-def test_a_coordinator_that_hands_over_two_batches_at_once_writes_neither():
+def test_a_coordinator_that_hands_over_two_batches_at_once_writes_neither() -> None:
     log = new_log(MemoryFiles())
 
     with pytest.raises(IllegalState, match="one by one"):
@@ -334,7 +334,7 @@ def test_a_coordinator_that_hands_over_two_batches_at_once_writes_neither():
     assert (log.state.log_end_offset, values(log)) == (0, [])
 
 
-def test_the_raft_leader_brings_offsets_and_epoch_along():
+def test_the_raft_leader_brings_offsets_and_epoch_along() -> None:
     log = new_log(MemoryFiles())
 
     log.writer.append(
@@ -354,7 +354,7 @@ def test_the_raft_leader_brings_offsets_and_epoch_along():
     assert (log.state.log_end_offset, log.state.latest_epoch) == (1, 2)
 
 
-def test_a_follower_takes_the_leaders_batches_as_they_are_gaps_included():
+def test_a_follower_takes_the_leaders_batches_as_they_are_gaps_included() -> None:
     log = new_log(MemoryFiles())
     copied = batch(b"a", base_offset=3, leader_epoch=1) + batch(b"b", base_offset=9, leader_epoch=2)
 
@@ -368,7 +368,7 @@ def test_a_follower_takes_the_leaders_batches_as_they_are_gaps_included():
         )
 
 
-def test_a_follower_refuses_damaged_batches():
+def test_a_follower_refuses_damaged_batches() -> None:
     log = new_log(MemoryFiles())
     damaged = batch(b"abc", base_offset=0)
     damaged[-2] ^= 1
@@ -382,7 +382,7 @@ def test_a_follower_refuses_damaged_batches():
 # --- rolling --------------------------------------------------------------------------------------
 
 
-def test_a_segment_is_rolled_before_it_outgrows_segment_bytes():
+def test_a_segment_is_rolled_before_it_outgrows_segment_bytes() -> None:
     files = MemoryFiles()
     log = new_log(files, segment_bytes=400)
     for n in range(8):
@@ -403,7 +403,7 @@ def test_a_segment_is_rolled_before_it_outgrows_segment_bytes():
     ]
 
 
-def test_a_segment_is_rolled_when_record_time_has_moved_on_by_segment_ms():
+def test_a_segment_is_rolled_when_record_time_has_moved_on_by_segment_ms() -> None:
     log = new_log(MemoryFiles(), segment_ms=1000)
     append(log, b"a", timestamp=NOW)
     append(log, b"b", timestamp=NOW + 1000)
@@ -414,7 +414,7 @@ def test_a_segment_is_rolled_when_record_time_has_moved_on_by_segment_ms():
     assert [segment.base_offset for segment in log.state.segments] == [0, 2]
 
 
-def test_segments_of_many_logs_roll_at_different_times_the_first_one_too():
+def test_segments_of_many_logs_roll_at_different_times_the_first_one_too() -> None:
     def rolls_after_600_ms(log: PartitionLog) -> bool:
         count = len(log.state.segments)
         append(log, b"a", timestamp=NOW)
@@ -433,7 +433,7 @@ def test_segments_of_many_logs_roll_at_different_times_the_first_one_too():
     assert {log.state.segments[-1].jitter_ms > 400 for log in found} == {True, False}
 
 
-def test_a_jitter_above_segment_ms_does_not_roll_at_each_record():
+def test_a_jitter_above_segment_ms_does_not_roll_at_each_record() -> None:
     log = new_log(MemoryFiles(), segment_ms=1000, segment_jitter_ms=1_000_000)
     for _ in range(50):
         append(log, b"a", timestamp=NOW)
@@ -444,7 +444,7 @@ def test_a_jitter_above_segment_ms_does_not_roll_at_each_record():
     assert [segment.base_offset for segment in log.state.segments] == [0, 50]
 
 
-def test_records_without_timestamps_age_by_the_brokers_clock():
+def test_records_without_timestamps_age_by_the_brokers_clock() -> None:
     log = new_log(MemoryFiles(), segment_ms=1000)
 
     def append_at(now_ms: int) -> None:
@@ -455,7 +455,7 @@ def test_records_without_timestamps_age_by_the_brokers_clock():
     assert [segment.base_offset for segment in log.state.segments] == [0, 2, 4]
 
 
-def test_room_for_a_whole_segment_is_kept_while_it_is_written_if_preallocate_asks_for_it():
+def test_room_for_a_whole_segment_is_kept_while_it_is_written_if_preallocate_asks_for_it() -> None:
     files = MemoryFiles()
     log = new_log(files, segment_bytes=200, preallocate=True)
     for _ in range(3):
@@ -474,7 +474,7 @@ def test_room_for_a_whole_segment_is_kept_while_it_is_written_if_preallocate_ask
     assert values(reopened(files, clean=True)) == [bytes(60)] * 3
 
 
-def test_a_compacted_log_is_rolled_before_max_compaction_lag_ms_has_passed():
+def test_a_compacted_log_is_rolled_before_max_compaction_lag_ms_has_passed() -> None:
     log = new_log(MemoryFiles(), cleanup_policy=frozenset({"compact"}), max_compaction_lag_ms=500)
     for n in range(3):
         keyed = bytearray(build_batch([(NOW + 400 * n, b"k", b"v", ())]))
@@ -483,7 +483,7 @@ def test_a_compacted_log_is_rolled_before_max_compaction_lag_ms_has_passed():
     assert [segment.base_offset for segment in log.state.segments] == [0, 2]
 
 
-def test_a_segment_is_rolled_when_its_index_is_full():
+def test_a_segment_is_rolled_when_its_index_is_full() -> None:
     log = new_log(MemoryFiles(), index_interval_bytes=0, segment_index_bytes=40)
     for n in range(10):
         append(log, b"%d" % n, timestamp=NOW + n)
@@ -492,7 +492,7 @@ def test_a_segment_is_rolled_when_its_index_is_full():
     assert all(len(segment.index) <= 5 for segment in log.state.segments)
 
 
-def test_a_segment_is_rolled_when_offsets_no_longer_fit_its_index():
+def test_a_segment_is_rolled_when_offsets_no_longer_fit_its_index() -> None:
     log = new_log(MemoryFiles())
     append(log, b"a")
     far = (1 << 31) + 5
@@ -508,7 +508,7 @@ def test_a_segment_is_rolled_when_offsets_no_longer_fit_its_index():
     assert records(log) == [(0, b"a"), (far, b"b")]
 
 
-def test_rolling_an_empty_segment_does_nothing():
+def test_rolling_an_empty_segment_does_nothing() -> None:
     files = MemoryFiles()
     log = new_log(files)
     log.roller.roll()
@@ -523,7 +523,7 @@ def test_rolling_an_empty_segment_does_nothing():
 # --- lookups --------------------------------------------------------------------------------------
 
 
-def test_the_first_record_of_a_time_is_found_across_batches_and_segments():
+def test_the_first_record_of_a_time_is_found_across_batches_and_segments() -> None:
     log = new_log(MemoryFiles(), segment_bytes=1000, index_interval_bytes=150)
     for n in range(100):
         append(log, b"%02d" % n, timestamp=NOW + 10 * n)
@@ -534,7 +534,7 @@ def test_the_first_record_of_a_time_is_found_across_batches_and_segments():
     assert log.reader.search_timestamp(NOW + 991, "high_watermark")() is None
 
 
-def test_a_lookup_by_time_stops_at_the_limit_and_starts_at_the_log_start():
+def test_a_lookup_by_time_stops_at_the_limit_and_starts_at_the_log_start() -> None:
     log = new_log(MemoryFiles())
     for n in range(4):
         log.writer.append(batch(b"%d" % n, timestamp=NOW + n), leader_epoch=0, now_ms=NOW)
@@ -546,7 +546,7 @@ def test_a_lookup_by_time_stops_at_the_limit_and_starts_at_the_log_start():
     assert log.reader.search_timestamp(NOW + 3)() == (3, NOW + 3, 0)
 
 
-def test_the_record_with_the_greatest_timestamp_is_found_wherever_it_is():
+def test_the_record_with_the_greatest_timestamp_is_found_wherever_it_is() -> None:
     files = MemoryFiles()
     log = new_log(files, segment_bytes=500)
     assert log.reader.search_max_timestamp()() is None
@@ -558,14 +558,14 @@ def test_the_record_with_the_greatest_timestamp_is_found_wherever_it_is():
     assert reopened(files, clean=True, segment_bytes=500).reader.search_max_timestamp()() == (2, NOW + 9, 0)
 
 
-def test_the_greatest_timestamp_of_records_without_any_is_none_at_all():
+def test_the_greatest_timestamp_of_records_without_any_is_none_at_all() -> None:
     log = new_log(MemoryFiles())
     append(log, b"timeless", timestamp=-1)
 
     assert log.reader.search_max_timestamp()() == (0, -1, 0)
 
 
-def test_a_search_by_time_sees_the_log_as_it_was_when_it_was_asked():
+def test_a_search_by_time_sees_the_log_as_it_was_when_it_was_asked() -> None:
     log = new_log(MemoryFiles())
     append(log, b"a", timestamp=NOW)
     search = log.reader.search_timestamp(NOW + 1)
@@ -575,7 +575,7 @@ def test_a_search_by_time_sees_the_log_as_it_was_when_it_was_asked():
     assert log.reader.search_timestamp(NOW + 1)() == (1, NOW + 1, 0)
 
 
-def test_leader_epochs_are_noted_as_they_begin():
+def test_leader_epochs_are_noted_as_they_begin() -> None:
     files = MemoryFiles()
     log = new_log(files)
     append(log, b"a", epoch=2)
@@ -590,7 +590,7 @@ def test_leader_epochs_are_noted_as_they_begin():
     assert files.read_file(f"{FOLDER}/leader-epoch-checkpoint") == b"0\n2\n2 0\n5 2\n"
 
 
-def test_an_append_under_an_older_epoch_is_fenced():
+def test_an_append_under_an_older_epoch_is_fenced() -> None:
     """Recovery takes epochs that go back for damage, so none may be written."""
     log = new_log(MemoryFiles())
     append(log, b"a", epoch=3)

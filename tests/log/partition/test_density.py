@@ -71,20 +71,20 @@ def refused(log: PartitionLog) -> list[int]:
     return found
 
 
-def test_a_new_compacted_log_is_dense_from_its_start():
+def test_a_new_compacted_log_is_dense_from_its_start() -> None:
     files, bases = written()
     assert notes(files) == [0]
     log = reopened(lose(files, bases[2]), **COMPACT)
     assert refused(log) == list(range(bases[2], bases[3]))
 
 
-def test_other_logs_need_no_note():
+def test_other_logs_need_no_note() -> None:
     files = MemoryFiles()
     new_log(files)
     assert notes(files) == []
 
 
-def test_below_the_note_a_gap_is_what_compaction_left():
+def test_below_the_note_a_gap_is_what_compaction_left() -> None:
     files, bases = written()
     disk = files.killed()
     log = reopened(disk, **COMPACT)
@@ -95,7 +95,7 @@ def test_below_the_note_a_gap_is_what_compaction_left():
     assert refused(reopened(lose(disk, bases[3]), **COMPACT)) == list(range(bases[3], bases[4]))
 
 
-def test_without_a_note_nothing_is_judged_and_the_log_gets_one_for_what_follows():
+def test_without_a_note_nothing_is_judged_and_the_log_gets_one_for_what_follows() -> None:
     files, bases = written()
     files.remove(f"{FOLDER}/{offset_file(0, DENSE_SUFFIX)}")  # as Apache Kafka does when it opens the folder
     disk = lose(files, bases[2])
@@ -110,7 +110,7 @@ def test_without_a_note_nothing_is_judged_and_the_log_gets_one_for_what_follows(
     assert refused(reopened(lose(disk, later[1]), **COMPACT)) == list(range(later[1], later[2]))
 
 
-def test_what_was_cleaned_without_a_note_is_not_vouched_for_later():
+def test_what_was_cleaned_without_a_note_is_not_vouched_for_later() -> None:
     files, _ = written()
     files.remove(f"{FOLDER}/{offset_file(0, DENSE_SUFFIX)}")
     log = reopened(files, **COMPACT)
@@ -124,7 +124,7 @@ def test_what_was_cleaned_without_a_note_is_not_vouched_for_later():
     assert notes(files) == [end]
 
 
-def test_a_note_that_the_log_contradicts_is_not_believed():
+def test_a_note_that_the_log_contradicts_is_not_believed() -> None:
     files, bases = written()
     path = f"{FOLDER}/{offset_file(bases[2], '.log')}"
     data = files.read_file(path)
@@ -136,7 +136,7 @@ def test_a_note_that_the_log_contradicts_is_not_believed():
 
 
 @pytest.mark.parametrize("how", ["between batches", "by a roll", "by a new start"])
-def test_a_copy_of_a_log_with_gaps_has_no_note(how: str):
+def test_a_copy_of_a_log_with_gaps_has_no_note(how: str) -> None:
     files = MemoryFiles()
     log = new_log(files, **COMPACT)
     copied(log, range(5))
@@ -156,7 +156,7 @@ def test_a_copy_of_a_log_with_gaps_has_no_note(how: str):
     assert notes(files) == [9]
 
 
-def test_nothing_with_gaps_is_copied_while_the_note_cannot_be_removed():
+def test_nothing_with_gaps_is_copied_while_the_note_cannot_be_removed() -> None:
     files = MemoryFiles()
     log = new_log(files, **COMPACT)
     copied(log, range(5))
@@ -167,7 +167,7 @@ def test_nothing_with_gaps_is_copied_while_the_note_cannot_be_removed():
     assert log.state.log_end_offset == 5
 
 
-def test_a_note_stays_over_clean_stops_and_whatever_the_policy_is():
+def test_a_note_stays_over_clean_stops_and_whatever_the_policy_is() -> None:
     files, _ = written()
     for policy in ("delete", "compact", "compact,delete"):
         log = reopened(
@@ -183,14 +183,14 @@ def test_a_note_stays_over_clean_stops_and_whatever_the_policy_is():
     assert steps_at_start(names(files), lambda name: 0) == []
 
 
-def test_what_a_closed_segment_has_lost_while_the_broker_was_down_is_refused_above_the_note():
+def test_what_a_closed_segment_has_lost_while_the_broker_was_down_is_refused_above_the_note() -> None:
     files, bases = written()
     log = reopened(lose(files, bases[2]), clean=True, recovery_point=BATCHES, **COMPACT)
     assert refused(log) == list(range(bases[2], bases[3]))
 
 
 @pytest.mark.parametrize("clean", [False, True])
-def test_what_is_lost_right_behind_a_cleaned_segment_is_refused(clean: bool):
+def test_what_is_lost_right_behind_a_cleaned_segment_is_refused(clean: bool) -> None:
     files, bases = written()
     log = reopened(files, **COMPACT)
     first = f"{FOLDER}/{offset_file(0, '.log')}"
@@ -207,7 +207,7 @@ def test_what_is_lost_right_behind_a_cleaned_segment_is_refused(clean: bool):
     assert [o for o in refused(log) if o >= bases[1]] == list(range(bases[1], bases[2]))
 
 
-def test_what_compaction_left_out_is_read_without_a_warning(caplog: pytest.LogCaptureFixture):
+def test_what_compaction_left_out_is_read_without_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     files, bases = written()
     reopened(files, **COMPACT).density.allow_gaps_below(bases[2])
     disk = lose(files, bases[1])
@@ -220,7 +220,7 @@ def test_what_compaction_left_out_is_read_without_a_warning(caplog: pytest.LogCa
     assert "does not hold what it should" in caplog.text
 
 
-def test_a_log_of_few_segments_names_what_it_has_lost():
+def test_a_log_of_few_segments_names_what_it_has_lost() -> None:
     files, bases = written()
     reopened(files, **COMPACT).trimmer.truncate_to(bases[2] + 1)
     disk = lose(files, bases[1])
@@ -229,7 +229,7 @@ def test_a_log_of_few_segments_names_what_it_has_lost():
     ]
 
 
-def test_the_tools_judge_alike():
+def test_the_tools_judge_alike() -> None:
     files, bases = written()
     assert check_partition(files, FOLDER).findings == []
     [finding] = [one for one in check_partition(lose(files, bases[2]), FOLDER).findings if ".log" in one.path]
@@ -242,13 +242,13 @@ def test_the_tools_judge_alike():
     assert [f for f in check_partition(lose(files, bases[2]), FOLDER).findings if ".log" in f.path] == []
 
 
-def test_what_a_cleaner_replaces_while_it_is_checked_is_not_taken_for_damaged():
+def test_what_a_cleaner_replaces_while_it_is_checked_is_not_taken_for_damaged() -> None:
     files, bases = written()
     path = f"{FOLDER}/{offset_file(bases[1], '.log')}"
     data = files.read_file(path)
 
     def compact(_: int) -> None:
-        [(end, _header), *_] = list(iter_batches(data))[1:]
+        end, _header = list(iter_batches(data))[1]
         files.write_file(path, data[:end], sync=False)
 
     with pytest.raises(FileNotFoundError, match="compacted meanwhile"):

@@ -39,7 +39,7 @@ def refused(log: PartitionLog, *data: bytes) -> ErrorCode:
 
 
 @pytest.mark.parametrize("room", range(0, 80, 7))
-def test_a_full_disk_refuses_the_append_and_takes_it_when_there_is_room_again(room: int):
+def test_a_full_disk_refuses_the_append_and_takes_it_when_there_is_room_again(room: int) -> None:
     files = MemoryFiles()
     log = new_log(files)
     append(log, b"a")
@@ -55,7 +55,7 @@ def test_a_full_disk_refuses_the_append_and_takes_it_when_there_is_room_again(ro
     assert values(log) == values(reopened(files.killed())) == [b"a", b"c"]
 
 
-def test_consumers_are_served_while_the_disk_is_full():
+def test_consumers_are_served_while_the_disk_is_full() -> None:
     files = MemoryFiles()
     log = new_log(files)
     append(log, b"a")
@@ -65,7 +65,7 @@ def test_consumers_are_served_while_the_disk_is_full():
     assert values(log, limit="high_watermark") == [b"a"]
 
 
-def test_a_torn_write_that_cannot_be_taken_back_at_once_is_taken_back_before_the_next():
+def test_a_torn_write_that_cannot_be_taken_back_at_once_is_taken_back_before_the_next() -> None:
     files = MemoryFiles()
     log = new_log(files)
     append(log, b"a")
@@ -82,7 +82,7 @@ def test_a_torn_write_that_cannot_be_taken_back_at_once_is_taken_back_before_the
     assert values(log) == values(reopened(files.killed())) == [b"a", b"c"]
 
 
-def test_a_clean_stop_takes_a_torn_write_back_or_is_not_clean():
+def test_a_clean_stop_takes_a_torn_write_back_or_is_not_clean() -> None:
     files = MemoryFiles()
     log = new_log(files)
     append(log, b"a")
@@ -98,7 +98,7 @@ def test_a_clean_stop_takes_a_torn_write_back_or_is_not_clean():
     assert log.state.size_bytes == size
 
 
-def test_a_retry_after_a_failed_append_is_appended_not_taken_for_a_duplicate():
+def test_a_retry_after_a_failed_append_is_appended_not_taken_for_a_duplicate() -> None:
     files = MemoryFiles()
     log = new_log(files)
     produce(log, 1, 0)
@@ -111,7 +111,7 @@ def test_a_retry_after_a_failed_append_is_appended_not_taken_for_a_duplicate():
 
 
 @pytest.mark.parametrize("operation", ["create", "write_file"])
-def test_a_roll_that_fails_leaves_the_log_in_service(operation: str):
+def test_a_roll_that_fails_leaves_the_log_in_service(operation: str) -> None:
     files = MemoryFiles()
     log = new_log(files, segment_bytes=150)
     append(log, b"a")
@@ -125,7 +125,7 @@ def test_a_roll_that_fails_leaves_the_log_in_service(operation: str):
     assert values(log) == [b"a", b"b", b"c"]
 
 
-def test_a_broken_disk_is_reported_and_a_full_one_is_not():
+def test_a_broken_disk_is_reported_and_a_full_one_is_not() -> None:
     files = MemoryFiles()
     reported: list[int | None] = []
     environment = Environment(files, events=DiskEvents(on_failure=lambda error: reported.append(error.errno)))
@@ -137,7 +137,7 @@ def test_a_broken_disk_is_reported_and_a_full_one_is_not():
     assert reported == [errno.EIO]
 
 
-def test_a_failed_sync_is_never_retried_as_if_nothing_had_happened():
+def test_a_failed_sync_is_never_retried_as_if_nothing_had_happened() -> None:
     files = MemoryFiles()
     reported: list[OSError] = []
     log = create_log(
@@ -157,7 +157,7 @@ def test_a_failed_sync_is_never_retried_as_if_nothing_had_happened():
     assert (log.state.recovery_point, len(reported), log.close()) == (0, 1, False)
 
 
-def test_a_segment_that_is_rolled_while_a_flush_waits_for_the_disk_gets_its_indexes_all_the_same():
+def test_a_segment_that_is_rolled_while_a_flush_waits_for_the_disk_gets_its_indexes_all_the_same() -> None:
     """The flush once moved the recovery point to the roll, and the next took the rolled segment for done."""
     files = MemoryFiles()
     environment = Environment(files, FileJobs(run_in_turn=lambda job: None))
@@ -183,7 +183,7 @@ def test_a_segment_that_is_rolled_while_a_flush_waits_for_the_disk_gets_its_inde
 # --- power cuts -----------------------------------------------------------------------------------
 
 
-def test_what_was_flushed_survives_a_power_cut_and_the_rest_is_a_prefix():
+def test_what_was_flushed_survives_a_power_cut_and_the_rest_is_a_prefix() -> None:
     files = MemoryFiles()
     log = new_log(files, segment_bytes=300)
     for n in range(10):
@@ -200,7 +200,7 @@ def test_what_was_flushed_survives_a_power_cut_and_the_rest_is_a_prefix():
 
 
 @pytest.mark.parametrize("flushed", range(12))
-def test_a_flush_at_any_moment_keeps_everything_before_it(flushed: int):
+def test_a_flush_at_any_moment_keeps_everything_before_it(flushed: int) -> None:
     files = MemoryFiles()
     log = new_log(files, segment_bytes=250)
     for n in range(12):
@@ -214,7 +214,7 @@ def test_a_flush_at_any_moment_keeps_everything_before_it(flushed: int):
         assert log.state.latest_epoch >= flushed // 5
 
 
-def test_a_power_cut_before_any_flush_leaves_an_empty_log_that_works():
+def test_a_power_cut_before_any_flush_leaves_an_empty_log_that_works() -> None:
     files = MemoryFiles()
     files.make_directory("/logs")
     files.sync_directory("/")
@@ -229,7 +229,7 @@ def test_a_power_cut_before_any_flush_leaves_an_empty_log_that_works():
     assert append(log, b"b").first_offset == 0
 
 
-def test_the_file_order_of_a_flush_is_side_files_first_then_data_then_names():
+def test_the_file_order_of_a_flush_is_side_files_first_then_data_then_names() -> None:
     files = MemoryFiles()
     environment = Environment(files, FileJobs(run_in_turn=lambda job: None))
     log = new_log(files, environment=environment, segment_bytes=150)
@@ -252,7 +252,7 @@ def test_the_file_order_of_a_flush_is_side_files_first_then_data_then_names():
     assert files.calls[-2:] == [("sync_directory", FOLDER), ("sync_directory", "/logs")]
 
 
-def test_flushing_twice_syncs_once():
+def test_flushing_twice_syncs_once() -> None:
     files = MemoryFiles()
     log = new_log(files)
     append(log, b"a")
@@ -268,7 +268,7 @@ def test_flushing_twice_syncs_once():
     assert files.calls == [("sync", LOG)]
 
 
-def test_a_disk_that_breaks_at_any_call_never_loses_an_acknowledged_batch():
+def test_a_disk_that_breaks_at_any_call_never_loses_an_acknowledged_batch() -> None:
     """Every call of a working day fails once, in turn; what was acknowledged is there after kill -9."""
     for skip in range(60):
         files = MemoryFiles()
@@ -288,7 +288,7 @@ def test_a_disk_that_breaks_at_any_call_never_loses_an_acknowledged_batch():
         assert "00000000000000000000.log" in names(files)
 
 
-def test_an_append_never_waits_for_the_disk():
+def test_an_append_never_waits_for_the_disk() -> None:
     files = MemoryFiles()
     environment = Environment(files, FileJobs(run_in_turn=lambda job: None))
     log = new_log(files, environment=environment, segment_bytes=300)

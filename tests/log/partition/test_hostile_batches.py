@@ -111,7 +111,7 @@ def test_every_hostile_field_of_the_header_is_refused_or_harmless(field: str, co
     numbers = {low, low + 1, -2, -1, 0, 1, 2, 3, 4, 5, 7, 8, 16, 32, 64, 99, (1 << bits - 1) - 1}
     for number in numbers:
         if number >= low:
-            is_taken(sealed(join(PIECES), len(RECORDS), **{field: number}), config)
+            is_taken(sealed(join(PIECES), len(RECORDS), Codec.NONE, **{field: number}), config)
 
 
 @each_config

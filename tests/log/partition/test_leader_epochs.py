@@ -17,7 +17,7 @@ def epochs(*entries: tuple[int, int]) -> LeaderEpochs:
     return LeaderEpochs([EpochEntry(*entry) for entry in entries])
 
 
-def test_an_epoch_ends_where_the_next_known_one_starts():
+def test_an_epoch_ends_where_the_next_known_one_starts() -> None:
     cache = epochs((2, 10), (4, 20), (7, 30))
 
     assert cache.end_offset_for(2, 99) == (2, 20)
@@ -26,7 +26,7 @@ def test_an_epoch_ends_where_the_next_known_one_starts():
     assert cache.end_offset_for(7, 99) == (7, 99)
 
 
-def test_epochs_outside_of_what_is_known():
+def test_epochs_outside_of_what_is_known() -> None:
     cache = epochs((2, 10), (4, 20))
 
     assert cache.end_offset_for(1, 99) == (1, 10)
@@ -35,43 +35,43 @@ def test_epochs_outside_of_what_is_known():
     assert epochs().end_offset_for(0, 99) == (-1, -1)
 
 
-def test_the_epoch_of_an_offset():
+def test_the_epoch_of_an_offset() -> None:
     cache = epochs((2, 10), (4, 20))
     assert [cache.epoch_for_offset(offset) for offset in (9, 10, 19, 20, 500)] == [-1, 2, 2, 4, 4]
 
 
-def test_assigning_the_latest_epoch_again_changes_nothing():
+def test_assigning_the_latest_epoch_again_changes_nothing() -> None:
     cache = epochs((2, 10))
     assert cache.assign(2, 15) is False
     assert cache.entries == ((2, 10),)
 
 
-def test_an_assignment_removes_what_contradicts_it():
+def test_an_assignment_removes_what_contradicts_it() -> None:
     cache = epochs((2, 10), (4, 20), (7, 30))
     assert cache.assign(5, 25) is True
-    assert cache.entries == ((2, 10), (4, 20), (5, 25))
+    assert list(cache.entries) == [(2, 10), (4, 20), (5, 25)]
     cache.assign(6, 15)
     assert cache.entries == ((2, 10), (6, 15))
 
 
-def test_negative_epochs_are_not_noted():
+def test_negative_epochs_are_not_noted() -> None:
     assert epochs().assign(-1, 0) is False
 
 
-def test_truncation_from_the_end_and_from_the_start():
+def test_truncation_from_the_end_and_from_the_start() -> None:
     cache = epochs((2, 10), (4, 20), (7, 30))
 
     assert cache.truncate_from_end(30) is True
     assert cache.truncate_from_end(30) is False
     assert cache.truncate_from_start(15) is True
-    assert cache.entries == ((2, 15), (4, 20))
+    assert list(cache.entries) == [(2, 15), (4, 20)]
     assert cache.truncate_from_start(15) is False
     assert cache.truncate_from_start(50) is True
     assert cache.entries == ((4, 50),)
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 99)), max_size=12))
-def test_the_cache_always_ascends_in_both_columns(assignments: list[tuple[int, int]]):
+def test_the_cache_always_ascends_in_both_columns(assignments: list[tuple[int, int]]) -> None:
     cache = LeaderEpochs()
     for epoch, start_offset in assignments:
         cache.assign(epoch, start_offset)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -12,7 +14,7 @@ from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import NOW, append, end_transaction, new_log, produce, records, reopened
 
 PRODUCERS = st.integers(1, 3)
-SETTINGS = {"segment_bytes": 400, "index_interval_bytes": 100, "retention_ms": -1}
+SETTINGS: dict[str, Any] = {"segment_bytes": 400, "index_interval_bytes": 100, "retention_ms": -1}
 
 
 class LogModel(RuleBasedStateMachine):

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.producers import (
     BatchSummary,
     CorruptSnapshotError,
@@ -25,13 +26,13 @@ from tests.log.logs import FOLDER, NOW, append, new_log, produce, reopened, valu
 MAX_SEQUENCE = (1 << 31) - 1
 
 
-def refused(log, *arguments, **header) -> ErrorCode:
+def refused(log: PartitionLog, producer_id: int, sequence: int, *values: bytes, **header: int) -> ErrorCode:
     with pytest.raises(KafkaError) as error:
-        produce(log, *arguments, **header)
+        produce(log, producer_id, sequence, *values, **header)
     return error.value.code
 
 
-def test_any_of_the_last_five_batches_may_be_retried_and_is_answered_with_its_own_offsets():
+def test_any_of_the_last_five_batches_may_be_retried_and_is_answered_with_its_own_offsets() -> None:
     log = new_log(MemoryFiles())
     first = [produce(log, 7, 2 * n, b"a", b"b") for n in range(6)]
 
@@ -43,7 +44,7 @@ def test_any_of_the_last_five_batches_may_be_retried_and_is_answered_with_its_ow
     assert log.state.log_end_offset == 12
 
 
-def test_a_retry_older_than_the_window_is_out_of_order():
+def test_a_retry_older_than_the_window_is_out_of_order() -> None:
     log = new_log(MemoryFiles())
     for n in range(6):
         produce(log, 7, n)
@@ -51,7 +52,7 @@ def test_a_retry_older_than_the_window_is_out_of_order():
     assert refused(log, 7, 0) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def test_a_gap_and_an_overlap_that_is_no_exact_retry_are_out_of_order():
+def test_a_gap_and_an_overlap_that_is_no_exact_retry_are_out_of_order() -> None:
     log = new_log(MemoryFiles())
     produce(log, 7, 0, b"a", b"b")
 
@@ -61,14 +62,14 @@ def test_a_gap_and_an_overlap_that_is_no_exact_retry_are_out_of_order():
     assert log.state.log_end_offset == 2
 
 
-def test_an_unknown_producer_may_begin_anywhere():
+def test_an_unknown_producer_may_begin_anywhere() -> None:
     log = new_log(MemoryFiles())
 
     assert produce(log, 7, 41).first_offset == 0
     assert produce(log, 7, 42).first_offset == 1
 
 
-def test_a_new_epoch_begins_at_zero_and_fences_the_old_one():
+def test_a_new_epoch_begins_at_zero_and_fences_the_old_one() -> None:
     log = new_log(MemoryFiles())
     produce(log, 7, 0)
 
@@ -78,7 +79,7 @@ def test_a_new_epoch_begins_at_zero_and_fences_the_old_one():
     assert refused(log, 7, 0, producer_epoch=0) is ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-def test_sequences_wrap_to_zero_after_the_largest():
+def test_sequences_wrap_to_zero_after_the_largest() -> None:
     log = new_log(MemoryFiles())
     produce(log, 7, MAX_SEQUENCE - 1, b"a", b"b")
     produce(log, 7, 0, b"c")
@@ -86,7 +87,7 @@ def test_sequences_wrap_to_zero_after_the_largest():
     assert produce(log, 7, MAX_SEQUENCE - 1, b"a", b"b").duplicate
 
 
-def test_a_batch_may_lie_across_the_wrap():
+def test_a_batch_may_lie_across_the_wrap() -> None:
     log = new_log(MemoryFiles())
     produce(log, 7, MAX_SEQUENCE, b"a", b"b", b"c")
 
@@ -94,7 +95,7 @@ def test_a_batch_may_lie_across_the_wrap():
     assert produce(log, 7, 2).first_offset == 3
 
 
-def test_producers_do_not_disturb_each_other_nor_plain_batches():
+def test_producers_do_not_disturb_each_other_nor_plain_batches() -> None:
     log = new_log(MemoryFiles())
     produce(log, 1, 0)
     append(log, b"plain")
@@ -105,7 +106,7 @@ def test_producers_do_not_disturb_each_other_nor_plain_batches():
     assert produce(log, 2, 0).duplicate
 
 
-def test_a_refused_batch_leaves_no_trace_in_the_window():
+def test_a_refused_batch_leaves_no_trace_in_the_window() -> None:
     log = new_log(MemoryFiles())
     produce(log, 7, 0)
     before = repr(log.state.active_producers())
@@ -118,7 +119,7 @@ def test_a_refused_batch_leaves_no_trace_in_the_window():
 
 @pytest.mark.parametrize("clean", [True, False], ids=["clean stop", "kill -9"])
 @pytest.mark.parametrize("segment_bytes", [1 << 30, 300], ids=["one segment", "many segments"])
-def test_all_five_batches_are_known_after_a_restart(clean: bool, segment_bytes: int):
+def test_all_five_batches_are_known_after_a_restart(clean: bool, segment_bytes: int) -> None:
     files = MemoryFiles()
     log = new_log(files, segment_bytes=segment_bytes)
     for n in range(9):
@@ -136,7 +137,7 @@ def test_all_five_batches_are_known_after_a_restart(clean: bool, segment_bytes: 
     assert produce(log, 2, 18).first_offset == 54
 
 
-def test_a_folder_that_apache_kafka_stopped_has_no_windows_and_they_are_read_from_the_log():
+def test_a_folder_that_apache_kafka_stopped_has_no_windows_and_they_are_read_from_the_log() -> None:
     files = MemoryFiles()
     log = new_log(files, segment_bytes=400)
     for n in range(12):
@@ -153,7 +154,7 @@ def test_a_folder_that_apache_kafka_stopped_has_no_windows_and_they_are_read_fro
     assert len(state.window) == min(5, log.state.log_end_offset - log.state.segments[-1].base_offset + 1)
 
 
-def test_a_producer_silent_since_before_the_last_segment_is_remembered_by_its_last_batch():
+def test_a_producer_silent_since_before_the_last_segment_is_remembered_by_its_last_batch() -> None:
     files = MemoryFiles()
     log = new_log(files, segment_bytes=300)
     produce(log, 1, 0)
@@ -169,7 +170,7 @@ def test_a_producer_silent_since_before_the_last_segment_is_remembered_by_its_la
 
 
 @pytest.mark.parametrize("damage", ["", "x", "0" * 60])
-def test_a_garbled_snapshot_is_dropped_and_the_log_read_instead(damage: str):
+def test_a_garbled_snapshot_is_dropped_and_the_log_read_instead(damage: str) -> None:
     files = MemoryFiles()
     log = new_log(files)
     for n in range(7):
@@ -181,7 +182,7 @@ def test_a_garbled_snapshot_is_dropped_and_the_log_read_instead(damage: str):
     assert reopened(files, clean=True).state.active_producers() == known
 
 
-def test_lost_snapshots_are_taken_again_on_the_way():
+def test_lost_snapshots_are_taken_again_on_the_way() -> None:
     files = MemoryFiles()
     log = new_log(files, segment_bytes=300)
     for n in range(12):
@@ -196,7 +197,7 @@ def test_lost_snapshots_are_taken_again_on_the_way():
     assert {path: files.read_file(path) for path in taken} == taken
 
 
-def test_producers_are_forgotten_when_idle_for_their_expiration_but_not_inside_a_transaction():
+def test_producers_are_forgotten_when_idle_for_their_expiration_but_not_inside_a_transaction() -> None:
     log = new_log(MemoryFiles(), producer_id_expiration_ms=1000)
     for producer in (1, 2):
         produce(log, producer, 0)
@@ -211,7 +212,7 @@ def test_producers_are_forgotten_when_idle_for_their_expiration_but_not_inside_a
     assert produce(log, 1, 77).first_offset == 4
 
 
-def test_a_producer_who_writes_old_records_is_remembered_like_any_other():
+def test_a_producer_who_writes_old_records_is_remembered_like_any_other() -> None:
     """Idleness was once told from record timestamps: a backfill lost its retries at every restart."""
     files = MemoryFiles()
     log = new_log(files)
@@ -222,7 +223,7 @@ def test_a_producer_who_writes_old_records_is_remembered_like_any_other():
     assert produce(reopened(files, clean=True), 1, 0, timestamp=1000).duplicate
 
 
-def test_retention_does_not_forget_producers():
+def test_retention_does_not_forget_producers() -> None:
     log = new_log(MemoryFiles(), segment_bytes=200)
     for n in range(10):
         produce(log, 1, n)
@@ -237,7 +238,7 @@ def test_retention_does_not_forget_producers():
 # --- snapshot bytes -------------------------------------------------------------------------------
 
 
-def test_a_snapshot_has_the_bytes_that_apache_kafka_4_3_wrote():
+def test_a_snapshot_has_the_bytes_that_apache_kafka_4_3_wrote() -> None:
     one = ProducerState(
         1,
         producer_epoch=0,
@@ -277,7 +278,7 @@ producers = st.builds(
 
 
 @given(st.lists(producers, max_size=4, unique_by=lambda state: state.producer_id))
-def test_snapshot_and_window_together_keep_everything(states: list[ProducerState]):
+def test_snapshot_and_window_together_keep_everything(states: list[ProducerState]) -> None:
     for state in states:
         if state.window:
             state.last_timestamp = state.window[-1].timestamp
@@ -287,7 +288,7 @@ def test_snapshot_and_window_together_keep_everything(states: list[ProducerState
     assert read == states
 
 
-def test_a_window_file_of_another_snapshot_is_not_used():
+def test_a_window_file_of_another_snapshot_is_not_used() -> None:
     def state(*sequences: int) -> ProducerState:
         window = tuple(BatchSummary(n, n, 0, 0) for n in sequences)
         return ProducerState(1, 0, -1, 0, -1, window)
@@ -299,7 +300,7 @@ def test_a_window_file_of_another_snapshot_is_not_used():
     assert read == [state(3)]
 
 
-def test_every_flipped_byte_of_a_snapshot_is_noticed():
+def test_every_flipped_byte_of_a_snapshot_is_noticed() -> None:
     good = snapshot_bytes([ProducerState(1, 0, 0, 5, -1, (BatchSummary(3, 4, 0, 5),))])
     for position in range(len(good)):
         bad = bytearray(good)

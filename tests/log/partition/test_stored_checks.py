@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import random
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from pykafka_broker.protocol.records.batch import ATTRIBUTES_OFFSET, build_batch
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import FOLDER, NOW, append, new_log, reopened
 
-SETTINGS = {"segment_bytes": 700, "index_interval_bytes": 150}
+SETTINGS: dict[str, Any] = {"segment_bytes": 700, "index_interval_bytes": 150}
 BATCHES = 24
 END = 48
 FIRST = f"{FOLDER}/{0:020d}"
@@ -94,7 +95,9 @@ def flipped(files: MemoryFiles, path: str, position: int, bit: int = 0) -> Memor
 
 @pytest.mark.parametrize("segment_bytes", [700, 10_000], ids=["closed", "active"])
 @pytest.mark.parametrize("max_bytes", [1, 400, 100_000])
-def test_whatever_bit_flips_after_a_clean_stop_only_its_batch_is_refused(segment_bytes: int, max_bytes: int):
+def test_whatever_bit_flips_after_a_clean_stop_only_its_batch_is_refused(
+    segment_bytes: int, max_bytes: int
+) -> None:
     files = stopped(segment_bytes=segment_bytes)
     whole, _ = served(started(files.killed(), segment_bytes=segment_bytes), max_bytes)
     path = f"{FOLDER}/{0 if segment_bytes > 700 else 15:020d}.log"
@@ -111,7 +114,7 @@ def test_whatever_bit_flips_after_a_clean_stop_only_its_batch_is_refused(segment
         )
 
 
-def test_a_flip_is_found_also_where_the_index_is_lost_and_made_from_the_flipped_header():
+def test_a_flip_is_found_also_where_the_index_is_lost_and_made_from_the_flipped_header() -> None:
     files = stopped()
     whole, _ = served(started(files.killed()), 1)
     path = f"{FOLDER}/{15:020d}"
@@ -125,7 +128,7 @@ def test_a_flip_is_found_also_where_the_index_is_lost_and_made_from_the_flipped_
         assert len(refused) <= 3
 
 
-def test_damage_is_told_of_once_and_known_to_the_next_start(caplog: pytest.LogCaptureFixture):
+def test_damage_is_told_of_once_and_known_to_the_next_start(caplog: pytest.LogCaptureFixture) -> None:
     files = stopped()
     start, end, offsets = batches_of(files, FIRST + ".log")[2]
     files.inodes[FIRST + ".log"].data[end - 1] ^= 1
@@ -143,7 +146,7 @@ def test_damage_is_told_of_once_and_known_to_the_next_start(caplog: pytest.LogCa
     ]
 
 
-def test_what_was_checked_once_and_what_this_process_wrote_is_read_without_a_thread():
+def test_what_was_checked_once_and_what_this_process_wrote_is_read_without_a_thread() -> None:
     files = stopped()
     log = started(files)
     plan = log.reader.plan_read(0, 10_000, limit="log_end")
@@ -156,7 +159,7 @@ def test_what_was_checked_once_and_what_this_process_wrote_is_read_without_a_thr
     assert log.reader.plan_read(first, 1000).read_cached() is not None
 
 
-def test_a_reader_in_the_middle_has_only_what_he_needs_checked():
+def test_a_reader_in_the_middle_has_only_what_he_needs_checked() -> None:
     files = MemoryFiles()
     log = new_log(files)
     for n in range(40):
@@ -174,7 +177,7 @@ def test_a_reader_in_the_middle_has_only_what_he_needs_checked():
     assert (segment.trust.unverified_end, segment.trust.verified_spans) == (0, ())
 
 
-def test_searches_by_time_give_no_record_of_a_damaged_batch():
+def test_searches_by_time_give_no_record_of_a_damaged_batch() -> None:
     files = MemoryFiles()
     log = new_log(files, **SETTINGS)
     for n in range(BATCHES):
@@ -188,7 +191,7 @@ def test_searches_by_time_give_no_record_of_a_damaged_batch():
         assert found.offset == 4
 
 
-def test_compacted_logs_may_have_gaps_and_are_checked_all_the_same():
+def test_compacted_logs_may_have_gaps_and_are_checked_all_the_same() -> None:
     files = MemoryFiles()
     log = new_log(files, cleanup_policy=frozenset({"compact"}), **SETTINGS)
     for n in range(BATCHES):
@@ -203,7 +206,7 @@ def test_compacted_logs_may_have_gaps_and_are_checked_all_the_same():
     assert len(found) == BATCHES - 1
 
 
-def test_a_truncation_below_what_is_not_checked_leaves_nothing_behind_it_unchecked():
+def test_a_truncation_below_what_is_not_checked_leaves_nothing_behind_it_unchecked() -> None:
     files = stopped(segment_bytes=10_000)
     log = started(files, segment_bytes=10_000)
     log.trimmer.truncate_to(10)
@@ -213,7 +216,7 @@ def test_a_truncation_below_what_is_not_checked_leaves_nothing_behind_it_uncheck
 
 
 @pytest.mark.parametrize("position", [None, 70, 2_000_000, 3_000_100])
-def test_batches_larger_than_what_is_checked_at_a_time_are_checked(position: int | None):
+def test_batches_larger_than_what_is_checked_at_a_time_are_checked(position: int | None) -> None:
     files = MemoryFiles()
     log = new_log(files, max_message_bytes=1 << 22)
     sizes = [3_000_000, 10, 1_048_576 - 69, 1_048_576, 10]
@@ -234,14 +237,14 @@ def test_batches_larger_than_what_is_checked_at_a_time_are_checked(position: int
 @pytest.mark.parametrize(
     "wrong", [b"0\n1\n7 0\n", b"0\n2\n0 0\n1 9\n", b"0\n3\n0 0\n1 3\n2 6\n", b"0\n1\n0 0\n"]
 )
-def test_leader_epochs_that_are_well_formed_and_wrong_make_no_batch_a_damaged_one(wrong: bytes):
+def test_leader_epochs_that_are_well_formed_and_wrong_make_no_batch_a_damaged_one(wrong: bytes) -> None:
     files = stopped()
     whole, _ = served(started(files.killed()), 1)
     files.write_file(f"{FOLDER}/leader-epoch-checkpoint", wrong, sync=False)
     assert served(started(files), 1) == (whole, [])
 
 
-def test_damage_of_a_segment_that_retention_took_meanwhile_leaves_no_file_behind():
+def test_damage_of_a_segment_that_retention_took_meanwhile_leaves_no_file_behind() -> None:
     files = stopped()
     files.inodes[FIRST + ".log"].data[100] ^= 1
     log = started(files)

@@ -36,7 +36,7 @@ def finish(log: PartitionLog, producer_id: int, *, commit: bool) -> None:
     log.state.advance_high_watermark(log.state.log_end_offset)
 
 
-def test_an_open_transaction_holds_the_last_stable_offset_back():
+def test_an_open_transaction_holds_the_last_stable_offset_back() -> None:
     log = new_log(MemoryFiles())
     append(log, b"a")
     write(log, 1, 0, b"b")
@@ -50,7 +50,7 @@ def test_an_open_transaction_holds_the_last_stable_offset_back():
     assert values(log, limit="last_stable") == [b"a", b"b", b"c"]
 
 
-def test_a_marker_counts_only_once_it_is_below_the_high_watermark():
+def test_a_marker_counts_only_once_it_is_below_the_high_watermark() -> None:
     log = new_log(MemoryFiles())
     write(log, 1, 0, b"a")
     end_transaction(log, 1, commit=True)
@@ -61,7 +61,7 @@ def test_a_marker_counts_only_once_it_is_below_the_high_watermark():
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_a_marker_has_the_time_of_its_append_where_the_topic_says_so(commit: bool):
+def test_a_marker_has_the_time_of_its_append_where_the_topic_says_so(commit: bool) -> None:
     """Before, it kept the time at which the coordinator had made it, and was no LogAppendTime batch."""
     log = new_log(MemoryFiles(), message_timestamp_type="LogAppendTime")
     write(log, 1, 0, b"a")
@@ -80,7 +80,7 @@ def test_a_marker_has_the_time_of_its_append_where_the_topic_says_so(commit: boo
     assert log.state.producers.producers[1].last_timestamp == NOW + 20
 
 
-def test_a_marker_keeps_the_time_of_its_making_elsewhere():
+def test_a_marker_keeps_the_time_of_its_making_elsewhere() -> None:
     log = new_log(MemoryFiles())
     write(log, 1, 0, b"a")
     end_transaction(log, 1, commit=True)
@@ -89,7 +89,7 @@ def test_a_marker_keeps_the_time_of_its_making_elsewhere():
     assert (header.attributes, header.base_timestamp, header.max_timestamp) == (0x30, NOW, NOW)
 
 
-def test_the_oldest_of_several_open_transactions_decides():
+def test_the_oldest_of_several_open_transactions_decides() -> None:
     log = new_log(MemoryFiles())
     write(log, 1, 0, b"a")
     write(log, 2, 0, b"b")
@@ -100,7 +100,7 @@ def test_the_oldest_of_several_open_transactions_decides():
     assert log.state.last_stable_offset == log.state.high_watermark == 4
 
 
-def test_waiting_readers_are_told_when_the_last_stable_offset_moves():
+def test_waiting_readers_are_told_when_the_last_stable_offset_moves() -> None:
     log = new_log(MemoryFiles())
     write(log, 1, 0, b"a")
     seen: list[int] = []
@@ -111,7 +111,7 @@ def test_waiting_readers_are_told_when_the_last_stable_offset_moves():
     assert seen == [2]
 
 
-def test_read_committed_is_told_which_transactions_were_aborted_sorted_by_first_offset():
+def test_read_committed_is_told_which_transactions_were_aborted_sorted_by_first_offset() -> None:
     """Apache Kafka has the order of their markers, and old clients that do not sort stumble over it."""
     log = new_log(MemoryFiles())
     write(log, 1, 0, b"1")  # 0
@@ -132,7 +132,7 @@ def test_read_committed_is_told_which_transactions_were_aborted_sorted_by_first_
 
 
 @pytest.mark.parametrize("segment_bytes", [1 << 30, 250], ids=["one segment", "many segments"])
-def test_a_reader_is_not_told_of_transactions_far_behind_what_it_reads(segment_bytes: int):
+def test_a_reader_is_not_told_of_transactions_far_behind_what_it_reads(segment_bytes: int) -> None:
     """Once every read named all aborted transactions up to the end of the log."""
     log = new_log(MemoryFiles(), segment_bytes=segment_bytes, index_interval_bytes=1)
     for n in range(20):
@@ -144,7 +144,7 @@ def test_a_reader_is_not_told_of_transactions_far_behind_what_it_reads(segment_b
     assert [txn.first_offset for txn in plan.aborted_transactions()] == [0]
 
 
-def test_the_transaction_index_has_apaches_bytes():
+def test_the_transaction_index_has_apaches_bytes() -> None:
     files = MemoryFiles()
     log = new_log(files)
     write(log, 1, 0, b"a")
@@ -159,7 +159,7 @@ def test_the_transaction_index_has_apaches_bytes():
 
 @pytest.mark.parametrize("clean", [True, False], ids=["clean stop", "kill -9"])
 @pytest.mark.parametrize("segment_bytes", [1 << 30, 250], ids=["one segment", "many segments"])
-def test_open_and_aborted_transactions_survive_a_restart(clean: bool, segment_bytes: int):
+def test_open_and_aborted_transactions_survive_a_restart(clean: bool, segment_bytes: int) -> None:
     files = MemoryFiles()
     log = new_log(files, segment_bytes=segment_bytes)
     write(log, 1, 0, b"a")
@@ -183,7 +183,7 @@ def test_open_and_aborted_transactions_survive_a_restart(clean: bool, segment_by
     assert log.state.last_stable_offset == log.state.log_end_offset
 
 
-def test_aborted_transactions_are_found_again_when_the_crash_came_after_a_clean_restart():
+def test_aborted_transactions_are_found_again_when_the_crash_came_after_a_clean_restart() -> None:
     files = MemoryFiles()
     log = new_log(files)
     write(log, 1, 0, b"a")
@@ -198,7 +198,7 @@ def test_aborted_transactions_are_found_again_when_the_crash_came_after_a_clean_
     assert log.reader.plan_read(0, 1, limit="last_stable").aborted_transactions() == [AbortedTxn(1, 0, 1, 2)]
 
 
-def test_ended_transactions_below_the_known_high_watermark_hold_nothing_back_after_a_restart():
+def test_ended_transactions_below_the_known_high_watermark_hold_nothing_back_after_a_restart() -> None:
     """Once the last stable offset stayed at the first of them until the high watermark moved again."""
     files = MemoryFiles()
     log = new_log(files)
@@ -209,7 +209,7 @@ def test_ended_transactions_below_the_known_high_watermark_hold_nothing_back_aft
     assert reopened(files.killed(), high_watermark=1).state.last_stable_offset == 0
 
 
-def test_plain_records_of_a_producer_with_an_open_transaction_are_refused():
+def test_plain_records_of_a_producer_with_an_open_transaction_are_refused() -> None:
     log = new_log(MemoryFiles())
     write(log, 1, 0, b"a")
 
@@ -219,7 +219,7 @@ def test_plain_records_of_a_producer_with_an_open_transaction_are_refused():
     assert refused.value.code is ErrorCode.INVALID_TXN_STATE
 
 
-def test_a_marker_with_a_newer_epoch_fences_the_producer():
+def test_a_marker_with_a_newer_epoch_fences_the_producer() -> None:
     log = new_log(MemoryFiles())
     write(log, 1, 0, b"a")
     end_transaction(log, 1, commit=False, producer_epoch=1)
@@ -230,7 +230,7 @@ def test_a_marker_with_a_newer_epoch_fences_the_producer():
     assert refused.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-def test_a_marker_of_a_deposed_coordinator_is_refused():
+def test_a_marker_of_a_deposed_coordinator_is_refused() -> None:
     log = new_log(MemoryFiles())
     end_transaction(log, 1, commit=True, coordinator_epoch=5)
 
@@ -240,7 +240,7 @@ def test_a_marker_of_a_deposed_coordinator_is_refused():
     assert refused.value.code is ErrorCode.TRANSACTION_COORDINATOR_FENCED
 
 
-def test_a_marker_without_a_transaction_leaves_no_trace_for_readers():
+def test_a_marker_without_a_transaction_leaves_no_trace_for_readers() -> None:
     log = new_log(MemoryFiles())
     append(log, b"a")
     finish(log, 1, commit=False)
@@ -249,7 +249,7 @@ def test_a_marker_without_a_transaction_leaves_no_trace_for_readers():
     assert log.reader.plan_read(0, 1000, limit="last_stable").aborted_transactions() == []
 
 
-def test_sequences_go_on_after_a_transaction_and_retries_before_the_marker_are_still_known():
+def test_sequences_go_on_after_a_transaction_and_retries_before_the_marker_are_still_known() -> None:
     log = new_log(MemoryFiles())
     write(log, 1, 0, b"a")
     finish(log, 1, commit=True)
@@ -263,7 +263,7 @@ def test_sequences_go_on_after_a_transaction_and_retries_before_the_marker_are_s
     assert log.state.last_stable_offset == 2
 
 
-def test_a_followers_copy_has_the_same_stable_offset_and_index():
+def test_a_followers_copy_has_the_same_stable_offset_and_index() -> None:
     leader, follower = new_log(MemoryFiles()), new_log(MemoryFiles())
     write(leader, 1, 0, b"a")
     write(leader, 2, 0, b"b")
@@ -280,7 +280,7 @@ def test_a_followers_copy_has_the_same_stable_offset_and_index():
     )
 
 
-def test_truncation_takes_transactions_back():
+def test_truncation_takes_transactions_back() -> None:
     log = new_log(MemoryFiles())
     write(log, 1, 0, b"a")
     write(log, 2, 0, b"b")
@@ -305,7 +305,7 @@ def abort_one(log: PartitionLog, producer_id: int) -> bytes:
     return AbortedTxn(producer_id, first, last, last + 1).to_bytes()
 
 
-def test_an_abort_adds_to_the_index_and_leaves_alone_what_is_in_it():
+def test_an_abort_adds_to_the_index_and_leaves_alone_what_is_in_it() -> None:
     files = MemoryFiles()
     log = new_log(files)
     entries = [abort_one(log, producer_id) for producer_id in range(3)]
@@ -317,7 +317,7 @@ def test_an_abort_adds_to_the_index_and_leaves_alone_what_is_in_it():
     ]
 
 
-def test_aborts_that_a_full_disk_did_not_take_are_in_the_index_after_the_next():
+def test_aborts_that_a_full_disk_did_not_take_are_in_the_index_after_the_next() -> None:
     files = MemoryFiles()
     log = new_log(files)
     entries = [abort_one(log, 0)]

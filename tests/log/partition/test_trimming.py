@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -35,7 +36,7 @@ from tests.log.logs import (
 )
 
 
-def filled(files: MemoryFiles, count: int = 10, **settings) -> PartitionLog:
+def filled(files: MemoryFiles, count: int = 10, **settings: Any) -> PartitionLog:
     """Two records to a segment, a second between records."""
     log = new_log(files, segment_bytes=150, **settings)
     for n in range(count):
@@ -47,7 +48,7 @@ def bases(log: PartitionLog) -> list[int]:
     return [segment.base_offset for segment in log.state.segments]
 
 
-def test_segments_whose_newest_record_is_too_old_are_deleted():
+def test_segments_whose_newest_record_is_too_old_are_deleted() -> None:
     log = filled(MemoryFiles(), retention_ms=4000)
     assert bases(log) == [0, 2, 4, 6, 8]
 
@@ -100,11 +101,12 @@ class Lock:
         self.lock.release()
 
 
-def test_a_segment_that_expires_before_its_sync_is_not_looked_for() -> None:
+def test_a_segment_that_expires_before_its_sync_is_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before, the sync of the segment that retention had just rolled found no file where retention had been
     quicker: the log directory was taken for broken, and the broker stopped.
     """
-    files, threads, failures = MemoryFiles(), Threads(), []
+    files, threads = MemoryFiles(), Threads()
+    failures: list[OSError] = []
     log = expiring(files, threads, failures)
 
     def expire() -> None:
@@ -112,7 +114,7 @@ def test_a_segment_that_expires_before_its_sync_is_not_looked_for() -> None:
         assert log.trimmer.apply_retention(NOW) == 1
         threads.rename_deleted()
 
-    log.flusher.lock = Lock(expire)
+    monkeypatch.setattr(log.flusher, "lock", Lock(expire))
     log.flusher.flush()
 
     assert failures == []
@@ -124,7 +126,8 @@ def test_a_segment_that_expires_before_its_sync_is_not_looked_for() -> None:
 
 
 def test_a_segment_that_expires_during_its_sync_keeps_its_name_until_the_sync_has_ended() -> None:
-    files, threads, failures = MemoryFiles(), Threads(), []
+    files, threads = MemoryFiles(), Threads()
+    failures: list[OSError] = []
     log = expiring(files, threads, failures)
     assert log.trimmer.apply_retention(NOW) == 1
     with log.flusher.lock:
@@ -141,7 +144,7 @@ def test_a_segment_that_expires_during_its_sync_keeps_its_name_until_the_sync_ha
 DAY = 86_400_000
 
 
-def test_a_fresh_record_is_kept_and_found_whatever_its_producer_says_of_the_latest_time():
+def test_a_fresh_record_is_kept_and_found_whatever_its_producer_says_of_the_latest_time() -> None:
     """kafkajs says that the latest record is the one with an explicit timestamp, two days old. Before, the
     fresh one went with it, and look-ups by time did not find it.
     """
@@ -162,7 +165,7 @@ def test_a_fresh_record_is_kept_and_found_whatever_its_producer_says_of_the_late
     assert log.trimmer.apply_retention(NOW + DAY + 1) == 1
 
 
-def test_segments_over_the_size_limit_are_deleted_from_the_front():
+def test_segments_over_the_size_limit_are_deleted_from_the_front() -> None:
     log = filled(MemoryFiles(), retention_bytes=300, retention_ms=-1)
     assert log.state.size_bytes == 5 * 138
 
@@ -171,7 +174,7 @@ def test_segments_over_the_size_limit_are_deleted_from_the_front():
     assert (bases(log), log.state.log_start_offset, log.state.size_bytes) == ([4, 6, 8], 4, 3 * 138)
 
 
-def test_when_even_the_active_segment_is_too_old_a_new_one_is_begun():
+def test_when_even_the_active_segment_is_too_old_a_new_one_is_begun() -> None:
     files = MemoryFiles()
     log = filled(files, retention_ms=1000)
 
@@ -182,7 +185,7 @@ def test_when_even_the_active_segment_is_too_old_a_new_one_is_begun():
     assert values(reopened(files.killed())) == [b"next"]
 
 
-def test_nothing_past_the_high_watermark_is_deleted():
+def test_nothing_past_the_high_watermark_is_deleted() -> None:
     log = new_log(MemoryFiles(), segment_bytes=150, retention_ms=0)
     for n in range(10):
         log.writer.append(batch(b"%d" % n), leader_epoch=0, now_ms=NOW)
@@ -194,7 +197,7 @@ def test_nothing_past_the_high_watermark_is_deleted():
 
 
 @pytest.mark.parametrize("policy", [frozenset(), frozenset({"compact"})], ids=["keep for ever", "compact"])
-def test_without_the_delete_policy_only_the_log_start_offset_deletes(policy: frozenset[str]):
+def test_without_the_delete_policy_only_the_log_start_offset_deletes(policy: frozenset[str]) -> None:
     log = filled(MemoryFiles(), retention_ms=0, retention_bytes=0)
     log.state.reconfigure(LogConfig(retention_ms=0, retention_bytes=0, cleanup_policy=policy))
     assert log.trimmer.apply_retention(NOW + 60_000) == 0
@@ -204,7 +207,7 @@ def test_without_the_delete_policy_only_the_log_start_offset_deletes(policy: fro
     assert (log.state.log_start_offset, bases(log)[0]) == (5, 4)
 
 
-def test_a_changed_retention_counts_at_the_next_check():
+def test_a_changed_retention_counts_at_the_next_check() -> None:
     log = filled(MemoryFiles(), retention_ms=-1)
     assert log.trimmer.apply_retention(NOW + 60_000) == 0
 
@@ -212,7 +215,7 @@ def test_a_changed_retention_counts_at_the_next_check():
     assert log.trimmer.apply_retention(NOW + 60_000) == 5
 
 
-def test_records_without_timestamps_age_by_their_file():
+def test_records_without_timestamps_age_by_their_file() -> None:
     files = MemoryFiles()
     files.now_ms = NOW
     log = new_log(files, segment_bytes=150, retention_ms=1000)
@@ -223,7 +226,7 @@ def test_records_without_timestamps_age_by_their_file():
     assert log.trimmer.apply_retention(NOW + 1001) == 2
 
 
-def test_a_record_from_the_future_keeps_its_segment_and_those_behind_it():
+def test_a_record_from_the_future_keeps_its_segment_and_those_behind_it() -> None:
     log = new_log(MemoryFiles(), segment_bytes=150, retention_ms=1000)
     for timestamp in (NOW, NOW, NOW + 3_600_000, NOW, NOW, NOW):
         append(log, b"x", timestamp=timestamp)
@@ -234,7 +237,7 @@ def test_a_record_from_the_future_keeps_its_segment_and_those_behind_it():
     assert log.trimmer.apply_retention(NOW + 3_601_001) == 2
 
 
-def test_old_segments_go_even_if_there_is_no_room_to_begin_a_new_one():
+def test_old_segments_go_even_if_there_is_no_room_to_begin_a_new_one() -> None:
     files = MemoryFiles()
     log = filled(files, retention_ms=1000)
     files.fail("create", errno.ENOSPC, times=-1)
@@ -249,7 +252,7 @@ def test_old_segments_go_even_if_there_is_no_room_to_begin_a_new_one():
     assert append(log, b"next").first_offset == 10
 
 
-def test_waiting_readers_are_told_when_the_log_start_moves():
+def test_waiting_readers_are_told_when_the_log_start_moves() -> None:
     log = filled(MemoryFiles())
     seen: list[int] = []
     log.on_advance.append(lambda moved: seen.append(moved.log_start_offset))
@@ -259,7 +262,7 @@ def test_waiting_readers_are_told_when_the_log_start_moves():
     assert seen == [3]
 
 
-def test_delete_records_hides_at_once_what_it_deletes_and_keeps_it_hidden_over_a_restart():
+def test_delete_records_hides_at_once_what_it_deletes_and_keeps_it_hidden_over_a_restart() -> None:
     files = MemoryFiles()
     log = filled(files)
 
@@ -273,7 +276,7 @@ def test_delete_records_hides_at_once_what_it_deletes_and_keeps_it_hidden_over_a
     assert reopened(files, clean=True, log_start_offset=3).state.log_start_offset == 3
 
 
-def test_delete_records_to_the_high_watermark_empties_the_log():
+def test_delete_records_to_the_high_watermark_empties_the_log() -> None:
     log = filled(MemoryFiles())
 
     assert log.trimmer.delete_records(-1) == 10
@@ -283,7 +286,7 @@ def test_delete_records_to_the_high_watermark_empties_the_log():
 
 
 @pytest.mark.parametrize("offset", [11, -2])
-def test_delete_records_past_the_high_watermark_is_out_of_range(offset: int):
+def test_delete_records_past_the_high_watermark_is_out_of_range(offset: int) -> None:
     log = filled(MemoryFiles())
 
     with pytest.raises(KafkaError) as refused:
@@ -292,14 +295,14 @@ def test_delete_records_past_the_high_watermark_is_out_of_range(offset: int):
     assert (refused.value.code, log.state.log_start_offset) == (ErrorCode.OFFSET_OUT_OF_RANGE, 0)
 
 
-def test_delete_records_below_the_log_start_changes_nothing():
+def test_delete_records_below_the_log_start_changes_nothing() -> None:
     log = filled(MemoryFiles())
     log.trimmer.delete_records(5)
 
     assert log.trimmer.delete_records(2) == 5
 
 
-def test_leader_epochs_before_the_log_start_are_forgotten():
+def test_leader_epochs_before_the_log_start_are_forgotten() -> None:
     files = MemoryFiles()
     log = new_log(files)
     for n in range(6):
@@ -312,7 +315,7 @@ def test_leader_epochs_before_the_log_start_are_forgotten():
     assert reopened(files, log_start_offset=3).state.epochs.entries == log.state.epochs.entries
 
 
-def test_files_are_set_aside_in_a_worker_and_unlinked_after_the_delay():
+def test_files_are_set_aside_in_a_worker_and_unlinked_after_the_delay() -> None:
     files = MemoryFiles()
     later: list[Callable[[], object]] = []
     buried: list[tuple[Callable[[], object], int]] = []
@@ -341,7 +344,7 @@ def test_files_are_set_aside_in_a_worker_and_unlinked_after_the_delay():
     assert not [name for name in names(files) if name.startswith("00000000000000000000.")]
 
 
-def test_the_side_files_of_a_segment_go_with_it():
+def test_the_side_files_of_a_segment_go_with_it() -> None:
     files = MemoryFiles()
     log = new_log(files, segment_bytes=150)
     for n in range(8):
@@ -360,7 +363,7 @@ def test_the_side_files_of_a_segment_go_with_it():
 
 
 @pytest.mark.parametrize("offset", range(11))
-def test_truncation_keeps_what_is_below_and_appends_go_on_there(offset: int):
+def test_truncation_keeps_what_is_below_and_appends_go_on_there(offset: int) -> None:
     files = MemoryFiles()
     log = new_log(files, segment_bytes=150)
     for n in range(10):
@@ -376,13 +379,13 @@ def test_truncation_keeps_what_is_below_and_appends_go_on_there(offset: int):
     assert values(reopened(files.killed(), segment_bytes=150)) == values(log)
 
 
-def test_truncation_past_the_end_changes_nothing():
+def test_truncation_past_the_end_changes_nothing() -> None:
     log = filled(MemoryFiles())
     log.trimmer.truncate_to(99)
     assert log.state.log_end_offset == 10
 
 
-def test_a_log_can_start_over_at_any_offset():
+def test_a_log_can_start_over_at_any_offset() -> None:
     files = MemoryFiles()
     log = filled(files)
 
@@ -397,7 +400,7 @@ def test_a_log_can_start_over_at_any_offset():
     assert records(reopened(files.killed(), log_start_offset=1000)) == [(1000, b"a")]
 
 
-def test_what_is_appended_after_a_truncation_and_synced_survives_a_power_cut():
+def test_what_is_appended_after_a_truncation_and_synced_survives_a_power_cut() -> None:
     for offset in range(11):
         files = MemoryFiles()
         log = filled(files)
@@ -412,7 +415,7 @@ def test_what_is_appended_after_a_truncation_and_synced_survives_a_power_cut():
         assert values(again) == values(log), "no segment that was cut off is back, and none has its old end"
 
 
-def test_what_is_appended_after_a_new_beginning_and_synced_survives_a_power_cut():
+def test_what_is_appended_after_a_new_beginning_and_synced_survives_a_power_cut() -> None:
     files = MemoryFiles()
     log = filled(files)
     log.flusher.flush()
@@ -424,7 +427,7 @@ def test_what_is_appended_after_a_new_beginning_and_synced_survives_a_power_cut(
     assert records(reopened(files.power_cut(), log_start_offset=1000)) == [(1000, b"a")]
 
 
-def test_a_truncation_to_an_offset_that_was_damaged_takes_the_damage_away():
+def test_a_truncation_to_an_offset_that_was_damaged_takes_the_damage_away() -> None:
     files = MemoryFiles()
     log = new_log(files)
     for n in range(4):
@@ -446,8 +449,15 @@ def test_a_truncation_to_an_offset_that_was_damaged_takes_the_damage_away():
 # --- the decision alone ---------------------------------------------------------------------------
 
 
-def facts(*segments: tuple[int, int, int, int]) -> list[SegmentFacts]:
-    return [SegmentFacts(base, end, size, lambda age=age: age) for base, end, size, age in segments]
+#: Its base offset, its end offset, its size and its age.
+Segment = tuple[int, int, int, int]
+
+
+def facts(*segments: Segment) -> list[SegmentFacts]:
+    def of(base: int, end: int, size: int, age: int) -> SegmentFacts:
+        return SegmentFacts(base, end, size, lambda: age)
+
+    return [of(*segment) for segment in segments]
 
 
 @pytest.mark.parametrize(
@@ -464,7 +474,7 @@ def facts(*segments: tuple[int, int, int, int]) -> list[SegmentFacts]:
         ),
     ],
 )
-def test_the_rules_of_retention(settings: dict, expected: tuple[str, ...]):
+def test_the_rules_of_retention(settings: dict[str, Any], expected: tuple[str, ...]) -> None:
     segments = facts((0, 10, 10, 20), (10, 20, 10, 30), (20, 30, 10, 60), (30, 40, 10, 90))
 
     decided = expired_segments(
@@ -488,8 +498,13 @@ SEGMENT = st.tuples(st.integers(0, 3), st.integers(0, 20), st.integers(60, 140))
     ),
 )
 def test_the_rules_are_those_of_three_passes_as_kafka_makes_them(
-    sizes: list, retention_ms: int, retention_bytes: int, start: int, unreplicated: int, policy: frozenset
-):
+    sizes: list[tuple[int, int, int]],
+    retention_ms: int,
+    retention_bytes: int,
+    start: int,
+    unreplicated: int,
+    policy: frozenset[str],
+) -> None:
     segments, base = [], 0
     for number, (asked, size, age) in enumerate(sizes):
         count = max(asked, number < len(sizes) - 1)  # only the active segment may be empty
@@ -506,10 +521,12 @@ def test_the_rules_are_those_of_three_passes_as_kafka_makes_them(
     assert decided.segments == len(segments) - len(left)
 
 
-def three_passes(segments: list, config: LogConfig, start: int, high_watermark: int) -> list:
+def three_passes(
+    segments: list[Segment], config: LogConfig, start: int, high_watermark: int
+) -> list[Segment]:
     """What is left after start offset, size and time have each gone through the log from its front."""
 
-    def passed(left: list, is_due) -> list:
+    def passed(left: list[Segment], is_due: Callable[[Segment, bool], bool]) -> list[Segment]:
         while left:
             (_, end, size, _), is_last = left[0], len(left) == 1
             if end > high_watermark or (is_last and size == 0) or not is_due(left[0], is_last):
@@ -522,7 +539,7 @@ def three_passes(segments: list, config: LogConfig, start: int, high_watermark: 
         return left
     excess = sum(segment[2] for segment in left) - config.retention_bytes
 
-    def is_too_much(segment: tuple, is_last: bool) -> bool:
+    def is_too_much(segment: Segment, is_last: bool) -> bool:
         nonlocal excess
         if config.retention_bytes < 0 or excess < segment[2]:
             return False
@@ -533,7 +550,7 @@ def three_passes(segments: list, config: LogConfig, start: int, high_watermark: 
     return passed(left, lambda segment, _: 0 <= config.retention_ms < 100 - segment[3])
 
 
-def test_an_empty_active_segment_is_never_due():
+def test_an_empty_active_segment_is_never_due() -> None:
     decided = expired_segments(
         facts((5, 5, 0, 0)), LogConfig(retention_ms=0), now_ms=100, log_start_offset=5, high_watermark=5
     )

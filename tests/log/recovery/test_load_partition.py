@@ -7,6 +7,8 @@ Every byte offset of every file is cut, and every bit of a segment flipped.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -44,6 +46,9 @@ from tests.log.logs import (
     values,
 )
 
+#: Writes a log.
+Fill = Callable[[PartitionLog], None]
+
 LOG = f"{FOLDER}/00000000000000000000.log"
 
 
@@ -71,11 +76,12 @@ def transactional(log: PartitionLog) -> None:
 
 def compacted(log: PartitionLog) -> None:
     """Gaps between batches, inside them, and a batch that lost all its records."""
-    for base, header in [
-        (2, {}),
-        (10, {"offset_deltas": [0, 4], "last_offset_delta": 7}),
-        (30, {}),
-    ]:
+    headers: dict[int, dict[str, Any]] = {
+        2: {},
+        10: {"offset_deltas": [0, 4], "last_offset_delta": 7},
+        30: {},
+    }
+    for base, header in headers.items():
         sent = batch(b"x", b"y", base_offset=base, leader_epoch=1, **header)
         log.writer.append(sent, leader_epoch=-1, now_ms=0, origin=AppendOrigin.REPLICATION)
     empty = batch(base_offset=40, leader_epoch=1, last_offset_delta=3)
@@ -85,7 +91,7 @@ def compacted(log: PartitionLog) -> None:
 CORPORA = [plain, compressed, idempotent, transactional, compacted]
 
 
-def written(fill, **settings) -> tuple[MemoryFiles, PartitionLog]:
+def written(fill: Fill, **settings: Any) -> tuple[MemoryFiles, PartitionLog]:
     files = MemoryFiles()
     if fill is compacted:
         settings["cleanup_policy"] = frozenset({"compact"})
@@ -94,7 +100,7 @@ def written(fill, **settings) -> tuple[MemoryFiles, PartitionLog]:
     return files, log
 
 
-def settings_of(fill) -> dict:
+def settings_of(fill: Fill) -> dict[str, Any]:
     return {"cleanup_policy": frozenset({"compact"})} if fill is compacted else {}
 
 
@@ -104,7 +110,7 @@ def boundaries(log: PartitionLog) -> list[int]:
 
 
 @pytest.mark.parametrize("fill", CORPORA)
-def test_a_log_cut_at_any_byte_keeps_exactly_its_whole_batches(fill):
+def test_a_log_cut_at_any_byte_keeps_exactly_its_whole_batches(fill: Fill) -> None:
     files, log = written(fill)
     whole = records(log)
     data = files.read_file(LOG)
@@ -126,7 +132,7 @@ def test_a_log_cut_at_any_byte_keeps_exactly_its_whole_batches(fill):
 
 @pytest.mark.parametrize("fill", CORPORA)
 @pytest.mark.parametrize("side_file", ["index", "timeindex", "snapshot", "window", "txnindex", "epochs"])
-def test_any_side_file_cut_at_any_byte_is_rebuilt(fill, side_file: str):
+def test_any_side_file_cut_at_any_byte_is_rebuilt(fill: Fill, side_file: str) -> None:
     files, log = written(fill, segment_bytes=300)
     whole, known, epochs = records(log), log.state.active_producers(), log.state.epochs.entries
     aborted = [txn for segment in log.state.segments for txn in segment.aborted.entries]
@@ -149,7 +155,7 @@ def test_any_side_file_cut_at_any_byte_is_rebuilt(fill, side_file: str):
             assert log.state.epochs.entries == epochs
 
 
-def test_every_flipped_bit_of_a_segment_is_noticed_and_costs_one_batch_at_most():
+def test_every_flipped_bit_of_a_segment_is_noticed_and_costs_one_batch_at_most() -> None:
     files, log = written(plain)
     whole = records(log)
     data = files.read_file(LOG)
@@ -201,7 +207,7 @@ def fetch(log: PartitionLog, offset: int) -> list[tuple[int, bytes | None]]:
     ]
 
 
-def test_a_torn_tail_is_cut_with_one_line_that_says_how_much(caplog: pytest.LogCaptureFixture):
+def test_a_torn_tail_is_cut_with_one_line_that_says_how_much(caplog: pytest.LogCaptureFixture) -> None:
     files, _ = written(plain)
     files.write_file(LOG, files.read_file(LOG) + b"half a batch", sync=False)
 
@@ -215,7 +221,7 @@ def test_a_torn_tail_is_cut_with_one_line_that_says_how_much(caplog: pytest.LogC
 
 def test_damage_inside_a_segment_is_fenced_and_everything_behind_it_is_served(
     caplog: pytest.LogCaptureFixture,
-):
+) -> None:
     files, log = written(plain)
     damaged = bytearray(files.read_file(LOG))
     position, end = boundaries(log)[2:4]
@@ -239,7 +245,7 @@ def records_before_damage(log: PartitionLog) -> list[tuple[int, bytes | None]]:
     return [(r.offset, r.value) for at, _ in iter_batches(data) for r in read_records(data[at:])]
 
 
-def test_a_fenced_range_stays_fenced_over_clean_restarts_and_appends():
+def test_a_fenced_range_stays_fenced_over_clean_restarts_and_appends() -> None:
     files, log = written(plain)
     damaged = bytearray(files.read_file(LOG))
     damaged[boundaries(log)[2] + HEADER_BYTES + 3] ^= 0xFF
@@ -255,7 +261,7 @@ def test_a_fenced_range_stays_fenced_over_clean_restarts_and_appends():
         log.reader.plan_read(4, 1000)
 
 
-def test_damage_at_the_end_of_a_closed_segment_is_no_torn_tail():
+def test_damage_at_the_end_of_a_closed_segment_is_no_torn_tail() -> None:
     files = MemoryFiles()
     log = new_log(files, segment_bytes=300)
     for n in range(10):
@@ -270,7 +276,7 @@ def test_damage_at_the_end_of_a_closed_segment_is_no_torn_tail():
     assert [offset for offset, _ in served_records(log)] == [0, 1, 2, 4, 5, 6, 7, 8, 9]
 
 
-def test_only_segments_past_the_recovery_point_are_scanned():
+def test_only_segments_past_the_recovery_point_are_scanned() -> None:
     files = MemoryFiles()
     log = new_log(files, segment_bytes=300)
     for n in range(10):
@@ -287,7 +293,7 @@ def test_only_segments_past_the_recovery_point_are_scanned():
     assert log.state.log_end_offset == 10
 
 
-def test_a_batch_inside_a_torn_batchs_value_is_not_taken_for_one_of_the_log():
+def test_a_batch_inside_a_torn_batchs_value_is_not_taken_for_one_of_the_log() -> None:
     files, log = written(plain)
     trap = batch(b"trap", base_offset=16, leader_epoch=2)
     append(log, bytes(trap) + b"x" * 100, epoch=2)
@@ -300,7 +306,7 @@ def test_a_batch_inside_a_torn_batchs_value_is_not_taken_for_one_of_the_log():
     assert log.state.segments[0].trust.damages == ()
 
 
-def test_a_log_without_any_index_snapshot_or_checkpoint_comes_back_complete():
+def test_a_log_without_any_index_snapshot_or_checkpoint_comes_back_complete() -> None:
     files = MemoryFiles()
     log = new_log(files, segment_bytes=300)
     idempotent(log)
@@ -316,7 +322,7 @@ def test_a_log_without_any_index_snapshot_or_checkpoint_comes_back_complete():
     assert (records(log), log.state.active_producers(), log.state.epochs.entries) == (whole, known, epochs)
 
 
-def test_leftovers_of_deletions_and_compactions_are_finished():
+def test_leftovers_of_deletions_and_compactions_are_finished() -> None:
     files, log = written(plain)
     whole = records(log)
     log.close()
@@ -331,7 +337,7 @@ def test_leftovers_of_deletions_and_compactions_are_finished():
     assert not [name for name in names(files) if name.endswith((".deleted", ".cleaned", ".tmp", ".swap"))]
 
 
-def test_a_clean_stop_is_believed_but_not_blindly():
+def test_a_clean_stop_is_believed_but_not_blindly() -> None:
     """Once: a marker copied from elsewhere must not make a torn tail pass for data."""
     files, log = written(plain)
     whole = records(log)
@@ -341,7 +347,7 @@ def test_a_clean_stop_is_believed_but_not_blindly():
     assert records(reopened(files, clean=True)) == whole
 
 
-def test_a_clean_start_reads_the_end_of_the_last_segment_only():
+def test_a_clean_start_reads_the_end_of_the_last_segment_only() -> None:
     files = MemoryFiles()
     log = new_log(files, segment_bytes=300, index_interval_bytes=50)
     for n in range(30):
@@ -393,7 +399,7 @@ def test_a_partition_without_records_has_no_epoch_when_it_is_opened_again(clean:
     assert values(reopened(files)) == [b"v"]
 
 
-def test_leader_epochs_garbled_or_past_the_end_are_put_right():
+def test_leader_epochs_garbled_or_past_the_end_are_put_right() -> None:
     files, log = written(plain)
     path = f"{FOLDER}/leader-epoch-checkpoint"
     good = log.state.epochs.entries
@@ -410,7 +416,9 @@ def test_leader_epochs_garbled_or_past_the_end_are_put_right():
 @pytest.mark.parametrize(
     "wrong", [b"0\n1\n7 0\n", b"0\n2\n0 0\n1 9\n", b"0\n3\n0 0\n1 3\n2 6\n", b"0\n1\n0 0\n"]
 )
-def test_a_checkpoint_of_epochs_that_is_well_formed_and_wrong_costs_no_record(wrong: bytes, clean: bool):
+def test_a_checkpoint_of_epochs_that_is_well_formed_and_wrong_costs_no_record(
+    wrong: bytes, clean: bool
+) -> None:
     files, log = written(plain)
     whole, epochs, end = records(log), log.state.epochs.entries, log.state.log_end_offset
     log.close()
@@ -424,7 +432,7 @@ def test_a_checkpoint_of_epochs_that_is_well_formed_and_wrong_costs_no_record(wr
 
 
 @pytest.mark.parametrize("bit", range(32))
-def test_a_flipped_epoch_costs_one_batch_even_when_the_checkpoint_is_lost(bit: int):
+def test_a_flipped_epoch_costs_one_batch_even_when_the_checkpoint_is_lost(bit: int) -> None:
     files, log = written(plain)
     whole = records(log)
     start, end = boundaries(log)[3:5]
@@ -440,7 +448,7 @@ def test_a_flipped_epoch_costs_one_batch_even_when_the_checkpoint_is_lost(bit: i
     assert start < end
 
 
-def test_nothing_left_at_the_log_start_offset_means_an_empty_log_there():
+def test_nothing_left_at_the_log_start_offset_means_an_empty_log_there() -> None:
     files, log = written(plain)
     log.close()
 
@@ -450,7 +458,7 @@ def test_nothing_left_at_the_log_start_offset_means_an_empty_log_there():
     assert append(log, b"a", epoch=9).first_offset == 100
 
 
-def test_what_lies_before_a_log_start_offset_past_the_end_is_kept_in_a_folder_of_its_own():
+def test_what_lies_before_a_log_start_offset_past_the_end_is_kept_in_a_folder_of_its_own() -> None:
     files, log = written(plain, segment_bytes=300)
     log.close()
     before = {name: files.read_file(f"{FOLDER}/{name}") for name in names(files) if name.endswith(".log")}
@@ -464,7 +472,7 @@ def test_what_lies_before_a_log_start_offset_past_the_end_is_kept_in_a_folder_of
     assert parse_partition_folder(aside.removeprefix("/logs/")) == ("orders", 0, "stray")
 
 
-def test_what_is_set_aside_of_a_topic_whose_id_was_lost_names_none():
+def test_what_is_set_aside_of_a_topic_whose_id_was_lost_names_none() -> None:
     files, log = written(plain)
     log.close()
 
@@ -484,7 +492,7 @@ def test_what_is_set_aside_of_a_topic_whose_id_was_lost_names_none():
 
 def test_a_log_start_offset_past_the_end_is_not_believed_after_a_clean_stop(
     caplog: pytest.LogCaptureFixture,
-):
+) -> None:
     files, log = written(plain, segment_bytes=300)
     whole, end = records(log), log.state.log_end_offset
     log.close()
@@ -498,7 +506,7 @@ def test_a_log_start_offset_past_the_end_is_not_believed_after_a_clean_stop(
 
 
 @pytest.mark.parametrize("recovery_point", [15, 70])
-def test_a_recovery_point_past_what_a_torn_batch_held_does_not_move_the_end(recovery_point: int):
+def test_a_recovery_point_past_what_a_torn_batch_held_does_not_move_the_end(recovery_point: int) -> None:
     files, log = written(plain)
     assert log.state.log_end_offset == 15
     whole = records(log)
@@ -512,7 +520,7 @@ def test_a_recovery_point_past_what_a_torn_batch_held_does_not_move_the_end(reco
     assert append(log, b"a", epoch=9).first_offset == 15
 
 
-def test_a_recovery_point_that_the_high_watermark_confirms_is_believed_of_a_log_that_lost_its_end():
+def test_a_recovery_point_that_the_high_watermark_confirms_is_believed_of_a_log_that_lost_its_end() -> None:
     files, log = written(plain)
     whole = records(log)
     [*_, (start, last)] = iter_batches(files.read_file(LOG))
@@ -529,7 +537,7 @@ def test_a_recovery_point_that_the_high_watermark_confirms_is_believed_of_a_log_
     assert append(log, b"a", epoch=9).first_offset == 15 > last.base_offset
 
 
-def test_a_scan_is_happy_with_batches_larger_than_its_buffer():
+def test_a_scan_is_happy_with_batches_larger_than_its_buffer() -> None:
     files = MemoryFiles()
     log = new_log(files, max_message_bytes=1 << 24)
     for size in (3_000_000, 10, 1_500_000):
@@ -542,7 +550,7 @@ def test_a_scan_is_happy_with_batches_larger_than_its_buffer():
 
 
 @pytest.mark.parametrize("fill", CORPORA)
-def test_a_clean_marker_that_lies_never_makes_a_wrong_record_served_nor_stops_the_start(fill):
+def test_a_clean_marker_that_lies_never_makes_a_wrong_record_served_nor_stops_the_start(fill: Fill) -> None:
     """Every file of a cleanly stopped folder, cut and flipped here and there, opened as if nothing had
     happened.
     """
@@ -579,7 +587,7 @@ def test_a_clean_marker_that_lies_never_makes_a_wrong_record_served_nor_stops_th
 @pytest.mark.parametrize("at", [*range(8), *range(12, 16)])
 def test_a_flip_outside_the_checksum_of_the_last_batch_is_noticed_even_after_a_clean_stop(
     clean: bool, at: int
-):
+) -> None:
     files, log = written(plain)
     whole, end = records(log), log.state.log_end_offset
     last = boundaries(log)[-2]
@@ -598,7 +606,7 @@ def test_a_flip_outside_the_checksum_of_the_last_batch_is_noticed_even_after_a_c
     assert (records(unsynced), unsynced.state.log_end_offset) == (whole[:13], 13)
 
 
-def test_damage_found_by_a_reader_is_fenced_and_what_is_behind_it_is_served():
+def test_damage_found_by_a_reader_is_fenced_and_what_is_behind_it_is_served() -> None:
     """A header gone bad in a closed segment, below the recovery point, where no start looks."""
     files = MemoryFiles()
     log = new_log(files, segment_bytes=300)
@@ -651,7 +659,7 @@ def test_a_retry_of_what_a_crash_left_unsynced_waits_for_the_sync_too() -> None:
 
 
 @pytest.mark.parametrize("cut", [1, TIME_ENTRY_BYTES, 2 * TIME_ENTRY_BYTES + 5])
-def test_a_time_index_that_lost_its_end_hides_no_record_and_does_not_age_its_segment(cut: int):
+def test_a_time_index_that_lost_its_end_hides_no_record_and_does_not_age_its_segment(cut: int) -> None:
     files = MemoryFiles()
     log = new_log(files, segment_bytes=700, index_interval_bytes=100)
     for number in range(30):
@@ -670,7 +678,7 @@ def test_a_time_index_that_lost_its_end_hides_no_record_and_does_not_age_its_seg
         assert found.offset == number
 
 
-def test_every_flipped_bit_of_a_time_index_leads_a_search_to_the_same_record():
+def test_every_flipped_bit_of_a_time_index_leads_a_search_to_the_same_record() -> None:
     files = MemoryFiles()
     log = new_log(files, segment_bytes=700, index_interval_bytes=100)
     for number in range(30):

@@ -25,20 +25,20 @@ def time_index(*entries: tuple[int, int]) -> TimeIndex:
     return index
 
 
-def test_an_offset_entry_has_the_bytes_that_apache_kafka_wrote():
+def test_an_offset_entry_has_the_bytes_that_apache_kafka_wrote() -> None:
     index = OffsetIndex(0)
     index.append(0x60D, 0x4F8FF)
     assert index.to_bytes() == bytes.fromhex("0000060d 0004f8ff")
 
 
-def test_a_time_entry_has_the_bytes_that_apache_kafka_wrote():
+def test_a_time_entry_has_the_bytes_that_apache_kafka_wrote() -> None:
     index = TimeIndex(0)
     index.maybe_append(0x1A1FB4378C2, 0x65)
     assert index.to_bytes() == bytes.fromhex("000001a1fb4378c2 00000065")
     assert last_time_entry(index.to_bytes(), 0) == (0x1A1FB4378C2, 0x65)
 
 
-def test_lookups_return_the_entry_at_or_before():
+def test_lookups_return_the_entry_at_or_before() -> None:
     index = offset_index((1004, 100), (1009, 200), (1014, 300))
 
     assert [index.position_before(offset) for offset in (1000, 1003, 1004, 1008, 1009, 9999)] == [
@@ -58,7 +58,7 @@ def test_lookups_return_the_entry_at_or_before():
     ]
 
 
-def test_a_time_lookup_returns_the_entry_before_the_first_record_that_is_late_enough():
+def test_a_time_lookup_returns_the_entry_before_the_first_record_that_is_late_enough() -> None:
     index = time_index((50, 1004), (60, 1009))
 
     assert [index.entry_before(timestamp) for timestamp in (10, 50, 51, 60, 61)] == [
@@ -70,12 +70,12 @@ def test_a_time_lookup_returns_the_entry_before_the_first_record_that_is_late_en
     ]
 
 
-def test_a_timestamp_that_is_no_news_is_not_written():
+def test_a_timestamp_that_is_no_news_is_not_written() -> None:
     index = time_index((50, 1004), (50, 1005), (40, 1006), (-1, 1007), (51, 1008))
     assert list(index) == [(50, 1004), (51, 1008)]
 
 
-def test_truncation_forgets_entries_at_or_past_the_offset():
+def test_truncation_forgets_entries_at_or_past_the_offset() -> None:
     index, times = offset_index((1004, 100), (1009, 200)), time_index((50, 1004), (60, 1009))
     for part in (index, times):
         part.truncate_to(1009)
@@ -87,7 +87,7 @@ def test_truncation_forgets_entries_at_or_past_the_offset():
         st.tuples(st.integers(0, 2**31 - 1), st.integers(1, 2**31 - 2)), max_size=20, unique_by=lambda e: e[0]
     )
 )
-def test_offset_entries_survive_their_file(entries: list[tuple[int, int]]):
+def test_offset_entries_survive_their_file(entries: list[tuple[int, int]]) -> None:
     offsets = sorted(offset for offset, _ in entries)
     positions = sorted({position for _, position in entries})
     index = OffsetIndex(BASE)
@@ -99,7 +99,7 @@ def test_offset_entries_survive_their_file(entries: list[tuple[int, int]]):
 
 
 @given(st.lists(st.tuples(st.integers(1, 2**62), st.integers(0, 2**31 - 1)), max_size=20))
-def test_time_entries_survive_their_file(entries: list[tuple[int, int]]):
+def test_time_entries_survive_their_file(entries: list[tuple[int, int]]) -> None:
     index = TimeIndex(BASE)
     for timestamp, offset in zip(sorted(t for t, _ in entries), sorted(o for _, o in entries), strict=True):
         index.maybe_append(timestamp, BASE + offset)
@@ -107,7 +107,7 @@ def test_time_entries_survive_their_file(entries: list[tuple[int, int]]):
     assert list(TimeIndex.from_bytes(index.to_bytes(), BASE)) == list(index)
 
 
-def test_the_zeros_of_a_preallocated_file_are_cut_off():
+def test_the_zeros_of_a_preallocated_file_are_cut_off() -> None:
     index, times = offset_index((1004, 100)), time_index((50, 1004))
 
     assert list(OffsetIndex.from_bytes(index.to_bytes() + bytes(80), BASE, 500)) == [(1004, 100)]
@@ -125,12 +125,12 @@ def test_the_zeros_of_a_preallocated_file_are_cut_off():
     ],
     ids=["offsets fall", "positions fall", "an offset twice", "past the log", "before the segment"],
 )
-def test_what_cannot_be_an_offset_index_is_refused(entries: str, log_bytes: int):
+def test_what_cannot_be_an_offset_index_is_refused(entries: str, log_bytes: int) -> None:
     with pytest.raises(InvalidIndexError):
         OffsetIndex.from_bytes(bytes.fromhex(entries), BASE, log_bytes)
 
 
-def test_what_cannot_be_a_time_index_is_refused():
+def test_what_cannot_be_a_time_index_is_refused() -> None:
     fall = time_index((60, 1004)).to_bytes() + time_index((50, 1009)).to_bytes()
     with pytest.raises(InvalidIndexError):
         TimeIndex.from_bytes(fall, BASE)

@@ -32,7 +32,7 @@ def stored(log: PartitionLog, max_bytes: int = ALL) -> StoredRecords:
     return answer
 
 
-async def test_an_answer_is_taken_in_pieces_and_its_length_is_what_is_left():
+async def test_an_answer_is_taken_in_pieces_and_its_length_is_what_is_left() -> None:
     log = log_of(MemoryFiles(), 2 * PIECE_BYTES + 1)
     whole = log.reader.plan_read(0, ALL).read()
     answer = stored(log)
@@ -47,7 +47,7 @@ async def test_an_answer_is_taken_in_pieces_and_its_length_is_what_is_left():
     assert len(answer) == 0
 
 
-def test_a_small_answer_is_read_at_once():
+def test_a_small_answer_is_read_at_once() -> None:
     log = log_of(MemoryFiles(), 100)
     append(log, b"x" * (LEAST_BYTES // 2))
 
@@ -57,7 +57,7 @@ def test_a_small_answer_is_read_at_once():
     assert plan.answer(read_here) == plan.read()
 
 
-async def test_what_the_page_cache_lacks_is_read_through_before_it_is_answered():
+async def test_what_the_page_cache_lacks_is_read_through_before_it_is_answered() -> None:
     files = MemoryFiles()
     log = log_of(files, PIECE_BYTES + 1)
     files.is_cached = False
@@ -71,7 +71,7 @@ async def test_what_the_page_cache_lacks_is_read_through_before_it_is_answered()
     assert b"".join([await answer.take(), await answer.take()]) == plan.read()
 
 
-def test_a_disk_that_fails_is_told_to_who_has_no_answer_yet():
+def test_a_disk_that_fails_is_told_to_who_has_no_answer_yet() -> None:
     files = MemoryFiles()
     log = log_of(files, 2 * PIECE_BYTES)
     files.fail("pread", errno.EIO, skip=1)
@@ -93,7 +93,7 @@ def ending_early(files: MemoryFiles, log: PartitionLog) -> None:
 @pytest.mark.parametrize("goes_wrong", [failing, ending_early])
 async def test_after_a_piece_that_cannot_be_had_the_segment_is_read_before_it_is_answered(
     goes_wrong: Callable[[MemoryFiles, PartitionLog], None],
-):
+) -> None:
     files = MemoryFiles()
     log = log_of(files, PIECE_BYTES)
     content = log.state.segments[0].file.pread(ALL, 0)
@@ -109,7 +109,7 @@ async def test_after_a_piece_that_cannot_be_had_the_segment_is_read_before_it_is
     assert len(stored(log)) == len(content), "the disk is well again"
 
 
-async def test_an_answer_keeps_its_bytes_when_retention_takes_the_segment_away():
+async def test_an_answer_keeps_its_bytes_when_retention_takes_the_segment_away() -> None:
     log = log_of(MemoryFiles(), PIECE_BYTES + 1)
     whole = log.reader.plan_read(0, ALL).read()
     answer = stored(log)

@@ -4,6 +4,8 @@ damage.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pykafka_broker.log.check.findings import Remedy
@@ -17,7 +19,7 @@ from pykafka_broker.protocol.records.batch import iter_batches
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import FOLDER, append, batch, new_log, records, reopened
 
-SETTINGS = {"segment_bytes": 400, "index_interval_bytes": 150}
+SETTINGS: dict[str, Any] = {"segment_bytes": 400, "index_interval_bytes": 150}
 EPOCHS = f"{FOLDER}/leader-epoch-checkpoint"
 
 
@@ -58,7 +60,7 @@ def refused(log: PartitionLog, end: int) -> list[int]:
 
 
 @pytest.mark.parametrize("how", ["clean", "killed", "killed, checkpoint lost"])
-def test_a_log_that_was_compacted_is_whole_under_another_policy(how: str):
+def test_a_log_that_was_compacted_is_whole_under_another_policy(how: str) -> None:
     files = cleaned()
     recovery_point = None if "lost" in how else 90
     log = reopened(files, clean=how == "clean", recovery_point=recovery_point, **SETTINGS)
@@ -71,7 +73,7 @@ def test_a_log_that_was_compacted_is_whole_under_another_policy(how: str):
     assert not any(segment.trust.damages for segment in log.state.segments)
 
 
-def test_a_flipped_offset_shows_where_the_batches_around_it_deny_it():
+def test_a_flipped_offset_shows_where_the_batches_around_it_deny_it() -> None:
     files = cleaned()
     path = path_of(reopened(files.killed(), **SETTINGS), 2)
     [_, (start, header), *_] = iter_batches(files.read_file(path))
@@ -82,12 +84,12 @@ def test_a_flipped_offset_shows_where_the_batches_around_it_deny_it():
     assert refused(log, 90) == list(range(hit - 2, hit + 3))
 
 
-def test_the_tools_find_nothing_wrong_with_gaps():
+def test_the_tools_find_nothing_wrong_with_gaps() -> None:
     files = cleaned()
     assert check_partition(files, FOLDER).findings == []
 
 
-def test_the_tools_believe_the_log_when_the_leader_epochs_contradict_it():
+def test_the_tools_believe_the_log_when_the_leader_epochs_contradict_it() -> None:
     files = dense()
     files.write_file(EPOCHS, files.read_file(EPOCHS).replace(b"0 0\n", b"1 0\n"), sync=False)
 
@@ -98,7 +100,7 @@ def test_the_tools_believe_the_log_when_the_leader_epochs_contradict_it():
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_the_only_batch_of_a_log_is_believed_before_the_leader_epochs(clean: bool):
+def test_the_only_batch_of_a_log_is_believed_before_the_leader_epochs(clean: bool) -> None:
     files = dense(1)
     files.write_file(EPOCHS, files.read_file(EPOCHS).replace(b"0 0\n", b"1 0\n"), sync=False)
 
@@ -106,7 +108,9 @@ def test_the_only_batch_of_a_log_is_believed_before_the_leader_epochs(clean: boo
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_spoilt_epoch_in_the_only_batch_of_the_last_segment_does_not_make_the_log_read_only(clean: bool):
+def test_a_spoilt_epoch_in_the_only_batch_of_the_last_segment_does_not_make_the_log_read_only(
+    clean: bool,
+) -> None:
     files = MemoryFiles()
     log = new_log(files, **SETTINGS)
     while len(log.state.segments) < 4:
@@ -122,7 +126,7 @@ def test_a_spoilt_epoch_in_the_only_batch_of_the_last_segment_does_not_make_the_
     assert append(log, b"y", epoch=4).first_offset == last + 1
 
 
-def test_a_spoilt_epoch_in_the_only_batch_of_a_log_does_not_make_it_read_only():
+def test_a_spoilt_epoch_in_the_only_batch_of_a_log_does_not_make_it_read_only() -> None:
     files = dense(1)
     [path] = [path for path in files.inodes if path.endswith(".log")]
     files.inodes[path].data[12] ^= 1
@@ -133,7 +137,7 @@ def test_a_spoilt_epoch_in_the_only_batch_of_a_log_does_not_make_it_read_only():
     assert append(log, b"y", epoch=1).first_offset == 1
 
 
-def test_a_reader_is_not_led_past_damage_behind_an_emptied_segment():
+def test_a_reader_is_not_led_past_damage_behind_an_emptied_segment() -> None:
     files = cleaned()
     log = reopened(files.killed(), **SETTINGS)
     emptied, damaged = path_of(log, 2), path_of(log, 3)
@@ -147,7 +151,7 @@ def test_a_reader_is_not_led_past_damage_behind_an_emptied_segment():
 
 
 @pytest.mark.parametrize("what", ["cut", "emptied", "missing"])
-def test_what_a_closed_segment_of_a_dense_log_has_lost_is_refused(what: str):
+def test_what_a_closed_segment_of_a_dense_log_has_lost_is_refused(what: str) -> None:
     files = dense()
     log = reopened(files.killed(), **SETTINGS)
     path, first, following = (
@@ -173,7 +177,7 @@ def test_what_a_closed_segment_of_a_dense_log_has_lost_is_refused(what: str):
     assert [one.remedy for one in known] == [Remedy.FENCED]
 
 
-def test_missing_offsets_are_no_damage_where_the_cleaner_was():
+def test_missing_offsets_are_no_damage_where_the_cleaner_was() -> None:
     files = dense()
     path = path_of(reopened(files.killed(), **SETTINGS), 3)
     files.write_file(path, b"", sync=False)

@@ -34,13 +34,13 @@ UNKNOWN_ID = b"\x07" * 16
 LENGTH_AT, MAGIC_AT, CRC_AT, ATTRIBUTES_AT = 8, 16, 17, 21
 
 
-def ends(api: Api, since: int | None = None) -> list[int]:
+def ends(api: Api[Any], since: int | None = None) -> list[int]:
     """The lowest and the highest version served; `since` raises the lowest."""
     lowest = api.min_version if since is None else since
     return sorted({lowest, api.max_version})
 
 
-def every(api: Api) -> list[int]:
+def every(api: Api[Any]) -> list[int]:
     """All versions served."""
     return list(range(api.min_version, api.max_version + 1))
 

@@ -22,7 +22,13 @@ FINAL = -1
 LOCK_MS = 30_000
 GROUP_RESOURCE = 32
 
-LIMITS = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20, "max_records": 500, "batch_size": 500}
+LIMITS: dict[str, Any] = {
+    "max_wait_ms": 0,
+    "min_bytes": 1,
+    "max_bytes": 1 << 20,
+    "max_records": 500,
+    "batch_size": 500,
+}
 
 #: First offset, last offset, types.
 Said = tuple[int, ...]

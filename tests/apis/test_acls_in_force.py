@@ -268,7 +268,7 @@ async def test_an_expression_finds_the_topics_that_its_member_may_describe(home:
 
     async with await alice_at(home) as alice:
 
-        async def beat(epoch: int, **said: object) -> tuple[int, int, list[str]]:
+        async def beat(epoch: int, **said: Any) -> tuple[int, int, list[str]]:
             request = ConsumerGroupHeartbeatRequest(
                 group_id="g", member_id="m", member_epoch=epoch, rebalance_timeout_ms=60_000, **said
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 from math import inf
+from typing import Any
 
 import pytest
 
@@ -137,13 +138,13 @@ READ_GROUP = on_group(AclOperation.READ)
 heartbeat = handles(HeartbeatRequest, versions="0-4", needs=[READ_GROUP], error_response=refused)(answer)
 
 
-def served(api: Api, authorizer: OnlyThese = NOTHING, throttle_ms: int | None = None) -> Served:
+def served(api: Api[Any], authorizer: OnlyThese = NOTHING, throttle_ms: int | None = None) -> Served:
     quotas = UNLIMITED if throttle_ms is None else Throttling(throttle_ms)
     return Served(dispatch=Dispatch([api], authorizer=authorizer, quotas=quotas))
 
 
 @pytest.mark.parametrize("api", [api for api in APIS if api.check is None], ids=lambda api: api.name)
-def test_where_all_is_allowed_the_handler_itself_is_called(api: Api) -> None:
+def test_where_all_is_allowed_the_handler_itself_is_called(api: Api[Any]) -> None:
     assert admitted(api, ALLOW_ALL, UNLIMITED) is api.handle
 
 

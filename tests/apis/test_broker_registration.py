@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pykafka_broker.apis.broker_registration import broker_registration
@@ -70,7 +72,7 @@ async def test_the_same_incarnation_keeps_its_epoch_and_another_is_refused_while
     ],
 )
 async def test_a_registration_that_does_not_fit_is_refused(
-    combined: Home, controllers: User, details: dict[str, object], error: ErrorCode
+    combined: Home, controllers: User, details: dict[str, Any], error: ErrorCode
 ) -> None:
     request = registration(**{"cluster_id": combined.broker.node.image.cluster_id, **details})
 

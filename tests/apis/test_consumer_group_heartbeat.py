@@ -74,6 +74,7 @@ async def test_version_0_gives_a_member_its_id(user: User) -> None:
 
     answer = await beat(user, "", version=0)
 
+    assert answer.member_id is not None
     assert len(answer.member_id) == 22
     assert (await beat(user, answer.member_id, 2, version=0)).error_code == 0
 

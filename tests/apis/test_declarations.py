@@ -142,7 +142,8 @@ def test_every_api_declares_what_a_request_has_to_be_authorized_for() -> None:
 
 
 def test_every_api_of_controllers_declares_what_a_request_has_to_be_authorized_for() -> None:
-    own = [api for api in CONTROLLER_APIS if api not in APIS]
+    of_brokers: list[Api[Any]] = list(APIS)
+    own = [api for api in CONTROLLER_APIS if api not in of_brokers]
 
     assert {api.name: ", ".join(map(told, api.needs)) for api in own} == CONTROLLER_NEEDS
 
@@ -171,11 +172,11 @@ ENTITIES = {AclResourceType.GROUP: "group_id", AclResourceType.TRANSACTIONAL_ID:
     [(api, need) for api in APIS for need in api.needs if need.names is not None],
     ids=lambda one: one.name if isinstance(one, Api) else told(one),
 )
-def test_a_request_names_what_it_is_about(api: Api, need: Need) -> None:
+def test_a_request_names_what_it_is_about(api: Api[Any], need: Need) -> None:
     """The names are those in the fields whose entity is of the resource's type."""
     assert need.names is not None
     for version in range(api.min_version, api.max_version + 1):
-        request = as_of(full(api.request), version)
+        request: Any = as_of(full(api.request), version)
         if need.resource_type is AclResourceType.CLUSTER:
             assert need.names(request) in ((), ("kafka-cluster",))
         else:

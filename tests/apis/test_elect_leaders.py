@@ -68,7 +68,7 @@ async def test_nothing_asked_is_answered_with_nothing(user: User) -> None:
     ],
 )
 async def test_a_request_refused_as_a_whole_tells_each_partition(
-    user: User, fields: dict[str, int], error: ErrorCode, message: str | None
+    user: User, fields: dict[str, Any], error: ErrorCode, message: str | None
 ) -> None:
     await user.create_topic("t")
 

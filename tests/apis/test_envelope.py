@@ -17,6 +17,7 @@ from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.config.authorizer import AuthorizerSettings
 from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.fields import api_key_of
 from pykafka_broker.protocol.messages import create_topics as creating
 from pykafka_broker.protocol.messages.create_acls import CreateAclsRequest
 from pykafka_broker.protocol.messages.default_principal import DefaultPrincipalData
@@ -54,7 +55,7 @@ async def test_the_answer_of_the_embedded_request_comes_back_with_its_own_header
     answer = await controllers.send(wrapped(creation("orders"), version), 0)
 
     assert answer.error_code == 0
-    embedded = read_response(creating.CreateTopicsRequest.api_key, version, answer.response_data)
+    embedded = read_response(api_key_of(creating.CreateTopicsRequest), version, answer.response_data)
     assert embedded.correlation_id == 77
     assert [(topic.name, topic.error_code) for topic in embedded.message.topics] == [("orders", 0)]
     assert "orders" in combined.broker.node.image.topics
@@ -64,7 +65,7 @@ async def test_an_error_of_the_embedded_request_is_told_in_its_answer(controller
     answer = await controllers.send(wrapped(creation("no good"), 7), 0)
 
     assert answer.error_code == 0
-    embedded = read_response(creating.CreateTopicsRequest.api_key, 7, answer.response_data)
+    embedded = read_response(api_key_of(creating.CreateTopicsRequest), 7, answer.response_data)
     assert embedded.message.topics[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 

@@ -292,7 +292,7 @@ def test_every_api_answers_a_failure_at_every_version(api: Api[Any], listener: s
     first = FIRST_VERSION_WITH_ERROR.get(api.name, api.min_version)
     for version in range(first, api.max_version + 1):
         sent = encode(as_of(full(api.request), version), version)
-        request = decode(api.request, version, bytes(sent))[0]
+        request: Any = decode(api.request, version, bytes(sent))[0]
         answer = api.error_response(request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
         told, _ = decode(type(answer), version, bytes(encode(answer, version)))
         assert FAILURE in errors_in(told), f"v{version}: {told}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from types import SimpleNamespace
+from typing import Any
 
 from pykafka_broker.apis.fetch_from_controller import fetch_from_controller
 from pykafka_broker.protocol.errors import ErrorCode
@@ -72,7 +73,7 @@ async def test_records_that_are_read_when_another_replica_leads_are_not_sent() -
         connections=SimpleNamespace(note=lambda *seen: noted.append(seen)),
     )
     connection = SimpleNamespace(listener_name="CONTROLLER")
-    context = SimpleNamespace(node=node, connection=connection, version=18)
+    context: Any = SimpleNamespace(node=node, connection=connection, version=18)
     asked = fetch.request(Fetch(5, OBSERVER, 3, 4, 0), Scope("ours"), 1 << 20)
 
     response = await fetch_from_controller.handle(asked, context)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pykafka_broker.apis.join_group import join_group
+from pykafka_broker.coordinator.groups.core.classic.state import Member
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.describe_groups import DescribeGroupsRequest
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatRequest
@@ -168,7 +169,9 @@ async def test_version_0_waits_for_a_rebalance_as_long_as_for_a_session(home: Ho
         assert described.groups[0].group_state == "Stable"
         groups = home.broker.node.broker.coordinators.groups
         shard = groups.shards.shard_of(groups.partition_for("g"))
-        assert shard.state.groups["g"].members[member].rebalance_timeout_ms == 10_000
+        kept = shard.state.groups["g"].members[member]
+        assert isinstance(kept, Member)
+        assert kept.rebalance_timeout_ms == 10_000
 
 
 async def test_a_protocol_that_is_offered_twice_counts_once(user: User) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -551,7 +552,7 @@ async def test_batches_of_two_producers_in_one_request_are_refused_and_leave_no_
 
 
 #: Transactional batches that Produce up to v6 refuses before it looks at the partition or the producer.
-NO_BATCHES_OF_VERSION_6 = {
+NO_BATCHES_OF_VERSION_6: dict[str, tuple[bytes, dict[str, Any], Callable[[bytes], bytes], ErrorCode]] = {
     "zstd": (b"v", {"codec": Codec.ZSTD}, lambda records: records, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
     "a codec that does not exist": (
         b"v",
@@ -579,7 +580,11 @@ async def test_what_is_no_batch_of_a_transaction_is_refused_first_and_leaves_no_
     await user.create_topic("t")
     producer = await Producer.of(user, old=True)
     assert await producer.try_to_add("t") == [ErrorCode.NONE]
-    numbers = {"producer_id": producer.id, "producer_epoch": producer.epoch, "base_sequence": 0}
+    numbers: dict[str, Any] = {
+        "producer_id": producer.id,
+        "producer_epoch": producer.epoch,
+        "base_sequence": 0,
+    }
     refused = spoilt(batch(value, transactional=True, **numbers, **details))
     request = producing_to("t", refused, transactional_id=producer.transactional_id)
 
@@ -595,7 +600,11 @@ async def test_what_is_no_batch_of_a_transaction_is_refused_first_and_leaves_no_
 async def test_a_batch_for_a_missing_partition_does_not_count_as_one_of_two_producers(user: User) -> None:
     await user.create_topic("t")
     producer = await Producer.of(user)
-    numbers = {"producer_id": producer.id, "producer_epoch": producer.epoch, "base_sequence": 0}
+    numbers: dict[str, Any] = {
+        "producer_id": producer.id,
+        "producer_epoch": producer.epoch,
+        "base_sequence": 0,
+    }
     request = producing_to(
         "t", batch(b"v", transactional=True, **numbers), transactional_id=producer.transactional_id
     )
@@ -632,7 +641,11 @@ async def test_where_verification_is_switched_off_old_clients_are_believed(home:
 async def test_a_transactional_producer_that_wants_no_answer_gets_none(user: User) -> None:
     await user.create_topic("t")
     producer = await Producer.of(user)
-    details = {"producer_id": producer.id, "producer_epoch": producer.epoch, "base_sequence": 0}
+    details: dict[str, Any] = {
+        "producer_id": producer.id,
+        "producer_epoch": producer.epoch,
+        "base_sequence": 0,
+    }
     records = batch(b"v", transactional=True, **details)
     user.write(producing_to("t", records, acks=0, transactional_id="payments"), 12)
 

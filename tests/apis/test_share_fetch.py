@@ -301,7 +301,9 @@ async def test_a_log_that_moves_for_followers_costs_a_fetch_a_look_at_its_own_pa
     monkeypatch.setattr(LedSharePartition, "earliest_begin", noted)
 
     for partition in (0, 1):
-        home.broker.node.broker.replicas.led("orders", partition).log.state.wake_waiting()
+        replica = home.broker.node.broker.replicas.led("orders", partition)
+        assert replica is not None
+        replica.log.state.wake_waiting()
 
     assert (looks, waiting.done()) == ([0, 1], False)
     await two_batches(user, 1)

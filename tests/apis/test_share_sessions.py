@@ -416,10 +416,13 @@ class World:
         return None if is_next else ErrorCode.INVALID_SHARE_SESSION_EPOCH
 
     def answer(self, known: Known, context: ShareContext, *, is_first: bool) -> None:
-        found: list[tuple[Place, ErrorCode | bytes]] = [
-            (place, self.dice.choice([ErrorCode.NONE, ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_ID, b"some"]))
-            for place in known.partitions
+        may_be: list[ErrorCode | bytes] = [
+            ErrorCode.NONE,
+            ErrorCode.NONE,
+            ErrorCode.UNKNOWN_TOPIC_ID,
+            b"some",
         ]
+        found = [(place, self.dice.choice(may_be)) for place in known.partitions]
         expected = [
             place for place, what in found if is_first or place in known.due or what is not ErrorCode.NONE
         ]

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from pykafka_broker.broker.node_ports import TopicsOnDemand
 from pykafka_broker.cluster.image import ResourceType
+from pykafka_broker.coordinator.topic_creation import TopicCreation
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import streams_group_heartbeat as m
 from pykafka_broker.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
@@ -34,6 +36,12 @@ MISSING_SOURCE, WRONG_SIZE, MISSING_INTERNAL, SHUTDOWN = 1, 2, 3, 4
 @pytest.fixture
 def home() -> Home:
     return Home({**OVERRIDES, **AT_ONCE})
+
+
+def creation_of(home: Home) -> TopicCreation:
+    ports = home.broker.node.broker.ports
+    assert isinstance(ports.topic_creation, TopicsOnDemand)
+    return ports.topic_creation.creation
 
 
 def statuses(answer: Any) -> list[tuple[int, str]]:
@@ -225,7 +233,7 @@ async def test_why_topics_cannot_be_created_is_told_for_two_heartbeats(home: Hom
         "Unable to replicate the partition 2 time(s): The target replication factor of 2 cannot be reached "
         "because only 1 broker(s) are registered or some brokers have all their log directories cordoned."
     )
-    creation = home.broker.node.broker.ports.topic_creation.creation
+    creation = creation_of(home)
     await until(lambda: not creation._under_way)
     told = f"{missing}; Creation failed: a ({why}), b ({why}), c ({why}) and 1 more."
     assert await detail() == told
@@ -342,7 +350,7 @@ async def test_one_topic_that_a_member_may_not_create_keeps_all_of_them_from_bei
     text = "Internal topics are missing: a, b; Unauthorized to CREATE on topics b."
     assert statuses(joined) == [(MISSING_INTERNAL, text)]
     assert authorizer.attempts == [(CREATE, TOPIC, "b")]
-    assert not home.broker.node.broker.ports.topic_creation.creation._under_way
+    assert not creation_of(home)._under_way
     client, authorizer = await under(home, (CREATE, CLUSTER, ON_CLUSTER))
     await beat(client, "m", 2)
     while "b" not in await user.topics():

@@ -249,7 +249,7 @@ async def test_voters_that_come_and_go_are_told_with_those_that_asked(
     caplog.set_level(logging.INFO)
     directory_id = b"d" * 16
     node = Leader()
-    ctx = ForwardedContext(node, None, 80, 1, 7, "admin", "User:alice", "/10.0.0.7")  # type: ignore[arg-type]
+    ctx: Any = ForwardedContext(node, None, 80, 1, 7, "admin", "User:alice", "/10.0.0.7")  # type: ignore[arg-type]
     place = adding.Listener(name="CONTROLLER", host="host", port=9093)
     come = adding.AddRaftVoterRequest(
         cluster_id="c", timeout_ms=1, voter_id=3, voter_directory_id=directory_id, listeners=[place]

@@ -26,7 +26,7 @@ from tests.support.serving import API_VERSIONS, Peer, apis
 LOCAL = ListenerEndpoint("PLAINTEXT", "127.0.0.1", 0)
 
 
-def kafka(shared: Shared, dispatch: Dispatch, node: Any = None) -> ListenerService:
+def kafka(shared: Shared, dispatch: Dispatch[Any], node: Any = None) -> ListenerService:
     """What a listener without security serves."""
     return ListenerService(Plaintext(), KafkaConnections(shared, dispatch, Anonymous(), lambda: node))
 

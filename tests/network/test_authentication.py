@@ -27,12 +27,12 @@ from tests.support.serving import HEARTBEAT, LIST_GROUPS, Served, apis, frame
 class StepByStep:
     """Lets a peer ask for one thing only until it is told who the peer is."""
 
-    def __init__(self, before: Dispatch) -> None:
-        self.begun: list[tuple[Dispatch, TransportPeer]] = []
+    def __init__(self, before: Dispatch[Any]) -> None:
+        self.begun: list[tuple[Dispatch[Any], TransportPeer]] = []
         self.connection: Identifiable
         self._before = before
 
-    def begin(self, connection: Identifiable, dispatch: Dispatch, peer: TransportPeer) -> Identity:
+    def begin(self, connection: Identifiable, dispatch: Dispatch[Any], peer: TransportPeer) -> Identity:
         self.begun.append((dispatch, peer))
         self.connection = connection
         return Identity("User:unauthenticated", self._before)
@@ -113,6 +113,7 @@ def fails(shared: Shared, token: bytes, mechanism: str = "PLAIN", host: str = "1
     """A peer asks to log in, in vain."""
     offer = {"PLAIN": OfferedMechanism(lambda: PlainServer({"alice": "secret"}))}
     sasl = Sasl(offer, shared.clock, shared.faults, max_receive_bytes=10_000, failure_delay_ms=0)
+    assert isinstance(shared.clock, VirtualClock)
     client = Served(shared.clock, shared=shared, dispatch=Dispatch(APIS), authentication=sasl)
     client.connection.peer_host = host
     client.transport.feed(request_frame(SaslHandshakeRequest(mechanism=mechanism), 0))

@@ -77,7 +77,7 @@ async def test_a_stream_cut_at_every_byte_is_answered_alike() -> None:
 
 
 async def test_the_context_says_who_asks_what() -> None:
-    seen = []
+    seen: list[tuple[Any, ...]] = []
 
     def handler(request: Any, ctx: Any) -> HeartbeatResponse:
         seen.append((ctx.api_key, ctx.version, ctx.correlation_id, ctx.client_id, ctx.principal))
@@ -567,7 +567,7 @@ async def test_a_lost_connection_calls_its_close_callbacks_once_and_drops_late_a
     assert (told, served.connection.closed, len(served.shared.connections)) == (["closed"], True, 0)
     doors.open(PRODUCED)
     await settle()
-    assert (served.transport.written, len(served.shared.handlers)) == (b"", 0)
+    assert (bytes(served.transport.written), len(served.shared.handlers)) == (b"", 0)
 
 
 async def test_a_handler_told_of_the_disconnection_ends_quietly(caplog: pytest.LogCaptureFixture) -> None:

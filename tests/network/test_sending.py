@@ -43,7 +43,7 @@ class Stored:
         return bytes(answer.responses[0].partitions[0].records or b"") == self.bytes
 
 
-async def test_an_answer_read_from_its_file_is_the_frame_it_announces():
+async def test_an_answer_read_from_its_file_is_the_frame_it_announces() -> None:
     stored = Stored(3 * PIECE_BYTES + 1)
     served = Served(fetch=stored.fetch)
     served.send(API_VERSIONS, FETCH, API_VERSIONS)
@@ -55,7 +55,7 @@ async def test_an_answer_read_from_its_file_is_the_frame_it_announces():
     assert served.shared.counters.bytes_sent == len(served.transport.written)
 
 
-async def test_a_peer_that_does_not_read_keeps_one_piece_in_memory_and_starts_no_request():
+async def test_a_peer_that_does_not_read_keeps_one_piece_in_memory_and_starts_no_request() -> None:
     stored = Stored(PIECES_PER_TURN * PIECE_BYTES)
     served = Served(fetch=stored.fetch)
     served.transport.peer_reads = False
@@ -73,7 +73,7 @@ async def test_a_peer_that_does_not_read_keeps_one_piece_in_memory_and_starts_no
     assert served.answered() == [1, 2]
 
 
-async def test_a_peer_that_reads_as_fast_as_we_send_leaves_turns_to_others():
+async def test_a_peer_that_reads_as_fast_as_we_send_leaves_turns_to_others() -> None:
     stored = Stored(PIECES_PER_TURN * PIECE_BYTES + 1)
     served = Served(fetch=stored.fetch)
     served.send(FETCH)
@@ -83,7 +83,7 @@ async def test_a_peer_that_reads_as_fast_as_we_send_leaves_turns_to_others():
     assert served.answered() == [1]
 
 
-async def test_answers_that_become_ready_meanwhile_go_behind():
+async def test_answers_that_become_ready_meanwhile_go_behind() -> None:
     doors = Doors()
     stored = Stored(2 * PIECE_BYTES)
     served = Served(fetch=stored.fetch, produce=lambda request, ctx: Later(doors.wait()))
@@ -97,7 +97,7 @@ async def test_answers_that_become_ready_meanwhile_go_behind():
     assert served.answered() == [1, 2]
 
 
-async def test_an_answer_written_while_a_large_one_is_being_sent_waits_for_its_end():
+async def test_an_answer_written_while_a_large_one_is_being_sent_waits_for_its_end() -> None:
     doors = Doors()
     stored = Stored(2 * PIECE_BYTES)
     served = Served(fetch=stored.fetch, produce=lambda request, ctx: Later(doors.wait()))
@@ -115,7 +115,7 @@ async def test_an_answer_written_while_a_large_one_is_being_sent_waits_for_its_e
     assert stored.is_in(served.answers()[1][1])
 
 
-async def test_pieces_that_left_the_page_cache_are_read_without_blocking_the_event_loop():
+async def test_pieces_that_left_the_page_cache_are_read_without_blocking_the_event_loop() -> None:
     stored = Stored(3 * PIECE_BYTES)
     served = Served(fetch=stored.fetch)
     served.transport.peer_reads = False
@@ -130,7 +130,7 @@ async def test_pieces_that_left_the_page_cache_are_read_without_blocking_the_eve
 
 async def test_a_disk_that_fails_on_the_way_ends_the_connection_with_one_line(
     caplog: pytest.LogCaptureFixture,
-):
+) -> None:
     stored = Stored(3 * PIECE_BYTES)
     served = Served(fetch=stored.fetch)
     served.transport.peer_reads = False
@@ -147,7 +147,7 @@ async def test_a_disk_that_fails_on_the_way_ends_the_connection_with_one_line(
     assert "PLAINTEXT-10.0.0.7:50123: a log cannot be read while it is sent" in line.getMessage()
 
 
-async def test_so_does_a_connection_whose_answer_cannot_be_read_for_any_other_reason():
+async def test_so_does_a_connection_whose_answer_cannot_be_read_for_any_other_reason() -> None:
     stored = Stored(3 * PIECE_BYTES)
     served = Served(fetch=stored.fetch)
     served.transport.peer_reads = False
@@ -164,21 +164,21 @@ def fail_to_read(operation: str, path: str) -> None:
         raise RuntimeError("can't start new thread")
 
 
-async def test_closing_waits_for_what_is_being_sent():
+async def test_closing_waits_for_what_is_being_sent() -> None:
     stored = Stored(3 * PIECE_BYTES)
     served = Served(fetch=stored.fetch)
     served.transport.peer_reads = False
     served.send(FETCH)
     served.connection.finish()
-    assert not served.transport.closing
+    before = served.transport.closing
     served.transport.read_all()
     await settle()
 
-    assert served.transport.closing
+    assert (before, served.transport.closing) == (False, True)
     assert stored.is_in(served.answers()[0][1])
 
 
-async def test_a_peer_that_closed_its_side_still_gets_what_it_asked_for():
+async def test_a_peer_that_closed_its_side_still_gets_what_it_asked_for() -> None:
     stored = Stored(3 * PIECE_BYTES)
     served = Served(fetch=stored.fetch)
     served.transport.peer_reads = False
@@ -191,7 +191,7 @@ async def test_a_peer_that_closed_its_side_still_gets_what_it_asked_for():
     assert stored.is_in(served.answers()[0][1])
 
 
-async def test_a_peer_that_goes_away_is_sent_nothing_more():
+async def test_a_peer_that_goes_away_is_sent_nothing_more() -> None:
     stored = Stored(3 * PIECE_BYTES)
     served = Served(fetch=stored.fetch)
     served.transport.peer_reads = False
@@ -204,7 +204,7 @@ async def test_a_peer_that_goes_away_is_sent_nothing_more():
     assert len(served.transport.written) == sent_bytes
 
 
-async def test_a_peer_that_reads_a_piece_now_and_then_is_neither_stalled_nor_idle():
+async def test_a_peer_that_reads_a_piece_now_and_then_is_neither_stalled_nor_idle() -> None:
     stored = Stored(PIECES_PER_TURN * PIECE_BYTES)
     served = Served(fetch=stored.fetch, limits=ConnectionLimits(stalled_ms=60_000, idle_ms=90_000))
     served.transport.peer_reads = False

@@ -221,7 +221,7 @@ def test_each_handler_that_asks_the_controller_of_another_node_declares_it() -> 
     ],
 )
 def test_how_long_an_answer_may_take_the_request_says(
-    request_class: type, values: dict[str, int], limit_ms: int | None
+    request_class: type[Any], values: dict[str, int], limit_ms: int | None
 ) -> None:
     request = blank(request_class)
     for name, value in values.items():

@@ -183,7 +183,8 @@ def test_a_frame_may_be_built_around_the_encoded_parts() -> None:
     cuts: list[Cut] = []
     encoder(ProduceRequest, 9)(produce(b"batch"), out, cuts)
 
-    assert b"".join(assemble(out, cuts)) == b"head" + encode(produce(b"batch"), 9)
+    parts = [part for part in assemble(out, cuts) if isinstance(part, (bytes, bytearray, memoryview))]
+    assert b"".join(parts) == b"head" + encode(produce(b"batch"), 9)
 
 
 def test_no_records_at_all_are_null() -> None:

@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
@@ -49,11 +50,11 @@ def trusting(authority: trustme.CA = AUTHORITY) -> StoreSettings:
     return StoreSettings("PEM", certificates=authority.cert_pem.bytes().decode())
 
 
-def server(**others: object) -> TlsSettings:
+def server(**others: Any) -> TlsSettings:
     return replace(TlsSettings(key_store(SERVER), trusting()), **others)
 
 
-def client(**others: object) -> TlsSettings:
+def client(**others: Any) -> TlsSettings:
     return replace(TlsSettings(trust_store=trusting()), **others)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import trustme
 from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
@@ -30,7 +31,9 @@ class Issued:
         self.root = trustme.CA()
         middle = self.root.create_child_ca()
         leaf = middle.issue_cert("localhost", common_name="broker")
-        self.key = load_pem_private_key(leaf.private_key_pem.bytes(), None)
+        key = load_pem_private_key(leaf.private_key_pem.bytes(), None)
+        assert isinstance(key, EllipticCurvePrivateKey)
+        self.key = key
         pems = [*leaf.cert_chain_pems, self.root.cert_pem]
         self.chain = [x509.load_pem_x509_certificate(pem.bytes()) for pem in pems]
         self.chain_pem = "".join(pem.bytes().decode() for pem in leaf.cert_chain_pems)

@@ -54,7 +54,12 @@ def test_files_are_closed_for_others_that_are_to_be_opened_as_long_as_there_are_
 ) -> None:
     files = OsFileSystem()
     idle = [files.open(str(tmp_path / f"{number}"), create=True) for number in range(3)]
-    reserve = files.reserve = DescriptorReserve(close_files=lambda: idle and idle.pop().close())
+
+    def close_one() -> None:
+        if idle:
+            idle.pop().close()
+
+    reserve = files.reserve = DescriptorReserve(close_files=close_one)
     reserve.hold(1)
     exhaust()
 

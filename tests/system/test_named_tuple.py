@@ -19,7 +19,7 @@ class Place(NamedTuple):
     topic: str
     partition: int = 0
     #: Text under `from __future__ import annotations`: nothing of this name needs to exist.
-    log: NotImported | None = None  # noqa: F821
+    log: NotImported | None = None  # type: ignore[name-defined]  # noqa: F821
 
     @property
     def name(self) -> str:
@@ -46,7 +46,7 @@ class Same(typing.NamedTuple):
 
 def test_fields_have_names_places_and_defaults() -> None:
     place = Place("orders")
-    assert place == ("orders", 0, None)
+    assert Place("orders") == ("orders", 0, None)
     assert (place.topic, place[1]) == ("orders", 0)
     assert place._replace(partition=3) == Place("orders", 3)
     assert Place._fields == ("topic", "partition", "log")
@@ -75,7 +75,7 @@ def test_annotations_stay_as_they_are_written() -> None:
 @pytest.mark.parametrize("arguments", [(), ("orders", 1, None, 2)])
 def test_a_wrong_number_of_values_is_refused(arguments: tuple[object, ...]) -> None:
     with pytest.raises(TypeError):
-        Place(*arguments)
+        Place(*arguments)  # type: ignore[arg-type]
 
 
 def test_a_field_without_a_default_may_not_follow_one_that_has_one() -> None:
@@ -83,7 +83,7 @@ def test_a_field_without_a_default_may_not_follow_one_that_has_one() -> None:
 
         class Wrong(NamedTuple):
             partition: int = 0
-            topic: str
+            topic: str  # type: ignore[misc]
 
 
 def test_members_are_those_of_typing() -> None:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
 from tests.torture.history import History, Place, Value
@@ -162,8 +162,7 @@ class Load:
         while not self._stop.is_set():
             for message in consumer.consume(500, timeout=0.05):
                 if message.error() is None:
-                    place = Place(message.partition(), message.offset())
-                    reads.append((place, Value.parse(message.value())))
+                    reads.append((place_of(message), Value.parse(message.value())))
         consumer.close()
 
     # --- everything else --------------------------------------------------------------------------
@@ -224,6 +223,13 @@ def create_ledger(
     admin.create_topics([NewTopic(TOPIC, partitions, replicas, config=config)])[TOPIC].result(PATIENCE_S)
 
 
+def place_of(message: Message[Any, Any]) -> Place:
+    """Where a record that was read is."""
+    partition, offset = message.partition(), message.offset()
+    assert partition is not None and offset is not None
+    return Place(partition, offset)
+
+
 def read_at_the_end(address: str, history: History, silence_s: float = 60, users: Users = ANYBODY) -> None:
     """Fill in `final`, and begin some reads in the middle; a log that is silent so long has nothing more."""
     seeks = 20
@@ -245,9 +251,10 @@ def read_at_the_end(address: str, history: History, silence_s: float = 60, users
                 history.refused.append(f"reading: {message.error()}")
                 left.discard(message.partition())
                 continue
-            history.final[message.partition()].append((message.offset(), Value.parse(message.value())))
-            if message.offset() + 1 >= ends[message.partition()]:
-                left.discard(message.partition())
+            partition, offset = place_of(message)
+            history.final[partition].append((offset, Value.parse(message.value())))
+            if offset + 1 >= ends[partition]:
+                left.discard(partition)
     if left:
         history.refused.append(f"the partitions {sorted(left)} cannot be read to their ends {ends}")
         seeks = 0
@@ -255,7 +262,7 @@ def read_at_the_end(address: str, history: History, silence_s: float = 60, users
     for partition, end in ends.items():
         for offset in dice.sample(range(end), min(seeks, end)):
             consumer.assign([TopicPartition(TOPIC, partition, offset)])
-            [message] = consumer.consume(1, timeout=silence_s) or [None]
-            first = -1 if message is None or message.error() is not None else message.offset()
+            found = [m for m in consumer.consume(1, timeout=silence_s) if m.error() is None]
+            first = place_of(found[0]).offset if found else -1
             history.seeks.append((Place(partition, offset), first))
     consumer.close()

@@ -24,10 +24,12 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from pykafka_broker.log.disk.files import File, OsFileSystem
 from pykafka_broker.protocol.buffers import Buffer
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -95,8 +97,8 @@ class TorturedFiles(OsFileSystem):
         self._volatile: dict[str, bytearray] = {}
 
     def during(
-        self, operation: str, path: str, do: Callable[[], Any], half: Callable[[], Any] | None = None
-    ) -> Any:
+        self, operation: str, path: str, do: Callable[[], T], half: Callable[[], object] | None = None
+    ) -> T:
         """Carry out a change; before, in the middle or afterwards the process may die."""
         point = f"{operation} {kind(path)}"
         crash = self.plan.crash
@@ -195,7 +197,7 @@ class TorturedFiles(OsFileSystem):
 class TorturedFile:
     """An open file. A volatile one keeps what is written in the process until it is synced."""
 
-    def __init__(self, files: TorturedFiles, path: str, file: Any) -> None:
+    def __init__(self, files: TorturedFiles, path: str, file: File) -> None:
         self._files, self._path, self._file = files, path, file
         self._content: bytearray | None = None
         if files.plan.volatile and path.endswith(".log"):

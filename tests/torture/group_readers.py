@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from confluent_kafka import KafkaException
 
-from tests.torture.clients import QUIET, TOPIC
+from tests.torture.clients import QUIET, TOPIC, place_of
 from tests.torture.history import Place
 from tests.torture.users import ANYBODY, Users
 
@@ -76,7 +76,7 @@ class GroupReaders:
         while not self._stop.is_set():
             messages = consumer.consume(500, timeout=0.2)
             read = [message for message in messages if message.error() is None]
-            self.seen[kind].update(Place(message.partition(), message.offset()) for message in read)
+            self.seen[kind].update(place_of(message) for message in read)
             if read:
                 # What is not committed is read again, by this member or by another one.
                 with suppress(KafkaException):

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -22,7 +22,7 @@ from tests.torture.history import History, anomalies
 
 PARTITIONS = 3
 #: Segments roll, indexes get entries and snapshots are written within a round.
-TOPIC_CONFIG = {"internal_segment_bytes": "100000", "index_interval_bytes": "1000"}
+TOPIC_CONFIG: dict[str, Any] = {"internal_segment_bytes": "100000", "index_interval_bytes": "1000"}
 BROKER_CONFIG = {
     "offsets.topic.num.partitions": "1",
     "log.flush.offset.checkpoint.interval.ms": "500",

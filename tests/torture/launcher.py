@@ -26,7 +26,7 @@ def main() -> None:
         def __init__(self) -> None:
             super().__init__(plan)
 
-    broker_module.OsFileSystem = PlannedFiles  # type: ignore[misc]
+    broker_module.OsFileSystem = PlannedFiles  # type: ignore[attr-defined]
     sys.argv[0] = "pykafka-broker"
     start()
 

@@ -124,11 +124,12 @@ def acknowledge_before_the_write() -> None:
 @mutant("lost", "vanished", plans=TORN_WRITES)
 def leave_a_torn_tail() -> None:
     import pykafka_broker.log.recovery.crash_scan as crash_scan
+    from pykafka_broker.log.segment import segment_scan
     from pykafka_broker.log.segment.trust import Trust
 
     # Otherwise the next start finds the tail and fences it off, and no test notices.
     patch(Trust, "is_verified", lambda self, start, end: True)
-    original = crash_scan.scan_segment
+    original = segment_scan.scan_segment
 
     def scan_segment(segment: Any, *arguments: Any, **details: Any) -> int:
         whole = segment.file.size()
@@ -266,15 +267,16 @@ def commit_without_followers() -> None:
 def truncate_by_offset() -> None:
     """A follower goes on where its log ends, in any epoch: only what is beyond the leader's end goes."""
     import pykafka_broker.replication.core.following as rules
+    from pykafka_broker.log.partition.leader_epochs import UNDEFINED_EPOCH
     from pykafka_broker.machine.step import Step
 
     original = rules.at_log_end
 
     def at_log_end(following: Any, log: Any) -> Any:
-        return original(following, log)._replace(last_fetched_epoch=rules.UNDEFINED_EPOCH)
+        return original(following, log)._replace(last_fetched_epoch=UNDEFINED_EPOCH)
 
     def follow(leader_epoch: int, log: Any, damaged_from: int | None = None) -> Any:
-        return Step(at_log_end(rules.Following(leader_epoch, 0, rules.UNDEFINED_EPOCH), log))
+        return Step(at_log_end(rules.Following(leader_epoch, 0, UNDEFINED_EPOCH), log))
 
     patch(rules, "at_log_end", at_log_end)
     patch(rules, "follow", follow)

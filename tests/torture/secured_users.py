@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import (
@@ -23,6 +23,8 @@ from tests.torture.clients import GROUP, TOPIC
 from tests.torture.streams_application import COPY
 from tests.torture.transfers import BALANCES, TRANSFERS
 from tests.torture.users import Users
+
+T = TypeVar("T")
 
 MECHANISM = "SCRAM-SHA-512"
 LOGIN_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -95,7 +97,7 @@ class Learner:
             self.set_sasl_credentials(self._user, password)  # type: ignore[attr-defined]
 
 
-def learning(client: type[Any], *calls: str) -> type[Any]:
+def learning(client: type[T], *calls: str) -> type[T]:
     """The class of clients that learn before each of these calls."""
 
     def learned(call: str) -> Callable[..., Any]:
@@ -129,7 +131,7 @@ class SecuredUsers(Users):
     def admin(self, user: str, settings: Mapping[str, Any]) -> AdminClient:
         return self._made(LearningAdmin, user, settings)
 
-    def _made(self, kind: type[Any], user: str, settings: Mapping[str, Any]) -> Any:
+    def _made(self, kind: Callable[[dict[str, Any]], T], user: str, settings: Mapping[str, Any]) -> T:
         password = self.passwords[user]
         login = {
             "security.protocol": "SASL_SSL",
@@ -139,6 +141,7 @@ class SecuredUsers(Users):
             "sasl.password": password,
         }
         made = kind({**settings, **login})
+        assert isinstance(made, Learner)
         made.know(self, user, password)
         return made
 

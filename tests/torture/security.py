@@ -8,12 +8,13 @@ from contextlib import closing
 from itertools import cycle
 from pathlib import Path
 from secrets import randbits
-from ssl import SSLContext
+from ssl import SSLContext, SSLSocket
 
 from confluent_kafka.admin import (
     AdminClient,
     ScramCredentialInfo,
     ScramMechanism,
+    UserScramCredentialAlteration,
     UserScramCredentialUpsertion,
 )
 
@@ -97,7 +98,9 @@ class Security:
         new = {user: f"{user}-{self._changes}" for user in NAMES if user not in OF_JAVA}
         credential = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, ITERATIONS)
         admin = self._super_user(nodes)
-        wanted = [UserScramCredentialUpsertion(user, credential, new[user].encode()) for user in new]
+        wanted: list[UserScramCredentialAlteration] = [
+            UserScramCredentialUpsertion(user, credential, new[user].encode()) for user in new
+        ]
         for changed in admin.alter_user_scram_credentials(wanted).values():
             changed.result(PATIENCE_S)
         self.users.passwords |= new
@@ -186,9 +189,16 @@ class Security:
         found = []
         for address in (node.address, self._for_nodes[node.node_id], node.controller_address):
             tls = context or self.certificates.context(node.node_id)
-            with connect(parse_address(address), tls=lambda tls=tls: tls) as connected:
-                found.append(connected.getpeercert(True))
+            found.append(shown_at(address, tls))
         return found
+
+
+def shown_at(address: str, tls: SSLContext) -> bytes:
+    with connect(parse_address(address), tls=lambda: tls) as connected:
+        assert isinstance(connected, SSLSocket)
+        certificate = connected.getpeercert(True)
+    assert certificate is not None
+    return certificate
 
 
 def opened(address: str, context: SSLContext, login: Login | None = None) -> Connection:

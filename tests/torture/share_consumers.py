@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import random
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -355,4 +354,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

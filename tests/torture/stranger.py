@@ -42,27 +42,27 @@ def write(connection: Connection) -> int:
     data = [produce.PartitionProduceData(index=0, records=batch)]
     topic = produce.TopicProduceData(name=TOPIC, partition_data=data)
     request = produce.ProduceRequest(acks=ALL, timeout_ms=1_000, topic_data=[topic])
-    return connection.send(request, BY_NAME).responses[0].partition_responses[0].error_code
+    return int(connection.send(request, BY_NAME).responses[0].partition_responses[0].error_code)
 
 
 def read(connection: Connection) -> int:
     partition = connection.send(fetch_request(TOPIC), BY_NAME).responses[0].partitions[0]
     assert not partition.records
-    return partition.error_code
+    return int(partition.error_code)
 
 
 def ask_for_the_end(connection: Connection) -> int:
     partition = list_offsets.ListOffsetsPartition(partition_index=0, timestamp=-1)
     topic = list_offsets.ListOffsetsTopic(name=TOPIC, partitions=[partition])
     answer = connection.send(list_offsets.ListOffsetsRequest(replica_id=-1, topics=[topic]), 7)
-    return answer.topics[0].partitions[0].error_code
+    return int(answer.topics[0].partitions[0].error_code)
 
 
 def look(connection: Connection) -> int:
     request = metadata.MetadataRequest(topics=[metadata.MetadataRequestTopic(name=TOPIC)])
     [topic] = connection.send(request, BY_NAME).topics
     assert not topic.partitions and topic.topic_id == bytes(16)
-    return topic.error_code
+    return int(topic.error_code)
 
 
 def look_around(connection: Connection) -> int:
@@ -73,7 +73,7 @@ def look_around(connection: Connection) -> int:
 
 def find_group(connection: Connection) -> int:
     request = find_coordinator.FindCoordinatorRequest(key_type=GROUPS, coordinator_keys=[GROUP])
-    return connection.send(request, 4).coordinators[0].error_code
+    return int(connection.send(request, 4).coordinators[0].error_code)
 
 
 def commit(connection: Connection) -> int:
@@ -82,31 +82,31 @@ def commit(connection: Connection) -> int:
     )
     topics = [offset_commit.OffsetCommitRequestTopic(name=TOPIC, partitions=[partition])]
     request = offset_commit.OffsetCommitRequest(group_id=GROUP, member_id="", topics=topics)
-    return connection.send(request, 9).topics[0].partitions[0].error_code
+    return int(connection.send(request, 9).topics[0].partitions[0].error_code)
 
 
 def ask_for_commits(connection: Connection) -> int:
     asked = offset_fetch.OffsetFetchRequestGroup(group_id=GROUP, topics=None)
-    return connection.send(offset_fetch.OffsetFetchRequest(groups=[asked]), 8).groups[0].error_code
+    return int(connection.send(offset_fetch.OffsetFetchRequest(groups=[asked]), 8).groups[0].error_code)
 
 
 def fence(connection: Connection) -> int:
     """What would end the transactions of the teller."""
     request = producer_ids.InitProducerIdRequest(transactional_id="teller", transaction_timeout_ms=1_000)
-    return connection.send(request, 4).error_code
+    return int(connection.send(request, 4).error_code)
 
 
 def create(connection: Connection) -> int:
     topic = create_topics.CreatableTopic(
         name="strange", num_partitions=1, replication_factor=1, assignments=[], configs=[]
     )
-    return connection.send(create_topics.CreateTopicsRequest(topics=[topic]), 7).topics[0].error_code
+    return int(connection.send(create_topics.CreateTopicsRequest(topics=[topic]), 7).topics[0].error_code)
 
 
 def delete(connection: Connection) -> int:
     topic = delete_topics.DeleteTopicState(name=TOPIC, topic_id=bytes(16))
     request = delete_topics.DeleteTopicsRequest(topics=[topic], timeout_ms=1_000)
-    return connection.send(request, 6).responses[0].error_code
+    return int(connection.send(request, 6).responses[0].error_code)
 
 
 OF_TOPICS = ErrorCode.TOPIC_AUTHORIZATION_FAILED

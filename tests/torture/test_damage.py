@@ -318,7 +318,7 @@ def forget_all_but_the_last_batch_of_a_producer(patch: pytest.MonkeyPatch) -> No
 
 
 def refuse_a_start_over_a_garbled_checkpoint(patch: pytest.MonkeyPatch) -> None:
-    def read(data: bytes) -> list[tuple[PartitionKey, int]]:
+    def read(data: bytes) -> dict[PartitionKey, int]:
         try:
             return decode_offsets(data)
         except MalformedFile as error:

@@ -4,6 +4,8 @@ with its offset and the nodes.
 
 from __future__ import annotations
 
+from typing import Any
+
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch
 from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
 from tests.torture.replicas import compacted_difference, difference
@@ -14,7 +16,7 @@ def written(offset: int, *values: bytes, epoch: int = 0) -> bytes:
     return build_batch([(0, None, value, ()) for value in values], fields)
 
 
-def keyed(offset: int, key: bytes, value: bytes, **transaction: int) -> bytes:
+def keyed(offset: int, key: bytes, value: bytes, **transaction: Any) -> bytes:
     fields = BatchFields(base_offset=offset, transactional=bool(transaction), **transaction)
     return build_batch([(0, key, value, ())], fields)
 

@@ -68,9 +68,8 @@ def values(address: str, topic: str, partition: int = 0) -> list[bytes]:
     found: list[bytes] = []
     deadline = time.monotonic() + PATIENCE_S
     while len(found) < end and time.monotonic() < deadline:
-        found += [
-            message.value() for message in consumer.consume(1000, timeout=0.5) if message.error() is None
-        ]
+        read = [m.value() for m in consumer.consume(1000, timeout=0.5) if m.error() is None]
+        found += [value for value in read if value is not None]
     consumer.close()
     return found
 
@@ -240,7 +239,7 @@ def test_a_limit_lowered_below_what_is_open_costs_no_write_and_new_clients_are_t
     try:
         assert broker.process is not None
         pid = broker.process.pid
-        create(broker.address, "orders", segment_bytes=1024 * KIB)
+        create(broker.address, "orders", segment_bytes=str(1024 * KIB))
         producer = Producer({"bootstrap.servers": broker.address, "retries": 0, **QUIET})
         written = [b"%d" % number * 100 * KIB for number in range(9)]
         assert send(producer, "orders", written[0]) is None

@@ -20,6 +20,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import PartitionMetadata
 
 from pykafka_broker.log.disk.checkpoints import decode_meta_properties
 from pykafka_broker.testing.apache.nodes import Node, Nodes
@@ -139,13 +140,13 @@ class TorturedCluster:
         return {node.node_id: node.pid for node in self.nodes if node.is_running}
 
     def leader(self) -> int:
-        leader: int = self._ledger()[0].leader
+        leader = self._ledger()[0].leader
         return leader if leader in NODES else self.dice.choice(NODES)
 
     def follower(self) -> int:
         return self.dice.choice([node_id for node_id in NODES if node_id != self.leader()])
 
-    def _ledger(self):
+    def _ledger(self) -> dict[int, PartitionMetadata]:
         admin = self.users.admin("clerk", {"bootstrap.servers": self.addresses, **QUIET})
         return admin.list_topics(TOPIC, timeout=PATIENCE_S).topics[TOPIC].partitions
 

@@ -150,10 +150,13 @@ def read_transfers(address: str, silence_s: float = 60, users: Users = ANYBODY) 
     deadline = time.monotonic() + silence_s
     while left and time.monotonic() < deadline:
         for message in consumer.consume(1_000, timeout=0.5):
+            partition, offset, value = message.partition(), message.offset(), message.value()
+            assert partition is not None
             if message.error() is None:
-                found[message.partition()].append(int(message.value()))
-            elif message.offset() is not None and message.offset() >= ends[message.partition()]:
-                left.discard(message.partition())
+                assert value is not None
+                found[partition].append(int(value))
+            elif offset is not None and offset >= ends[partition]:
+                left.discard(partition)
     consumer.close()
     assert not left, f"the partitions {sorted(left)} are not read to their ends {ends}"
     return found

@@ -210,7 +210,8 @@ def how_the_jvm_ended(item: pytest.Item) -> str | None:
         return None
     if status is None:
         return None
-    reports = item.config._tmp_path_factory.getbasetemp().glob(f"spark*/{CRASH_REPORT}")
+    factory: pytest.TempPathFactory = vars(item.config)["_tmp_path_factory"]
+    reports = factory.getbasetemp().glob(f"spark*/{CRASH_REPORT}")
     return "\n".join([f"it ended with status {status}", *(path.read_text()[:4_000] for path in reports)])
 
 

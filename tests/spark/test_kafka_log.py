@@ -17,7 +17,7 @@ from tests.spark.kafka import Kafka
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -48,7 +48,9 @@ def fill(cluster: Cluster, topic: str) -> None:
         cluster.fill(topic, values, compression_type=codec, batch_num_messages=20)
         producer.begin_transaction()
         for part in range(40):
-            headers = [("part", b"%d" % part), ("none", None)] if part % 2 else None
+            headers: list[tuple[str, str | bytes | None]] | None = None
+            if part % 2:
+                headers = [("part", b"%d" % part), ("none", None)]
             producer.produce(topic, b"%d-%d" % (number, part), None, part % 3, headers=headers)
         producer.flush(60)
         if number == 4:

@@ -123,8 +123,9 @@ def test_a_window_of_offsets_times_and_partitions_is_replayed(spark: SparkSessio
         replay(rows, to(kafka, topic, again), window=window)
         return values(kafka, again)
 
-    hour = dt.timedelta(hours=1)
-    assert replayed(Window(since=NOON + hour, until=NOON + 3 * hour, partitions=[1])) == ["1 at 1", "1 at 2"]
+    an_hour = dt.timedelta(hours=1)
+    window = Window(since=NOON + an_hour, until=NOON + 3 * an_hour, partitions=[1])
+    assert replayed(window) == ["1 at 1", "1 at 2"]
     assert replayed(Window(offsets=[OffsetRange(topic, 0, 1, 3)])) == ["0 at 1", "0 at 2"]
     assert len(replayed(Window(first_day=NOON.date(), last_day=NOON.date()))) == 8
 

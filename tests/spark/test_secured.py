@@ -123,7 +123,7 @@ def test_jobs_of_this_package_log_in_too(spark: SparkSession, secured: Broker, t
     try:
         assert archive_topics(spark, topics, table, str(tmp_path / "checkpoint")).records == 100
         # Listeners are told in a thread of their own.
-        spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()  # type: ignore[union-attr]
+        spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
     finally:
         spark.streams.removeListener(listener)
     assert listener.last_error == ""

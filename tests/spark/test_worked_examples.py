@@ -21,6 +21,7 @@ from examples.spark import (
     shop,
     visits,
 )
+from pykafka_broker.spark import commit_progress
 from pykafka_broker.spark.archive import Table, Topics, archive_topics
 from tests.spark.kafka import NOON, Kafka
 
@@ -146,7 +147,7 @@ def test_each_scheduled_run_appends_what_is_new_and_commits_where_it_ended(
     clicks, group = kafka.topic(2, "clicks"), kafka.new_name("clicks-to-table")
     monkeypatch.setattr(scheduled, "CLICKS", clicks)
     monkeypatch.setattr(scheduled, "GROUP", group)
-    listener = scheduled.commit_progress(spark, kafka.bootstrap, group=group, query=group)
+    listener = commit_progress(spark, kafka.bootstrap, group=group, query=group)
 
     half = len(SHOP.clicks) // 2
     for sent in (SHOP.clicks[:half], SHOP.clicks[half:], ()):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pykafka_broker.spark.replay.errors import ReplayError
@@ -86,7 +88,7 @@ def test_a_topic_that_keeps_what_it_gets_fits() -> None:
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
 def test_what_does_not_fit_is_a_sentence_with_the_value_that_would(
-    configs: dict[str, str], sentence: str, value: str
+    configs: dict[str, Any], sentence: str, value: str
 ) -> None:
     [one] = found(**configs)
     assert (one.sentence, one.value) == (f"Topic 'again' {sentence}", value)

@@ -68,11 +68,12 @@ any_row = st.tuples(st.integers(1, 3), st.integers(-1, 2**53), optional_bytes, o
 def test_every_row_from_the_position_on_is_in_one_transaction(
     gaps: list[Row], cuts: list[int], position: int, limits: tuple[int, int, int], is_large: bool
 ) -> None:
-    offset, rows = -1, []
-    for gap, *rest in gaps:
-        offset += gap
-        rows.append((offset, *rest))
-    table = arrow(rows, pa.large_binary() if is_large else pa.binary())  # type: ignore[arg-type]
+    offset = -1
+    rows: list[Row] = []
+    for one in gaps:
+        offset += one[0]
+        rows.append((offset, *one[1:]))
+    table = arrow(rows, pa.large_binary() if is_large else pa.binary())
     edges = [0, *sorted(cut for cut in cuts if cut < len(rows)), len(rows)]
     parts = [table.slice(a, b - a) for a, b in pairwise(edges)]
     batch_bytes, transaction_bytes, transaction_records = limits

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pykafka_broker.client.core.authentication import Login
 from pykafka_broker.client.core.connection import CLIENT
 from pykafka_broker.spark.errors import SparkError
 from pykafka_broker.spark.replay import Target
@@ -26,7 +27,7 @@ def test_properties_become_options_of_the_source_and_back() -> None:
 def test_our_client_goes_by_them_too() -> None:
     assert secured(CLIENT, OPEN) is CLIENT
     security = secured(CLIENT, LOGIN).security
-    assert security is not None and security.login is not None
+    assert security is not None and isinstance(security.login, Login)
     assert (security.login.user, security.login.mechanism) == ("alice", "SCRAM-SHA-512")
 
 

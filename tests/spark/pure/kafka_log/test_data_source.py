@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pytest
@@ -16,9 +17,17 @@ from pykafka_broker.log.disk.files import OsFileSystem
 from pykafka_broker.spark.errors import SparkError
 from pykafka_broker.spark.kafka_format import KAFKA_DDL
 from pykafka_broker.spark.kafka_log.data_source import KafkaLog
-from pykafka_broker.spark.kafka_log.readers import FilteringKafkaLogReader, KafkaLogStreamReader
+from pykafka_broker.spark.kafka_log.readers import (
+    FilteringKafkaLogReader,
+    KafkaLogReader,
+    KafkaLogStreamReader,
+)
 from tests.spark.pure.kafka_log.logs import fill, new_partition, numbered, options
 
+T = TypeVar("T")
+
+#: PySpark's has no types.
+dumps: Callable[[object], bytes] = cloudpickle.dumps
 COLUMNS = StructType().add("offset", LongType()).add("value", BinaryType())
 
 
@@ -33,9 +42,10 @@ def source(folder: Path, **given: str) -> KafkaLog:
     return sent(KafkaLog({"path": str(folder), "subscribe": "orders", **given}))
 
 
-def sent(value: Any) -> Any:
+def sent(value: T) -> T:
     """The value as it arrives in another process."""
-    return cloudpickle.loads(cloudpickle.dumps(value))
+    arrived: T = cloudpickle.loads(dumps(value))
+    return arrived
 
 
 def read_by_tasks(reader: Any, partitions: list[InputPartition]) -> list[tuple[int, bytes]]:
@@ -59,15 +69,15 @@ def test_a_batch_is_planned_on_the_driver_and_read_on_executors(folder: Path) ->
     assert isinstance(partitions, list)
     assert len(partitions) >= 5
     assert read_by_tasks(reader, partitions) == numbered(*range(40))
-    assert list(reader.read(None)) == []
+    assert list(reader.read(None)) == []  # type: ignore[arg-type]
 
 
 def test_only_names_of_classes_are_pickled(folder: Path) -> None:
     """Executors import the package, they are not sent it."""
     reader = source(folder).reader(COLUMNS)
 
-    assert len(cloudpickle.dumps(reader)) < 2000
-    assert len(cloudpickle.dumps(reader.partitions()[0])) < 500
+    assert len(dumps(reader)) < 2000
+    assert len(dumps(reader.partitions()[0])) < 500
 
 
 def test_a_schema_chooses_columns_and_changes_no_types(folder: Path) -> None:
@@ -81,7 +91,9 @@ def test_filters_are_pushed_into_the_plan(folder: Path) -> None:
     class GreaterThan:
         attribute, value = ("offset",), 36
 
-    reader = FilteringKafkaLogReader(source(folder).reader(COLUMNS)._options, ("offset", "value"))
+    plain = source(folder).reader(COLUMNS)
+    assert isinstance(plain, KafkaLogReader)
+    reader = FilteringKafkaLogReader(plain._options, ("offset", "value"))
 
     assert list(reader.pushFilters([GreaterThan()])) == []
     assert read_by_tasks(reader, reader.partitions()) == numbered(37, 38, 39)

@@ -6,6 +6,7 @@ import importlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 from zipimport import zipimporter
 
@@ -49,5 +50,6 @@ def test_a_plan_and_a_task_leave_no_zip_file_behind(archive: Path, tmp_path: Pat
     [split] = reader.partitions()
     assert str(archive) not in sys.path_importer_cache
     importlib.import_module(MODULES[1])
-    assert [batch.num_rows for batch in reader.read(split)] == [3]
+    batches: Any = reader.read(split)
+    assert [batch.num_rows for batch in batches] == [3]
     assert str(archive) not in sys.path_importer_cache

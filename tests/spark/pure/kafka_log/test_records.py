@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -47,7 +49,7 @@ def test_every_column_has_the_type_that_spark_wants() -> None:
     ]
     assert table.column("timestamp").cast(pa.int64()).to_pylist() == [NOW * 1000, NOW * 1000 + 1000]
     same = {"topic": "orders", "partition": 0, "timestampType": 0, "producerId": 5, "producerEpoch": 2}
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "key": b"k",
             "value": b"v",

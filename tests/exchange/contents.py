@@ -40,11 +40,11 @@ Result = TypeVar("Result")
 
 class Record(NamedTuple):
     offset: int
-    leader_epoch: int
+    leader_epoch: int | None
     timestamp: tuple[int, int]
     key: bytes | None
     value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...]
+    headers: tuple[tuple[str, str | bytes | None], ...]
 
 
 class Partition(NamedTuple):
@@ -97,11 +97,12 @@ def contents(address: str) -> Contents:
         for name in names
     }
     groups = [group.group_id for group in retried(lambda: admin.list_consumer_groups().result()).valid]
+    cluster_id: Any = described.cluster_id  # which confluent-kafka declares as None
     return Contents(
         topics,
         {group: offsets for group in sorted(groups) if (offsets := committed(admin, group))},
         own_configs(admin, ResourceType.BROKER, "1"),
-        described.cluster_id,
+        cluster_id,
     )
 
 
@@ -160,17 +161,19 @@ def records_of(consumer: Consumer, topic: str, number: int) -> Partition:
     while True:
         message = consumer.poll(TIMEOUT_S)
         assert message is not None, f"{topic}-{number} is not read to its end"
-        if message.error() is not None:
-            assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+        error, offset, headers = message.error(), message.offset(), message.headers() or []
+        if error is not None:
+            assert error.code() == KafkaError._PARTITION_EOF, error
             return Partition(start, end, tuple(records))
+        assert offset is not None and isinstance(headers, list)
         records.append(
             Record(
-                message.offset(),
+                offset,
                 message.leader_epoch(),
                 message.timestamp(),
                 message.key(),
                 message.value(),
-                tuple(message.headers() or ()),
+                tuple(headers),
             )
         )
 

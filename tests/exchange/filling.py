@@ -83,11 +83,12 @@ def fill(address: str) -> None:
     noise = random.Random(4)
     for number in range(3_000):
         write.produce("large", noise.randbytes(1_500), partition=number % 2, timestamp=BASE_MS + number)
-    for key, value, headers in (
+    nulls: list[tuple[bytes | None, bytes | None, list[tuple[str, str | bytes | None]]]] = [
         (None, b"", []),
         (b"", None, [("a", None), ("a", b""), ("b", b"1"), ("a", b"2")]),
         (None, None, [("name", b"\x00\xff")]),
-    ):
+    ]
+    for key, value, headers in nulls:
         write.produce("nulls", value, key, headers=headers)
     for number in range(10):
         write.produce("append-time", b"%d" % number, timestamp=BASE_MS)
@@ -188,7 +189,9 @@ def has_credentials(address: str) -> bool:
     admin = AdminClient({"bootstrap.servers": address, **QUIET})
     deadline = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline:
-        if list(admin.describe_user_scram_credentials().result(TIMEOUT_S)) == ["clerk"]:
+        of_all = admin.describe_user_scram_credentials()
+        assert not isinstance(of_all, dict)
+        if list(of_all.result(TIMEOUT_S)) == ["clerk"]:
             return True
         time.sleep(0.1)
     return False

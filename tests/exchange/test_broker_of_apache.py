@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -83,13 +84,18 @@ def leaders(address: str, topic: str) -> dict[int, int]:
     return {number: partition.leader for number, partition in found.topics[topic].partitions.items()}
 
 
+def both_lead(address: str) -> bool:
+    return leaders(address, "orders") == {0: OURS, 1: APACHE}
+
+
 def read(address: str, topic: str, count: int) -> set[bytes]:
     consumer = new_consumer(address)
     consumer.assign([TopicPartition(topic, number, 0) for number in (0, 1)])
     found: set[bytes] = set()
     deadline = time.monotonic() + PATIENCE_S
     while len(found) < count and time.monotonic() < deadline:
-        found |= {message.value() for message in consumer.consume(100, timeout=0.5) if not message.error()}
+        values = [message.value() for message in consumer.consume(100, timeout=0.5) if not message.error()]
+        found |= {value for value in values if value is not None}
     consumer.close()
     return found
 
@@ -110,8 +116,8 @@ def test_a_broker_of_apache_joins_serves_leaves_and_dies(ours: PykafkaNode, apac
             m.CreateTopicsRequest(topics=[topic], timeout_ms=30_000, validate_only=False)
         )
         assert [result.error_code for result in created.topics] == [0]
-    for node in (ours, apache):
-        comes(lambda node=node: leaders(node.address, "orders") == {0: OURS, 1: APACHE}, apache.log_tail())
+    for address in (ours.address, apache.address):
+        comes(partial(both_lead, address), apache.log_tail())
 
     producer = Producer({"bootstrap.servers": ours.address, "enable.idempotence": True, **QUIET})
     for number in range(200):

@@ -64,7 +64,7 @@ class Member:
             assert message is not None and not message.error(), message
             found.append(message)
         self._consumer.commit(asynchronous=False)
-        return [message.value() for message in found]
+        return [value for message in found if (value := message.value()) is not None]
 
     def poll(self) -> None:
         """Let a moment pass."""

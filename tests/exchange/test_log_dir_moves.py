@@ -67,7 +67,7 @@ def assert_all_there(node: Node) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while len(found) < RECORDS and time.monotonic() < deadline:
         messages = consumer.consume(1000, timeout=0.5)
-        found += [int(message.value()[:6]) for message in messages if message.error() is None]
+        found += [int((message.value() or b"")[:6]) for message in messages if message.error() is None]
         errors += [str(message.error()) for message in messages if message.error() is not None]
     consumer.close()
     assert (found, errors) == (list(range(RECORDS)), [])

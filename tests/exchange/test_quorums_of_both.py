@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -68,9 +69,7 @@ def test_a_snapshot_of_either_kind_brings_the_other_back_from_an_empty_disk(tmp_
             pupil.kill()
             pupil.lose_disk()
             pupil.start()
-            nodes.comes(
-                lambda pupil=pupil: begins_behind_a_snapshot(pupil), f"{pupil.software} has no snapshot"
-            )
+            nodes.comes(partial(begins_behind_a_snapshot, pupil), f"{pupil.software} has no snapshot")
             topics_survive(nodes, names)
         # It lives on what it has from the snapshot of the other kind.
         lead(nodes, "ours")

@@ -136,7 +136,9 @@ def read_committed(servers: str, topic: str, partitions: int) -> list[str]:
         if message.error():
             ends += 1
         else:
-            values.append(message.value().decode())
+            value = message.value()
+            assert value is not None
+            values.append(value.decode())
     consumer.close()
     return values
 

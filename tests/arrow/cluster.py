@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ class Cluster:
             }
         )
 
-    def fill(self, topic: str, values: list[bytes | None], **settings: Any) -> None:
+    def fill(self, topic: str, values: Sequence[bytes | None], **settings: Any) -> None:
         """Produce values to partition 0, a second apart."""
         refused: list[object] = []
 

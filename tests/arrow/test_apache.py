@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,7 +61,7 @@ def test_a_topic_of_apache_kafka_has_all_that_was_produced(apache: ApacheBroker)
 
 def test_committed_records_are_the_same_in_a_copy_without_indexes(apache: ApacheBroker) -> None:
     copied = apache.folder / "copied" / "orders-0"
-    arguments = {"columns": ALL_COLUMNS, "isolation_level": "read_committed"}
+    arguments: dict[str, Any] = {"columns": ALL_COLUMNS, "isolation_level": "read_committed"}
     whole = in_order(read_folder(copied, **arguments).read_all())
     for path in copied.iterdir():
         if path.suffix != ".log":

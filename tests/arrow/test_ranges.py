@@ -22,8 +22,8 @@ def look_up(times: Mapping[int, int]) -> Mapping[int, int]:
     return {partition: LOGS[partition][time] for partition, time in times.items()}
 
 
-def planned(*, follow: bool = False, **ranges: Any) -> dict[int, tuple[int, int]]:
-    return {p: tuple(each) for p, each in plan("t", Ranges(**ranges), [0, 1], look_up, follow=follow).items()}
+def planned(*, follow: bool = False, **ranges: Any) -> dict[int, OffsetRange]:
+    return plan("t", Ranges(**ranges), [0, 1], look_up, follow=follow)
 
 
 def test_everything_is_what_is_there_when_reading_begins() -> None:

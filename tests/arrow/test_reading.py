@@ -49,7 +49,7 @@ def test_a_topic_of_any_codec_has_the_rows_that_were_produced(cluster: Cluster, 
 
 def test_a_row_has_all_that_kafka_knows_of_a_record(cluster: Cluster) -> None:
     topic = cluster.create("columns")
-    headers = [("trace", b"\x00\xff"), ("trace", None), ("empty", b"")]
+    headers: list[tuple[str, str | bytes | None]] = [("trace", b"\x00\xff"), ("trace", None), ("empty", b"")]
     producer = cluster.producer(enable_idempotence=True)
     producer.produce(topic, b"value", b"key", 0, timestamp=NOW, headers=headers)
     producer.produce(topic, None, None, 0, timestamp=NOW + 1)

@@ -27,6 +27,7 @@ from pykafka_broker.protocol.fields import schema_of
 from pykafka_broker.protocol.messages import API_NAMES, module_name, request_type
 
 SOURCE = Path(pykafka_broker.__file__).parent
+ALL_APIS: tuple[Api[Any], ...] = (*APIS, *CONTROLLER_APIS)
 TESTS = Path(__file__).parent
 REPOSITORY = TESTS.parent
 
@@ -53,19 +54,21 @@ OWN_FILES = {"Fetch": "fetch_from_controller"}
 STABLE_UP_TO = {"InitProducerId": 5}
 
 
-def by_name(api: Api) -> str:
+def by_name(api: Api[Any]) -> str:
     return api.name
 
 
 @pytest.mark.parametrize("apis", [APIS, CONTROLLER_APIS], ids=["brokers", "controllers"])
-def test_apis_are_listed_in_key_order_and_once(apis: tuple[Api, ...]) -> None:
+def test_apis_are_listed_in_key_order_and_once(apis: tuple[Api[Any], ...]) -> None:
     keys = [api.key for api in apis]
 
     assert keys == sorted(set(keys))
 
 
 @pytest.mark.parametrize("api", CONTROLLER_APIS, ids=by_name)
-def test_an_api_of_controllers_has_its_message_its_handler_and_its_tests_under_one_name(api: Api) -> None:
+def test_an_api_of_controllers_has_its_message_its_handler_and_its_tests_under_one_name(
+    api: Api[Any],
+) -> None:
     name = OWN_FILES.get(api.name) or module_name(api.key)
     declared = schema_of(api.request).versions
     assert declared is not None
@@ -84,7 +87,7 @@ def test_every_api_of_kafka_is_served_or_missed_on_purpose() -> None:
 
 
 @pytest.mark.parametrize("api", APIS, ids=by_name)
-def test_an_api_has_its_message_its_handler_and_its_tests_under_one_name(api: Api) -> None:
+def test_an_api_has_its_message_its_handler_and_its_tests_under_one_name(api: Api[Any]) -> None:
     name = module_name(api.key)
 
     assert request_type(api.key) is api.request
@@ -93,7 +96,7 @@ def test_an_api_has_its_message_its_handler_and_its_tests_under_one_name(api: Ap
 
 
 @pytest.mark.parametrize("api", APIS, ids=by_name)
-def test_an_api_is_served_at_the_complete_range_of_its_message(api: Api) -> None:
+def test_an_api_is_served_at_the_complete_range_of_its_message(api: Api[Any]) -> None:
     declared = schema_of(api.request).versions
     assert declared is not None
     last = STABLE_UP_TO.get(api.name, max(declared))
@@ -115,15 +118,13 @@ SHARED = {
 def test_every_handler_file_is_an_api_or_shared_by_some() -> None:
     files = {path.stem for path in (SOURCE / "apis").glob("*.py")} - {"__init__"}
 
-    assert files - SHARED == {module_name(api.key) for api in (*APIS, *CONTROLLER_APIS)} | set(
-        OWN_FILES.values()
-    )
+    assert files - SHARED == {module_name(api.key) for api in ALL_APIS} | set(OWN_FILES.values())
 
 
 def test_a_handler_is_imported_by_the_lists_of_apis_alone() -> None:
     """What two handlers have in common is in a file below both."""
     lists = ("apis/__init__.py", "apis/controller_apis.py")
-    handlers = {f"pykafka_broker.apis.{module_name(api.key)}" for api in (*APIS, *CONTROLLER_APIS)}
+    handlers = {f"pykafka_broker.apis.{module_name(api.key)}" for api in ALL_APIS}
     found = {
         (path, module)
         for path, file in source_files()
@@ -135,8 +136,8 @@ def test_a_handler_is_imported_by_the_lists_of_apis_alone() -> None:
     assert found == {("network/connection.py", "pykafka_broker.apis.api_versions")}
 
 
-@pytest.mark.parametrize("api", (*APIS, *CONTROLLER_APIS), ids=by_name)
-def test_a_handlers_contract_names_its_key_and_its_versions(api: Api) -> None:
+@pytest.mark.parametrize("api", ALL_APIS, ids=by_name)
+def test_a_handlers_contract_names_its_key_and_its_versions(api: Api[Any]) -> None:
     text = import_module(f"pykafka_broker.apis.{module_name(api.key)}").__doc__ or ""
 
     assert text.startswith(f"{api.name} (API key {api.key}): ")

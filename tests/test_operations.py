@@ -33,9 +33,15 @@ def values(broker: PykafkaBroker) -> list[bytes]:
         {"bootstrap.servers": broker.address, "group.id": "check", "enable.partition.eof": True}
     )
     consumer.assign([TopicPartition(TOPIC, 0, 0)])
-    found = []
-    while not (message := consumer.poll(60)).error():
-        found.append(message.value())
+    found: list[bytes] = []
+    while True:
+        message = consumer.poll(60)
+        assert message is not None
+        if message.error():
+            break
+        value = message.value()
+        assert value is not None
+        found.append(value)
     consumer.close()
     return found
 
@@ -57,8 +63,9 @@ def test_a_copy_of_a_frozen_broker_has_all_that_was_acknowledged(tmp_path: Path)
     acknowledged: list[bytes] = []
 
     def on_delivery(error: object, message: Message) -> None:
-        assert error is None
-        acknowledged.append(message.value())
+        value = message.value()
+        assert error is None and value is not None
+        acknowledged.append(value)
 
     with PykafkaBroker(folder=tmp_path / "first") as broker:
         producer = Producer({"bootstrap.servers": broker.address, "linger.ms": 0, "batch.num.messages": 10})

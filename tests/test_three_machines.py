@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -33,7 +33,7 @@ PATIENCE_S = 60.0
 
 @contextmanager
 def running(
-    commands: list[list[str]], folder: Path, keys: list[Mapping[str, str]]
+    commands: list[list[str]], folder: Path, keys: Sequence[Mapping[str, str]]
 ) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Nodes as processes, each with environment variables of its own."""
     processes = []
@@ -102,8 +102,8 @@ def test_three_machines_with_the_file_beside_the_unit_become_a_cluster(tmp_path:
         processes[0].kill()
         processes[0].wait()
         shutil.rmtree(tmp_path / "1")
-        file = str(tmp_path / "1.properties")
-        again = [PROGRAM, "format", "-c", file, "--cluster-id", cluster_id, "--no-initial-controllers"]
+        first = str(tmp_path / "1.properties")
+        again = [PROGRAM, "format", "-c", first, "--cluster-id", cluster_id, "--no-initial-controllers"]
         subprocess.run(again, check=True)
         [directory] = re.findall(
             "^directory.id=(.*)$", (tmp_path / "1/data/meta.properties").read_text(), re.MULTILINE

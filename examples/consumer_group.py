@@ -24,15 +24,16 @@ def send_new(bootstrap: str) -> list[str]:
         }
     )
     consumer.subscribe(["emails"])
-    sent, at_their_end = [], set()
+    sent: list[str] = []
+    at_their_end: set[int | None] = set()
     try:
         while not at_their_end or len(at_their_end) < len(consumer.assignment()):
             message = consumer.poll(60)
             if message is None:
                 raise TimeoutError("the broker says nothing")
             if (error := message.error()) is None:
-                sent.append(message.value().decode())  # here it would be sent
-                consumer.commit(message, asynchronous=False)
+                sent.append((message.value() or b"").decode())  # here it would be sent
+                consumer.commit(message=message, asynchronous=False)
             elif error.code() == KafkaError._PARTITION_EOF:
                 at_their_end.add(message.partition())
             else:

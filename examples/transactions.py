@@ -35,7 +35,7 @@ def write_invoices(bootstrap: str, orders: int, *, fails: bool = False) -> None:
     producer.begin_transaction()
     try:
         for order in consumer.consume(orders, timeout=60):
-            producer.produce("invoices", b"invoice for " + order.value())
+            producer.produce("invoices", b"invoice for " + (order.value() or b""))
         producer.flush()
         if fails:
             raise RuntimeError("out of paper")
@@ -51,7 +51,7 @@ def write_invoices(bootstrap: str, orders: int, *, fails: bool = False) -> None:
 def invoices(bootstrap: str, count: int, isolation: str) -> list[str]:
     consumer = consumer_of(bootstrap, "invoices", isolation, isolation)
     try:
-        return [invoice.value().decode() for invoice in consumer.consume(count, timeout=60)]
+        return [(invoice.value() or b"").decode() for invoice in consumer.consume(count, timeout=60)]
     finally:
         consumer.close()
 

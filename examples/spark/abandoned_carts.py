@@ -78,9 +78,10 @@ class Carts(StatefulProcessor):
         timerValues: Any,
         expiredTimerInfo: Any,
     ) -> Iterator[pd.DataFrame]:
-        (last_ms,) = self._last_click.get()
+        last_click = self._last_click.get()
+        assert last_click is not None  # the timer goes with it
         self._last_click.clear()
-        yield _left(key, [last_ms])
+        yield _left(key, [last_click[0]])
 
     def close(self) -> None:
         """There is nothing to give back: the state belongs to Spark."""

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from pykafka_broker.coordinator.batches import CoordinatorLog, batches_of
+from pykafka_broker.coordinator.batches import CoordinatorLog, append_entries
 from pykafka_broker.coordinator.groups.core.record import encode_record
 from pykafka_broker.coordinator.groups.core.transactional_records import TransactionalRecord, TransactionEnd
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch
 from pykafka_broker.protocol.records.compression import Codec
 from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
 
-#: Made once for all commits: building a batch of one record takes 2.8 us instead of 3.4 us.
-_FIELDS = {codec: BatchFields(codec=codec) for codec in Codec}
-
 
 def write(log: CoordinatorLog, partition: int, records: tuple[Any, ...], *, now_ms: int, codec: Codec) -> int:
-    """Append records as one batch, or large sets of tombstones as several; return the log end offset.
-
-    Raises:
-        KafkaError: any error of `log`.
-
+    """Append records: a transaction's in one batch, a marker, or as `append_entries` does; return the log end
+    offset. Raises KafkaError as `log` does.
     """
     first = records[0]
     if isinstance(first, TransactionEnd):
@@ -43,8 +37,4 @@ def write(log: CoordinatorLog, partition: int, records: tuple[Any, ...], *, now_
             ),
         )
         return log.append(partition, batch, guard=first.guard)
-    encoded = [(now_ms, *encode_record(record), ()) for record in records]
-    end_offset = 0
-    for each in batches_of(encoded, log.max_batch_bytes(partition)):
-        end_offset = log.append(partition, build_batch(each, _FIELDS[codec]))
-    return end_offset
+    return append_entries(log, partition, [(now_ms, *encode_record(record), ()) for record in records], codec)

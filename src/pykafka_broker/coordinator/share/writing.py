@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from pykafka_broker.coordinator.batches import CoordinatorLog, batches_of
+from pykafka_broker.coordinator.batches import CoordinatorLog, append_entries
 from pykafka_broker.coordinator.share.core.records import Snapshot, Update, encode_record
-from pykafka_broker.protocol.records.batch import BatchFields, build_batch
 from pykafka_broker.protocol.records.compression import Codec
 
 
@@ -33,16 +32,8 @@ class ShareLog(CoordinatorLog, Protocol):
 def write(
     log: CoordinatorLog, partition: int, records: tuple[object, ...], *, now_ms: int, codec: Codec
 ) -> int:
-    """Append records as one batch, or large sets of tombstones as several; return the log end offset.
-
-    Raises:
-        KafkaError: any error of `log`.
-
-    """
+    """Append records as `append_entries` does; return the log end offset."""
     encoded = [
         (now_ms, *encode_record(record), ()) for record in records if isinstance(record, (Snapshot, Update))
     ]
-    end_offset = 0
-    for each in batches_of(encoded, log.max_batch_bytes(partition)):
-        end_offset = log.append(partition, build_batch(each, BatchFields(codec=codec)))
-    return end_offset
+    return append_entries(log, partition, encoded, codec)

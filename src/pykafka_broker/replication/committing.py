@@ -7,7 +7,6 @@ disk. Otherwise the fetches of followers commit them.
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Protocol
 
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.machine.clock import Clock
@@ -16,15 +15,9 @@ from pykafka_broker.replication.core.access import ACKS_ALL, outcome_of_committe
 from pykafka_broker.replication.core.high_watermark import commits_at_once, high_watermark
 from pykafka_broker.replication.core.state import Leadership
 from pykafka_broker.replication.flushing import Flushing, SyncThreads
+from pykafka_broker.replication.led import Led
 from pykafka_broker.replication.waiting import WaitingClients
 from pykafka_broker.system.named_tuple import NamedTuple
-
-
-class Led(Protocol):
-    """The partition."""
-
-    log: PartitionLog
-    leadership: Leadership | None
 
 
 class _Awaited(NamedTuple):

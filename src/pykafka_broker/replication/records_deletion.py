@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Protocol
 
 from pykafka_broker.cluster.image import BrokerRegistration
-from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.replication.core.low_watermark import low_watermark
-from pykafka_broker.replication.core.state import Leadership
+from pykafka_broker.replication.led import Led
 from pykafka_broker.replication.waiting import WaitingClients
 from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The offset in DeleteRecords that stands for the high watermark.
 HIGH_WATERMARK = -1
-
-
-class Led(Protocol):
-    """The partition; the fetches of its followers have their log start offsets."""
-
-    log: PartitionLog
-    leadership: Leadership | None
 
 
 class DeletedRecords(NamedTuple):

@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.machine.clock import Clock
-from pykafka_broker.replication.core.state import Leadership
 from pykafka_broker.replication.core.throttling import RateLimit, is_throttled
-
-
-class Led(Protocol):
-    """The partition."""
-
-    log: PartitionLog
-    leadership: Leadership | None
+from pykafka_broker.replication.led import Led
 
 
 class Sending:

@@ -1,9 +1,10 @@
 """DescribeLogDirs (API key 35): the log directories, their disk space, and the size of every partition.
 
 v1 is the first served, v2 flexible, v3 top-level error, v4 total and usable bytes (KIP-827), v5 cordoned
-directories (KIP-1066). A partition that is moving to another directory is listed in both, in the new one as
-future, with its lag. An offline directory is listed with KAFKA_STORAGE_ERROR; a directory that refuses writes
-(full, over quota, read-only) has 0 usable bytes, whatever its volume reports.
+directories (KIP-1066). A partition that moves to another directory is listed in both: in the new one with
+`is_future_key`, and with the offsets that it lacks as its lag. An offline directory is listed with
+KAFKA_STORAGE_ERROR; a directory that refuses writes (full, over quota, read-only) has 0 usable bytes,
+whatever its volume reports.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """DescribeShareGroupOffsets (API key 90): the start offsets of share groups, and their lag (KIP-932).
 
-v0 flexible, v1 the lag (KIP-1226). A request without topics is about all topics with a state, which only the
-group's coordinator knows; if topics are named, every broker answers.
+v0 flexible, v1 the lag (KIP-1226). A request without topics asks for all topics in which the group has a
+state, and only the group's coordinator can answer it. Any broker answers a request that names topics.
 """
 
 from __future__ import annotations

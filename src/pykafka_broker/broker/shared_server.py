@@ -2,9 +2,9 @@
 listeners, and the replica of the metadata log.
 
 They are built in this order: reserve the addresses to listen on, lock the log directories and format new
-ones, open the metadata log, let controllers queue up, build the replica. `start_replica` starts the replica;
-before that the handlers on controller listeners must have their ports, because voters elect the leader over
-them. Each function adds to `undo` how a stop undoes it (`undo.py`).
+ones, open the metadata log, let controllers queue up, build the replica. `start_replica` starts the replica.
+The handlers on controller listeners must have their ports before that, because voters send their requests
+for votes to these listeners. Each function adds to `undo` how a stop undoes it (`undo.py`).
 """
 
 from __future__ import annotations
@@ -215,7 +215,9 @@ def _client_quotas(f: Foundation, publisher: MetadataPublisher, listeners: Liste
 
 
 async def _unbound_listeners(f: Foundation, logs: LogManager, undo: Undo) -> Listeners:
-    """Listeners without addresses yet, and the reserve of file descriptors, which new clients need."""
+    """The listeners, not bound yet. The reserve of file descriptors is filled here, because listeners accept
+    new clients only while it is full.
+    """
     config = f.config
     shared = Shared(f.clock, connection_limits(config), RequestMemory(config["queued.max.request.bytes"]))
     # An unknown host prevents a start only if the static configuration names it.

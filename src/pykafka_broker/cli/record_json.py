@@ -1,7 +1,7 @@
 """Messages as JSON, in the form Apache Kafka's tools print them, and the records that are messages.
 
-A field has its JSON name, in the order of the schema; a tagged field is left out if it has its default; bytes
-are base64, ids are base64 without padding.
+Fields have their JSON names and the order of the schema. A tagged field with its default value is left out.
+Bytes are base64, uuids are URL-safe base64 without padding.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pykafka_broker.protocol.messages.consumer_protocol import (
 Decoded = tuple[str | None, str | None]
 Decoder = Callable[[int, bytes | None, bytes | None], Decoded]
 
-#: Field names whose JSON spelling cannot be told from ours.
+#: The JSON names that do not follow from our field names.
 SPELLINGS = {"kraft_version": "kRaftVersion", "kraft_version_feature": "kRaftVersionFeature"}
 DELETED = "<DELETE>"
 
@@ -41,7 +41,7 @@ def message_json(message: Any, version: int) -> dict[str, Any]:
 
 
 def _is_left_out(field: Field, value: Any, version: int) -> bool:
-    """Whether a tagged field has its default. That of a struct is its blank value, even if it may be null."""
+    """Whether a tagged field has its default value; that of a nullable struct is the blank one, not null."""
     if field.tag is None:
         return False
     if field.struct is not None and version in field.nullable:
@@ -108,7 +108,7 @@ def _decode_metadata(offset: int, value: bytes | None, *, shows_secrets: bool) -
     return None, compact_json(shown)
 
 
-#: Raised by `_metadata_record` where there is none that is known.
+#: The errors of `_metadata_record` for a value that is no known record.
 NO_RECORD = (ProtocolError, IndexError, StopIteration)
 
 

@@ -1,7 +1,7 @@
 """The TLS of a listener: its stores, and whether it asks clients for certificates.
 
-A key is looked up as `listener.name.<listener>.<key>`, then as `<key>`. If a listener has a store of its own,
-the keys of that store that it does not set are still the general ones, as in Apache Kafka.
+Each key is looked up as `listener.name.<listener>.<key>`, then as `<key>`. So a listener with its own
+`ssl.keystore.location` uses the general `ssl.keystore.password` if it has no own one, as in Apache Kafka.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def tls_settings(values: TypedValues, listener: str, security_protocol: str) -> 
             raise ConfigError(
                 f"Listener {listener}: {name} names code for Java, which this broker cannot run"
             )
-    # With SASL, clients are asked for a certificate only by the listener's own key (KIP-684).
+    # With SASL the general `ssl.client.auth` does not count, only the listener's own one (KIP-684).
     asks = value("ssl.client.auth")
     if security_protocol == "SASL_SSL":
         asks = values.values.get(prefix + "ssl.client.auth") or "none"
@@ -71,8 +71,8 @@ def check_tls_change(
 ) -> None:
     """Refuse a dynamic change after which a listener could not serve TLS, or would change its identity.
 
-    `between_brokers` is the listener of brokers, on which nodes with old and with new keys have to be able to
-    connect to each other; None if there are no other brokers.
+    `between_brokers` is the listener over which brokers connect to each other, during the change some with
+    the old keys and some with the new ones; None if there are no other brokers.
 
     Raises:
         ConfigError: with Kafka's message.

@@ -168,7 +168,8 @@ class SaslExchange:
         return TokenAnswer(ErrorCode.ILLEGAL_SASL_STATE, reason, closes=True, reason=reason)
 
     def on_token(self, token: bytes, now_ms: int) -> TokenAnswer:
-        """The peer sent a token; an answer that `closes` is not sent after a bare token.
+        """The peer sent a token. After a bare token the shell does not send an answer that `closes`, it only
+        closes the connection.
 
         Raises:
             OutOfOrderError: the peer chose no mechanism, or another one than in the previous session.

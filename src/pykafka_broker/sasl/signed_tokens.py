@@ -1,8 +1,8 @@
 """Signed bearer tokens (JWT): the accepted signatures, and the checks of the claims.
 
-A token names its key; without a name any key that fits its algorithm may have signed it. Only asymmetric
-algorithms are accepted, and each key only for algorithms of its own kind: so a public key never verifies as a
-shared secret. Keys in the token itself (`jwk`, `jku`, `x5c`) are ignored.
+A token names its key; without a name any key that fits its algorithm may have signed it. All accepted
+algorithms are asymmetric, and a key is used only with algorithms of its own kind, so a public key is never
+used as a shared secret. Keys in the token itself (`jwk`, `jku`, `x5c`) are ignored.
 
 Source of the checks: Apache Kafka's ValidatorAccessTokenValidator, and jose4j's JwtConsumer, which it uses.
 """

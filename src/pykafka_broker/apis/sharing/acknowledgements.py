@@ -25,7 +25,7 @@ _UNKNOWN = Result(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 #: The group has not fetched from the partition since this node leads it.
 _NOT_OPEN = Result(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.message)
 
-#: The outcome of one partition, perhaps once it is written.
+#: The outcome of one partition; an awaitable if the share partition first writes the acknowledgements.
 Answer = Union[Prompt[Result], Awaitable[Result]]
 
 
@@ -85,7 +85,8 @@ def acknowledge(
     """Apply all acknowledgements of the request, without waiting.
 
     `denied` are the topics that the client may not read. Of a partition that is named twice, the last entry
-    counts. A partition without batches is answered, without an error, only if another one has batches.
+    counts. If the batches of at least one partition pass the checks, the partitions without batches are
+    answered with NONE; otherwise they are left out.
     """
     outcomes: dict[Place, Result] = {}
     silent: list[Place] = []
@@ -144,8 +145,10 @@ def _refusal(
 def _is_well_formed(
     batches: tuple[AcknowledgementBatch, ...], largest_type: int, *, is_renewing: bool
 ) -> bool:
-    """Whether batches are in order (one may begin at the last offset of the previous one), have one type, or
-    one per offset, and renew locks only if the request says so.
+    """Whether the batches are in order, and their types are known and allowed.
+
+    A batch may begin at the last offset of the previous one. It has one type, or one for each offset. RENEW
+    is allowed if the request says that it renews locks.
     """
     end = -1
     for first_offset, last_offset, types in batches:

@@ -1,8 +1,9 @@
 """Reading as a member of a share group (KIP-932): records are acquired, printed, and acknowledged.
 
 The member is like any other of the group: it sends heartbeats, and reads the partitions that the coordinator
-assigns to it. All printed records are acknowledged in the same way. Acknowledgements go with the next fetch,
-the last ones with the end of the session, when acquired records that were not printed are released.
+assigns to it. All printed records are acknowledged in the same way. Each fetch carries the acknowledgements
+of the records printed before it. The request that ends the session carries the last ones; the broker then
+releases acquired records that were not printed.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from pykafka_broker.client.core.share_group import (
 )
 from pykafka_broker.protocol.errors import KafkaError
 
-#: As many records are acquired in one fetch; `max.poll.records` of Kafka's consumers.
+#: The most records that one fetch acquires: the default of `max.poll.records` in Kafka's consumers.
 MAX_RECORDS = 500
 
 
@@ -44,7 +45,7 @@ class ShareReader:
         max_records: int | None = None,
         interrupts: Interrupts | None = None,
     ) -> None:
-        """`max_records` is the most that are given; if brokers can limit it, no more are acquired."""
+        """The reader gives at most `max_records` records; brokers that can limit it acquire no more."""
         self.client = client
         self.topic = topic
         self.distance = None

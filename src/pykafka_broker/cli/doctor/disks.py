@@ -12,7 +12,7 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.wording import counted
 
-#: A disk is nearly full below this share and this size at once.
+#: A disk is nearly full if its free space is below this share of the disk, and also below this size.
 NEARLY_FULL_SHARE = 0.1
 NEARLY_FULL_BYTES = 5 << 30
 

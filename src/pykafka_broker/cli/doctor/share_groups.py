@@ -1,7 +1,8 @@
 """Share groups (KIP-932) that make no progress, and why.
 
-Members acknowledge records one by one, so a group may make progress while its start offset stays: then fewer
-records wait. A group is stuck only if neither changes between two looks, a few seconds apart.
+Members acknowledge records one by one, so the number of waiting records may fall while the start offset
+stays. A group is stuck in a partition if, between two looks a few seconds apart, the start offset stays and
+the number of waiting records does not fall.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ def _waiting(seen: ShareGroup, offsets: Mapping[PartitionKey, Offsets]) -> dict[
 
 
 def _silent(seen: ShareGroup, offsets: Mapping[PartitionKey, Offsets]) -> list[PartitionKey]:
-    """Partitions with records that are assigned to members, and of which nothing was ever acknowledged."""
+    """The partitions with records and members in which the group has never acknowledged a record."""
     started = _started(seen)
     return [
         place

@@ -1,4 +1,6 @@
-"""The offsets of a group that no open transaction can change, and their texts: OffsetFetch v7+."""
+"""The committed offsets of a group, with their metadata, read with `require_stable` (OffsetFetch v7+): the
+coordinator refuses offsets that an open transaction may still change.
+"""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ order, codes and texts are Apache Kafka 4.3's.
 
 If a reassignment replaces another, its lists are computed anew: a replica that the first one was adding stays
 in `adding` if the second one wants it, and a replica that is wanted again leaves `removing`. Apache Kafka
-keeps a list of the first one if the second one's list is empty: it drops replicas that are wanted again, and
-never finishes if a replica that was being added is to be removed.
+keeps the first one's list where the second one's is empty. It then drops a replica that is wanted again but
+still in `removing`, and never finishes while a replica that is to be removed is still in `adding`.
 """
 
 from __future__ import annotations

@@ -66,8 +66,9 @@ class LogTrimmer:
     # --- the beginning ----------------------------------------------------------------------------
 
     def delete_records(self, before_offset: int) -> int:
-        """DeleteRecords: nothing below `before_offset` (-1: the high watermark) is served again; the new
-        log start.
+        """Carry out DeleteRecords: raise the log start offset to `before_offset` (-1: the high watermark).
+
+        Returns the log start offset, which may have been higher before.
         """
         state = self._state
         if before_offset == -1:
@@ -95,7 +96,7 @@ class LogTrimmer:
         state.wake_waiting()
 
     def names_due(self, now_ms: int) -> NamesDue | None:
-        """The segment that `apply_retention` needs first if everything has expired; else None.
+        """The new segment that `apply_retention` needs if all segments have expired; else None.
 
         Waits for no disk if `expired` was called before.
         """
@@ -108,7 +109,7 @@ class LogTrimmer:
     def apply_retention(self, now_ms: int) -> int:
         """Remove the segments that are due by start offset, size and time; returns how many.
 
-        Waits for no disk if `expired` was called before, and the segment of `names_due` was made.
+        Waits for no disk if the caller has called `expired` and has made the segment of `names_due`.
         """
         state = self._state
         if self._compaction.is_under_way:
@@ -225,7 +226,7 @@ class LogTrimmer:
             self._end_at(offset)
 
     def skip_to(self, offset: int) -> None:
-        """End at a later offset: in the log copied here, compaction has removed all records between."""
+        """Move the log end to a later offset: the leader's log has no records between, after compaction."""
         state = self._state
         self._density.copies_gaps()
         if state.active.size == 0:

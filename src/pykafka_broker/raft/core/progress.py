@@ -1,7 +1,7 @@
 """How far the replicas are, as their leader knows: the high watermark, and the check of the quorum.
 
-Only voters count. The leader counts itself by its flushed offset, and not at all once the newest voters do
-not include it.
+Only voters count. The leader counts with the offset that it has flushed, and only if the newest voters
+include it.
 """
 
 from __future__ import annotations

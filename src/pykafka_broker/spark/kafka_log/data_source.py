@@ -1,6 +1,7 @@
 """`format("kafka_log")` as Spark knows data sources.
 
-Spark prunes no columns here: name fewer by the option `columns` or with a schema.
+Spark reads all columns of a Python data source, also those that a query does not use. The option `columns`,
+or a schema, names fewer.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class KafkaLog(DataSource):
 
 
 class FilteringKafkaLog(KafkaLog):
-    """The format for Spark 4.1 where `spark.sql.python.filterPushdown.enabled` is true: elsewhere Spark
+    """The format for Spark 4.1 with `spark.sql.python.filterPushdown.enabled`. Without that setting Spark
     refuses a reader that takes filters.
     """
 

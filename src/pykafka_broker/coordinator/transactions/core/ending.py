@@ -6,8 +6,9 @@ written, and the next transaction may begin.
 
 Clients of transaction.version 2 (KIP-890) get a new epoch with every end, so that no records of an old
 transaction get into the next one. The records of a transaction have the old epoch, its markers the new one.
-When the epochs are used up, the producer continues with another id, which the decision records and the
-completion installs. For such a client the epoch tells retries from new requests:
+When its epochs are used up, the producer gets another id: PrepareCommit or PrepareAbort records the id, and
+CompleteCommit or CompleteAbort puts it into force. For such a client the epoch tells retries from new
+requests:
 
     state           abort, same epoch | abort, last epoch | commit, same epoch | commit, last epoch
     Ongoing         PrepareAbort      | fenced            | PrepareCommit      | fenced
@@ -15,7 +16,8 @@ completion installs. For such a client the epoch tells retries from new requests
     CompleteAbort   PrepareAbort      | answered again    | invalid state      | invalid state
     CompleteCommit  PrepareAbort      | invalid state     | invalid state      | answered again
 
-Older clients keep their epoch: the same end again is a retry, and an end without a transaction is an error.
+Older clients keep their epoch. If one repeats EndTxn with the same result, that is a retry; EndTxn with the
+other result, or without a transaction, is an error.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ KIP-345 (static members), KIP-389 (maximum size), KIP-394 (member id handshake),
 leader need not assign again).
 
 Three things differ from Apache Kafka; none makes a member wait longer. If a member repeats its JoinGroup, the
-parked request is answered with REBALANCE_IN_PROGRESS, not dropped. If a rebalance waits only for a member
-that a full group rejects, it ends at once, not after the timeout. If a static member restarts before it has
-synced, the group waits for its new id, not for its old one.
+parked request is answered with REBALANCE_IN_PROGRESS, not dropped. If the group is full and rejects the last
+member that a rebalance waits for, the rebalance ends at once, not after the timeout. If a static member
+restarts before it has synced, the group waits for its new id, not for its old one.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from pykafka_broker.coordinator.share.attempts import (
 from pykafka_broker.coordinator.share.core.batches import StateBatch
 from pykafka_broker.coordinator.share.core.events import ReadResult, Refusal, StateResult, SummaryResult
 from pykafka_broker.coordinator.share.core.state import SharePartition
-from pykafka_broker.coordinator.share.persister import NOBODY, Persister, ShareMap
+from pykafka_broker.coordinator.share.persister import NO_COORDINATOR, Persister, ShareMap
 from pykafka_broker.coordinator.share.remote_states import RemoteStates
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
@@ -210,14 +210,14 @@ async def test_a_topic_that_is_gone_is_asked_for_again_and_then_given_up() -> No
 
 async def test_the_topic_is_created_when_it_is_missed() -> None:
     node = await Node.serving()
-    node.leader, node.leader_after_creation = NOBODY, HERE
+    node.leader, node.leader_after_creation = NO_COORDINATOR, HERE
     assert await node.persister.initialize(KEY, state_epoch=1, start_offset=0) == DONE
     assert node.creations == 1
 
 
 async def test_without_a_coordinator_it_is_looked_for_five_times() -> None:
     node = await Node.serving()
-    node.leader = NOBODY
+    node.leader = NO_COORDINATOR
     answer, seconds = await node.waited_for(node.persister.read_summary(KEY))
     assert answer == SummaryResult(
         Refusal(
@@ -241,7 +241,7 @@ async def test_a_coordinator_that_is_not_alive_is_none() -> None:
 
 async def test_a_coordinator_that_has_moved_is_asked_before_the_pause_is_over() -> None:
     node = await Node.serving()
-    node.leader = NOBODY
+    node.leader = NO_COORDINATOR
     asking = asyncio.ensure_future(node.persister.initialize(KEY, state_epoch=1, start_offset=0))
     await settle()
     for _ in range(2 * MAX_ATTEMPTS):  # News of other brokers are no attempts.

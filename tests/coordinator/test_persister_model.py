@@ -89,9 +89,9 @@ def _never_leaving_the_line(turn: Any) -> Any:
 def _without_a_second_look(_: Any) -> Any:
     async def spoilt(self: Any, key: Any) -> int:
         found: int = self._where.coordinator_of(key)
-        if found == persister.NOBODY:
+        if found == persister.NO_COORDINATOR:
             await self._where.ensure_topic()
-        return found if found == 0 or self._elsewhere.is_reachable(found) else persister.NOBODY
+        return found if found == 0 or self._elsewhere.is_reachable(found) else persister.NO_COORDINATOR
 
     return spoilt
 

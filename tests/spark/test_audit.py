@@ -122,7 +122,7 @@ def test_an_archive_is_compared_with_its_topic_record_by_record(spark: SparkSess
         sound = audit_archive(archive.unionByName(other), frame, topic, log=log)
         assert said(sound) == []
         assert said(sound, Level.REMARK) == [
-            "t-0: 5 records from before the topic begins by now.",
+            "t-0: 5 records from below the topic's log start.",
             *(
                 f"t-{number}: 2 records behind the end of the archive: not archived yet, or lost from its "
                 "end. With the checkpoint of the archive job an audit can tell."

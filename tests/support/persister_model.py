@@ -24,7 +24,7 @@ from typing import Any
 
 from pykafka_broker.coordinator.share.core.events import ReadResult, SummaryResult
 from pykafka_broker.coordinator.share.core.state import SharePartition
-from pykafka_broker.coordinator.share.persister import NOBODY, Persister, ShareMap
+from pykafka_broker.coordinator.share.persister import NO_COORDINATOR, Persister, ShareMap
 from pykafka_broker.coordinator.share.remote_states import RemoteStates
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.protocol.errors import ErrorCode, ProtocolError
@@ -328,7 +328,7 @@ class PersisterModel:
         self.leaders[key] = self.random.choice(BROKERS)
 
     async def a_coordinator_is_missing(self) -> None:
-        self.leaders[self.random.choice(list(self.leaders))] = NOBODY
+        self.leaders[self.random.choice(list(self.leaders))] = NO_COORDINATOR
 
     async def a_broker_dies_or_comes_back(self) -> None:
         self.brokers.dead ^= {self.random.choice(BROKERS)}
@@ -390,7 +390,7 @@ class PersisterModel:
         self.has_topic, self.brokers.trouble, self.brokers.dead = True, 0.0, set()
         self.coordinator.shards.set_partition_count(PARTITIONS)
         for key, leader in self.leaders.items():
-            if leader == NOBODY:
+            if leader == NO_COORDINATOR:
                 self.leaders[key] = HERE if key in HERE_KEYS else BROKERS[0]
         await self.coordinator.load_all()
         for _ in range(200):
@@ -406,7 +406,7 @@ class PersisterModel:
         """The newest metadata; what is looked for is a new attempt."""
         leader = self.leaders[key]
         is_second_look, self._looks_again = self._looks_again == key, None
-        if leader == NOBODY and self.has_topic and not is_second_look:
+        if leader == NO_COORDINATOR and self.has_topic and not is_second_look:
             self._looks_again = key
         if key not in SUMMARY_KEYS:
             self._attempted(self.head(key), leader, is_second_look=is_second_look)

@@ -1,7 +1,7 @@
 """The controller of a node (Kafka's ControllerServer): its listeners and its registration.
 
-The listeners serve before the quorum has a leader, because voters elect it over them, and before the ACLs are
-read, because those are in its log. With an authorizer only those of `early.start.listeners` serve so early.
+The listeners serve before the quorum has a leader, because voters elect it through them, and before the ACLs
+are read, because those are in its log. With an authorizer only `early.start.listeners` serve that early.
 The listeners stop after this node's broker has shut down, because other brokers report over them that they
 know the new leaders. A node without a quorum in its configuration has no such listeners: only its own process
 asks its controller.

@@ -22,7 +22,7 @@ from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.coordinator.ports import CoordinatorPorts
 from pykafka_broker.coordinator.share.core.state import SharePartition
 from pykafka_broker.coordinator.share.follower import ShareFollower
-from pykafka_broker.coordinator.share.persister import NOBODY, Persister, ShareMap
+from pykafka_broker.coordinator.share.persister import NO_COORDINATOR, Persister, ShareMap
 from pykafka_broker.coordinator.share.remote_states import RemoteStates
 from pykafka_broker.coordinator.share.service import ShareService
 from pykafka_broker.coordinator.share.settings import share_config
@@ -195,13 +195,13 @@ def _transaction_coordinator(
 
 
 def _share_coordinator(shares: ShareService, node: CoordinatorPorts, key: SharePartition) -> int:
-    """The broker that coordinates a share partition; NOBODY without the topic or a leader."""
+    """The broker that coordinates a share partition; NO_COORDINATOR without the topic or a leader."""
     try:
         partition = shares.partition_for(key)
     except KafkaError:
-        return NOBODY
+        return NO_COORDINATOR
     registration = node.metadata.image.partition(SHARE_STATE_TOPIC, partition)
-    return NOBODY if registration is None or registration.leader == NO_LEADER else registration.leader
+    return NO_COORDINATOR if registration is None or registration.leader == NO_LEADER else registration.leader
 
 
 def _partition_count(node: CoordinatorPorts, topic_id: bytes) -> int:

@@ -39,14 +39,14 @@ from pykafka_broker.system.named_tuple import NamedTuple
 logger = logging.getLogger("kafka.server.share.persister.DefaultStatePersister")
 
 #: The coordinator's id if there is none.
-NOBODY = -1
+NO_COORDINATOR = -1
 
 
 class ShareMap(NamedTuple):
     """What the metadata says about share partitions."""
 
     node_id: int
-    #: The broker that leads a share partition's part of `__share_group_state`; NOBODY if none does.
+    #: The broker that leads a share partition's part of `__share_group_state`; NO_COORDINATOR if none does.
     coordinator_of: Callable[[SharePartition], int]
     #: The number of partitions of a topic; 0 if there is no such topic.
     partition_count: Callable[[bytes], int]
@@ -138,7 +138,7 @@ class Persister:
         attempts = Attempts()
         while True:
             coordinator_id = await self._find(question.key)
-            if coordinator_id == NOBODY:
+            if coordinator_id == NO_COORDINATOR:
                 decision = after_lookup(attempts)
             else:
                 answer = await self._ask_once(coordinator_id, kind, question)
@@ -168,10 +168,10 @@ class Persister:
 
     async def _find(self, key: SharePartition) -> int:
         coordinator_id = self._where.coordinator_of(key)
-        if coordinator_id == NOBODY and await self._where.ensure_topic():
+        if coordinator_id == NO_COORDINATOR and await self._where.ensure_topic():
             coordinator_id = self._where.coordinator_of(key)
         is_reachable = coordinator_id == self._where.node_id or self._elsewhere.is_reachable(coordinator_id)
-        return coordinator_id if is_reachable else NOBODY
+        return coordinator_id if is_reachable else NO_COORDINATOR
 
     async def _ask_once(self, coordinator_id: int, kind: Kind[Answer], question: Question) -> Answer:
         if coordinator_id != self._where.node_id:

@@ -199,7 +199,7 @@ class Judge:
     def only_here(self, partition: int, count: int) -> Iterator[Finding]:
         """Records that the topic does not hold any more."""
         if count:
-            message = f"{counted(count, 'record')} from before the topic begins by now."
+            message = f"{counted(count, 'record')} from below the topic's log start."
             yield self._found(Check.COMPARISON, partition, count, message, Level.REMARK)
 
     def not_yet_here(self, partition: int, count: int, *, is_known: bool) -> Iterator[Finding]:

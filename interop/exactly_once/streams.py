@@ -103,9 +103,11 @@ def _smoke_test(kind: Kind, protocol: str) -> str:
             )
             assert "ALL-RECORDS-DELIVERED" in printed and "PROCESSED-MORE" not in printed, driver.tail(60)
             for processor in processors:
-                processor.ask_to_stop()
-                assert "SMOKE-TEST-CLIENT-CLOSED" in processor.printed(), processor.tail()
                 assert "SMOKE-TEST-CLIENT-EXCEPTION" not in processor.printed(), processor.tail()
+            # A processor that stops may still be given tasks of the other, and fail then: its JVM deletes the
+            # temporary folder of its stores meanwhile.
+            for processor in processors:
+                processor.ask_to_stop()
         figures = [line for line in printed.splitlines() if line.startswith("record")]
         return f"{', '.join(figures)}; broker killed twice and restarted, processors killed twice"
 

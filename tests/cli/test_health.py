@@ -183,3 +183,17 @@ def test_two_addresses_are_wrong_usage(broker: str) -> None:
     result = run_command("health", broker, "-b", broker)
     assert result.status == 2
     assert result.err.splitlines()[-1] == ("Error: HOST:PORT is given twice, once with --bootstrap-server.")
+
+
+def test_it_is_about_one_address(broker: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With several it told of the one that answered, and the dead one was healthy."""
+    several = f"{unused_address()},{broker}"
+    monkeypatch.setenv("PYKAFKA_BROKER_BOOTSTRAP_SERVER", several)
+    for asked in (("-b", several), (several,), (several, "--alive"), ()):
+        result = run_command("health", *asked)
+        assert (result.status, result.out) == (2, "")
+        assert result.err.splitlines()[-1] == (
+            f"Error: health is about one broker, and {several} names 2 addresses: ask one at a time. "
+            "`pykafka-broker cluster status` and `doctor` are about all brokers of a cluster."
+        )
+    assert run_command("health", broker).status == 0, "named, it goes before the variable"

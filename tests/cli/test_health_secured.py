@@ -46,6 +46,7 @@ class Secured:
         make_certificates(folder)
         ports = free_port(), free_port()
         self.address, self.inside = (f"127.0.0.1:{port}" for port in ports)
+        self.certified = ""
         self.file = folder / "server.properties"
         listeners = f"CLIENTS://{self.address},INSIDE://{self.inside}"
         text = SECURED.format(
@@ -95,12 +96,81 @@ def test_a_user_is_told_all(tmp_path: Path) -> None:
         for login in (("--command-config", file), short):
             assert checked(secured.health("--json", *login)) == "metadata"
             assert checked(run_command("health", secured.address, "--json", *login)) == "metadata"
-        assert secured.health("--user", "bob:wrong", *short[2:]).status == 1
+        refused = secured.health("--user", "bob:wrong", *short[2:])
+        assert refused.status == DEGRADED_STATUS, "it answers"
+        first, second = refused.out.splitlines()
+        assert first == f"degraded: a broker or controller answers at {secured.address}"
+        assert second.startswith("  it tells this command no more: ")
         assert secured.health("--user", "bob:bob-secret") == (
             1,
             "",
             "Error: No listener of this broker has SASL_PLAINTEXT: they have SASL_SSL\n",
         )
+
+
+@pytest.fixture(scope="module")
+def in_each_way(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """A broker with two listeners for users, and one for those who show a certificate."""
+    folder = tmp_path_factory.mktemp("secured")
+    secured = Secured(folder, "SASL_SSL", inside="SASL_PLAINTEXT")
+    secured.certified = f"127.0.0.1:{free_port()}"
+    text = secured.file.read_text()
+    text = text.replace("\nlisteners=", f"\nlisteners=CERTIFIED://{secured.certified},")
+    text = text.replace("protocol.map=", "protocol.map=CERTIFIED:SSL,")
+    secured.file.write_text(f"{text}listener.name.certified.ssl.client.auth=required\n")
+    with secured.running():
+        yield secured
+
+
+@pytest.mark.parametrize("listener", ["address", "inside", "certified"])
+def test_a_broker_that_lets_nobody_in_is_alive(
+    in_each_way: Secured, listener: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A liveness probe restarted every broker after its user's password was changed."""
+    address = getattr(in_each_way, listener)
+    ca = str(in_each_way.file.parent / "ca.pem")
+    unread = tmp_path / "unread.properties"
+    unread.write_text("security.protocol=NONE\nssl.keystore.location=/nowhere\n")
+    distrusting = str(in_each_way.file.parent / "another.pem")
+    wrong = config_of_bob(in_each_way.file.parent, "wrong")
+    checked_by = "handshake" if listener == "certified" else "versions"
+    for file in ("", wrong, str(unread)):
+        for options in ((), ("--user", "bob:wrong"), ("--user", "bob"), ("--ca", ca), ("--ca", distrusting)):
+            with monkeypatch.context() as patch:
+                if file:
+                    patch.setenv("PYKAFKA_BROKER_COMMAND_CONFIG", file)
+                assert checked(run_command("health", address, "--alive", "--json", *options)) == checked_by
+                assert in_each_way.health("--alive", *options).status == 0
+
+
+@pytest.mark.parametrize("stage", [(), ("--serving",), ("--ready",)], ids=" ".join)
+@pytest.mark.parametrize(
+    "credentials", [(), ("--ca", "another.pem"), ("--user", "bob:wrong", "--ca", "ca.pem")], ids=" ".join
+)
+def test_a_broker_that_does_not_let_the_command_in_is_no_more_than_alive(
+    in_each_way: Secured, stage: tuple[str, ...], credentials: tuple[str, ...]
+) -> None:
+    folder = in_each_way.file.parent
+    options = [str(folder / word) if word.endswith(".pem") else word for word in credentials]
+    result = run_command("health", in_each_way.address, "--json", *stage, *options)
+    assert (result.status, result.err) == (DEGRADED_STATUS, "")
+    shown = json.loads(result.out)
+    assert (shown["status"], shown["stage"], shown["checked"]) == ("degraded", "alive", "versions")
+    [problem] = shown["problems"]
+    assert problem["problem"] == "not told"
+    assert problem["text"].startswith("it tells this command no more: ")
+
+
+@pytest.mark.parametrize("options", [(), ("--ca", "ca.pem")], ids=" ".join)
+def test_what_accepts_connections_and_says_nothing_is_not_alive(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    make_certificates(tmp_path)
+    paths = [str(tmp_path / word) if word.endswith(".pem") else word for word in options]
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = f"127.0.0.1:{listening.getsockname()[1]}"
+        assert run_command("health", address, "--alive", "--timeout", "0.2", *paths).status == 1
+    assert run_command("health", address, "--alive", *paths).status == 1
 
 
 def test_a_listener_without_security_is_asked_first(tmp_path: Path) -> None:

@@ -14,9 +14,10 @@ Only the given address is used, never one the broker advertises: inside a contai
 Without an address, the broker's own configuration tells it: KAFKA_* variables, as in the container image, and
 the properties file.
 
-A secured broker tells its state to users: `--command-config`, `--user` and `--ca`. One that is found by its
-configuration is asked without them too, as far as it answers a stranger (own_listener.py); `checked` says how
-far that was: "metadata" as above, "versions" that it answers ApiVersions, "handshake" that it answers TLS.
+A secured broker tells its state to users: `--command-config`, `--user` and `--ca`. `--alive` does without
+(liveness.py), and a broker that refuses them answers: it is degraded. One that is found by its configuration
+is asked without them too, as far as it answers a stranger (own_listener.py); `checked` says how far that was:
+"metadata" as above, "versions" that it answers ApiVersions, "handshake" that it answers TLS.
 """
 
 from __future__ import annotations
@@ -29,11 +30,13 @@ import click
 from click.core import ParameterSource
 
 from pykafka_broker.cli.cluster import COMMAND, connected
+from pykafka_broker.cli.liveness import greet, sign_of_life, stranger
 from pykafka_broker.cli.options import Seconds, gathered
 from pykafka_broker.cli.output import Output, json_option
-from pykafka_broker.cli.security import Credentials, identity_with, security_options
-from pykafka_broker.client.blocking import Client
+from pykafka_broker.cli.security import Credentials, identity_with, prefers_tls, security_options
+from pykafka_broker.client.blocking import AnswerTimeout, Client
 from pykafka_broker.client.core.addresses import parse_addresses
+from pykafka_broker.protocol.errors import KafkaError, ProtocolError
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
@@ -66,11 +69,13 @@ class Stage(StrEnum):
 
 #: What keeps a broker from serving; all else keeps it from being ready.
 NOT_SERVING = ("not registered", "fenced")
+#: It answers, but refuses the login, the certificate or the question, or its own certificate is not trusted.
+NOT_TOLD = "not told"
 
 
 class Problem(NamedTuple):
     """What keeps a broker from its work. `problem` is "offline" or "full", of a log directory, or "not
-    registered", "fenced", "no quorum" or "under min isr"; `text` is a sentence.
+    told", "not registered", "fenced", "no quorum" or "under min isr"; `text` is a sentence.
     """
 
     log_dir: str | None
@@ -147,16 +152,18 @@ def health(
         raise click.UsageError("HOST:PORT is given twice, once with --bootstrap-server.")
     stage = None if wanted is None else Stage(wanted)
     if address is not None:
-        try:
-            parse_addresses(address)
-        except ValueError as error:
-            raise click.BadParameter(str(error)) from None
-        found = _asked(address, timeout_s, identity_with(COMMAND, *credentials).security, stage)
+        _check_one(address)
+        if stage is Stage.ALIVE:
+            with_tls = prefers_tls(credentials.command_config, credentials.ca)
+            found = _only_alive(address, sign_of_life(address, timeout_s, with_tls), stage)
+        else:
+            found = _asked(address, timeout_s, identity_with(COMMAND, *credentials).security, stage)
     else:
         from pykafka_broker.cli.own_listener import for_security, listeners_of, most_open
 
         listeners = listeners_of(file)
-        security = identity_with(COMMAND, *credentials).security
+        # A user is of no use where a stranger is answered, and may be refused.
+        security = None if stage is Stage.ALIVE else identity_with(COMMAND, *credentials).security
         if security is not None:
             address = str(for_security(listeners, security).address)
             found = _asked(address, timeout_s, security, stage)
@@ -166,11 +173,35 @@ def health(
     return 0 if found.status == HEALTHY else DEGRADED_STATUS
 
 
+def _check_one(address: str) -> None:
+    try:
+        count = len(parse_addresses(address))
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    if count > 1:
+        raise click.UsageError(
+            f"health is about one broker, and {address} names {count} addresses: ask one at a time. "
+            "`pykafka-broker cluster status` and `doctor` are about all brokers of a cluster."
+        )
+
+
 def _asked(address: str, timeout_s: float, security: Security | None, wanted: Stage | None) -> Health:
+    try:
+        return _told(address, timeout_s, security, wanted)
+    except AnswerTimeout:
+        raise
+    except (ConnectionError, ProtocolError, KafkaError) as error:
+        try:
+            checked = sign_of_life(address, timeout_s, security is not None and security.tls is not None)
+        except (ConnectionError, ProtocolError):
+            raise error from None
+        said = "; ".join([str(error), *getattr(error, "__notes__", ())])
+        refused = Problem(None, None, NOT_TOLD, f"it tells this command no more: {said}")
+        return Health("degraded", Stage.ALIVE.value, None, None, address, [refused], checked)
+
+
+def _told(address: str, timeout_s: float, security: Security | None, wanted: Stage | None) -> Health:
     with connected(address, timeout_s, security) as client:
-        client.connection()
-        if wanted is Stage.ALIVE:
-            return _only_alive(address, "versions", wanted)
         cluster_id = client.metadata([]).cluster_id
         node_id, problems = _standing(client)
         if wanted is not Stage.SERVING:
@@ -196,17 +227,12 @@ def _asked(address: str, timeout_s: float, security: Security | None, wanted: St
 
 
 def _asked_by_stranger(listener: OwnListener, timeout_s: float, wanted: Stage | None) -> Health:
-    from pykafka_broker.cli.own_listener import greet, stranger
-
     address = str(listener.address)
     if listener.needs_certificate:
-        greet(listener.address, timeout_s)
-        return _only_alive(address, "handshake", wanted)
-    if not listener.needs_user:
-        return _asked(address, timeout_s, stranger(listener), wanted)
-    with connected(address, timeout_s, stranger(listener)) as client:
-        client.connection()
-    return _only_alive(address, "versions", wanted)
+        return _only_alive(address, greet(listener.address, timeout_s), wanted)
+    if listener.needs_user or wanted is Stage.ALIVE:
+        return _only_alive(address, sign_of_life(address, timeout_s, listener.with_tls), wanted)
+    return _asked(address, timeout_s, stranger(listener.with_tls), wanted)
 
 
 def _only_alive(address: str, checked: str, wanted: Stage | None) -> Health:
@@ -220,7 +246,7 @@ def _lines(found: Health, wanted: Stage | None) -> list[str]:
     if wanted is not None:
         status = found.stage if found.status == HEALTHY else f"{found.stage}, not {wanted.value}"
     text = STATUS_FOR_STRANGERS.get(found.checked, STATUS)
-    if wanted is Stage.ALIVE:
+    if wanted is Stage.ALIVE or any(problem.problem == NOT_TOLD for problem in found.problems):
         text = "{status}: a broker or controller answers at {address}"
     told = text.format(
         status=status,
@@ -234,7 +260,6 @@ def _lines(found: Health, wanted: Stage | None) -> list[str]:
 def _standing(client: Client) -> tuple[int | None, list[Problem]]:
     """The broker's id, and what keeps clients from it, as far as it tells this client."""
     from pykafka_broker.doctor.brokers import standing
-    from pykafka_broker.protocol.errors import KafkaError
 
     try:
         found = standing(client)
@@ -272,7 +297,6 @@ def _replica_problems(client: Client, node_id: int) -> Iterator[Problem]:
 def _quorum_problems(client: Client) -> Iterator[Problem]:
     """Whether a controller leads, as far as the broker tells this client."""
     from pykafka_broker.client.quorum import LostQuorum, quorum_status
-    from pykafka_broker.protocol.errors import KafkaError
 
     try:
         found = quorum_status(client)
@@ -289,7 +313,7 @@ def _quorum_problems(client: Client) -> Iterator[Problem]:
 
 def _disk_problems(client: Client) -> Iterator[Problem]:
     """The problems of the broker's log directories, as far as it tells this client."""
-    from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+    from pykafka_broker.protocol.errors import ErrorCode
     from pykafka_broker.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 
     try:

@@ -6,19 +6,14 @@ Of its listeners for clients that one is asked that tells a stranger most:
     SSL                               the same, after a handshake of TLS
     SASL_PLAINTEXT, SASL_SSL          ApiVersions, which is answered before the login
     ssl.client.auth=required          the handshake: that it is answered, be it by a refusal
-
-Certificates are not verified: nothing secret is sent, and a broker whose certificate others would refuse is
-not to be restarted for that.
 """
 
 from __future__ import annotations
 
 import os
-import ssl
 
 import click
 
-from pykafka_broker.client.blocking import connect
 from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.client.core.connection import Security
 from pykafka_broker.config.settings import BrokerConfig
@@ -39,6 +34,11 @@ class OwnListener(NamedTuple):
     def needs_user(self) -> bool:
         """Whether clients must log in."""
         return self.security_protocol.startswith("SASL")
+
+    @property
+    def with_tls(self) -> bool:
+        """Whether connections begin with a TLS handshake."""
+        return self.security_protocol.endswith("SSL")
 
 
 def listeners_of(file: str | None) -> list[OwnListener]:
@@ -73,34 +73,5 @@ def for_security(listeners: list[OwnListener], security: Security) -> OwnListene
     raise click.ClickException(f"No listener of this broker has {security.protocol}: they have {others}")
 
 
-def stranger(listener: OwnListener) -> Security | None:
-    """The security of a client that verifies no certificate and has no credentials."""
-    return Security(tls=_untrusting) if listener.security_protocol.endswith("SSL") else None
-
-
-def greet(address: Address, timeout_s: float) -> None:
-    """A TLS handshake, as far as it goes without a certificate.
-
-    Raises:
-        ConnectionError: it is not answered in TLS.
-    """
-    with connect(address, timeout_s) as connected:
-        try:
-            _untrusting().wrap_socket(connected).close()
-        except ssl.SSLError as error:
-            # An alert is an answer: up to TLS 1.2 the handshake itself fails without a certificate.
-            if "ALERT" not in (error.reason or ""):
-                raise ConnectionError(f"{address} does not speak TLS") from None
-        except OSError:
-            raise ConnectionError(f"{address} does not answer a handshake of TLS") from None
-
-
 def _needs_certificate(config: BrokerConfig, name: str, protocol: str) -> bool:
     return protocol.endswith("SSL") and tls_settings(config, name, protocol).client_auth == "required"
-
-
-def _untrusting() -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return context

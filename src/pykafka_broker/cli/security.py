@@ -85,6 +85,14 @@ def identity_with(
     return identity._replace(security=found if user is None else found._replace(login=user))
 
 
+def prefers_tls(command_config: str | None, ca: str | None) -> bool:
+    """Whether these options ask for TLS; False if the file cannot be read."""
+    try:
+        return _properties(command_config, ca)["security.protocol"].endswith("SSL")
+    except click.ClickException:
+        return False
+
+
 def client_properties(
     mechanism: str | None, command_config: str | None, login: str | None, ca: str | None
 ) -> dict[str, str]:

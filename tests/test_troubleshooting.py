@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from pykafka_broker.network.unanswered import Waiting, line
+from pykafka_broker.apis.api import Later
+from pykafka_broker.network.unanswered import Knowledge
 from pykafka_broker.testing.processes import PykafkaBroker, environment, free_port
 from tests.cli.conftest import run_command
 from tests.support.pages import REPOSITORY
+from tests.support.serving import API_VERSIONS, Doors, Served, produce_of
 
 PAGE = (REPOSITORY / "docs" / "troubleshooting.md").read_text()
 
@@ -82,8 +84,17 @@ def test_what_the_log_says_is_quoted(tmp_path: Path) -> None:
     is_quoted("These configuration keys are unknown: retention.ms (did you mean log.retention.ms?)", log)
 
 
-def test_the_line_about_a_request_that_waits_is_quoted() -> None:
-    waiting = Waiting("Produce", 13, 7, "shop", 30_000, "partition 'orders-0'")
-    connection = type("Named", (), {"__repr__": lambda _: "PLAINTEXT-10.0.0.7:50123"})()
-    said = line(connection, waiting, 35_000)
+async def test_the_line_about_a_request_that_waits_is_quoted(caplog: pytest.LogCaptureFixture) -> None:
+    doors, orders_id = Doors(), bytes(15) + b"\7"
+    served = Served(produce=lambda request, ctx: Later(doors.wait()))
+    served.shared.knowledge = Knowledge(topic_name={orders_id: "orders"}.get)
+    served.send(*[API_VERSIONS] * 6)
+    request = produce_of(b"x")
+    request.timeout_ms = 30_000
+    request.topic_data[0].topic_id = orders_id
+    served.transport.feed(served.peer.request(request, version=13, client_id="shop"))
+    for _ in range(40):
+        await served.clock.pass_time(1_000)
+        served.connection.check(served.clock.monotonic_ms())
+    [said] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     is_quoted(said, said)

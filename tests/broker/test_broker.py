@@ -419,6 +419,16 @@ def join_request() -> join_group.JoinGroupRequest:
     )
 
 
+async def test_the_line_about_a_request_that_waits_takes_its_limit_from_the_group() -> None:
+    home = Home()
+    async with home.running() as user:
+        limit_ms = home.broker.node.listeners.shared.knowledge.rebalance_timeout_ms
+        assert limit_ms("workers") is None, "there is no coordinator yet"
+        await user.find_coordinator("workers")
+        assert ErrorCode((await user.send(join_request(), 3)).error_code) == ErrorCode.NONE
+        assert (limit_ms("workers"), limit_ms("others")) == (10_000, None)
+
+
 async def test_a_broker_whose_metadata_disk_fails_says_so_and_can_be_stopped() -> None:
     home = Home()
     broker = home.new_broker()

@@ -15,7 +15,8 @@ import pytest
 from pykafka_broker.broker.disk_threads import THREADS_PER_DIRECTORY
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.fetch import FetchRequest
-from pykafka_broker.protocol.records.batch import read_records
+from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from pykafka_broker.protocol.records.batch import BatchFields, build_batch, read_records
 from pykafka_broker.testing.clock import NOW
 from pykafka_broker.testing.home import PATIENCE_SECONDS, Home, until
 from pykafka_broker.testing.user import EARLIEST, User, fetch_request
@@ -216,6 +217,25 @@ async def test_readers_of_a_disk_hold_up_no_acknowledgement_that_waits_for_its_s
                 assert await user.produce(slow, b"y") == 1
                 assert not any(future.done() for future in asked)
             await asyncio.gather(*asked)
+
+
+async def test_the_log_names_the_topic_that_a_producer_waits_for(caplog: pytest.LogCaptureFixture) -> None:
+    """Current clients name topics by their ids only, which say nothing to who reads the log."""
+    home = Home(data_dir=BOTH_DISKS)
+    async with home.running() as user:
+        _, slow = await one_on_each_disk(home, user, flush_messages="1")
+        topic_id = home.broker.node.image.topics[slow].topic_id
+        data = PartitionProduceData(index=0, records=build_batch([(NOW, None, b"y", ())], BatchFields()))
+        topic = TopicProduceData(topic_id=topic_id, partition_data=[data])
+        with standing_still(home, "sync") as waiting:
+            user.write(ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[topic]), 13)
+            await until(lambda: waiting == {"sync"})
+            await home.clock.pass_time(30_000)
+        answer = await user.read(ProduceRequest.api_key, 13)
+    assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+    [line] = [message for message in caplog.messages if "is unanswered after" in message]
+    assert line.startswith("Produce v13 with correlation id ")
+    assert line.endswith(f"may take 10000 ms by itself: it waits for partition '{slow}-0'")
 
 
 @pytest.mark.parametrize("operation", ["sync", "rename"])

@@ -14,7 +14,7 @@ from pykafka_broker.apis import APIS
 from pykafka_broker.apis.api import Later, asks_controller, handles
 from pykafka_broker.network.dispatch import Dispatch
 from pykafka_broker.network.shared import Shared
-from pykafka_broker.network.unanswered import GRACE_MS, SYNC_GROUP_MS, own_limit_ms, subjects
+from pykafka_broker.network.unanswered import GRACE_MS, SYNC_GROUP_MS, Knowledge, own_limit_ms, subjects
 from pykafka_broker.protocol.fields import ZERO_UUID, blank
 from pykafka_broker.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -67,6 +67,24 @@ async def test_a_request_that_waits_for_longer_than_it_says_has_one_line(
     doors.open(PRODUCED)
     await settle()
     assert served.answered() == [1]
+
+
+@pytest.mark.parametrize(("known_ms", "overdue_ms"), [(10_000, 15_000), (None, SYNC_GROUP_MS + GRACE_MS)])
+async def test_a_member_waits_for_its_assignment_as_long_as_its_group_may_rebalance(
+    known_ms: int | None, overdue_ms: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    doors = Doors()
+    sync_group = handles(SyncGroupRequest, versions="0-5", needs=())(lambda _, ctx: Later(doors.wait()))
+    served = Served(dispatch=Dispatch([*apis(), sync_group]))
+    served.shared.knowledge = Knowledge(rebalance_timeout_ms={"workers": known_ms}.get)
+    request = blank(SyncGroupRequest)
+    request.group_id = "workers"
+    served.transport.feed(served.peer.request(request, version=5))
+    await sweep(served, overdue_ms)
+    assert lines(caplog) == []
+    await sweep(served, 2_000)
+    [line] = lines(caplog)
+    assert line.endswith(f"may take {overdue_ms - GRACE_MS} ms by itself: it waits for group 'workers'")
 
 
 async def test_what_a_handler_waits_for_that_lets_no_other_request_start_is_named(
@@ -228,6 +246,12 @@ def test_how_long_an_answer_may_take_the_request_says(
         setattr(request, name, value)
     assert own_limit_ms(request) == limit_ms
     assert GRACE_MS == 5_000
+
+
+def test_a_member_that_joins_waits_for_the_slowest_of_its_group() -> None:
+    request = blank(JoinGroupRequest)
+    request.rebalance_timeout_ms = 60_000
+    assert own_limit_ms(request, Knowledge(rebalance_timeout_ms=lambda group_id: 300_000)) == 300_000
 
 
 def fetch_of(topic: str, topic_id: bytes, partitions: int) -> FetchRequest:

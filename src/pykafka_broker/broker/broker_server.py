@@ -136,6 +136,10 @@ async def start_broker(shared: SharedServer, undo: Undo) -> BrokerServer:
 
     purgatory = Purgatory(f.clock)
     ports = shared.ports.broker = _ports(shared, lifecycle, replication, coordination, fetching, purgatory)
+    connections = shared.listeners.shared
+    connections.knowledge = connections.knowledge._replace(
+        rebalance_timeout_ms=coordinators.groups.rebalance_timeout_ms
+    )
     undo.add(StopStep.CLIENTS, partial(_hang_up, shared.listeners, purgatory, coordinators, shares))
     shared.listeners.start(BROKER_LISTENER)
     work = PeriodicWork(f.clock, TICK_MS, partial(_work_on_logs, shared, replicas, lifecycle))

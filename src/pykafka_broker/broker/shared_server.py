@@ -39,6 +39,7 @@ from pykafka_broker.broker.undo import StopStep, Undo
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.log.disk.directories import LogDirs
 from pykafka_broker.log.disk.files import OsFileSystem
+from pykafka_broker.log.disk.names import METADATA_TOPIC
 from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.metadata.publisher import MetadataPublisher
@@ -46,9 +47,11 @@ from pykafka_broker.network.host_names import limits_by_address
 from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.network.memory import RequestMemory
 from pykafka_broker.network.shared import Shared
+from pykafka_broker.network.unanswered import Knowledge
 from pykafka_broker.quotas.address_rates import AddressRates
 from pykafka_broker.raft.format import is_formatted
 from pykafka_broker.raft.storage import RaftStorage
+from pykafka_broker.raft.topic import METADATA_TOPIC_ID
 from pykafka_broker.system.event_loop import raise_open_file_limit
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -124,6 +127,7 @@ async def build_shared(f: Foundation, undo: Undo) -> SharedServer:
     failures, logs = _logs(f)
     listeners = await _unbound_listeners(f, logs, undo)
     publisher, ports = MetadataPublisher(), HandlerPorts()
+    listeners.shared.knowledge = Knowledge(topic_name=partial(_topic_name, publisher))
     authorizer, quotas = _authorizer(f, publisher), _client_quotas(f, publisher, listeners, undo)
     kinds = listener_kinds(
         listeners.shared,
@@ -182,6 +186,13 @@ async def start_replica(shared: SharedServer, undo: Undo) -> None:
     except UNREADABLE_METADATA as error:
         raise unusable_metadata(shared.foundation.config, error) from error
     shared.config_follower.apply(shared.image)
+
+
+def _topic_name(publisher: MetadataPublisher, topic_id: bytes) -> str | None:
+    if topic_id == METADATA_TOPIC_ID:
+        return METADATA_TOPIC
+    topic = publisher.image.topic_by_id(topic_id)
+    return None if topic is None else topic.name
 
 
 def _logs(f: Foundation) -> tuple[FailedDirectories, LogManager]:

@@ -86,12 +86,13 @@ class Deadlines(NamedTuple):
         if self.answers.is_closing:
             pass
         elif slots:
-            request = begun(slots[0].route, slots[0].context, slots[0].request)
+            request = begun(slots[0].route, slots[0].context, slots[0].request, self.shared.knowledge)
         elif dispatch is not None and not holds.reasons & CLOSING:
             waits_for = holds.why(now_ms)
             if not waits_for and self.account.lacks_memory:
                 waits_for = "memory, which other requests take"
-            request = not_begun(reader.pending[LENGTH_BYTES:], dispatch, waits_for)
+            pending = reader.pending[LENGTH_BYTES:]
+            request = not_begun(pending, dispatch, waits_for, self.shared.knowledge)
         if request is None:
             patience.look_no_more()
         elif waited_ms < request.limit_ms + GRACE_MS:

@@ -11,6 +11,7 @@ from pykafka_broker.network.counters import Counters
 from pykafka_broker.network.faults import Faults
 from pykafka_broker.network.limits import ConnectionLimits
 from pykafka_broker.network.memory import RequestMemory, UnsentAnswers
+from pykafka_broker.network.unanswered import NO_KNOWLEDGE
 from pykafka_broker.protocol.frames import Landing
 from pykafka_broker.system.ordered_set import OrderedSet
 from pykafka_broker.system.repeated_lines import RepeatedLines
@@ -39,6 +40,8 @@ class Shared:
         self.counters = Counters()
         self.complaints = RepeatedLines(logger, clock.monotonic_ms)
         self.faults = Faults(self.counters, self.complaints, clock.monotonic_ms)
+        #: Replaced when the parts of the node that know exist.
+        self.knowledge = NO_KNOWLEDGE
         #: Of all listeners. A connection adds itself when its transport opens, and removes itself when lost.
         self.connections: OrderedSet[OpenConnection] = OrderedSet()
         #: Handlers that wait for something; asyncio itself keeps only weak references to tasks.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Union
 
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 #: How much longer than its own limit a request may take.
 GRACE_MS = 5_000
-#: A SyncGroup waits for the leader of its group, at most for the rebalance timeout, which only the group
-#: knows. This is the default of Kafka's consumers (`max.poll.interval.ms`).
+#: The limit of a SyncGroup, which waits for the leader of its group, if the node does not know the group's
+#: rebalance timeout: the request does not have it, and the group may have moved to another node or have
+#: become one of another kind. This is the default of Kafka's consumers (`max.poll.interval.ms`).
 SYNC_GROUP_MS = 300_000
 #: The most groups, transactions and partitions that a line names, and the most characters of a name.
 MOST_NAMES = 3
@@ -38,6 +39,22 @@ MOST_CHARACTERS = 100
 API_AND_VERSION = struct.Struct(">I")
 
 _KINDS = {"group_id": "group", "transactional_id": "transaction"}
+
+
+def _unknown(_: object) -> None:
+    return None
+
+
+class Knowledge(NamedTuple):
+    """What the rest of the node knows of the things that requests name; None stands for what it does not."""
+
+    #: Topic id -> the topic's name.
+    topic_name: Callable[[bytes], Union[str, None]] = _unknown
+    #: Group id -> the longest rebalance timeout of its members, in milliseconds.
+    rebalance_timeout_ms: Callable[[str], Union[int, None]] = _unknown
+
+
+NO_KNOWLEDGE = Knowledge()
 
 
 class Waiting(NamedTuple):
@@ -52,18 +69,22 @@ class Waiting(NamedTuple):
     waits_for: str
 
 
-def begun(route: Route, context: Context[Any], request: object) -> Waiting | None:
+def begun(
+    route: Route, context: Context[Any], request: object, knowledge: Knowledge = NO_KNOWLEDGE
+) -> Waiting | None:
     """A request whose handler waits; None if there is nothing to log about it."""
-    limit_ms = own_limit_ms(request)
+    limit_ms = own_limit_ms(request, knowledge)
     if limit_ms is None:
         return None
-    waits_for = subjects(request)
+    waits_for = subjects(request, knowledge)
     if route.api.asks_controller:
         waits_for = f"the active controller, {waits_for}" if waits_for else "the active controller"
     return Waiting(route.name, route.version, context.correlation_id, context.client_id, limit_ms, waits_for)
 
 
-def not_begun(frame: memoryview, dispatch: Dispatch[Any], waits_for: str) -> Waiting | None:
+def not_begun(
+    frame: memoryview, dispatch: Dispatch[Any], waits_for: str, knowledge: Knowledge = NO_KNOWLEDGE
+) -> Waiting | None:
     """The request at the front of `frame`, whose turn has not come; None if it cannot be read.
 
     The limit of a request that has arrived only in part counts as 0.
@@ -77,31 +98,34 @@ def not_begun(frame: memoryview, dispatch: Dispatch[Any], waits_for: str) -> Wai
     except (ProtocolError, struct.error):
         return None
     try:
-        limit_ms = own_limit_ms(route.decode(frame, body_at)[0]) or 0
+        limit_ms = own_limit_ms(route.decode(frame, body_at)[0], knowledge) or 0
     except ProtocolError:
         limit_ms = 0
     return Waiting(route.name, route.version, header.correlation_id, header.client_id, limit_ms, waits_for)
 
 
-def own_limit_ms(request: object) -> int | None:
-    """How long the answer may take by the request's own fields; 0 if it has no such field.
+def own_limit_ms(request: object, knowledge: Knowledge = NO_KNOWLEDGE) -> int | None:
+    """How long the answer may take by the request's own fields, and by the rebalance timeout of its group,
+    whose other members it waits for; 0 if neither says so.
 
     None for an Envelope, a client's request that another broker forwarded: that broker knows its limit.
     """
     if isinstance(request, JoinGroupRequest):
-        return max(request.rebalance_timeout_ms, request.session_timeout_ms)
+        of_group_ms = knowledge.rebalance_timeout_ms(request.group_id) or 0
+        return max(request.rebalance_timeout_ms, request.session_timeout_ms, of_group_ms)
     if isinstance(request, SyncGroupRequest):
-        return SYNC_GROUP_MS
+        limit_ms = knowledge.rebalance_timeout_ms(request.group_id)
+        return SYNC_GROUP_MS if limit_ms is None else limit_ms
     if isinstance(request, EnvelopeRequest):
         return None
     return max(0, getattr(request, "max_wait_ms", 0), getattr(request, "timeout_ms", 0))
 
 
-def subjects(request: object) -> str:
+def subjects(request: object, knowledge: Knowledge = NO_KNOWLEDGE) -> str:
     """The first groups, transactions and partitions that a request names, and the number of others; the fetch
     session if the request names none.
     """
-    named = _named(request)
+    named = _named(request, knowledge)
     first = list(islice(named, MOST_NAMES))
     more = sum(1 for _ in named)
     if not first and (session_id := getattr(request, "session_id", 0)):
@@ -119,9 +143,9 @@ def line(connection: object, request: Waiting, waited_ms: int) -> str:
     )
 
 
-def _named(message: object) -> Iterator[str]:
+def _named(message: object, knowledge: Knowledge) -> Iterator[str]:
     fields = schema_of(message).fields
-    topic = next(filter(None, (_topic(message, field) for field in fields)), "")
+    topic = next(filter(None, (_topic(message, field, knowledge) for field in fields)), "")
     if topic:
         yield from _partitions(topic, message, fields)
     for field in fields:
@@ -129,18 +153,20 @@ def _named(message: object) -> Iterator[str]:
         element = field.element or field
         for each in (value or ()) if field.element else (value,):
             if element.struct is not None and each is not None:
-                yield from _named(each)
+                yield from _named(each, knowledge)
             elif element.entity in _KINDS and each:
                 yield f"{_KINDS[element.entity]} {_quoted(each)}"
 
 
-def _topic(message: object, field: Field) -> str:
-    """The name of the topic that a struct is about, or its id; empty if the field has neither."""
+def _topic(message: object, field: Field, knowledge: Knowledge) -> str:
+    """The name of the topic that a struct is about, or its id if no topic has it; empty if the field has
+    neither.
+    """
     value = getattr(message, field.name)
     if field.entity == "topic_name":
         return value or ""
     if field.name == "topic_id" and value != ZERO_UUID:
-        return urlsafe_b64encode(value).decode().rstrip("=")
+        return knowledge.topic_name(value) or urlsafe_b64encode(value).decode().rstrip("=")
     return ""
 
 

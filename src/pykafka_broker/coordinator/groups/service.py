@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from pykafka_broker.coordinator.batches import CoordinatorLog
 from pykafka_broker.coordinator.groups.core import deletion, events
+from pykafka_broker.coordinator.groups.core.classic.state import ClassicGroup
 from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.groups.core.consumer.turn import ResolveRegexes
 from pykafka_broker.coordinator.groups.core.events import Event
@@ -116,6 +117,15 @@ class GroupService:
                 return effect.result
             assert isinstance(effect, Start) and isinstance(effect.work, ShareWork), effect
             event = await self._share_worker.outcome_of(effect.work)
+
+    def rebalance_timeout_ms(self, group_id: str) -> int | None:
+        """The longest rebalance timeout of the members of a classic group; None if no such group is here."""
+        try:
+            groups = self.shards.shard_of(self.partition_for(group_id)).state.groups
+        except KafkaError:
+            return None
+        group = groups.get(group_id)
+        return group.rebalance_timeout_ms if isinstance(group, ClassicGroup) else None
 
     async def list_all(self, event_with: Callable[[int], Event]) -> tuple[ErrorCode, list[Any]]:
         """Let every shard list its groups; see `Shards.list_all`."""

@@ -107,6 +107,12 @@ def test_a_broker_that_is_forgotten_by_force_is_no_longer_healthy_until_it_start
             assert run_command("health", zombie, f"--{stage}").status == status
         examined = run_command("doctor", zombie, "--watch", "0.1")
         assert (examined.status, f"The broker at {zombie} is not registered" in examined.out) == (1, True)
+        for command in (("produce", "kept", "x"), ("consume", "kept", "--group", "g", "--until", "end")):
+            in_vain = run_command(*command, "-b", zombie, "--timeout", "1")
+            assert in_vain.status == 1
+            assert f"; the broker at {zombie} is not registered: it leads no partition" in in_vain.err
+        elsewhere = run_command("brokers", "unregister", "99", "-b", zombie)
+        assert elsewhere.err == "Error: Broker ID 99 is not currently registered\n"
 
         cluster.restart(last)
         assert run_command("health", zombie, "--ready").status == 0

@@ -18,7 +18,7 @@ from pykafka_broker.cli.options import Seconds, gathered
 from pykafka_broker.cli.progress import waiting_for
 from pykafka_broker.cli.security import client_properties, identity_with, security_options
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.core.addresses import parse_addresses
+from pykafka_broker.client.core.addresses import parse_address, parse_addresses
 from pykafka_broker.client.core.connection import SOFTWARE_NAME, Identity, Security
 from pykafka_broker.client.core.retries import RETRIABLE
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
@@ -172,14 +172,16 @@ def cluster_or_controller_options(command: Command) -> Command:
 
 @contextmanager
 def telling_of_loss(cluster: Cluster) -> Iterator[None]:
-    """Add to an error of the body that no controller leads, if that may be its reason."""
+    """Add to an error of the body that no controller leads, or that the cluster does not count on the broker
+    that was asked, if that may be its reason.
+    """
     try:
         yield
     except (ConnectionError, TimeoutError, KafkaError) as error:
         # A broken pipe means that the reader of the output has gone.
         is_of_cluster = not isinstance(error, KafkaError | BrokenPipeError)
         if is_of_cluster or (isinstance(error, KafkaError) and error.code in _OF_LOST_QUORUMS):
-            reason = why_unanswered(cluster)
+            reason = why_unanswered(cluster) or _why_left_out(cluster)
             if reason:
                 error.add_note(reason)
         raise
@@ -232,6 +234,23 @@ def why_unanswered(cluster: Cluster) -> str:
     return why_nothing_changes(
         lost, source, silent_voters(lost, () if lost.node_id is None else (lost.node_id,))
     )
+
+
+def _why_left_out(cluster: Cluster) -> str:
+    """Why the broker that answers first may do nothing for a client: it is not registered, or fenced. "" if
+    it is neither, or does not tell.
+    """
+    from pykafka_broker.client.quorum import QUORUM_WITHIN_S
+    from pykafka_broker.doctor.brokers import judge_standing, standing
+
+    try:
+        with cluster.within(QUORUM_WITHIN_S).connect() as client:
+            found = standing(client)
+            address = parse_address(client.connection().peer)
+    except (OSError, KafkaError, ProtocolError):
+        return ""
+    finding = judge_standing(address, found)
+    return "" if finding is None else f"{finding.message[0].lower()}{finding.message[1:]} {finding.remedy}"
 
 
 def _cluster_options(command: Command, login_flag: str) -> Command:

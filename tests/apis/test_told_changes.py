@@ -74,7 +74,7 @@ CHANGES: list[tuple[Any, int, str]] = [
             validate_only=False,
         ),
         3,
-        "Created partition orders-1 on 1",
+        "Created partition orders-1 on [1]",
     ),
     (configs("5"), 1, "Set configuration retention.ms of topic orders to 5"),
     (all_configs("6"), 2, "Set configuration retention.ms of topic orders to 6"),

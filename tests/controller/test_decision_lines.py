@@ -72,7 +72,7 @@ def test_topics_are_told_with_those_that_asked_for_them() -> None:
         "Set configuration retention.ms of topic orders to 5, as User:alice at 10.0.0.7 asked.",
     ]
     more = e.CreatePartitions((e.NewPartitions("orders", 3, ((1, 2),)),))
-    assert story.decide(more) == ["Created partition orders-2 on 1,2, as User:alice at 10.0.0.7 asked."]
+    assert story.decide(more) == ["Created partition orders-2 on [1,2], as User:alice at 10.0.0.7 asked."]
     deletion = e.DeleteTopics((("orders", bytes(16)),))
     assert story.decide(deletion) == ["Deleted topic orders, as User:alice at 10.0.0.7 asked."]
 
@@ -80,10 +80,12 @@ def test_topics_are_told_with_those_that_asked_for_them() -> None:
 def test_in_sync_replicas_that_leave_and_come_are_told_with_the_leader_that_says_so() -> None:
     story = Story(3)
     story.create((1, 2, 3), (1, 2, 3))
-    assert story.isr(1, (1, 3)) == ["Shrunk the ISR of orders-0 from 1,2,3 to 1,3, as broker 1 asked."]
-    assert story.isr(1, (1, 3, 2)) == ["Expanded the ISR of orders-0 from 1,3 to 1,3,2, as broker 1 asked."]
+    assert story.isr(1, (1, 3)) == ["Shrunk the ISR of orders-0 from [1,2,3] to [1,3], as broker 1 asked."]
+    assert story.isr(1, (1, 3, 2)) == [
+        "Expanded the ISR of orders-0 from [1,3] to [1,3,2], as broker 1 asked."
+    ]
     assert story.isr(1, (1,), 0, 1) == [
-        "Shrunk the ISRs of 2 partitions: orders-0 from 1,3,2 to 1, orders-1 from 1,2,3 to 1, "
+        "Shrunk the ISRs of 2 partitions: orders-0 from [1,3,2] to [1], orders-1 from [1,2,3] to [1], "
         "as broker 1 asked."
     ]
 
@@ -102,8 +104,8 @@ def test_a_broker_whose_session_is_over_is_told_with_all_that_it_led() -> None:
         "orders-1 from 1 to 2 (leader epoch 1), orders-2 from 1 to 2 (leader epoch 1), "
         "orders-3 from 1 to 2 (leader epoch 1), orders-4 from 1 to 2 (leader epoch 1) and 195 more "
         "because broker 1 was fenced.",
-        "Shrunk the ISRs of 200 partitions: orders-0 from 1,2 to 2, orders-1 from 1,2 to 2, "
-        "orders-2 from 1,2 to 2, orders-3 from 1,2 to 2, orders-4 from 1,2 to 2 and 195 more "
+        "Shrunk the ISRs of 200 partitions: orders-0 from [1,2] to [2], orders-1 from [1,2] to [2], "
+        "orders-2 from [1,2] to [2], orders-3 from [1,2] to [2], orders-4 from [1,2] to [2] and 195 more "
         "because broker 1 was fenced.",
     ]
 
@@ -114,7 +116,7 @@ def test_the_life_of_a_broker_is_told() -> None:
     assert story.decide(heartbeat(story.state, 2, want_shutdown=True), None) == [
         "Began the controlled shutdown of broker 2.",
         "Changed the leader of orders-0 from 2 to none (leader epoch 1) because broker 2 shuts down.",
-        "Shrunk the ISR of orders-0 from 2 to none because broker 2 shuts down.",
+        "Shrunk the ISR of orders-0 from [2] to [] because broker 2 shuts down.",
     ]
     assert story.decide(heartbeat(story.state, 2, want_shutdown=True), None) == [
         "Fencing broker 2 because it shuts down."
@@ -125,7 +127,7 @@ def test_the_life_of_a_broker_is_told() -> None:
     assert story.decide(heartbeat(story.state, 2), None) == [
         "Unfenced broker 2 because it has caught up with its registration.",
         "Changed the leader of orders-0 from none to 2 (leader epoch 2) because broker 2 was unfenced.",
-        "Expanded the ISR of orders-0 from none to 2 because broker 2 was unfenced.",
+        "Expanded the ISR of orders-0 from [] to [2] because broker 2 was unfenced.",
     ]
 
 
@@ -135,7 +137,7 @@ def test_a_broker_that_is_forgotten_is_told_with_the_one_that_wants_that() -> No
     assert story.decide(e.UnregisterBroker(1)) == [
         "Unregistered broker 1, as User:alice at 10.0.0.7 asked.",
         "Changed the leader of orders-0 from 1 to 2 (leader epoch 1), as User:alice at 10.0.0.7 asked.",
-        "Shrunk the ISR of orders-0 from 1,2 to 2, as User:alice at 10.0.0.7 asked.",
+        "Shrunk the ISR of orders-0 from [1,2] to [2], as User:alice at 10.0.0.7 asked.",
     ]
 
 
@@ -143,13 +145,27 @@ def test_a_reassignment_is_told_when_it_starts_and_when_it_is_over() -> None:
     story = Story(4)
     story.create((1, 2))
     assert story.reassign((3, 4)) == [
-        "Started the reassignment of orders-0 from 1,2 to 3,4, as User:alice at 10.0.0.7 asked."
+        "Started the reassignment of orders-0 from [1,2] to [3,4], as User:alice at 10.0.0.7 asked."
     ]
-    assert story.isr(1, (1, 2, 3)) == ["Expanded the ISR of orders-0 from 1,2 to 1,2,3, as broker 1 asked."]
+    assert story.isr(1, (1, 2, 3)) == [
+        "Expanded the ISR of orders-0 from [1,2] to [1,2,3], as broker 1 asked."
+    ]
     assert story.isr(1, (1, 2, 3, 4)) == [
         "Changed the leader of orders-0 from 1 to 3 (leader epoch 1), as broker 1 asked.",
-        "Expanded the ISR of orders-0 from 1,2,3 to 3,4, as broker 1 asked.",
-        "Completed the reassignment of orders-0 to 3,4, as broker 1 asked.",
+        "Expanded the ISR of orders-0 from [1,2,3] to [1,2,3,4], as broker 1 asked.",
+        "Completed the reassignment of orders-0 to [3,4], as broker 1 asked.",
+    ]
+
+
+def test_a_replica_that_takes_the_place_of_the_only_one_joins_it_first() -> None:
+    """It was "Expanded the ISR of orders-0 from 1 to 2", which reads like two counts."""
+    story = Story(2)
+    story.create((1,))
+    story.reassign((2,))
+    assert story.isr(1, (1, 2)) == [
+        "Changed the leader of orders-0 from 1 to 2 (leader epoch 1), as broker 1 asked.",
+        "Expanded the ISR of orders-0 from [1] to [1,2], as broker 1 asked.",
+        "Completed the reassignment of orders-0 to [2], as broker 1 asked.",
     ]
 
 
@@ -158,11 +174,11 @@ def test_a_reassignment_that_only_adds_or_only_removes_replicas_is_told_when_it_
     story.create((1, 2))
     story.reassign((1, 2, 3))
     assert story.isr(1, (1, 2, 3)) == [
-        "Expanded the ISR of orders-0 from 1,2 to 1,2,3, as broker 1 asked.",
-        "Completed the reassignment of orders-0 to 1,2,3, as broker 1 asked.",
+        "Expanded the ISR of orders-0 from [1,2] to [1,2,3], as broker 1 asked.",
+        "Completed the reassignment of orders-0 to [1,2,3], as broker 1 asked.",
     ]
     assert story.reassign((1, 2))[-1] == (
-        "Completed the reassignment of orders-0 to 1,2, as User:alice at 10.0.0.7 asked."
+        "Completed the reassignment of orders-0 to [1,2], as User:alice at 10.0.0.7 asked."
     )
 
 
@@ -178,10 +194,10 @@ def test_a_reassignment_that_is_called_off_and_one_that_needs_no_copies_are_told
     story.create((1, 2))
     story.reassign((1, 3))
     assert story.reassign(None) == [
-        "Cancelled the reassignment of orders-0 back to 1,2, as User:alice at 10.0.0.7 asked."
+        "Cancelled the reassignment of orders-0 back to [1,2], as User:alice at 10.0.0.7 asked."
     ]
     assert story.reassign((2, 1)) == [
-        "Completed the reassignment of orders-0 to 2,1, as User:alice at 10.0.0.7 asked."
+        "Completed the reassignment of orders-0 to [2,1], as User:alice at 10.0.0.7 asked."
     ]
 
 
@@ -213,6 +229,18 @@ def test_configurations_are_told_in_one_line_for_each_decision() -> None:
     [line] = story.lines
     assert line.logger.name == "org.apache.kafka.controller.ConfigurationControlManager"
     assert line.level == logging.INFO
+
+
+def test_what_was_not_set_is_not_told_as_removed() -> None:
+    story = Story(1)
+    unset = (("log.retention.ms", None), ("num.io.threads", None))
+    assert story.set_config(ResourceType.BROKER, "1", *unset) == []
+    story.set_config(ResourceType.BROKER, "1", ("num.io.threads", "2"))
+    assert story.set_config(ResourceType.BROKER, "1", *unset) == [
+        "Removed configuration num.io.threads of broker 1, as User:alice at 10.0.0.7 asked."
+    ]
+    removal = e.QuotaAlteration((("user", "bob"),), (("producer_byte_rate", None),))
+    assert story.decide(e.AlterClientQuotas((removal,))) == []
 
 
 @pytest.mark.parametrize(

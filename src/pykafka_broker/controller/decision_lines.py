@@ -213,11 +213,13 @@ def _differences(name: str, old: PartitionRegistration, new: PartitionRegistrati
         is_unclean = recovers and new.leader not in old.last_known_elr
         from_to = f"{name} from {_leader(old)} to {_leader(new)} (leader epoch {new.leader_epoch})"
         yield _UNCLEAN if is_unclean else _LEADER, from_to
-    from_to = f"{name} from {_ids(old.isr)} to {_ids(new.isr)}"
-    # Replicas that a finished reassignment has removed are in its own line.
-    if any(replica not in new.isr and replica in new.replicas for replica in old.isr):
+    # Replicas that a finished reassignment has removed are in its own line, and stay in this one.
+    staying = [replica for replica in old.isr if replica in new.isr or replica not in new.replicas]
+    coming = [replica for replica in new.isr if replica not in old.isr]
+    from_to = f"{name} from {_ids(old.isr)} to {_ids([*staying, *coming])}"
+    if len(staying) < len(old.isr):
         yield _SHRUNK, from_to
-    elif any(replica not in old.isr for replica in new.isr):
+    elif coming:
         yield _EXPANDED, from_to
     was_moving, is_moving = old.adding or old.removing, new.adding or new.removing
     if is_moving:
@@ -236,7 +238,8 @@ def _leader(partition: PartitionRegistration) -> str:
 
 
 def _ids(brokers: Iterable[int]) -> str:
-    return ",".join(map(str, brokers)) or "none"
+    """In brackets, because a single id would be taken for a count."""
+    return f"[{','.join(map(str, brokers))}]"
 
 
 def _topic_created(record: m.TopicRecord, decided: Decided, _: IsSecret) -> Iterator[Change]:
@@ -304,12 +307,14 @@ _RESOURCES = {
 }
 
 
-def _config_changed(record: m.ConfigRecord, _decided: Decided, is_secret: IsSecret) -> Iterator[Change]:
+def _config_changed(record: m.ConfigRecord, decided: Decided, is_secret: IsSecret) -> Iterator[Change]:
     kind = _RESOURCES.get(ResourceType(record.resource_type), "resource")
     is_default = record.resource_type == ResourceType.BROKER and not record.resource_name
     key = f"{record.name} of {'all brokers' if is_default else f'{kind} {record.resource_name}'}"
     if record.value is None:
-        yield _CONFIG_REMOVED, key
+        # A broker's configuration that was not set is removed too, so that it loads its files again.
+        if record.name in decided.before.config(record.resource_type, record.resource_name):
+            yield _CONFIG_REMOVED, key
     else:
         value = HIDDEN if is_secret(record.resource_type, record.name) else record.value
         yield _CONFIG_SET, f"{key} to {value}"

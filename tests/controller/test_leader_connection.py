@@ -25,6 +25,7 @@ from pykafka_broker.protocol.messages.allocate_producer_ids import (
 )
 from pykafka_broker.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from pykafka_broker.protocol.messages.elect_leaders import ElectLeadersRequest
+from pykafka_broker.system.repeated_lines import INTERVAL_MS
 from pykafka_broker.testing.clock import VirtualClock
 
 REQUEST = AllocateProducerIdsRequest(broker_id=2, broker_epoch=7)
@@ -251,6 +252,32 @@ async def test_a_request_that_the_controller_does_not_serve_is_not_sent() -> Non
         with pytest.raises(KafkaError) as refused:
             await connection.ask(ElectLeadersRequest(election_type=0, topic_partitions=None))
         assert refused.value.code is ErrorCode.UNSUPPORTED_VERSION
+
+
+async def test_a_connection_that_breaks_is_one_line_however_many_wait_for_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It counted each caller, 130 a second, as if there had been so many attempts."""
+    caplog.set_level("INFO")
+    clock = VirtualClock()
+    async with (
+        controller(lambda: None) as active,
+        connection_to(Leader(active.address), clock) as connection,
+    ):
+        for callers in (7, 1):
+            active.answer = lambda: None
+            asking = [asyncio.ensure_future(connection.ask(REQUEST)) for _ in range(callers)]
+            for _ in asking:
+                await active.arrived.get()
+            active.answer = block
+            active.hang_up()
+            while not all(each.done() for each in asking):
+                await clock.pass_time(1)
+            await clock.pass_time(INTERVAL_MS)
+    told = "[NodeToControllerChannelManager id=2 name=test] No answer of the controller at 127.0.0.1:"
+    assert [record.getMessage().startswith(told) for record in caplog.records] == [True, True]
+    assert "more of these" not in caplog.text
+    assert caplog.records[0].name == "org.apache.kafka.server.NodeToControllerRequestThread"
 
 
 async def test_without_a_leader_the_time_runs_out() -> None:

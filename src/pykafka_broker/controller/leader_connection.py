@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pykafka_broker.client.core.connection import Security
 
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("org.apache.kafka.server.NodeToControllerRequestThread")
 
 #: The pause before a request is sent again.
 RETRY_PAUSE_MS = 50
@@ -86,6 +86,7 @@ class LeaderConnection:
         self._settings = settings
         self._is_led_here = is_led_here
         self._lines = RepeatedLines(logger, clock.now_ms)
+        self._prefix = f"[NodeToControllerChannelManager id={settings.node_id} name={settings.name}] "
         #: The connection, which may still be being made, and its address.
         self._connection: asyncio.Task[Connection] | None = None
         self._address: Address | None = None
@@ -176,14 +177,17 @@ class LeaderConnection:
             return None
         if ErrorCode.NOT_CONTROLLER not in error_codes(response):
             return response
-        logger.debug("%s: %s is not the active controller any more", self._settings.name, address)
+        logger.debug("%s%s is not the active controller any more", self._prefix, address)
         self._give_up(connecting)
         return None
 
     def _failed(self, connecting: asyncio.Task[Connection], address: Address, error: BaseException) -> None:
-        text = f"{self._settings.name}: no answer of the controller at {address}: {error}"
+        """A caller has lost the connection; the first one closes it, and causes the line."""
+        if connecting is not self._connection:
+            return
+        text = f"{self._prefix}No answer of the controller at {address}: {error}"
         self._lines.log(logging.INFO, "unanswered", str(address), text)
-        self._give_up(connecting)
+        self._give_up_connection()
 
     async def _done(self, connecting: asyncio.Task[Connection], timeout_ms: int) -> None:
         """Return when the task is done or the time is over."""

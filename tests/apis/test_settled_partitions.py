@@ -7,12 +7,13 @@ session.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
 
 from pykafka_broker.apis.fetching import plan as fetch_plan
+from pykafka_broker.broker.disk_threads import DiskThreads
 from pykafka_broker.cluster.image import BrokerRegistration
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import fetch as fetching
@@ -166,13 +167,37 @@ async def test_a_record_costs_a_followers_session_its_own_partition_alone(
     await waiting
 
 
-@pytest.mark.parametrize("leader_epoch", [0, 1], ids=["of a new topic", "after a change of leader"])
-async def test_first_records_of_many_partitions_wake_a_follower_once(
-    home: Home, another: User, followed: FollowedTopic, plans: Plans, leader_epoch: int
+async def test_the_files_of_a_new_topic_are_one_job_and_its_first_records_need_no_more(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One job for each file costs a busy broker a turn of its event loop for each."""
+    jobs: list[set[str]] = []
+    run_in = DiskThreads.run_in
+
+    def noted(threads: DiskThreads, directory: str, job: Callable[[], Any]) -> Awaitable[Any]:
+        def run() -> Any:
+            before = len(home.files.calls)
+            try:
+                return job()
+            finally:
+                calls = home.files.calls[before:]
+                jobs.append({path.split("/")[2] for _, path in calls if path.startswith("/data/t-")})
+
+        return run_in(threads, directory, run)
+
+    monkeypatch.setattr(DiskThreads, "run_in", noted)
+    async with home.running() as user:
+        await user.create_topic("t", PARTITIONS)
+        await append(user, *range(PARTITIONS))
+        assert [folders for folders in jobs if folders] == [{f"t-{index}" for index in range(PARTITIONS)}]
+
+
+async def test_first_records_of_many_partitions_after_a_change_of_leader_wake_a_follower_once(
+    home: Home, another: User, followed: FollowedTopic, plans: Plans
 ) -> None:
     """One partition's file was made after the other, and with each record the follower came for it."""
-    followed.replicate(leader_epoch=leader_epoch)
-    await followed.fetch(*followed.all_at(0, leader_epoch), wait_ms=0)
+    followed.replicate(leader_epoch=1)
+    await followed.fetch(*followed.all_at(0, leader_epoch=1), wait_ms=0)
     plans.taken()
     waiting = await parked(home, followed.fetch())
 

@@ -162,6 +162,8 @@ class File(NamedTuple):
     #: Each module with a name that is imported from it.
     imported_from: frozenset[tuple[str, str]]
     catches_everything: bool
+    #: Its logger has the name of the module.
+    logs_as_module: bool
     #: As `open` or `os.open`.
     called: frozenset[str]
     #: What is named of the module `time`.
@@ -206,6 +208,7 @@ def parsed(text: str) -> File:
             (node.module or "", alias.name) for node in nodes[ast.ImportFrom] for alias in node.names
         ),
         catches_everything=any(node.type is None for node in nodes[ast.ExceptHandler]),
+        logs_as_module="getLogger(__name__)" in text,
         called=frozenset(dotted(node.func) for node in nodes[ast.Call]),
         of_time=frozenset(node.attr for node in nodes[ast.Attribute] if dotted(node) == f"time.{node.attr}"),
         crowded=tuple(node.name for node in functions if len(parameters(node.args)) > MAX_PARAMETERS),
@@ -242,6 +245,14 @@ def test_nothing_is_left_for_later() -> None:
 
 def test_nothing_is_caught_without_a_name() -> None:
     assert [path for path, file in source_files() if file.catches_everything] == []
+
+
+def test_operators_find_lines_under_the_names_of_apaches_components() -> None:
+    """Whose log it is, is what `KAFKA_LOG4J_LOGGERS` and filters go by, not how this code is cut."""
+    of_modules = {path for path, file in source_files() if file.logs_as_module}
+    raft = {"raft/quorum_peers.py", "raft/received_snapshots.py", "raft/storage.py"}
+
+    assert of_modules <= raft | {"spark/lag.py", "spark/kafka_log/losses.py"}
 
 
 def test_only_the_code_generator_runs_generated_code() -> None:

@@ -59,7 +59,7 @@ async def usable_bytes(user: User) -> list[int]:
 
 
 def lines_about_room(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
-    return [(r.levelname, r.getMessage()) for r in caplog.records if r.name.endswith("full_disks")]
+    return [(r.levelname, r.getMessage()) for r in caplog.records if r.module == "full_disks"]
 
 
 @pytest.mark.parametrize("metadata_dir", [DATA, "/meta"])

@@ -16,7 +16,7 @@ from os import urandom
 from pykafka_broker.log.disk.files import FileSystem, join, write_fully
 from pykafka_broker.log.disk.full_disks import REFUSALS
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("kafka.server.SharedServer")
 
 RESERVE_FILE = ".reserve"
 #: Enough for dozens of starts: each needs some KiB, rounded up to file system blocks.

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pykafka_broker.cluster.features import NODE_FEATURES, can_work_at, merely_kept
 from pykafka_broker.cluster.image import CorruptMetadataError
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("org.apache.kafka.image.loader.MetadataLoader")
 
 
 def check_features(levels: Mapping[str, int]) -> None:

@@ -21,7 +21,7 @@ from pykafka_broker.cluster.loader import MetadataLoader
 from pykafka_broker.metadata.batch import MetadataBatch
 from pykafka_broker.raft.core.log_view import SnapshotId
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("org.apache.kafka.image.loader.MetadataLoader")
 
 #: Called with the old and the new image.
 Subscriber = Callable[[ClusterImage, ClusterImage], None]

@@ -35,7 +35,7 @@ from pykafka_broker.raft.quorum_description import QuorumDescription
 from pykafka_broker.raft.quorum_lines import QuorumLines
 from pykafka_broker.raft.storage import Loaded, RaftStorage, StoredSnapshot
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("org.apache.kafka.raft.KafkaRaftClient")
 
 
 class MetadataListener(Protocol):

@@ -19,7 +19,7 @@ from pykafka_broker.raft.core.log_view import Membership, SnapshotId
 from pykafka_broker.raft.storage import RaftStorage
 from pykafka_broker.system.named_tuple import NamedTuple
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("org.apache.kafka.image.publisher.SnapshotGenerator")
 
 
 class SnapshotSettings(NamedTuple):

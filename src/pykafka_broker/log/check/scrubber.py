@@ -27,7 +27,7 @@ from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.system.named_tuple import NamedTuple
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("kafka.log.LogManager")
 
 #: After a start; sooner where the interval is shorter.
 FIRST_ROUND_MS = 60_000

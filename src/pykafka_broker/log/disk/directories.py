@@ -23,7 +23,7 @@ from pykafka_broker.log.disk.files import FileLockedError, FileSystem, Lock, abs
 from pykafka_broker.log.disk.names import LOCK_FILE, META_PROPERTIES, METADATA_TOPIC, parse_partition_folder
 from pykafka_broker.protocol.topic_partition import PartitionKey
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("kafka.log.LogManager")
 
 
 class LogDirError(Exception):

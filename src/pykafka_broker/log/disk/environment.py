@@ -10,7 +10,7 @@ from pykafka_broker.log.disk.files import FileSystem
 from pykafka_broker.system.descriptors import EXHAUSTED_ERRORS
 from pykafka_broker.system.named_tuple import NamedTuple
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("org.apache.kafka.storage.internals.log.UnifiedLog")
 
 #: Errors that may pass by themselves: disk full, over quota, mounted read-only for now, out of descriptors
 #: or memory.

@@ -19,7 +19,7 @@ from pykafka_broker.log.disk.files import FileSystem, directory_name
 from pykafka_broker.machine.threads import RunOnDisk
 from pykafka_broker.system.named_tuple import NamedTuple
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("kafka.log.LogManager")
 
 #: How long the periodic work of all directories waits for the disk of one.
 PATIENCE_S = 1.0

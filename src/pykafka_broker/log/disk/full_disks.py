@@ -18,7 +18,7 @@ from pykafka_broker.log.disk.directories import LogDir
 from pykafka_broker.log.disk.files import FileSystem, join, write_fully
 from pykafka_broker.system.descriptors import EXHAUSTED_ERRORS
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("kafka.log.LogManager")
 
 #: Errors of a disk that refuses writes.
 REFUSALS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})

@@ -19,7 +19,7 @@ from pykafka_broker.log.disk.full_disks import FullDisks
 from pykafka_broker.log.manager.registry import LogRegistry
 from pykafka_broker.system.repeated_lines import RepeatedLines
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("kafka.log.LogManager")
 
 #: The interval at which the logs of a directory repeat a warning that concerns many of them at once.
 WARNING_INTERVAL_MS = 60_000

@@ -28,7 +28,7 @@ from pykafka_broker.machine.threads import RunOnDisk
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.topic_partition import PartitionKey
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("kafka.log.LogManager")
 
 #: If no log is made for this long, callers no longer wait for the rest.
 MAKING_PATIENCE_S = 2.0

@@ -16,7 +16,7 @@ from pykafka_broker.log.recovery.offset_checkpoints import clear_offsets
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.system.named_tuple import NamedTuple
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("kafka.log.LogManager")
 
 
 class WantedLog(NamedTuple):

@@ -56,7 +56,7 @@ from pykafka_broker.log.recovery.open_directories import open_directory
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.topic_partition import PartitionKey
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("kafka.log.LogManager")
 
 CLOSING_THREADS = 4
 #: Files and indexes not used between two checks are given back.

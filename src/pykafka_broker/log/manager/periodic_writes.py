@@ -23,7 +23,7 @@ from pykafka_broker.log.recovery.offset_checkpoints import changed_offsets, writ
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.topic_partition import PartitionKey
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("kafka.log.LogManager")
 
 
 class PeriodicWrites:

@@ -16,7 +16,7 @@ from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.protocol.errors import KafkaError
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("kafka.log.LogManager")
 
 
 class RetentionRounds:

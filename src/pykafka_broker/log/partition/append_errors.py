@@ -8,7 +8,7 @@ from pykafka_broker.log.disk.environment import Environment
 from pykafka_broker.log.segment.segment import Segment
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("org.apache.kafka.storage.internals.log.UnifiedLog")
 
 
 def storage_error(name: str, error: OSError) -> KafkaError:

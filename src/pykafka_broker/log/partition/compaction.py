@@ -29,7 +29,7 @@ from pykafka_broker.log.segment import swap
 from pykafka_broker.log.segment.segment import Segment, segment_ends
 from pykafka_broker.machine.illegal_state import IllegalState
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("kafka.log.LogCleaner")
 
 
 class Compaction:

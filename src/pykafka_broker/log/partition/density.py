@@ -25,7 +25,7 @@ from pykafka_broker.log.partition.append_errors import append_failed
 from pykafka_broker.log.partition.folder import LogFolder
 from pykafka_broker.log.partition.state import LogState
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("org.apache.kafka.storage.internals.log.UnifiedLog")
 
 
 def noted_offset(names: Iterable[str]) -> int | None:

@@ -25,7 +25,7 @@ from pykafka_broker.log.segment.segment import Segment, segment_ends
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.system.descriptors import EXHAUSTED_ERRORS
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("org.apache.kafka.storage.internals.log.UnifiedLog")
 
 
 class Flusher:

@@ -28,7 +28,7 @@ from pykafka_broker.log.partition.producers import (
 )
 from pykafka_broker.log.segment.segment import Segment
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("org.apache.kafka.storage.internals.log.ProducerStateManager")
 
 
 class Snapshot:

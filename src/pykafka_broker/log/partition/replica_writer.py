@@ -36,7 +36,7 @@ from pykafka_broker.protocol.records.batch import (
 from pykafka_broker.protocol.records.control import EndTransactionMarker
 from pykafka_broker.system.named_tuple import NamedTuple
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("org.apache.kafka.storage.internals.log.UnifiedLog")
 
 #: The leader epoch of a copy within this broker: no batch is of a later one.
 ANY_LEADER_EPOCH = 2**31 - 1

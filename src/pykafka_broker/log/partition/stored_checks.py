@@ -17,7 +17,7 @@ from pykafka_broker.log.segment.segment import Segment, segment_ends
 from pykafka_broker.log.segment.segment_scan import fence_damages, scan_segment, verify_batches
 from pykafka_broker.log.segment.survey import is_dense_but_for, survey
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("org.apache.kafka.storage.internals.log.UnifiedLog")
 
 #: How many segments before and after one show whether its log is dense.
 _NEAR_SEGMENTS = 8

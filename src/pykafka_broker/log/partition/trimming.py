@@ -26,7 +26,7 @@ from pykafka_broker.log.partition.state import LogState
 from pykafka_broker.log.segment.segment import Segment, segment_ends
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("org.apache.kafka.storage.internals.log.UnifiedLog")
 
 
 class LogTrimmer:

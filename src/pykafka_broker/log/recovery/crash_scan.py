@@ -21,7 +21,7 @@ from pykafka_broker.log.segment.segment_scan import scan_segment
 from pykafka_broker.log.segment.survey import survey
 from pykafka_broker.protocol.records.batch import HEADER, HEADER_BYTES, MAGIC, BatchHeader
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("org.apache.kafka.storage.internals.log.LogLoader")
 
 
 def scan_log(

@@ -38,7 +38,7 @@ from pykafka_broker.log.segment.index import InvalidIndexError
 from pykafka_broker.log.segment.segment import Segment
 from pykafka_broker.protocol.records.batch import BatchHeader
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("org.apache.kafka.storage.internals.log.LogLoader")
 
 _INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 

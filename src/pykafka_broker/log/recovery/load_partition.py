@@ -40,7 +40,7 @@ from pykafka_broker.log.recovery.found_log import FoundLog
 from pykafka_broker.log.recovery.log_start import settle_ends
 from pykafka_broker.log.recovery.offset_checkpoints import NOTHING_CHECKPOINTED, CheckpointedOffsets
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("org.apache.kafka.storage.internals.log.LogLoader")
 
 
 def read_topic_id(files: FileSystem, directory: str) -> bytes | None:

@@ -20,7 +20,7 @@ from pykafka_broker.log.disk.names import (
 from pykafka_broker.log.recovery.found_log import FoundLog
 from pykafka_broker.system.named_tuple import NamedTuple
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("org.apache.kafka.storage.internals.log.LogLoader")
 
 
 class Ends(NamedTuple):

@@ -19,7 +19,7 @@ from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("org.apache.kafka.storage.internals.checkpoint.OffsetCheckpointFile")
 
 #: One file of each in every directory.
 CHECKPOINTS = (

@@ -31,7 +31,7 @@ from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("kafka.log.LogManager")
 
 UNKNOWN_TOPIC_ID = bytes(16)
 #: The interval at which long work logs its progress.

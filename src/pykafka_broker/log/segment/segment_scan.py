@@ -20,7 +20,7 @@ from pykafka_broker.log.segment.segment import Segment
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.records.batch import BatchHeader
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("org.apache.kafka.storage.internals.log.LogSegment")
 
 #: The bytes verified ahead of a reader of old records, so that most of its reads need no thread.
 VERIFY_BYTES = 1 << 20

@@ -14,6 +14,7 @@ import pytest
 
 from pykafka_broker.broker.disk_threads import THREADS_PER_DIRECTORY
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.fields import api_key_of
 from pykafka_broker.protocol.messages.fetch import FetchRequest
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch, read_records
@@ -231,7 +232,7 @@ async def test_the_log_names_the_topic_that_a_producer_waits_for(caplog: pytest.
             user.write(ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[topic]), 13)
             await until(lambda: waiting == {"sync"})
             await home.clock.pass_time(30_000)
-        answer = await user.read(ProduceRequest.api_key, 13)
+        answer = await user.read(api_key_of(ProduceRequest), 13)
     assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
     [line] = [message for message in caplog.messages if "is unanswered after" in message]
     assert line.startswith("Produce v13 with correlation id ")

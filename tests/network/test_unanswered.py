@@ -74,7 +74,11 @@ async def test_a_member_waits_for_its_assignment_as_long_as_its_group_may_rebala
     known_ms: int | None, overdue_ms: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     doors = Doors()
-    sync_group = handles(SyncGroupRequest, versions="0-5", needs=())(lambda _, ctx: Later(doors.wait()))
+
+    def wait(request: Any, ctx: Any) -> Any:
+        return Later(doors.wait())
+
+    sync_group = handles(SyncGroupRequest, versions="0-5", needs=())(wait)
     served = Served(dispatch=Dispatch([*apis(), sync_group]))
     served.shared.knowledge = Knowledge(rebalance_timeout_ms={"workers": known_ms}.get)
     request = blank(SyncGroupRequest)

@@ -140,9 +140,11 @@ async def test_a_disk_without_room_for_a_batch_is_full_before_one_was_refused() 
 @pytest.mark.parametrize(("status", "reported"), [(0, 0), (1, 1), (2, 2), (3, 0)])
 def test_a_container_is_not_restarted_for_being_degraded(tmp_path: Path, status: int, reported: int) -> None:
     program = tmp_path / "pykafka-broker"
-    program.write_text(f"#!/bin/bash\n[ $1 = health ] || exit 9\necho told\nexit {status}\n")
+    program.write_text(
+        f"#!/bin/bash\n[ $1 = health ] || exit 9\necho told$PYKAFKA_BROKER_BOOTSTRAP_SERVER\nexit {status}\n"
+    )
     program.chmod(0o755)
-    path = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    path = {"PATH": f"{tmp_path}:/usr/bin:/bin", "PYKAFKA_BROKER_BOOTSTRAP_SERVER": "a:1,b:1"}
     done = subprocess.run(
         ["/bin/bash", str(HEALTH_CHECK)], env=path, capture_output=True, text=True, check=False
     )

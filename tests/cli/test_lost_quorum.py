@@ -25,6 +25,9 @@ TAKEN = (
     "start now may wait for a controller."
 )
 
+#: The check and the level of what the doctor finds of a quorum without a leader.
+NO_LEADER = ("quorum", "problem")
+
 
 @pytest.fixture(scope="module")
 def survivor() -> Iterator[tuple[str, list[str]]]:
@@ -219,3 +222,32 @@ def reason_at(controller: Address) -> str:
         "created, changed or elected. Of the controllers (1, 2, 3) these do not answer from here: 1, 2. "
         "Start them: more than half of the voters must run.\n"
     )
+
+
+@pytest.fixture(scope="module")
+def observer() -> Iterator[str]:
+    """The address of a broker, node 3, that is no controller. Of two controllers the one that led is gone."""
+    with Cluster(controllers=2, brokers=1) as cluster:
+        leader = cluster.controller()
+        cluster.kill(leader)
+        until(
+            lambda: "none has answered this broker for" in run_command("health", cluster.address(3)).out,
+            "it knows that none leads",
+        )
+        yield cluster.address(3)
+
+
+def test_a_broker_that_is_no_controller_tells_as_much(observer: str) -> None:
+    status = json.loads(run_command("cluster", "status", "-b", observer, "--json").out)
+    assert (status["has_quorum"], status["voters"]) == (False, [1, 2])
+    assert len(status["silent_voters"]) == 1
+    assert status["metadata_age_ms"] >= 0
+    examined = run_command("doctor", observer, "--json")
+    [lost] = [
+        one for one in map(json.loads, examined.out.splitlines()) if (one["check"], one["level"]) == NO_LEADER
+    ]
+    [silent] = status["silent_voters"]
+    assert "none answers broker 3 since then. " in since(lost["message"], observer)
+    assert lost["remedy"].startswith(f"Start the controllers that are down ({silent}): ")
+    ended = run_command("topics", "create", "invoices", "-b", observer, "--timeout", "2")
+    assert f"Of the voters (1, 2) these do not answer from here: {silent}. Start them" in ended.err

@@ -8,7 +8,13 @@ import pytest
 
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records import control as m
-from pykafka_broker.raft.core.describe import QuorumStatus, ReplicaStatus, describe, describe_leaderless
+from pykafka_broker.raft.core.describe import (
+    QuorumStatus,
+    ReplicaStatus,
+    describe,
+    describe_leaderless,
+    is_led,
+)
 from pykafka_broker.raft.core.messages import (
     Acknowledged,
     AddVoter,
@@ -16,6 +22,7 @@ from pykafka_broker.raft.core.messages import (
     ChangeAnswer,
     Current,
     Fetch,
+    Refused,
     RemoveVoter,
     UpdateVoter,
     Versions,
@@ -461,11 +468,7 @@ def test_the_leader_describes_its_quorum() -> None:
 
 
 def test_a_replica_that_no_leader_answers_describes_the_quorum_from_before() -> None:
-    node = following()
-    alone = node.state
-    answered = alone._replace(role=node.follower._replace(has_fetched=True))
-    assert describe_leaderless(answered, 5_000, 2_000) is None
-    assert describe_leaderless(committed().state, 5_000, 2_000) is None, "it leads"
+    alone = following().state
     assert describe_leaderless(alone._replace(high_watermark=20), 5_000, 2_000) == QuorumStatus(
         leader_id=-1,
         epoch=3,
@@ -477,6 +480,31 @@ def test_a_replica_that_no_leader_answers_describes_the_quorum_from_before() -> 
         ),
         observers=(),
     )
+
+
+def test_who_leads_or_is_answered_by_its_leader_is_led() -> None:
+    leader = committed()
+    assert is_led(leader.state, leader.now_ms)
+    node = following()
+    assert not is_led(node.state, node.now_ms), "its leader has not answered yet"
+    node.answer(2, fetched())
+    assert is_led(node.state, node.now_ms)
+
+
+@pytest.mark.parametrize("node_id", [1, 7], ids=["a voter", "an observer"])
+@pytest.mark.parametrize("is_over", [False, True], ids=["silent", "ended"])
+def test_a_leader_that_is_silent_or_whose_process_has_ended_leads_no_replica(
+    node_id: int, *, is_over: bool
+) -> None:
+    node = Node(ElectionState(3, leader_id=2), node_id=node_id)
+    node.take(TimePassed())
+    node.answer(2, fetched())
+    assert is_led(node.state, node.now_ms)
+    if is_over:
+        node.answer(2, Refused())
+    else:
+        node.wait(SETTINGS.fetch_timeout_ms)
+    assert not is_led(node.state, node.now_ms)
 
 
 def test_a_replica_that_is_one_fetch_behind_was_caught_up_at_the_fetch_before() -> None:

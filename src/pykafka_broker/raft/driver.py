@@ -24,7 +24,13 @@ from pykafka_broker.machine.illegal_state import IllegalState
 from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.core import transitions
-from pykafka_broker.raft.core.describe import QuorumStatus, describe, describe_leaderless, with_times_later
+from pykafka_broker.raft.core.describe import (
+    QuorumStatus,
+    describe,
+    describe_leaderless,
+    is_led,
+    with_times_later,
+)
 from pykafka_broker.raft.core.log_view import Batch, Membership, SnapshotId
 from pykafka_broker.raft.core.messages import Answer, ChangeAnswer, Current, Request
 from pykafka_broker.raft.core.quorum import Address, Voter
@@ -205,9 +211,10 @@ class RaftDriver:
 
         None if this replica leads, or its leader answers it.
         """
-        if self._state is None:
+        clock = self._ports.clock
+        if self._state is None or is_led(self.state, clock.monotonic_ms()):
             return None
-        now_ms = self._ports.clock.now_ms()
+        now_ms = clock.now_ms()
         return describe_leaderless(self.state, now_ms, now_ms - silence_ms)
 
     # -- life ------------------------------------------------------------------------------------------

@@ -63,17 +63,20 @@ def describe(state: RaftState, now_ms: int) -> QuorumStatus | None:
     return QuorumStatus(local.node_id, role.epoch, high_watermark, voters, tuple(observers))
 
 
-def describe_leaderless(state: RaftState, now_ms: int, heard_ms: int) -> QuorumStatus | None:
-    """The quorum as a replica knew it at `heard_ms`; None if it leads, or its leader answers it.
+def is_led(state: RaftState, now_ms: int) -> bool:
+    """Whether a replica leads, or its leader answers it. One that has not answered yet does not count."""
+    role = state.role
+    return isinstance(role, Leader) or (isinstance(role, Follower) and role.hears_leader(now_ms))
 
-    A follower whose leader has not answered yet counts as leaderless. Only this replica has times: `now_ms`
-    as its last fetch, and `heard_ms` as when it last caught up.
+
+def describe_leaderless(state: RaftState, fetch_ms: int, heard_ms: int) -> QuorumStatus:
+    """The quorum as a replica that is not led knew it at `heard_ms`.
+
+    Only this replica has times: `fetch_ms` as its last fetch, and `heard_ms` as when it last caught up.
     """
     role = state.role
-    if isinstance(role, Leader) or (isinstance(role, Follower) and role.has_fetched):
-        return None
     local, log = state.local.key, state.log
-    own = ReplicaStatus(local, log.end_offset, now_ms, heard_ms)
+    own = ReplicaStatus(local, log.end_offset, fetch_ms, heard_ms)
     voters = tuple(
         own._replace(key=voter.key) if voter.key.matches(local) else ReplicaStatus(voter.key, -1, -1, -1)
         for voter in log.voters.voters.values()

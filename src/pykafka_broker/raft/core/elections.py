@@ -43,22 +43,14 @@ def _grants(turn: Turn, request: Vote) -> bool:
     if isinstance(role, Leader) or not is_up_to_date(turn, request):
         return False
     if request.pre_vote:
-        return not (isinstance(role, Follower) and _has_leader(turn, role))
+        # An observer also refuses only until the time-out: other replicas may already know it as a voter, and
+        # need its vote.
+        return not (isinstance(role, Follower) and role.hears_leader(turn.now_ms))
     if not isinstance(role, (Unattached, Prospective)):
         return False
     if role.voted is not None:
         return role.voted.matches(request.candidate)
     return role.leader_id is None
-
-
-def _has_leader(turn: Turn, role: Follower) -> bool:
-    """Whether the leader may be alive: it has answered, has not timed out, and its process has not ended.
-
-    An observer also denies pre-votes only until the time-out: other replicas may already know it as a voter,
-    and need its vote.
-    """
-    is_over = turn.has_reached(role.fetch_deadline_ms) or role.election_deadline_ms is not None
-    return role.has_fetched and not is_over
 
 
 def is_up_to_date(turn: Turn, request: Vote) -> bool:

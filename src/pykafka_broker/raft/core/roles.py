@@ -87,6 +87,15 @@ class Follower(NamedTuple):
     fetch_deadline_ms: int | None = None
     update_deadline_ms: int | None = None
 
+    def hears_leader(self, now_ms: int) -> bool:
+        """Whether the leader may be alive: it has answered, has not timed out, and its process has not ended.
+
+        An observer keeps this role when its leader is gone.
+        """
+        if not self.has_fetched or self.election_deadline_ms is not None:
+            return False
+        return self.fetch_deadline_ms is None or now_ms < self.fetch_deadline_ms
+
 
 class Progress(NamedTuple):
     """What the leader knows of another replica. Times are -1 before the first.

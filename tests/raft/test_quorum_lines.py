@@ -67,6 +67,16 @@ def test_voters_are_told_when_they_change(lines: QuorumLines, caplog: pytest.Log
     ]
 
 
+def test_a_start_that_lacks_records_says_how_many(
+    lines: QuorumLines, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines.waits(40, 9_000)
+    assert [record.getMessage() for record in caplog.records] == [
+        "[MetadataLoader id=1] initializeNewPublishers: The loader is still catching up because we have "
+        "loaded up to offset 40, but the high water mark is 9000."
+    ]
+
+
 def test_the_active_controller_is_told_when_it_begins_and_ends(
     lines: QuorumLines, caplog: pytest.LogCaptureFixture
 ) -> None:

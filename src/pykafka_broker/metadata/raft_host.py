@@ -178,6 +178,24 @@ class RaftHost:
         status = self._driver.describe_leaderless(silence_ms)
         return None if status is None else QuorumDescription(status, self._endpoints())
 
+    def log_wait(self, silence_ms: int) -> None:
+        """Log what the start of this node waits for: a leader, if there is none, and which of the other
+        voters have not answered for so long, or the records that it lacks. An only voter logs nothing.
+        """
+        if self._lines is None:
+            return
+        driver = self._driver
+        if driver.is_led:
+            self._lines.waits(self._next_offset, driver.high_watermark)
+        else:
+            self._lines.waits_for_leader(
+                self._next_offset,
+                driver.high_watermark,
+                silence_ms,
+                driver.others,
+                driver.not_heard(silence_ms),
+            )
+
     def _endpoints(self) -> dict[int, Endpoints]:
         voters = self._driver.state.log.voters.voters
         endpoints = {node_id: voter.endpoints for node_id, voter in voters.items()}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pykafka_broker.machine.clock import Timer
 from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.metadata.feature_check import check_features
 from pykafka_broker.metadata.leadership import Leadership
@@ -24,6 +25,10 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The longest time that a stop waits for another voter to lead, as in Kafka.
 HAND_OVER_TIMEOUT_MS = 5_000
+#: How long a start waits until it logs what for; other controllers may start at the same time.
+WAIT_LOGGED_AFTER_MS = 5_000
+#: How often it logs that again.
+WAIT_LOGGED_EVERY_MS = 60_000
 
 
 class ReplicaPorts(NamedTuple):
@@ -57,6 +62,8 @@ class MetadataReplica:
         self._ports = ports
         self._is_started = False
         self._hands_over = True
+        #: The timer of the line about a start that waits.
+        self._logging: Timer
         self.host = RaftHost(
             storage,
             local,
@@ -80,8 +87,8 @@ class MetadataReplica:
     async def start(self) -> None:
         """Read the log and take a role; everything that the quorum has committed is published at the return.
 
-        That needs a leader, which a replica learns over the network. An only voter leads at once, and commits
-        its whole log.
+        That needs a leader, which a replica learns over the network. It logs what it waits for, once after a
+        few seconds and then rarely. An only voter leads at once, and commits its whole log.
 
         Raises:
             OtherVotersError, CorruptMetadataError, MalformedFile: the log cannot be used by this node.
@@ -90,8 +97,20 @@ class MetadataReplica:
         self.host.load()
         check_features(self.publisher.replayed_image.features)
         self.host.boot()
-        await self.publisher.caught_up()
+        self._log_wait_in(WAIT_LOGGED_AFTER_MS)
+        try:
+            await self.publisher.caught_up()
+        finally:
+            self._logging.cancel()
         self._is_started = True
+
+    def _log_wait_in(self, delay_ms: int) -> None:
+        clock = self._ports.driver.clock
+        self._logging = clock.call_at(clock.monotonic_ms() + delay_ms, self._log_wait)
+
+    def _log_wait(self) -> None:
+        self.host.log_wait(WAIT_LOGGED_AFTER_MS)
+        self._log_wait_in(WAIT_LOGGED_EVERY_MS)
 
     def fall_silent(self) -> None:
         """Let `close` not hand over to another voter."""

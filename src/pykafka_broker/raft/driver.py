@@ -32,7 +32,7 @@ from pykafka_broker.raft.core.describe import (
     with_times_later,
 )
 from pykafka_broker.raft.core.log_view import Batch, Membership, SnapshotId
-from pykafka_broker.raft.core.messages import Answer, ChangeAnswer, Current, Request
+from pykafka_broker.raft.core.messages import Answer, ChangeAnswer, Current, Destination, Refused, Request
 from pykafka_broker.raft.core.quorum import Address, Voter
 from pykafka_broker.raft.core.roles import Follower, Leader
 from pykafka_broker.raft.core.settings import DEFAULTS, Settings
@@ -149,6 +149,8 @@ class RaftDriver:
         self._installing: asyncio.Task[None] | None = None
         self._failed: Exception | None = None
         self._is_closed = False
+        #: When the others last answered, by address: those of voters and bootstrap servers, which are few.
+        self._heard_ms: dict[Address, int] = {}
 
     # -- what it is now --------------------------------------------------------------------------------
 
@@ -193,6 +195,26 @@ class RaftDriver:
         return self._state is not None and transitions.is_majority_gone(self._state)
 
     @property
+    def is_led(self) -> bool:
+        """Whether this replica leads, or its leader answers it."""
+        return self._state is not None and is_led(self.state, self._ports.clock.monotonic_ms())
+
+    @property
+    def others(self) -> tuple[Destination, ...]:
+        """The other voters, or the bootstrap servers while the log names no voters."""
+        return transitions.others(self.state)
+
+    def not_heard(self, silence_ms: int) -> list[Destination]:
+        """Those of the others that have not answered this replica for so long."""
+        now_ms = self._ports.clock.monotonic_ms()
+        heard_ms = self._heard_ms
+        return [
+            one
+            for one in self.others
+            if one.address not in heard_ms or now_ms - heard_ms[one.address] > silence_ms
+        ]
+
+    @property
     def high_watermark(self) -> int | None:
         """The offset below which everything is committed; None while unknown."""
         return self.state.high_watermark
@@ -211,10 +233,9 @@ class RaftDriver:
 
         None if this replica leads, or its leader answers it.
         """
-        clock = self._ports.clock
-        if self._state is None or is_led(self.state, clock.monotonic_ms()):
+        if self._state is None or self.is_led:
             return None
-        now_ms = clock.now_ms()
+        now_ms = self._now_ms()
         return describe_leaderless(self.state, now_ms, now_ms - silence_ms)
 
     # -- life ------------------------------------------------------------------------------------------
@@ -444,17 +465,19 @@ class RaftDriver:
     # -- other replicas --------------------------------------------------------------------------------
 
     def _send(self, send: Send) -> None:
-        answered = partial(self._answered, send.to.node_id, send.request_id)
+        answered = partial(self._answered, send.to, send.request_id)
         if self._ports.peers is None:
             # This node is the only voter: it does not ask a node that claims to lead, and leads again itself.
             asyncio.get_running_loop().call_soon(answered, None)
         else:
             self._ports.peers.send(send, answered)
 
-    def _answered(self, node_id: int, request_id: int, answer: Answer | None) -> None:
+    def _answered(self, to: Destination, request_id: int, answer: Answer | None) -> None:
+        if answer is not None and not isinstance(answer, Refused):
+            self._heard_ms[to.address] = self._ports.clock.monotonic_ms()
         if self._failed is None:
-            event: Event = Unanswered(node_id, request_id)
-            self._take(event if answer is None else Answered(node_id, request_id, answer))
+            event: Event = Unanswered(to.node_id, request_id)
+            self._take(event if answer is None else Answered(to.node_id, request_id, answer))
 
     # -- the log ---------------------------------------------------------------------------------------
 

@@ -1,4 +1,5 @@
-"""The log lines of a node in a quorum of several: its roles, the leader, the voters, the active controller.
+"""The log lines of a node in a quorum of several: its roles, the leader, the voters, the active controller,
+and what a node waits for that starts while no controller leads.
 
 Loggers and the beginnings of the lines are those of Apache Kafka. Each change is one line. A replica that is
 cut off alternates between roles of the same epoch, which is logged only now and then.
@@ -7,9 +8,10 @@ cut off alternates between roles of the same epoch, which is logged only now and
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pykafka_broker.raft.core.log_view import Membership
+from pykafka_broker.raft.core.messages import Destination
 from pykafka_broker.raft.core.roles import (
     Candidate,
     Follower,
@@ -23,6 +25,7 @@ from pykafka_broker.system.repeated_lines import RepeatedLines
 
 role_logger = logging.getLogger("org.apache.kafka.raft.QuorumState")
 voters_logger = logging.getLogger("org.apache.kafka.raft.internals.KRaftControlRecordStateMachine")
+loader_logger = logging.getLogger("org.apache.kafka.image.loader.MetadataLoader")
 controller_logger = logging.getLogger("org.apache.kafka.controller.QuorumController")
 
 
@@ -57,6 +60,38 @@ class QuorumLines:
             "[RaftManager id=%s] Latest set of voters is [%s] %s", self._node_id, voters, where
         )
 
+    def waits(self, offset: int, high_watermark: int | None) -> None:
+        """The node, which starts, has the committed records below `offset`, and needs more."""
+        loader_logger.info("%s", self._waiting(offset, high_watermark))
+
+    def waits_for_leader(
+        self,
+        offset: int,
+        high_watermark: int | None,
+        silence_ms: int,
+        others: Sequence[Destination],
+        silent: Sequence[Destination],
+    ) -> None:
+        """It needs a leader for that, and of the `others` the `silent` ones have not answered for so long."""
+        known = ", ".join(map(_named, others))
+        who = f"all others ({known}) answer, and none of them leads"
+        if silent:
+            who = (
+                f"of the others ({known}) these have not answered for {silence_ms // 1_000:,} s: "
+                f"{', '.join(map(_named, silent))}"
+            )
+        text = "%s No controller leads: %s. More than half of the voters must run, and reach each other."
+        loader_logger.warning(text, self._waiting(offset, high_watermark), who)
+
+    def _waiting(self, offset: int, high_watermark: int | None) -> str:
+        reason = "we still don't know the high water mark yet."
+        if high_watermark is not None:
+            reason = f"we have loaded up to offset {offset}, but the high water mark is {high_watermark}."
+        return (
+            f"[MetadataLoader id={self._node_id}] initializeNewPublishers: The loader is still catching up "
+            f"because {reason}"
+        )
+
     def controller_begins(self, epoch: int, end_offset: int) -> None:
         """The controller of this node is the active one."""
         controller_logger.info(
@@ -77,6 +112,12 @@ class QuorumLines:
             role.epoch,
             "(none)" if leader_id is None else leader_id,
         )
+
+
+def _named(one: Destination) -> str:
+    """A voter as controller.quorum.voters names it; of a bootstrap server only the address is known."""
+    host, port = one.address
+    return f"{one.node_id}@{host}:{port}" if one.node_id >= 0 else f"{host}:{port}"
 
 
 def _told(role: Role) -> str:

@@ -30,6 +30,7 @@ from pykafka_broker.raft.core.messages import (
     BeginQuorumEpoch,
     ChangeAnswer,
     Current,
+    Destination,
     EndQuorumEpoch,
     Fetch,
     FetchAnswer,
@@ -298,6 +299,18 @@ def _deadlines(state: RaftState) -> Iterator[int]:
 def current(state: RaftState) -> Current:
     """The epoch of a replica, and the leader that it knows."""
     return Turn(state, Moment(0, 0.0)).current
+
+
+def others(state: RaftState) -> tuple[Destination, ...]:
+    """The other voters, or the bootstrap servers while the log names no voters."""
+    listener, voters = state.settings.listener, state.log.voters
+    if not voters.voters:
+        return Turn(state, Moment(0, 0.0)).bootstrap
+    return tuple(
+        Destination(voter.key.node_id, voter.endpoints[listener])
+        for voter in voters.others(state.local.key.node_id)
+        if listener in voter.endpoints
+    )
 
 
 def is_majority_gone(state: RaftState) -> bool:

@@ -20,6 +20,7 @@ from pykafka_broker.doctor.reach import (
     Address,
     Answer,
     Kind,
+    StartingBroker,
     about_answer,
     about_listener,
     all_at_once,
@@ -160,6 +161,16 @@ def test_an_address_without_a_server_is_refused() -> None:
     finding = about_answer(address, answer)
     assert finding.level is Level.PROBLEM
     assert f"pykafka-broker start --listen 127.0.0.1:{address[1]}" in finding.remedy
+
+
+def test_where_a_broker_is_starting_no_other_one_is_proposed() -> None:
+    starting = StartingBroker("process 17 (pykafka-broker)", "127.0.0.1:9093")
+    finding = about_answer(("127.0.0.1", 9092), Answer(Kind.REFUSED), starting=starting)
+    assert finding.message == (
+        "Nothing listens at 127.0.0.1:9092 yet: process 17 (pykafka-broker) is to, and is still starting."
+    )
+    assert "start --listen" not in finding.remedy
+    assert "pykafka-broker quorum describe --bootstrap-controller 127.0.0.1:9093" in finding.remedy
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "x" * 64 + ".invalid"])

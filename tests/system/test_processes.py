@@ -8,10 +8,18 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
-from pykafka_broker.system.processes import SHOWN_COMMAND, command_line, described, is_ending, listening_on
+from pykafka_broker.system.processes import (
+    SHOWN_COMMAND,
+    broker_processes,
+    command_line,
+    described,
+    is_ending,
+    listening_on,
+)
 from tests.support.waiting import until
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -67,6 +75,20 @@ def test_of_the_arguments_those_of_a_broker_that_hold_no_secret_are_shown(
 ) -> None:
     with sleeping(arguments) as process:
         assert described(process.pid) == f"process {process.pid} ({' '.join([sys.executable, *shown])})"
+
+
+@linux_only
+def test_brokers_are_found_with_their_options_and_surroundings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KAFKA_NODE_ID", "4")
+    with sleeping(["-m", "pykafka_broker", "start", "-c", "a"]) as broker, sleeping(["start"]) as other:
+        found = {process.process_id: process for process in broker_processes()}
+    assert other.pid not in found
+    assert found[broker.pid].arguments == ["-c", "a"]
+    assert found[broker.pid].environ["KAFKA_NODE_ID"] == "4"
+    assert found[broker.pid].directory == str(tmp_path)
 
 
 @linux_only

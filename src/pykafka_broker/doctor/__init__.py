@@ -3,6 +3,7 @@ in sentences, each with its remedy. Judging is pure.
 
     findings.py   what a check says
     reach.py      who answers at the bootstrap address
+    starting.py   the broker of this machine that is to serve there, and does not yet
     quorum.py     whether a controller leads the cluster, and what is known where none does
     brokers.py    whether the advertised addresses lead to the brokers
     topics.py     missing topics, partitions without leader, what can be written, open transactions

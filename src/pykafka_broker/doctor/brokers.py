@@ -17,6 +17,7 @@ from pykafka_broker.doctor.reach import (
     Address,
     Answer,
     Kind,
+    StartingBroker,
     about_answer,
     all_at_once,
     is_loopback,
@@ -156,7 +157,12 @@ def known_at(client: Client) -> dict[Address, int]:
 
 
 def judge_address(
-    address: Address, answer: Answer, reached: Address, known: Mapping[Address, int], listener: str = ""
+    address: Address,
+    answer: Answer,
+    reached: Address,
+    known: Mapping[Address, int],
+    listener: str = "",
+    starting: StartingBroker | None = None,
 ) -> Finding:
     """Explain an answer at one of several bootstrap addresses, where a broker was reached at another one.
 
@@ -166,9 +172,10 @@ def judge_address(
         reached: The address of the broker that was reached.
         known: The brokers that this one knows, by their addresses.
         listener: As of `about_answer`.
+        starting: As of `about_answer`.
     """
-    finding = about_answer(address, answer, listener)
-    if answer.kind not in _DOWN:
+    finding = about_answer(address, answer, listener, starting)
+    if answer.kind not in _DOWN or starting is not None:
         return finding
     node_id = next((known[at] for at in known if _is_same(at, address)), None)
     if node_id is None:

@@ -79,6 +79,16 @@ class Answer(NamedTuple):
         return self.kind not in _NOBODY
 
 
+class StartingBroker(NamedTuple):
+    """A process of this machine that is to serve an address and does not yet (`starting.py`).
+
+    `process` describes it. `controller` is its address for administration, "" where it is no controller.
+    """
+
+    process: str
+    controller: str = ""
+
+
 def shown(address: Address) -> str:
     """An address as one writes it."""
     host, port = address
@@ -357,13 +367,16 @@ _ANSWERS: Mapping[Kind, tuple[str, str]] = {
 }
 
 
-def about_answer(address: Address, answer: Answer, listener: str = "") -> Finding:
+def about_answer(
+    address: Address, answer: Answer, listener: str = "", starting: StartingBroker | None = None
+) -> Finding:
     """Explain an answer at the bootstrap address.
 
     Args:
         address: The bootstrap address.
         answer: The answer there.
         listener: The process that listens there on this machine, if that is known.
+        starting: The broker of this machine that is to listen there and does not yet, if there is one.
     """
     where, (host, port) = shown(address), address
     if answer.kind is Kind.KAFKA:
@@ -376,7 +389,15 @@ def about_answer(address: Address, answer: Answer, listener: str = "") -> Findin
         "detail": answer.detail,
     }
     message, remedy = (text.format(**known) for text in _ANSWERS[answer.kind])
-    if answer.kind is Kind.REFUSED and is_loopback(host):
+    if answer.kind is Kind.REFUSED and starting is not None:
+        message = f"Nothing listens at {where} yet: {starting.process} is to, and is still starting."
+        remedy = (
+            "Start no other one. A broker serves clients once its logs are recovered and a controller leads, "
+            "which takes more than half of the voters: its log says which of them do not answer."
+        )
+        if starting.controller:
+            remedy += f"\n  pykafka-broker quorum describe --bootstrap-controller {starting.controller}"
+    elif answer.kind is Kind.REFUSED and is_loopback(host):
         remedy += f" To start one here:\n  pykafka-broker start --listen {where}"
     return problem("connection", where, message, remedy)
 

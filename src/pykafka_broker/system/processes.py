@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address
+
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The longest command that is shown in full.
 SHOWN_COMMAND = 100
@@ -22,6 +24,19 @@ SHOWN_OPTIONS = {"-c": "--config", "-d": "--data-dir"}
 _LISTEN = "0A"
 #: A flag of a process in `/proc/PID/stat`.
 _PF_EXITING = 4
+
+
+class BrokerProcess(NamedTuple):
+    """A process that runs `pykafka-broker start`.
+
+    `arguments` follow the word `start`. Environment and working directory are empty where they cannot be
+    read. All three may hold secrets.
+    """
+
+    process_id: int
+    arguments: list[str]
+    environ: Mapping[str, str]
+    directory: str
 
 
 def described(process_id: int) -> str:
@@ -41,6 +56,14 @@ def listening_on(address: str, port: int) -> int | None:
         return int(found[0]) if found else None
     inodes = _listening_inodes(ip_address(address), port)
     return _process_with_sockets(inodes) if inodes else None
+
+
+def broker_processes() -> Iterator[BrokerProcess]:
+    """The brokers of this kind that run on this machine, serving or not."""
+    for process_id in _process_ids():
+        _, words = _of_broker(_arguments_of(process_id))
+        if words[:1] == ["start"]:
+            yield BrokerProcess(process_id, words[1:], _environ_of(process_id), _directory_of(process_id))
 
 
 def command_line(process_id: int) -> str:
@@ -95,17 +118,23 @@ def _harmless(arguments: list[str]) -> Iterable[str]:
     program, *rest = arguments
     # A process that has set its own title has only one argument.
     yield program if rest else program.partition(" ")[0]
-    for at, (before, word) in enumerate(zip(arguments, rest, strict=False), start=2):
-        if word == "kafka.Kafka":
-            yield from (word, *arguments[at : at + 1])
-            return
-        if before == "-m" and word == "pykafka_broker":
-            yield "-m"
-        elif os.path.basename(word) != "pykafka-broker":
-            continue
-        yield from (word, *arguments[at : at + 1])
-        yield from _shown_options(arguments[at + 1 :])
+    if "kafka.Kafka" in rest:
+        at = rest.index("kafka.Kafka")
+        yield from rest[at : at + 2]
         return
+    began, words = _of_broker(arguments)
+    yield from (*began, *words[:1])
+    yield from _shown_options(words[1:])
+
+
+def _of_broker(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """What runs a command of this package, and the words of the command; nothing of another program."""
+    for at, word in enumerate(arguments[1:], start=1):
+        if word == "pykafka_broker" and arguments[at - 1] == "-m":
+            return ["-m", word], arguments[at + 1 :]
+        if os.path.basename(word) == "pykafka-broker":
+            return [word], arguments[at + 1 :]
+    return [], []
 
 
 def _shown_options(arguments: list[str]) -> Iterable[str]:
@@ -125,6 +154,28 @@ def _arguments_of(process_id: int) -> list[str]:
             return content.split("\0") if content else []
     except OSError:
         return _output_of("ps", "-ww", "-o", "command=", "-p", str(process_id)).split()
+
+
+def _process_ids() -> list[int]:
+    if sys.platform == "linux":
+        return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+    return [int(word) for word in _output_of("ps", "-axo", "pid=").split()]
+
+
+def _environ_of(process_id: int) -> dict[str, str]:
+    try:
+        with open(f"/proc/{process_id}/environ", "rb") as file:
+            entries = file.read().decode(errors="replace").split("\0")
+    except OSError:
+        return {}
+    return {name: value for name, equals, value in (entry.partition("=") for entry in entries) if equals}
+
+
+def _directory_of(process_id: int) -> str:
+    try:
+        return os.readlink(f"/proc/{process_id}/cwd")
+    except OSError:
+        return ""
 
 
 def _output_of(*command: str) -> str:

@@ -17,6 +17,7 @@ from pykafka_broker.doctor import brokers, quorum, reach, topics
 from pykafka_broker.doctor.findings import Finding, Level, skipped
 from pykafka_broker.doctor.reach import Address, Answer, Kind, shown
 from pykafka_broker.doctor.refusals import Refusal, guarded
+from pykafka_broker.doctor.starting import starting_at
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -50,13 +51,15 @@ def examine(question: Question, pause: Callable[[float], None] = time.sleep) -> 
     reached = next((address for address, answer in asked if answer.kind is Kind.KAFKA), None)
     if reached is None:
         for address, answer in asked:
-            yield reach.about_answer(address, answer, _listener(address, answer))
+            listener, starting = _listener(address, answer), starting_at(address, answer)
+            yield reach.about_answer(address, answer, listener, starting)
         yield skipped("brokers", "Brokers, topics, groups and disks: no broker answers.")
         return
     with cluster.connect_to(shown(reached), cluster.timeout_s) as client:
         known = brokers.known_at(client) if len(asked) > 1 else {}
         for address, answer in asked:
-            yield brokers.judge_address(address, answer, reached, known, _listener(address, answer))
+            listener, starting = _listener(address, answer), starting_at(address, answer)
+            yield brokers.judge_address(address, answer, reached, known, listener, starting)
         if (closed := _refused(client, reached)) is not None:
             yield closed
             yield skipped("brokers", "Brokers, topics, groups and disks: the broker does not tell.")

@@ -10,6 +10,7 @@ from pykafka_broker.client.quorum import QUORUM_WITHIN_S, LostQuorum
 from pykafka_broker.doctor import brokers, quorum, reach
 from pykafka_broker.doctor.findings import Finding, Level, skipped
 from pykafka_broker.doctor.refusals import Refusal, guarded
+from pykafka_broker.doctor.starting import starting_at
 from pykafka_broker.spark.doctor.checkpoint import about_checkpoint
 from pykafka_broker.spark.doctor.machine import about_this_machine
 from pykafka_broker.spark.doctor.question import Question
@@ -59,13 +60,14 @@ def _about_cluster(question: Question) -> Iterator[Finding | list[Address]]:
     reached = next((address for address, answer in asked if answer.kind is reach.Kind.KAFKA), None)
     if reached is None:
         for address, answer in asked:
-            yield reach.about_answer(address, answer)
+            yield reach.about_answer(address, answer, starting=starting_at(address, answer))
         yield skipped("brokers", "Brokers, topics and checkpoint: no broker answers.")
         return
     with question.connect(question.bootstrap_servers, question.timeout_s) as client:
         known = brokers.known_at(client) if len(asked) > 1 else {}
         for address, answer in asked:
-            yield brokers.judge_address(address, answer, reached, known)
+            starting = starting_at(address, answer)
+            yield brokers.judge_address(address, answer, reached, known, starting=starting)
         try:
             cluster, advertised = brokers.look(client, question.connect)
         except Refusal as error:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -15,7 +17,9 @@ from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.client.quorum import LostQuorum, quorum_status
 from pykafka_broker.spark.doctor import Question, examine
+from pykafka_broker.testing.home import until as arrives
 from tests.cli.conftest import run_command
+from tests.support.quorums import Quorum
 from tests.support.waiting import until
 
 #: Each broker led one partition of both topics. The survivor has the only replica of one that it leads.
@@ -215,11 +219,11 @@ def test_a_controller_says_what_it_knows(survivor: tuple[str, list[str]]) -> Non
         assert ended.err.endswith(reason_at(controller))
 
 
-def reason_at(controller: Address) -> str:
+def reason_at(controller: Address, node_id: int = 3, silent: str = "1, 2") -> str:
     """The same, as a controller tells it."""
     return (
-        f"; controller 3 at {controller} finds no controller that leads: until one leads, nothing is "
-        "created, changed or elected. Of the controllers (1, 2, 3) these do not answer from here: 1, 2. "
+        f"; controller {node_id} at {controller} finds no controller that leads: until one leads, nothing is "
+        f"created, changed or elected. Of the controllers (1, 2, 3) these do not answer from here: {silent}. "
         "Start them: more than half of the voters must run.\n"
     )
 
@@ -251,3 +255,25 @@ def test_a_broker_that_is_no_controller_tells_as_much(observer: str) -> None:
     assert lost["remedy"].startswith(f"Start the controllers that are down ({silent}): ")
     ended = run_command("topics", "create", "invoices", "-b", observer, "--timeout", "2")
     assert f"Of the voters (1, 2) these do not answer from here: {silent}. Start them" in ended.err
+
+
+@pytest.mark.parametrize("is_dynamic", [False, True], ids=["voters of the configuration", "of the log"])
+async def test_a_controller_that_waits_since_its_start_says_what_it_knows(*, is_dynamic: bool) -> None:
+    quorum = Quorum(is_dynamic=is_dynamic)
+    starting = asyncio.ensure_future(quorum.homes[1].new_broker().start())
+    controller = Address("127.0.0.1", quorum.ports[1])
+
+    def is_listening() -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(controller) == 0
+
+    await arrives(is_listening)
+    for command in ("quorum describe", "features describe", "configs describe --broker 2"):
+        ended = await asyncio.to_thread(
+            run_command, *command.split(), "--bootstrap-controller", str(controller)
+        )
+        assert ended.status == 1
+        silent = reason_at(controller, node_id=1, silent="2, 3")
+        assert ended.err.endswith(silent)
+    starting.cancel()
+    await asyncio.gather(starting, return_exceptions=True)

@@ -2,6 +2,9 @@
 
 v1 endpoint type (KIP-919), v2 fenced brokers (KIP-1073). A listener of brokers describes only brokers, one of
 controllers only the registered controllers; a request for the other kind gets MISMATCHED_ENDPOINT_TYPE.
+
+A controller that has found no leader since its start does not know the metadata.version of the cluster, and
+answers UNSUPPORTED_VERSION, as Apache Kafka's does. Besides, its answer says why, and has the voters.
 """
 
 from __future__ import annotations
@@ -79,6 +82,8 @@ def describe_cluster(request: DescribeClusterRequest, ctx: RequestContext) -> De
 def describe_controllers(request: DescribeClusterRequest, ctx: ControllerContext) -> DescribeClusterResponse:
     """The controllers that a client of this listener can reach."""
     image = ctx.node.metadata.image
+    if image.offset < 0:
+        return _without_leader(ctx)
     if image.metadata_version < CONTROLLER_REGISTRATIONS_SINCE:
         text = "Direct-to-controller communication is not supported with the current MetadataVersion."
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, text)
@@ -102,6 +107,25 @@ def describe_controllers(request: DescribeClusterRequest, ctx: ControllerContext
         controller_id=ctx.node.quorum.leader_id,
         brokers=controllers,
         cluster_authorized_operations=cluster_operations(ctx) if asked else OPERATIONS_NOT_ASKED,
+    )
+
+
+def _without_leader(ctx: ControllerContext) -> DescribeClusterResponse:
+    """The answer of a controller whose start waits for a leader."""
+    listener = ctx.connection.listener_name
+    return DescribeClusterResponse(
+        throttle_time_ms=0,
+        error_code=int(ErrorCode.UNSUPPORTED_VERSION),
+        error_message="No controller leads the quorum, and until one does this one does not know the "
+        "MetadataVersion.",
+        endpoint_type=CONTROLLERS,
+        cluster_id=ctx.node.metadata.image.cluster_id,
+        controller_id=-1,
+        brokers=[
+            DescribeClusterBroker(broker_id=node_id, host=host, port=port)
+            for node_id, endpoints in sorted(ctx.node.quorum.voter_endpoints.items())
+            for host, port in (endpoints[name] for name in endpoints if name == listener)
+        ],
     )
 
 

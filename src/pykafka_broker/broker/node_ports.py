@@ -22,6 +22,7 @@ from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from pykafka_broker.raft.core.log_view import SnapshotId
 from pykafka_broker.raft.core.messages import Answer, Current, Request
+from pykafka_broker.raft.core.quorum import Endpoints
 from pykafka_broker.raft.quorum_description import QuorumDescription
 from pykafka_broker.raft.storage import RaftStorage
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -89,6 +90,11 @@ class ReplicaQuorum:
     def current(self) -> Current:
         """The epoch and its known leader."""
         return self._host.current
+
+    @property
+    def voter_endpoints(self) -> Mapping[int, Endpoints]:
+        """Where the voters are reached, by their ids."""
+        return self._host.voter_endpoints
 
     def request(self, request: Request) -> Awaitable[Answer]:
         """Return the replica's answer to a request of another replica, or of an administrator."""

@@ -1,11 +1,13 @@
 """The controllers of a cluster, reached through their own listeners (KIP-919), over the blocking client.
 
 They serve no Metadata: DescribeCluster lists them and the active one, which gets the requests without a node
-id. No broker needs to run. Apache Kafka's controllers serve this from 3.7 on.
+id. No broker needs to run. Apache Kafka's controllers serve this from 3.7 on. One of pykafka_broker that has
+found no leader since its start lists the voters besides its error (`apis/describe_cluster.py`).
 """
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import Any
 
 from pykafka_broker.client.blocking import Client, Connection
@@ -16,6 +18,8 @@ from pykafka_broker.protocol.messages.describe_cluster import DescribeClusterReq
 
 #: The endpoint type of controllers.
 CONTROLLERS = 2
+#: How long controllers may take to elect one of them; by then it is known who does not answer.
+ELECTION_WITHIN_S = 5.0
 
 
 class Controllers(Client):
@@ -23,12 +27,15 @@ class Controllers(Client):
 
     #: The address of the controller that answered DescribeCluster last; "" before one has.
     asked = ""
+    #: Whether that one waits since its start for a controller that leads.
+    waits = False
 
     def send(self, request: object, node_id: int | None = None, version: int | None = None) -> Any:
         """Send a request to one controller, or to the active one, and return the response.
 
         Raises:
-            KafkaError: NOT_CONTROLLER, none became active in time; BROKER_NOT_AVAILABLE, unknown id.
+            KafkaError: NOT_CONTROLLER, none became active in time, or the one that was asked still waits for
+                one since its start; BROKER_NOT_AVAILABLE, unknown id.
         """
         return super().send(request, self._active() if node_id is None else node_id, version)
 
@@ -36,10 +43,13 @@ class Controllers(Client):
         return self._described().cluster_id
 
     def _active(self) -> int:
+        give_up_s = monotonic() + ELECTION_WITHIN_S
         for _ in self.attempts():
-            active = self._described().controller_id
-            if active in self.brokers.addresses:
-                return active
+            answer = self._described()
+            if answer.controller_id in self.brokers.addresses:
+                return int(answer.controller_id)
+            if self.waits or monotonic() > give_up_s:
+                break
         raise KafkaError(ErrorCode.NOT_CONTROLLER, "No controller leads the quorum.")
 
     def _described(self) -> DescribeClusterResponse:
@@ -49,8 +59,9 @@ class Controllers(Client):
         )
         told_by = self.connection()
         answer: DescribeClusterResponse = told_by.send(request)
-        check(answer.error_code, answer.error_message)
-        self.asked = told_by.peer
+        if not answer.brokers:
+            check(answer.error_code, answer.error_message)
+        self.asked, self.waits = told_by.peer, bool(answer.error_code)
         self.brokers.addresses = {one.broker_id: Address(one.host, one.port) for one in answer.brokers}
         return answer
 

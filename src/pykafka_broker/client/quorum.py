@@ -74,11 +74,21 @@ def quorum_status(client: Client) -> QuorumStatus | LostQuorum:
         KafkaError: the cluster does not serve the request, or not to this client.
     """
     try:
-        return client.retrying(lambda: _status(_answer(client)))
+        return client.retrying(lambda: _asked(client))
     except OSError:
         return _known(client)
     except KafkaError as error:
         if error.code in RETRIABLE or error.code == ErrorCode.BROKER_NOT_AVAILABLE:
+            return _known(client)
+        raise
+
+
+def _asked(client: Client) -> QuorumStatus | LostQuorum:
+    try:
+        return _status(_answer(client))
+    except KafkaError:
+        # A controller that waits for the quorum is sure that none leads.
+        if isinstance(client, Controllers) and client.waits:
             return _known(client)
         raise
 

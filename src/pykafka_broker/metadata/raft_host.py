@@ -171,12 +171,12 @@ class RaftHost:
         status = self._driver.describe()
         if status is None:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        return QuorumDescription(status, self._endpoints())
+        return QuorumDescription(status, self.voter_endpoints)
 
     def describe_leaderless(self, silence_ms: int) -> QuorumDescription | None:
         """The quorum as this node knew it `silence_ms` ago; None if it leads, or its leader answers it."""
         status = self._driver.describe_leaderless(silence_ms)
-        return None if status is None else QuorumDescription(status, self._endpoints())
+        return None if status is None else QuorumDescription(status, self.voter_endpoints)
 
     def log_wait(self, silence_ms: int) -> None:
         """Log what the start of this node waits for: a leader, if there is none, and which of the other
@@ -196,7 +196,9 @@ class RaftHost:
                 driver.not_heard(silence_ms),
             )
 
-    def _endpoints(self) -> dict[int, Endpoints]:
+    @property
+    def voter_endpoints(self) -> dict[int, Endpoints]:
+        """Where the voters are reached, by the newest records of the log."""
         voters = self._driver.state.log.voters.voters
         endpoints = {node_id: voter.endpoints for node_id, voter in voters.items()}
         if self._reached_at is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pykafka_broker.protocol.buffers import Buffer
     from pykafka_broker.raft.core.log_view import SnapshotId
     from pykafka_broker.raft.core.messages import Current, Request
+    from pykafka_broker.raft.core.quorum import Endpoints
 
 
 class NodeConnections(Protocol):
@@ -38,6 +39,11 @@ class Quorum(Protocol):
     @property
     def current(self) -> Current:
         """The current epoch and its leader, as known to this replica."""
+        ...
+
+    @property
+    def voter_endpoints(self) -> Mapping[int, Endpoints]:
+        """Where the voters are reached, by their ids, as known to this replica."""
         ...
 
     def request(self, request: Request) -> Awaitable[Any]:

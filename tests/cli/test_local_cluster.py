@@ -15,8 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from pykafka_broker.cli.local_cluster import nodes
 from pykafka_broker.cli.local_cluster.in_sync import Replica, not_in_sync
-from pykafka_broker.cli.local_cluster.processes import states_of
+from pykafka_broker.cli.local_cluster.nodes import loss_by_stop
+from pykafka_broker.cli.local_cluster.processes import NodeState, states_of
 from pykafka_broker.local_cluster.folder import ClusterFolder
 from pykafka_broker.local_cluster.layout import Layout
 from pykafka_broker.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
@@ -29,8 +31,8 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "cluster"
     yield path
     cluster = ClusterFolder(path)
-    if nodes := cluster.node_ids():
-        run_command("cluster", "kill", *map(str, nodes), "-d", str(path))
+    if made := cluster.node_ids():
+        run_command("cluster", "kill", *map(str, made), "-d", str(path))
 
 
 def is_free(port: int) -> bool:
@@ -83,17 +85,78 @@ def test_nodes_are_killed_frozen_restarted_and_stopped_by_their_folder(folder: P
     assert states(cluster("pause", "2")) == {1: "up", 2: "paused", 3: "died"}
     assert states(cluster("resume", "2")) == {1: "up", 2: "up", 3: "died"}
 
-    before = json.loads(cluster("nodes").out)["nodes"]
+    assert states(cluster("kill", "2")) == {1: "up", 2: "died", 3: "died"}
+    assert cluster("stop", "1").err == f"Warning: {LOST}\n"
+    alone = cluster("restart", "1", "--timeout", "0.1")
+    assert json.loads(alone.err)["error"] == (
+        f"Not up within 0.1 s: 1; their logs are in {folder}. "
+        "Nodes 2, 3 must run too: more than half of the 3 controllers elect one that leads"
+    )
     assert states(cluster("start", "--nodes", "3", "--detach")) == {1: "up", 2: "up", 3: "up"}
+    before = json.loads(cluster("nodes").out)["nodes"]
     restarted = cluster("restart", "1")
     assert states(restarted) == {1: "up", 2: "up", 3: "up"}
     after = json.loads(restarted.out)["nodes"]
     assert [node["address"] for node in before] == [node["address"] for node in after]
-    assert [old["pid"] == new["pid"] for old, new in zip(before, after, strict=True)] == [False, True, False]
+    assert [old["pid"] == new["pid"] for old, new in zip(before, after, strict=True)] == [False, True, True]
     assert run_command("topics", "list", "-b", bootstrap).out == "orders\n"
 
     assert states(cluster("stop")) == {1: "stopped", 2: "stopped", 3: "stopped"}
     assert states(cluster("stop")) == {1: "stopped", 2: "stopped", 3: "stopped"}
+
+
+def node(node_id: int, state: str = "up", *roles: str) -> NodeState:
+    pid = None if state in ("died", "stopped") else 100 + node_id
+    return NodeState(node_id, state, list(roles or ("broker", "controller")), "127.0.0.1:9092", pid, None)
+
+
+MAJORITY = "until more than half of the 3 controllers run"
+LOST = f"No controller leads: once stopped, node 1 will not serve {MAJORITY}. Nodes 2, 3 do not"
+LAST = f"Without node 2 no controller leads, {MAJORITY}: "
+
+
+@pytest.mark.parametrize(
+    ("there", "stopped", "restart", "loss"),
+    [
+        ([node(1), node(2), node(3)], [1], False, None),
+        ([node(1), node(2), node(3)], [1, 2, 3], False, None),
+        ([node(1), node(2), node(3)], [1, 2, 3], True, None),
+        ([node(1), node(2), node(3, "died")], [2], True, None),
+        ([node(1), node(2), node(3, "died")], [2], False, LAST),
+        ([node(1), node(2, "died"), node(3, "stopped")], [1], True, LOST),
+        ([node(1), node(2, "died"), node(3, "stopped")], [1], False, LOST),
+        ([node(1), node(2, "paused"), node(3, "paused")], [1], False, LOST),
+        ([node(1), node(2, "died"), node(3, "stopped")], [1, 2], True, None),
+        ([node(1), node(2, "died"), node(3, "stopped")], [3], False, None),
+        ([node(1, "died", "controller"), node(2, "up", "broker")], [2], True, "No controller leads: once"),
+    ],
+)
+def test_the_stop_of_nodes_that_cannot_come_back_alone_is_not_silent(
+    there: list[NodeState], stopped: list[int], restart: bool, loss: str | None
+) -> None:
+    said = loss_by_stop(there, stopped, restart=restart)
+    assert said == loss if loss is None else (said or "").startswith(loss)
+
+
+def test_a_restart_starts_the_nodes_that_are_down_together_and_first(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without them, none that it stops before could serve again."""
+    done: list[tuple[str, object]] = []
+    for step in ("stop_nodes", "_await_up", "_spawn"):
+        monkeypatch.setattr(nodes, step, lambda _, what, *others, step=step: done.append((step, what)))
+    monkeypatch.setattr(nodes, "pid_of", lambda _, node_id: 4711 if node_id == 1 else None)
+    monkeypatch.setattr(nodes, "lagging", lambda *asked: set())
+    monkeypatch.setattr(nodes, "await_in_sync", lambda *asked: None)
+    ClusterFolder(folder).create(Layout(combined=3), 0, {})
+    nodes.restart_nodes(ClusterFolder(folder), [1, 2, 3], 1.0, print, print)
+    assert [step for step in done if step[0] != "stop_nodes"] == [
+        ("_spawn", 2),
+        ("_spawn", 3),
+        ("_await_up", [2, 3]),
+        ("_spawn", 1),
+        ("_await_up", [1]),
+    ]
 
 
 @pytest.mark.slow

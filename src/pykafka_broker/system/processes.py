@@ -157,9 +157,9 @@ def _arguments_of(process_id: int) -> list[str]:
 
 
 def _process_ids() -> list[int]:
-    if sys.platform == "linux":
-        return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
-    return [int(word) for word in _output_of("ps", "-axo", "pid=").split()]
+    if sys.platform != "linux":
+        return [int(word) for word in _output_of("ps", "-axo", "pid=").split()]
+    return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
 
 
 def _environ_of(process_id: int) -> dict[str, str]:

@@ -22,6 +22,7 @@ from pykafka_broker.cli.local_cluster.nodes import (
     NodesError,
     check_ports,
     kill_nodes,
+    loss_by_stop,
     pause_nodes,
     restart_nodes,
     resume_nodes,
@@ -180,7 +181,9 @@ def _teller(output: Output) -> Any:
 def stop(nodes: tuple[int, ...], folder: Path, timeout_s: float, output: Output) -> None:
     """Stop nodes in good order; all of them if none is named."""
     found = _existing(folder)
-    stop_nodes(found, _checked(found, nodes) or found.node_ids(), timeout_s, _quiet)
+    asked = _checked(found, nodes) or found.node_ids()
+    _warn(found, asked, output, restart=False)
+    stop_nodes(found, asked, timeout_s, _quiet)
     _show(found, output)
 
 
@@ -206,7 +209,9 @@ def restart(
     """
     found = _existing(folder)
     security = identity_with(COMMAND, command_config, login, ca).security
-    restart_nodes(found, _checked(found, nodes) or found.node_ids(), timeout_s, _quiet, output.note, security)
+    asked = _checked(found, nodes) or found.node_ids()
+    _warn(found, asked, output, restart=True)
+    restart_nodes(found, asked, timeout_s, _quiet, output.note, security)
     _show(found, output)
 
 
@@ -294,6 +299,11 @@ def _checked(found: ClusterFolder, nodes: Sequence[int]) -> list[int]:
         return found.checked(nodes)
     except NoSuchNodeError as error:
         raise click.BadParameter(str(error)) from None
+
+
+def _warn(found: ClusterFolder, nodes: Sequence[int], output: Output, *, restart: bool) -> None:
+    if (loss := loss_by_stop(states_of(found), nodes, restart=restart)) is not None:
+        output.note(f"Warning: {loss}")
 
 
 def _quiet(_: str) -> None:

@@ -12,14 +12,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
 
 from pykafka_broker.cli.local_cluster.in_sync import Replica, await_in_sync, lagging
-from pykafka_broker.cli.local_cluster.processes import pid_of, state_of
+from pykafka_broker.cli.local_cluster.processes import NodeState, pid_of, state_of, states_of
 from pykafka_broker.local_cluster.folder import ClusterFolder
 from pykafka_broker.local_cluster.layout import HOST, Layout, fixed_ports
 from pykafka_broker.protocol.errors import KafkaError, ProtocolError
@@ -113,8 +113,9 @@ def restart_nodes(
     note: Tell,
     security: Security | None = None,
 ) -> None:
-    """Stop and start nodes, one after the other. Before the next one, wait until the replicas that were in
-    sync before are in sync again, and those of a node that was down.
+    """Start those of the nodes that are down, then stop and start the others, one after the other. Before the
+    next one, wait until the replicas that were in sync before are in sync again, and those of a node that was
+    down.
 
     The wait takes at most `timeout_s`; then there is a note, and the next node follows. If no broker tells
     which replicas are in sync, for example because it needs another `security`, there is a note and no wait.
@@ -128,14 +129,64 @@ def restart_nodes(
         before = lagging(cluster, security)
     except (OSError, KafkaError, ProtocolError) as error:
         note(f"No node waits for the replicas of the one before: no broker tells which are in sync: {error}")
-    for node_id in node_ids:
-        stop_nodes(cluster, [node_id], timeout_s, tell)
-        _format(cluster, [node_id], tell)
-        start_node(cluster, node_id, timeout_s, tell)
-        if before is None or "broker" not in cluster.roles(node_id):
+    down = [node_id for node_id in node_ids if pid_of(cluster, node_id) is None]
+    # Together: each may need the others for a quorum, and so may those that are stopped next.
+    for nodes in ([down] if down else []) + [[node_id] for node_id in node_ids if node_id not in down]:
+        stop_nodes(cluster, nodes, timeout_s, tell)
+        _format(cluster, nodes, tell)
+        for node_id in nodes:
+            _spawn(cluster, node_id)
+        _await_up(cluster, nodes, timeout_s, tell)
+        if before is None or not any("broker" in cluster.roles(node_id) for node_id in nodes):
             continue
         if missing := await_in_sync(cluster, security, before, timeout_s):
-            note(f"Node {node_id} is up, but {missing}")
+            note(f"{_named(nodes)} {'is' if len(nodes) == 1 else 'are'} up, but {missing}")
+
+
+def loss_by_stop(states: Sequence[NodeState], node_ids: Collection[int], *, restart: bool) -> str | None:
+    """What the cluster loses for good when these nodes are stopped, or stopped and started again: a majority
+    of its controllers, or nodes that serve without one. None if nothing, or if it is stopped as a whole.
+    """
+    controllers, running = _controllers(states), _running(states)
+    stopped = sorted(running.intersection(node_ids))
+    after = running.union(node_ids) if restart else running.difference(node_ids)
+    if not stopped or _is_majority(controllers & after, controllers):
+        return None
+    nodes = _named(stopped).lower()
+    majority = f"more than half of the {len(controllers)} controllers run"
+    if not _is_majority(controllers & running, controllers):
+        others = sorted(controllers - running)
+        return (
+            f"No controller leads: once stopped, {nodes} will not serve until {majority}. "
+            f"{_named(others)} {'does' if len(others) == 1 else 'do'} not"
+        )
+    if not after:
+        return None
+    return (
+        f"Without {nodes} no controller leads, until {majority}: nothing is created, changed or elected, and "
+        "a node that starts does not serve"
+    )
+
+
+def _controllers(states: Iterable[NodeState]) -> set[int]:
+    return {state.node_id for state in states if "controller" in state.roles}
+
+
+def _running(states: Iterable[NodeState]) -> set[int]:
+    return {state.node_id for state in states if state.pid is not None and state.state != "paused"}
+
+
+def _is_majority(some: Collection[int], controllers: Collection[int]) -> bool:
+    return 2 * len(some) > len(controllers)
+
+
+def _why_not_up(states: Sequence[NodeState]) -> str:
+    """The controllers that do not run, if none can lead without them."""
+    controllers, running = _controllers(states), _running(states)
+    if _is_majority(controllers & running, controllers):
+        return ""
+    down = _named(sorted(controllers - running))
+    return f". {down} must run too: more than half of the {len(controllers)} controllers elect one that leads"
 
 
 def stop_nodes(cluster: ClusterFolder, node_ids: Sequence[int], timeout_s: float, tell: Tell) -> None:
@@ -183,6 +234,10 @@ def resume_nodes(cluster: ClusterFolder, node_ids: Sequence[int]) -> None:
     _signal(cluster, node_ids, signal.SIGCONT)
     while any((pid := pid_of(cluster, node_id)) is not None and is_paused(pid) for node_id in node_ids):
         time.sleep(POLL_S)
+
+
+def _named(node_ids: Sequence[int]) -> str:
+    return f"Node{'' if len(node_ids) == 1 else 's'} {', '.join(map(str, node_ids))}"
 
 
 def _format(cluster: ClusterFolder, node_ids: Sequence[int], tell: Tell) -> None:
@@ -238,6 +293,7 @@ def _await_up(cluster: ClusterFolder, node_ids: Sequence[int], timeout_s: float,
                 raise NodesError(f"Node {node_id} died: {state.reason}")
         if waiting and time.monotonic() > deadline:
             nodes = ", ".join(map(str, waiting))
-            raise NodesError(f"Not up within {timeout_s:g} s: {nodes}; their logs are in {cluster.path}")
+            why = _why_not_up(states_of(cluster))
+            raise NodesError(f"Not up within {timeout_s:g} s: {nodes}; their logs are in {cluster.path}{why}")
         if waiting:
             time.sleep(POLL_S)

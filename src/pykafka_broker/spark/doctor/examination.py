@@ -66,8 +66,8 @@ def _about_cluster(question: Question) -> Iterator[Finding | list[Address]]:
     with question.connect(question.bootstrap_servers, question.timeout_s) as client:
         known = brokers.known_at(client) if len(asked) > 1 else {}
         for address, answer in asked:
-            starting = starting_at(address, answer)
-            yield brokers.judge_address(address, answer, reached, known, starting=starting)
+            waiting = starting_at(address, answer)
+            yield brokers.judge_address(address, answer, reached, known, starting=waiting)
         try:
             cluster, advertised = brokers.look(client, question.connect)
         except Refusal as error:

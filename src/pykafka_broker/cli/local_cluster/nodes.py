@@ -154,6 +154,8 @@ def loss_by_stop(states: Sequence[NodeState], node_ids: Collection[int], *, rest
         return None
     nodes = _named(stopped).lower()
     majority = f"more than half of the {len(controllers)} controllers run"
+    if len(controllers) == 1:
+        majority = "the only controller runs"
     if not _is_majority(controllers & running, controllers):
         others = sorted(controllers - running)
         return (
@@ -186,7 +188,7 @@ def _why_not_up(states: Sequence[NodeState]) -> str:
     if _is_majority(controllers & running, controllers):
         return ""
     down = _named(sorted(controllers - running))
-    return f". {down} must run too: more than half of the {len(controllers)} controllers elect one that leads"
+    return f". {down} must run too: it takes a majority of controllers to lead"
 
 
 def stop_nodes(cluster: ClusterFolder, node_ids: Sequence[int], timeout_s: float, tell: Tell) -> None:

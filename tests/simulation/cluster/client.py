@@ -58,6 +58,7 @@ class Clients:
         self.ledger = ledger
         self.values = values
         self.is_over = False
+        self._starting: set[Coroutine[Any, Any, None]] = set()
         self.bootstrap = bootstrap
         self.host = ClientHost(200)
         self.process = NodeProcess(  # type: ignore[abstract]  # what asyncio needs of it is there
@@ -69,9 +70,17 @@ class Clients:
     def start(self, client: Coroutine[Any, Any, None]) -> None:
         """Let a client run; it ends when `is_over`."""
         self.running += 1
+        self._starting.add(client)
         self.process.call_after(self.world.random.randint(0, 100), self._start, client)
 
+    def end(self) -> None:
+        """End at once, whatever the clients are at."""
+        self.process.end()
+        for client in self._starting:
+            client.close()
+
     def _start(self, client: Coroutine[Any, Any, None]) -> None:
+        self._starting.remove(client)
         task = self.process.create_task(client)
         task.add_done_callback(self._done)
 

@@ -145,7 +145,7 @@ class Cluster:
             try:
                 self._run()
             finally:
-                self.clients.process.end()
+                self.clients.end()
                 for machine in self.machines.values():
                     if machine.is_up:
                         machine.kill()

@@ -299,8 +299,7 @@ PLANTED = (
             Wrong(fetch_plan, "replica_id_of", _notes_who_fetches),
             Wrong(fetch_plan, "check_topic_id", _followers_names_are_enough),
         ),
-        faults={**REMAKES, "drop": 0.05, "delay_ms": 30, "remake_ms": 500},
-        found_by=1,
+        faults={**REMAKES, "partition_ms": 1000, "delay_ms": 10, "remake_ms": 500},
     ),
     Planted(
         "followers are not told where the logs diverge",

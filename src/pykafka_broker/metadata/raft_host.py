@@ -132,7 +132,7 @@ class RaftHost:
     @property
     def is_majority_gone(self) -> bool:
         """Whether the voters whose addresses do not refuse connections are no majority."""
-        return self._driver.is_majority_gone
+        return self._driver.view.is_majority_gone
 
     @property
     def leader_address(self) -> Address | None:
@@ -168,32 +168,32 @@ class RaftHost:
         Raises:
             KafkaError: NOT_LEADER_OR_FOLLOWER, this node does not lead the log.
         """
-        status = self._driver.describe()
+        status = self._driver.view.describe()
         if status is None:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return QuorumDescription(status, self.voter_endpoints)
 
     def describe_leaderless(self, silence_ms: int) -> QuorumDescription | None:
         """The quorum as this node knew it `silence_ms` ago; None if it leads, or its leader answers it."""
-        status = self._driver.describe_leaderless(silence_ms)
+        status = self._driver.view.describe_leaderless(silence_ms)
         return None if status is None else QuorumDescription(status, self.voter_endpoints)
 
     def log_wait(self, silence_ms: int) -> None:
         """Log what the start of this node waits for: a leader, if there is none, and which of the other
-        voters have not answered for so long, or the records that it lacks. An only voter logs nothing.
+        voters have not answered for `silence_ms`, or the records that it lacks. An only voter logs nothing.
         """
         if self._lines is None:
             return
         driver = self._driver
-        if driver.is_led:
+        if driver.view.is_led:
             self._lines.waits(self._next_offset, driver.high_watermark)
         else:
             self._lines.waits_for_leader(
                 self._next_offset,
                 driver.high_watermark,
                 silence_ms,
-                driver.others,
-                driver.not_heard(silence_ms),
+                driver.view.others,
+                driver.view.silent(silence_ms),
             )
 
     @property

@@ -24,13 +24,6 @@ from pykafka_broker.machine.illegal_state import IllegalState
 from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.core import transitions
-from pykafka_broker.raft.core.describe import (
-    QuorumStatus,
-    describe,
-    describe_leaderless,
-    is_led,
-    with_times_later,
-)
 from pykafka_broker.raft.core.log_view import Batch, Membership, SnapshotId
 from pykafka_broker.raft.core.messages import Answer, ChangeAnswer, Current, Destination, Refused, Request
 from pykafka_broker.raft.core.quorum import Address, Voter
@@ -56,6 +49,7 @@ from pykafka_broker.raft.core.state import (
     Unanswered,
     UpgradeKRaftVersion,
 )
+from pykafka_broker.raft.quorum_view import QuorumView
 from pykafka_broker.raft.snapshots import Snapshot
 from pykafka_broker.raft.storage import Loaded, RaftStorage, StoredSnapshot
 from pykafka_broker.raft.waiting_requests import WaitingRequests
@@ -133,6 +127,8 @@ class RaftDriver:
         self._ports = ports
         self._settings = settings
         self._state: RaftState | None = None
+        #: The quorum as this replica sees it.
+        self.view = QuorumView(ports.clock, lambda: self._state)
         #: Events that wait for the step that is being carried out.
         self._events: deque[Event] = deque()
         self._is_stepping = False
@@ -149,8 +145,6 @@ class RaftDriver:
         self._installing: asyncio.Task[None] | None = None
         self._failed: Exception | None = None
         self._is_closed = False
-        #: When the others last answered, by address: those of voters and bootstrap servers, which are few.
-        self._heard_ms: dict[Address, int] = {}
 
     # -- what it is now --------------------------------------------------------------------------------
 
@@ -190,53 +184,9 @@ class RaftDriver:
         return role.endpoints.get(self._settings.listener) if isinstance(role, Follower) else None
 
     @property
-    def is_majority_gone(self) -> bool:
-        """Whether the voters whose addresses do not refuse connections are no majority."""
-        return self._state is not None and transitions.is_majority_gone(self._state)
-
-    @property
-    def is_led(self) -> bool:
-        """Whether this replica leads, or its leader answers it."""
-        return self._state is not None and is_led(self.state, self._ports.clock.monotonic_ms())
-
-    @property
-    def others(self) -> tuple[Destination, ...]:
-        """The other voters, or the bootstrap servers while the log names no voters."""
-        return transitions.others(self.state)
-
-    def not_heard(self, silence_ms: int) -> list[Destination]:
-        """Those of the others that have not answered this replica for so long."""
-        now_ms = self._ports.clock.monotonic_ms()
-        heard_ms = self._heard_ms
-        return [
-            one
-            for one in self.others
-            if one.address not in heard_ms or now_ms - heard_ms[one.address] > silence_ms
-        ]
-
-    @property
     def high_watermark(self) -> int | None:
         """The offset below which everything is committed; None while unknown."""
         return self.state.high_watermark
-
-    def describe(self) -> QuorumStatus | None:
-        """The quorum with times of the wall clock; None on a replica that does not lead it."""
-        if self._state is None:
-            return None
-        clock = self._ports.clock
-        monotonic_ms = clock.monotonic_ms()
-        status = describe(self.state, monotonic_ms)
-        return None if status is None else with_times_later(status, clock.now_ms() - monotonic_ms)
-
-    def describe_leaderless(self, silence_ms: int) -> QuorumStatus | None:
-        """The quorum as this replica knew it `silence_ms` ago, with times of the wall clock.
-
-        None if this replica leads, or its leader answers it.
-        """
-        if self._state is None or self.is_led:
-            return None
-        now_ms = self._now_ms()
-        return describe_leaderless(self.state, now_ms, now_ms - silence_ms)
 
     # -- life ------------------------------------------------------------------------------------------
 
@@ -474,7 +424,7 @@ class RaftDriver:
 
     def _answered(self, to: Destination, request_id: int, answer: Answer | None) -> None:
         if answer is not None and not isinstance(answer, Refused):
-            self._heard_ms[to.address] = self._ports.clock.monotonic_ms()
+            self.view.heard(to)
         if self._failed is None:
             event: Event = Unanswered(to.node_id, request_id)
             self._take(event if answer is None else Answered(to.node_id, request_id, answer))

@@ -72,7 +72,7 @@ class QuorumLines:
         others: Sequence[Destination],
         silent: Sequence[Destination],
     ) -> None:
-        """It needs a leader for that, and of the `others` the `silent` ones have not answered for so long."""
+        """It needs a leader for that, and the `silent` of the `others` have not answered for `silence_ms`."""
         known = ", ".join(map(_named, others))
         who = f"all others ({known}) answer, and none of them leads"
         if silent:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import enum
 from collections.abc import Awaitable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -292,7 +293,7 @@ class Client:
         self.version = version
         self.producer = ProducerIdResult(ErrorCode.NONE)
 
-    async def _answered(self, asking: Awaitable[Any]) -> Any:
+    async def answered(self, asking: Awaitable[Any]) -> Any:
         """The answer, or None where none comes in time."""
         clock = self.cluster.clock
         task = asyncio.ensure_future(asking)
@@ -308,7 +309,7 @@ class Client:
     async def _insist(self, ask: Any, error_of: Any) -> Any:
         until_ms = self.cluster.clock.monotonic_ms() + GIVE_UP_MS
         while True:
-            answer = await self._answered(ask(self.cluster.coordinator.service))
+            answer = await self.answered(ask(self.cluster.coordinator.service))
             error = ErrorCode.NOT_COORDINATOR if answer is None else error_of(answer)
             if error is ErrorCode.NONE:
                 return answer
@@ -360,24 +361,25 @@ class Client:
         """A new epoch counts anew."""
         return 0 if self.version == 2 else len(self.cluster.outcomes(PLACES[2]))
 
+    async def ask_to_end(self, service: TransactionService, *, commit: bool) -> ProducerIdResult:
+        """What a coordinator says to EndTxn."""
+        _, producer_id, producer_epoch = self.producer
+        return await service.answer_with_producer_id(
+            ID,
+            lambda fresh_producer_id, token: events.EndTransaction(
+                token,
+                service.now_ms(),
+                ID,
+                producer_id,
+                producer_epoch,
+                commit,
+                self.version,
+                fresh_producer_id,
+            ),
+        )
+
     async def end(self, *, commit: bool) -> None:
         """End the transaction, and wait until it is complete."""
-        _, producer_id, producer_epoch = self.producer
-
-        async def ask(service: TransactionService) -> ProducerIdResult:
-            return await service.answer_with_producer_id(
-                ID,
-                lambda fresh_producer_id, token: events.EndTransaction(
-                    token,
-                    service.now_ms(),
-                    ID,
-                    producer_id,
-                    producer_epoch,
-                    commit,
-                    self.version,
-                    fresh_producer_id,
-                ),
-            )
 
         async def describe(service: TransactionService) -> events.DescribedTransaction:
             return await service.answer(
@@ -388,7 +390,7 @@ class Client:
             is_pending = answer.error is ErrorCode.NONE and answer.state.startswith("Prepare")
             return ErrorCode.CONCURRENT_TRANSACTIONS if is_pending else answer.error
 
-        answer = await self._insist(ask, lambda answer: answer.error)
+        answer = await self._insist(partial(self.ask_to_end, commit=commit), lambda answer: answer.error)
         if self.version == 2:
             self.producer = answer
         described = await self._insist(describe, is_complete)
@@ -431,6 +433,34 @@ async def test_no_transaction_is_half_ended_wherever_it_is_interrupted(fault: Fa
         except BaseException as error:
             error.add_note(f"{fault.value} at step {at_step}")
             raise
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("commit", [True, False])
+async def test_a_coordinator_that_is_replaced_unnoticed_gives_its_client_no_final_answer(
+    version: int, commit: bool
+) -> None:
+    cluster = Cluster(version)
+    cluster.lead_anew()
+    client = Client(cluster, version)
+    try:
+        await client.begin()
+        await client.write(b"first")
+        await client.end(commit=commit)
+        replaced = cluster.coordinator
+        cluster.move(is_noticed=False)
+        await client.write(b"second")
+
+        answer = await client.answered(client.ask_to_end(replaced.service, commit=commit))
+
+        assert answer is None or answer.error in NOT_YET
+        await client.end(commit=commit)
+        await cluster.clock.pass_time(30_000)
+    finally:
+        await cluster.stop()
+    ended = "committed" if commit else "aborted"
+    for place in PLACES:
+        assert cluster.outcomes(place) == [(b"first", ended), (b"second", ended)]
 
 
 async def test_a_coordinator_that_forgets_the_markers_of_the_one_before_is_found(

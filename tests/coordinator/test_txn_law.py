@@ -15,6 +15,7 @@ from pykafka_broker.coordinator.transactions.core.records import replay
 from pykafka_broker.coordinator.transactions.core.state import (
     VALID_PREVIOUS_STATES,
     TransactionConfig,
+    TransactionMetadata,
     TransactionState,
 )
 from pykafka_broker.protocol.errors import ErrorCode
@@ -104,15 +105,17 @@ class RandomTransactions(RuleBasedStateMachine):
 
     @invariant()
     def records_tell_of_legal_moves_only(self) -> None:
-        states: dict[str, TransactionState] = {}
+        """A final answer writes what is known once more."""
+        known: dict[str, TransactionMetadata] = {}
         for record in self.world.log:
-            before = states.get(record.transactional_id, TransactionState.EMPTY)
+            before = known.get(record.transactional_id)
+            state = TransactionState.EMPTY if before is None else before.state
             if record.metadata is None:
-                assert before.is_over
-                states.pop(record.transactional_id)
+                assert state.is_over
+                known.pop(record.transactional_id)
             else:
-                assert before in VALID_PREVIOUS_STATES[record.metadata.state]
-                states[record.transactional_id] = record.metadata.state
+                assert record.metadata == before or state in VALID_PREVIOUS_STATES[record.metadata.state]
+                known[record.transactional_id] = record.metadata
 
     @invariant()
     def what_is_decided_has_its_markers_on_the_way(self) -> None:

@@ -37,7 +37,7 @@ from pykafka_broker.coordinator.transactions.core.state import (
     Transactions,
     TransactionState,
 )
-from pykafka_broker.coordinator.transactions.core.turn import answer, markers_of, written
+from pykafka_broker.coordinator.transactions.core.turn import answer, confirmed, markers_of, written
 from pykafka_broker.machine.step import Reply, Step
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.records.batch import MAX_PRODUCER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
@@ -58,9 +58,12 @@ def on_end(state: Transactions, event: EndTransaction, config: TransactionConfig
 def _end_in_same_epoch(
     state: Transactions, metadata: TransactionMetadata, event: EndTransaction, config: TransactionConfig
 ) -> Step[Transactions]:
+    def final(error: ErrorCode) -> Step[Transactions]:
+        return confirmed(state, metadata, config, event.token, ProducerIdResult(error))
+
     error = fenced(metadata, event.producer_id, event.producer_epoch)
     if error is not ErrorCode.NONE:
-        return _refuse(state, event, error)
+        return final(error)
     if metadata.state.is_decided:
         return _refuse(state, event, ErrorCode.CONCURRENT_TRANSACTIONS)
     if metadata.state is TransactionState.ONGOING:
@@ -73,13 +76,16 @@ def _end_in_same_epoch(
         reply = Reply(event.token, ProducerIdResult(ErrorCode.NONE))
         return written(state, decided, config, reply, markers_of(decided))
     if metadata.state is _COMPLETE[event.commit]:
-        return _refuse(state, event, ErrorCode.NONE)
-    return _refuse(state, event, ErrorCode.INVALID_TXN_STATE)
+        return final(ErrorCode.NONE)
+    return final(ErrorCode.INVALID_TXN_STATE)
 
 
 def _end_with_bump(
     state: Transactions, metadata: TransactionMetadata, event: EndTransaction, config: TransactionConfig
 ) -> Step[Transactions]:
+    def final(error: ErrorCode) -> Step[Transactions]:
+        return confirmed(state, metadata, config, event.token, ProducerIdResult(error))
+
     if metadata.state.is_decided:
         # Checked first: the producer may already use the id that it gets at the completion.
         return _refuse(state, event, ErrorCode.CONCURRENT_TRANSACTIONS)
@@ -90,18 +96,18 @@ def _end_with_bump(
     )
     is_retry = id_was_replaced or metadata.producer_epoch == event.producer_epoch + 1
     if metadata.producer_id != event.producer_id and not id_was_replaced:
-        return _refuse(state, event, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        return final(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     is_complete = metadata.state in _COMPLETE.values()
     if event.producer_epoch != metadata.producer_epoch and not (is_complete and is_retry):
-        return _refuse(state, event, ErrorCode.PRODUCER_FENCED)
+        return final(ErrorCode.PRODUCER_FENCED)
     if is_complete and is_retry:
         if metadata.state is not _COMPLETE[event.commit]:
-            return _refuse(state, event, ErrorCode.INVALID_TXN_STATE)
+            return final(ErrorCode.INVALID_TXN_STATE)
         again = ProducerIdResult(ErrorCode.NONE, metadata.producer_id, metadata.producer_epoch)
-        return answer(state, event.token, again)
+        return confirmed(state, metadata, config, event.token, again)
     is_ongoing = metadata.state is TransactionState.ONGOING
     if event.commit and not is_ongoing:
-        return _refuse(state, event, ErrorCode.INVALID_TXN_STATE)
+        return final(ErrorCode.INVALID_TXN_STATE)
     decided = _decided_with_bump(
         metadata, event.commit, event.client_version, event.now_ms, event.fresh_producer_id
     )

@@ -25,7 +25,7 @@ from pykafka_broker.coordinator.transactions.core.state import (
     TransactionState,
     is_epoch_exhausted,
 )
-from pykafka_broker.coordinator.transactions.core.turn import answer, markers_of, written
+from pykafka_broker.coordinator.transactions.core.turn import answer, confirmed, markers_of, written
 from pykafka_broker.machine.step import Reply, Step
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
@@ -50,8 +50,9 @@ def on_init_producer_id(
         )
     elif metadata.state.is_decided:
         return refuse(ErrorCode.CONCURRENT_TRANSACTIONS)
+    fenced = ProducerIdResult(ErrorCode.PRODUCER_FENCED)
     if not _may_hold(metadata, event):
-        return refuse(ErrorCode.PRODUCER_FENCED)
+        return confirmed(state, metadata, config, event.token, fenced)
     if metadata.state is TransactionState.ONGOING:
         return _abort_first(state, metadata, event, config)
 
@@ -72,7 +73,7 @@ def on_init_producer_id(
         producer_id, producer_epoch = metadata.producer_id, metadata.producer_epoch
         last_epoch = metadata.last_producer_epoch
     else:
-        return refuse(ErrorCode.PRODUCER_FENCED)
+        return confirmed(state, metadata, config, event.token, fenced)
     begun = metadata.moved_to(
         TransactionState.EMPTY,
         producer_id=producer_id,

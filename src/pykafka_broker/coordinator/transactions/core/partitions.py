@@ -9,7 +9,7 @@ from pykafka_broker.coordinator.transactions.core.state import (
     Transactions,
     TransactionState,
 )
-from pykafka_broker.coordinator.transactions.core.turn import answer, written
+from pykafka_broker.coordinator.transactions.core.turn import answer, confirmed, written
 from pykafka_broker.machine.step import Reply, Step
 from pykafka_broker.protocol.errors import ErrorCode
 
@@ -26,7 +26,7 @@ def on_add_partitions(
         return answer(state, event.token, ErrorCode.CONCURRENT_TRANSACTIONS)
     error = fenced(metadata, event.producer_id, event.producer_epoch)
     if error is not ErrorCode.NONE:
-        return answer(state, event.token, error)
+        return confirmed(state, metadata, config, event.token, error)
     is_ongoing = metadata.state is TransactionState.ONGOING
     if is_ongoing and event.partitions <= metadata.partitions:
         return answer(state, event.token, ErrorCode.NONE)

@@ -7,8 +7,8 @@ import base64
 import pytest
 
 from pykafka_broker.cluster.features import LATEST_METADATA_VERSION
+from pykafka_broker.cluster.scram_records import credential_record
 from pykafka_broker.controller.core.initial_scram import scram_records
-from pykafka_broker.controller.core.scram_credentials import credential_record
 from pykafka_broker.protocol.messages.records.metadata import UserScramCredentialRecord
 from pykafka_broker.sasl.scram_keys import SCRAM_MECHANISMS, credential_of, salted_password
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pykafka_broker.cluster.image import ClusterImage, replay
+from pykafka_broker.cluster.scram_records import credential_in
 from pykafka_broker.cluster.snapshot import snapshot_records
 from pykafka_broker.controller.core.events import (
     AlterScramCredentials,
@@ -12,7 +13,6 @@ from pykafka_broker.controller.core.events import (
     ScramDeletion,
     ScramUpsertion,
 )
-from pykafka_broker.controller.core.scram_credentials import credential_in
 from pykafka_broker.controller.core.state import ControllerState
 from pykafka_broker.machine.step import Reply
 from pykafka_broker.protocol.errors import ErrorCode

@@ -7,10 +7,10 @@ from functools import lru_cache, partial
 from secrets import randbits
 
 from pykafka_broker.cluster.image import ClusterImage
+from pykafka_broker.cluster.scram_records import credential_in
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.config.oauth_listeners import OAuthSettings
 from pykafka_broker.config.sasl_listeners import LOGIN_MODULES, MechanismSettings, sasl_settings
-from pykafka_broker.controller.core.scram_credentials import credential_in
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.network.sasl_stages import Sasl
 from pykafka_broker.network.shared import Shared

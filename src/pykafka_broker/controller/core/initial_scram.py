@@ -14,7 +14,8 @@ import binascii
 from collections.abc import Callable, Iterable
 
 from pykafka_broker.cluster.image import METADATA_VERSION
-from pykafka_broker.controller.core.scram_credentials import SCRAM_VERSION, credential_record
+from pykafka_broker.cluster.scram_records import credential_record
+from pykafka_broker.controller.core.scram_credentials import SCRAM_VERSION
 from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.sasl.scram_keys import (
     MAX_ITERATIONS,

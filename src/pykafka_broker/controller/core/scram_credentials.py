@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from pykafka_broker.cluster.image import ClusterImage
+from pykafka_broker.cluster.scram_records import credential_record
 from pykafka_broker.controller.core.events import (
     AlterScramCredentials,
     AlterScramCredentialsResult,
@@ -21,14 +22,7 @@ from pykafka_broker.controller.core.state import ControllerState, Decision
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.java_hash import string_hash, walked
 from pykafka_broker.protocol.messages.records import metadata as m
-from pykafka_broker.sasl.scram_keys import (
-    MAX_ITERATIONS,
-    MIN_ITERATIONS,
-    SCRAM_MECHANISMS,
-    ScramCredential,
-    ScramMechanism,
-    credential_of,
-)
+from pykafka_broker.sasl.scram_keys import MAX_ITERATIONS, MIN_ITERATIONS, SCRAM_MECHANISMS, credential_of
 from pykafka_broker.system.named_tuple import NamedTuple
 
 #: metadata.version 3.5-IV2: older versions lack the records.
@@ -105,28 +99,6 @@ def _record(change: ScramDeletion | ScramUpsertion) -> object:
     mechanism = _BY_TYPE[change.mechanism]
     credential = credential_of(mechanism, change.salted_password, change.salt, change.iterations)
     return credential_record(change.user, mechanism, credential)
-
-
-def credential_record(
-    user: str, mechanism: ScramMechanism, credential: ScramCredential
-) -> m.UserScramCredentialRecord:
-    """The record of a credential."""
-    return m.UserScramCredentialRecord(
-        name=user,
-        mechanism=mechanism.type,
-        salt=credential.salt,
-        stored_key=credential.stored_key,
-        server_key=credential.server_key,
-        iterations=credential.iterations,
-    )
-
-
-def credential_in(image: ClusterImage, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
-    """The credential of a user; None if there is none."""
-    record = image.scram_credentials.get((user, mechanism.type))
-    if record is None:
-        return None
-    return ScramCredential(record.salt, record.stored_key, record.server_key, record.iterations)
 
 
 def described_users(image: ClusterImage, users: Iterable[str]) -> list[DescribedUser]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pykafka_broker.cluster.image import PartitionRegistration, replay
+from pykafka_broker.cluster.replica_directories import DIRECTORY_UNASSIGNED
 from pykafka_broker.controller.core.events import (
     AssignReplicasToDirs,
     CreateTopics,
@@ -12,7 +13,6 @@ from pykafka_broker.controller.core.events import (
     EventError,
     NewTopic,
 )
-from pykafka_broker.controller.core.partitions import DIRECTORY_UNASSIGNED
 from pykafka_broker.controller.core.state import ControllerState
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records import metadata as m

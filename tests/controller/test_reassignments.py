@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pykafka_broker.cluster.image import PartitionRegistration
+from pykafka_broker.cluster.replica_directories import DIRECTORY_UNASSIGNED
 from pykafka_broker.controller.core.events import (
     AlterPartitionReassignments,
     CreateTopics,
@@ -16,7 +17,6 @@ from pykafka_broker.controller.core.events import (
     TopicPartitions,
     TopicReassignment,
 )
-from pykafka_broker.controller.core.partitions import DIRECTORY_UNASSIGNED
 from pykafka_broker.controller.core.reassignments import TopicReassignments, ongoing_reassignments
 from pykafka_broker.controller.core.state import ControllerState
 from pykafka_broker.protocol.errors import ErrorCode

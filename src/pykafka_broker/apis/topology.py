@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.authorization import may_on_cluster
 from pykafka_broker.apis.ports.authorizer import CLUSTER_NAME, AclOperation, AclResourceType
-from pykafka_broker.controller.core.partitions import has_online_directory
+from pykafka_broker.cluster.replica_directories import has_online_directory
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.system.named_tuple import NamedTuple
 

@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
 from pykafka_broker.cluster.image import BrokerRegistration, PartitionRegistration
+from pykafka_broker.cluster.replica_directories import without_online_directory
 from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS
-from pykafka_broker.controller.core.partitions import without_online_directory
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.partition.limit import Limit
 from pykafka_broker.log.partition.partition_log import PartitionLog

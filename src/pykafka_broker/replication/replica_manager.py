@@ -18,8 +18,8 @@ from pykafka_broker.cluster.image import (
     ResourceType,
     TopicImage,
 )
+from pykafka_broker.cluster.replica_directories import DIRECTORY_LOST
 from pykafka_broker.controller.core.events import DirectoryAssignment
-from pykafka_broker.controller.core.partitions import DIRECTORY_LOST
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.manager.log_creation import LogNotMadeYet
 from pykafka_broker.log.manager.log_folders import WantedLog

@@ -22,6 +22,7 @@ from pykafka_broker.cluster.image import (
     FeatureRange,
     replay,
 )
+from pykafka_broker.cluster.replica_directories import FIRST_DIRECTORY_ID
 from pykafka_broker.cluster.snapshot import broker_record, controller_record
 from pykafka_broker.controller.core import early_fencing
 from pykafka_broker.controller.core.events import (
@@ -44,9 +45,6 @@ from pykafka_broker.controller.core.partitions import (
 from pykafka_broker.controller.core.state import ControllerState, Decision, Session
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records import metadata as m
-
-#: Directory ids below this number are reserved: unassigned, lost, migrating.
-_FIRST_DIRECTORY_ID = 100
 
 
 class _Standing(Enum):
@@ -159,7 +157,7 @@ def _check_directories(state: ControllerState, event: RegisterBroker) -> None:
 
     if not event.directories:
         raise refuse("No directories specified in request")
-    if any(int.from_bytes(directory, "big") < _FIRST_DIRECTORY_ID for directory in event.directories):
+    if any(int.from_bytes(directory, "big") < FIRST_DIRECTORY_ID for directory in event.directories):
         raise refuse("Reserved directory ID in request")
     if len(set(event.directories)) < len(event.directories):
         raise refuse("Duplicate directory ID in request")

@@ -18,21 +18,22 @@ from pykafka_broker.cluster.features import DIRECTORY_IDS_SINCE
 from pykafka_broker.cluster.image import (
     NO_LEADER,
     NO_LEADER_CHANGE,
-    BrokerRegistration,
     LeaderRecoveryState,
     PartitionRegistration,
     TopicImage,
     changed,
+)
+from pykafka_broker.cluster.replica_directories import (
+    DIRECTORY_MIGRATING,
+    DIRECTORY_UNASSIGNED,
+    directories_of,
+    is_online_directory,
 )
 from pykafka_broker.controller.core.state import MIN_INSYNC_REPLICAS, ControllerState
 from pykafka_broker.protocol.java_hash import int_hash, walked
 from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: Reserved directory ids: the directory is unknown, the broker chooses it, or it has failed.
-DIRECTORY_MIGRATING = bytes(16)
-DIRECTORY_UNASSIGNED = bytes(15) + b"\x01"
-DIRECTORY_LOST = bytes(15) + b"\x02"
 #: metadata.version 3.6-IV0: older brokers need a new leader epoch if a replica leaves the ISR (KAFKA-15021).
 ISR_SHRINK_KEEPS_EPOCH_SINCE = 12
 
@@ -72,11 +73,6 @@ def as_it_is(partition: PartitionRegistration) -> Target:
         dict(zip(partition.replicas, directories_of(partition), strict=True)),
         partition.leader_recovery_state,
     )
-
-
-def directories_of(partition: PartitionRegistration) -> tuple[bytes, ...]:
-    """The log directory of each replica; DIRECTORY_MIGRATING if the metadata log has none."""
-    return partition.directories or (DIRECTORY_MIGRATING,) * len(partition.replicas)
 
 
 def default_directory(state: ControllerState, broker_id: int) -> bytes:
@@ -360,34 +356,3 @@ def leads_something(state: ControllerState, broker_id: int) -> bool:
         for topic in state.image.topics.values()
         for partition in topic.partitions.values()
     )
-
-
-# -- log directories ------------------------------------------------------------------------------------
-
-
-def has_online_directory(broker: BrokerRegistration, partition: PartitionRegistration) -> bool:
-    """Whether the broker's log directory for the partition is not known to be offline."""
-    if not partition.directories:
-        return True
-    return is_online_directory(broker, partition.directories[partition.replicas.index(broker.broker_id)])
-
-
-def without_online_directory(
-    partition: PartitionRegistration, registration_of: Callable[[int], BrokerRegistration | None]
-) -> frozenset[int]:
-    """The registered brokers whose log directory for this partition is known to be offline."""
-    brokers = map(registration_of, partition.replicas)
-    return frozenset(
-        broker.broker_id
-        for broker in brokers
-        if broker is not None and not has_online_directory(broker, partition)
-    )
-
-
-def is_online_directory(broker: BrokerRegistration, directory: bytes) -> bool:
-    """Whether a broker's log directory is not known to be offline."""
-    if directory in (DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED):
-        return True
-    if directory == DIRECTORY_LOST:
-        return False
-    return not broker.directories or directory in broker.directories

@@ -30,7 +30,8 @@ from pykafka_broker.cluster.image import (
     TopicImage,
     changed,
 )
-from pykafka_broker.controller.core.partitions import Election, Target, as_it_is, partition_change
+from pykafka_broker.controller.core.elections import Election
+from pykafka_broker.controller.core.partitions import Target, as_it_is, partition_change
 from pykafka_broker.controller.core.state import ControllerRules, ControllerState
 from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.testing.apache.jars import java, libs

@@ -11,8 +11,8 @@ image, so the node holds its metadata only once.
 Brokers on other nodes have sessions. A timer fires when the first session ends; each heartbeat resets it.
 Silent brokers are fenced one by one, as in Kafka. Brokers whose connections have ended are probed, and fenced
 earlier if their processes have ended as well (`core/early_fencing.py`). Two more timers bring preferred
-leaders back and hold unclean elections where they are allowed (`core/elections.py`), and one removes expired
-delegation tokens. Decisions are logged once they are committed (`decision_lines.py`).
+leaders back and hold unclean elections where they are allowed (`core/requested_elections.py`), and one
+removes expired delegation tokens. Decisions are logged once they are committed (`decision_lines.py`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pykafka_broker.controller.core import events
 from pykafka_broker.controller.core.brokers import next_session_end_ms
 from pykafka_broker.controller.core.delegation_tokens import TokenTimer
 from pykafka_broker.controller.core.early_fencing import Suspect, suspects
-from pykafka_broker.controller.core.elections import ElectionTimer, election_event
+from pykafka_broker.controller.core.requested_elections import ElectionTimer, election_event
 from pykafka_broker.controller.core.state import ControllerRules, ControllerState
 from pykafka_broker.controller.core.transitions import transition
 from pykafka_broker.controller.decision_lines import Decided, DecisionLines

@@ -1,169 +1,91 @@
-"""Elections that are asked for, by clients (KIP-183, KIP-460) or by the clock.
+"""Who leads a partition.
 
-`partitions.py` decides which replica can lead. A preferred election makes the first replica the leader. If
-the first replica cannot lead and the leader cannot stay, another in-sync replica leads. An unclean election
-takes any live replica, and only for a partition without a leader. The checks, their order, codes and texts
-are those of Apache Kafka 4.3.
+A leader stays while it can. Otherwise the most preferred replica in the ISR leads; without one an eligible
+leader replica (KIP-966), which had every committed record when it left the ISR; then the last known leader;
+then, if `unclean.leader.election.enable` allows it, any live replica. The last two may lose records.
 
-The controller also holds both elections itself: preferred ones every
-`leader.imbalance.check.interval.seconds`, unclean ones, where they are allowed, every
-`unclean.leader.election.interval.ms`. As in Kafka's KRaft controller every imbalance counts, regardless of
-`leader.imbalance.per.broker.percentage`.
+The rules are those of Apache Kafka 4.3, with one exception: a broker that is no longer a replica is not the
+last known leader.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum, auto
-from itertools import islice
 
-from pykafka_broker.cluster.image import NO_LEADER, PartitionRegistration, changed
-from pykafka_broker.controller.core.events import (
-    BalanceLeaders,
-    ElectionType,
-    ElectLeaders,
-    ElectUncleanLeaders,
-    Moment,
-    PartitionResult,
-    TopicPartitions,
-    TopicResult,
-)
-from pykafka_broker.controller.core.partitions import Election, as_it_is, partition_change
-from pykafka_broker.controller.core.state import ControllerRules, ControllerState, Decision
-from pykafka_broker.controller.core.topics import check_operation_size
-from pykafka_broker.machine.step import SetTimer
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.java_hash import state_walked
-from pykafka_broker.protocol.messages.records import metadata as m
-
-#: The most elections of one round; after a full round the next one follows at once.
-MAX_ELECTIONS_PER_ROUND = 1_000
+from pykafka_broker.cluster.image import NO_LEADER, PartitionRegistration, TopicImage
+from pykafka_broker.cluster.replica_directories import is_online_directory
+from pykafka_broker.controller.core.state import ControllerState
 
 
-class ElectionTimer(Enum):
-    """The timers of the elections that the controller holds itself."""
+class Election(Enum):
+    """The replicas that an election may choose from."""
 
-    BALANCE_LEADERS = auto()
-    ELECT_UNCLEAN_LEADERS = auto()
-
-
-_ELECTIONS = {ElectionType.PREFERRED: Election.PREFERRED, ElectionType.UNCLEAN: Election.UNCLEAN}
-
-
-def elect_leaders(state: ControllerState, event: ElectLeaders) -> Decision:
-    """Elect leaders, each partition on its own; an answer for all topics omits partitions that need none."""
-    if event.election_type not in _ELECTIONS:
-        text = f"Unknown election type {event.election_type}"
-        raise KafkaError(ErrorCode.INVALID_REQUEST, text)
-    election_type = ElectionType(event.election_type)
-    records: list[object] = []
-    results = []
-    #: The changed partitions: a partition named twice needs no second election.
-    newest: dict[tuple[str, int], PartitionRegistration] = {}
-    for asked in _all_partitions(state) if event.topics is None else event.topics:
-        outcomes = []
-        for index in asked.partitions:
-            key = (asked.topic, index)
-            partition = newest.get(key) or state.image.partition(*key)
-            record, outcome = _elect(state, key, partition, election_type)
-            if record is not None:
-                assert partition is not None
-                records.append(record)
-                newest[key] = changed(partition, record)
-            if event.topics is not None or outcome.error is not ErrorCode.ELECTION_NOT_NEEDED:
-                outcomes.append(outcome)
-        results.append(TopicResult(asked.topic, tuple(outcomes)))
-    check_operation_size(records)
-    return Decision(tuple(records), tuple(results))
+    #: In-sync or eligible ones; the first replica leads if it can, even if the leader could stay.
+    PREFERRED = auto()
+    #: In-sync or eligible ones, if the leader cannot stay.
+    ONLINE = auto()
+    #: Any live replica, if no other is left.
+    UNCLEAN = auto()
 
 
-def _all_partitions(state: ControllerState) -> Iterator[TopicPartitions]:
-    topics = state.image.topics
-    for name in state_walked(topics):
-        yield TopicPartitions(name, tuple(topics[name].partitions))
+def election_allowed(state: ControllerState, topic: TopicImage) -> Election:
+    """The kind of election if a partition of the topic loses its leader."""
+    return Election.UNCLEAN if state.unclean_election_enabled(topic.name) else Election.ONLINE
 
 
-def _elect(
+def online_replica(
     state: ControllerState,
-    key: tuple[str, int],
-    partition: PartitionRegistration | None,
-    election_type: ElectionType,
-) -> tuple[m.PartitionChangeRecord | None, PartitionResult]:
-    name, index = key
-    topic = state.image.topics.get(name)
-    if topic is None:
-        text = f"No such topic as {name}"
-        return None, PartitionResult(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
-    if partition is None:
-        text = f"No such partition as {name}-{index}"
-        return None, PartitionResult(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
-    if not _is_needed(partition, election_type):
-        return None, _refused(index, ErrorCode.ELECTION_NOT_NEEDED)
-    record = partition_change(state, topic, partition, as_it_is(partition), _ELECTIONS[election_type])
-    if record is not None:
-        return record, PartitionResult(index)
-    if election_type is ElectionType.PREFERRED:
-        return None, _refused(index, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE)
-    return None, _refused(index, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)
+    replicas: tuple[int, ...],
+    directories: Mapping[int, bytes],
+    is_acceptable: Callable[[int], bool],
+) -> Callable[[int], bool]:
+    """Whether a replica may lead: its broker may, and its log directory is not known to be offline."""
+
+    def may_lead(replica: int) -> bool:
+        if replica not in replicas or not is_acceptable(replica):
+            return False
+        broker = state.image.brokers.get(replica)
+        if broker is None:
+            return False
+        directory = directories.get(replica)
+        return directory is None or is_online_directory(broker, directory)
+
+    return may_lead
 
 
-def _is_needed(partition: PartitionRegistration, election_type: ElectionType) -> bool:
-    if election_type is ElectionType.PREFERRED:
-        return partition.leader != partition.replicas[0]
-    return partition.leader == NO_LEADER
+def elect(
+    state: ControllerState,
+    partition: PartitionRegistration,
+    replicas: tuple[int, ...],
+    candidates: tuple[int, ...],
+    election: Election,
+    may_lead: Callable[[int], bool],
+) -> tuple[int, bool]:
+    """The new leader, and whether its election may lose records.
+
+    `partition` is as it was before, `replicas` are those that it gets, and `candidates` those that have every
+    committed record.
+    """
+    for replica in _in_order(partition, replicas, election):
+        if replica in candidates and may_lead(replica):
+            return replica, False
+    if state.elr_enabled and not candidates and len(partition.last_known_elr) == 1:
+        last_leader = partition.last_known_elr[0]
+        if may_lead(last_leader):
+            return last_leader, True
+    if election is Election.UNCLEAN:
+        for replica in replicas:
+            if may_lead(replica):
+                return replica, True
+    return NO_LEADER, False
 
 
-def _refused(index: int, error: ErrorCode) -> PartitionResult:
-    return PartitionResult(index, error, error.message)
-
-
-# -- from time to time ------------------------------------------------------------------------------------
-
-
-def first_timers(rules: ControllerRules, now_ms: int) -> tuple[SetTimer, ...]:
-    """The timers that a new controller sets."""
-    unclean_ms = now_ms + rules.unclean_election_interval_ms
-    unclean = SetTimer(ElectionTimer.ELECT_UNCLEAN_LEADERS, unclean_ms)
-    if rules.leader_balance_interval_ms is None:
-        return (unclean,)
-    balance_ms = now_ms + rules.leader_balance_interval_ms
-    return SetTimer(ElectionTimer.BALANCE_LEADERS, balance_ms), unclean
-
-
-def election_event(timer: ElectionTimer) -> BalanceLeaders | ElectUncleanLeaders:
-    """The event of a timer that has fired."""
-    return BalanceLeaders() if timer is ElectionTimer.BALANCE_LEADERS else ElectUncleanLeaders()
-
-
-def balance_leaders(state: ControllerState, event: BalanceLeaders, moment: Moment) -> Decision:
-    """Elect the preferred replica of each partition that has another leader."""
-    interval_ms = state.rules.leader_balance_interval_ms
-    if interval_ms is None:
-        return Decision()
-    records = _elect_all(state, ElectionType.PREFERRED, lambda topic: True)
-    return _round(ElectionTimer.BALANCE_LEADERS, records, moment.now_ms, interval_ms)
-
-
-def elect_unclean_leaders(state: ControllerState, event: ElectUncleanLeaders, moment: Moment) -> Decision:
-    """Elect any live replica of each partition without a leader, if its topic allows unclean elections."""
-    records = _elect_all(state, ElectionType.UNCLEAN, state.unclean_election_enabled)
-    interval_ms = state.rules.unclean_election_interval_ms
-    return _round(ElectionTimer.ELECT_UNCLEAN_LEADERS, records, moment.now_ms, interval_ms)
-
-
-def _elect_all(
-    state: ControllerState, election_type: ElectionType, is_allowed: Callable[[str], bool]
-) -> tuple[object, ...]:
-    elected = (
-        partition_change(state, topic, partition, as_it_is(partition), _ELECTIONS[election_type])
-        for topic in state.image.topics.values()
-        for partition in topic.partitions.values()
-        if _is_needed(partition, election_type) and is_allowed(topic.name)
-    )
-    changes = (record for record in elected if record is not None)
-    return tuple(islice(changes, MAX_ELECTIONS_PER_ROUND))
-
-
-def _round(timer: ElectionTimer, records: tuple[object, ...], now_ms: int, interval_ms: int) -> Decision:
-    next_ms = now_ms if len(records) == MAX_ELECTIONS_PER_ROUND else now_ms + interval_ms
-    return Decision(records, timers=(SetTimer(timer, next_ms),))
+def _in_order(
+    partition: PartitionRegistration, replicas: tuple[int, ...], election: Election
+) -> Iterator[int]:
+    if election is Election.PREFERRED:
+        yield replicas[0]
+    if partition.leader != NO_LEADER:
+        yield partition.leader
+    yield from replicas

@@ -16,6 +16,7 @@ from pykafka_broker.cluster.image import (
     changed,
 )
 from pykafka_broker.controller.core.brokers import check_broker_epoch
+from pykafka_broker.controller.core.elections import election_allowed
 from pykafka_broker.controller.core.events import (
     AlterPartition,
     InSyncReplicas,
@@ -23,7 +24,7 @@ from pykafka_broker.controller.core.events import (
     IsrChangeResult,
     IsrMember,
 )
-from pykafka_broker.controller.core.partitions import as_it_is, election_allowed, partition_change
+from pykafka_broker.controller.core.partitions import as_it_is, partition_change
 from pykafka_broker.controller.core.state import ControllerState, Decision
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records import metadata as m

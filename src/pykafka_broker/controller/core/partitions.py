@@ -1,18 +1,15 @@
-"""The change of one partition: its new leader, ISR and ELR.
+"""The change of one partition: its ISR and ELR, and the leader that `elections.py` chooses.
 
-A leader stays while it can. Otherwise the most preferred replica in the ISR leads; without one an eligible
-leader replica (KIP-966), which had every committed record when it left the ISR; then the last known leader;
-then, if `unclean.leader.election.enable` allows it, any live replica. The last two may lose records and are
-marked as recovering. A reassignment ends when its new replicas are in sync.
+A leader whose election may have lost records is alone in the ISR, and marked as recovering. A reassignment
+ends when its new replicas are in sync.
 
 The rules are those of Apache Kafka 4.3, with one exception: a broker that is no longer a replica is neither
-eligible nor the last known leader.
+eligible (KIP-966) nor the last known leader.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from enum import Enum, auto
+from collections.abc import Callable, Mapping
 
 from pykafka_broker.cluster.features import DIRECTORY_IDS_SINCE
 from pykafka_broker.cluster.image import (
@@ -29,6 +26,7 @@ from pykafka_broker.cluster.replica_directories import (
     directories_of,
     is_online_directory,
 )
+from pykafka_broker.controller.core.elections import Election, elect, election_allowed, online_replica
 from pykafka_broker.controller.core.state import MIN_INSYNC_REPLICAS, ControllerState
 from pykafka_broker.protocol.java_hash import int_hash, walked
 from pykafka_broker.protocol.messages.records import metadata as m
@@ -36,17 +34,6 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 #: metadata.version 3.6-IV0: older brokers need a new leader epoch if a replica leaves the ISR (KAFKA-15021).
 ISR_SHRINK_KEEPS_EPOCH_SINCE = 12
-
-
-class Election(Enum):
-    """The replicas that an election may choose from."""
-
-    #: In-sync or eligible ones; the first replica leads if it can, even if the leader could stay.
-    PREFERRED = auto()
-    #: In-sync or eligible ones, if the leader cannot stay.
-    ONLINE = auto()
-    #: Any live replica, if no other is left.
-    UNCLEAN = auto()
 
 
 class Target(NamedTuple):
@@ -92,11 +79,6 @@ def default_directories(state: ControllerState, replicas: tuple[int, ...]) -> tu
     return tuple(default_directory(state, replica) for replica in replicas)
 
 
-def election_allowed(state: ControllerState, topic: TopicImage) -> Election:
-    """The kind of election if a partition of the topic loses its leader."""
-    return Election.UNCLEAN if state.unclean_election_enabled(topic.name) else Election.ONLINE
-
-
 # -- one partition --------------------------------------------------------------------------------------
 
 
@@ -114,8 +96,9 @@ def partition_change(
     """
     target = _completed(target)
     eligible = _eligible_replicas(state, topic, partition, target)
-    may_lead = _online_replica(state, target, is_acceptable or state.is_active)
-    leader, is_unclean = _elect(state, partition, target, eligible, election, may_lead)
+    may_lead = online_replica(state, target.replicas, target.directories, is_acceptable or state.is_active)
+    candidates = target.isr or eligible
+    leader, is_unclean = elect(state, partition, target.replicas, candidates, election, may_lead)
     record = m.PartitionChangeRecord(partition_id=partition.partition_id, topic_id=topic.topic_id)
     isr = target.isr
     recovery_state = target.leader_recovery_state
@@ -171,55 +154,6 @@ def _eligible_replicas(
     # In the order of Apache Kafka's hash set.
     candidates = walked(dict.fromkeys((*partition.elr, *partition.isr)), int_hash)
     return tuple(r for r in candidates if r not in outside and r in target.replicas)
-
-
-def _online_replica(
-    state: ControllerState, target: Target, is_acceptable: Callable[[int], bool]
-) -> Callable[[int], bool]:
-    """Whether a replica may lead: its broker may, and its log directory is not known to be offline."""
-
-    def may_lead(replica: int) -> bool:
-        if replica not in target.replicas or not is_acceptable(replica):
-            return False
-        broker = state.image.brokers.get(replica)
-        if broker is None:
-            return False
-        directory = target.directories.get(replica)
-        return directory is None or is_online_directory(broker, directory)
-
-    return may_lead
-
-
-def _elect(
-    state: ControllerState,
-    partition: PartitionRegistration,
-    target: Target,
-    eligible: tuple[int, ...],
-    election: Election,
-    may_lead: Callable[[int], bool],
-) -> tuple[int, bool]:
-    """The new leader, and whether its election may lose records."""
-    candidates = target.isr or eligible
-    for replica in _in_order(partition, target, election):
-        if replica in candidates and may_lead(replica):
-            return replica, False
-    if state.elr_enabled and not candidates and len(partition.last_known_elr) == 1:
-        last_leader = partition.last_known_elr[0]
-        if may_lead(last_leader):
-            return last_leader, True
-    if election is Election.UNCLEAN:
-        for replica in target.replicas:
-            if may_lead(replica):
-                return replica, True
-    return NO_LEADER, False
-
-
-def _in_order(partition: PartitionRegistration, target: Target, election: Election) -> Iterator[int]:
-    if election is Election.PREFERRED:
-        yield target.replicas[0]
-    if partition.leader != NO_LEADER:
-        yield partition.leader
-    yield from target.replicas
 
 
 def _needs_new_epoch(

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 
 from pykafka_broker.cluster.image import ClusterImage, PartitionRegistration, TopicImage, changed
 from pykafka_broker.cluster.records import MAX_RECORDS_PER_OPERATION
+from pykafka_broker.controller.core.elections import Election, election_allowed
 from pykafka_broker.controller.core.events import (
     AlterPartitionReassignments,
     NewReplicas,
@@ -24,7 +25,7 @@ from pykafka_broker.controller.core.events import (
     TopicPartitions,
     TopicResult,
 )
-from pykafka_broker.controller.core.partitions import Election, as_it_is, election_allowed, partition_change
+from pykafka_broker.controller.core.partitions import as_it_is, partition_change
 from pykafka_broker.controller.core.state import ControllerState, Decision
 from pykafka_broker.controller.core.topics import check_manual_assignment
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError

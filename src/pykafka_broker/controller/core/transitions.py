@@ -2,8 +2,8 @@
 
 `transition` is pure. It decides on the newest state, committed or not. Its `Step` has the state after the new
 records; a shell that fails to append them keeps the old state. Each concern has its rules in a file: topics,
-elections, reassignments, isr_changes, configs, client_quotas, scram_credentials, acls, delegation_tokens,
-brokers, directories, producer_ids, feature_control.
+elections, requested_elections, reassignments, isr_changes, configs, client_quotas, scram_credentials, acls,
+delegation_tokens, brokers, directories, producer_ids, feature_control.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pykafka_broker.controller.core import (
     delegation_tokens,
     directories,
     early_fencing,
-    elections,
     events,
     feature_control,
     isr_changes,
     producer_ids,
     reassignments,
+    requested_elections,
     scram_credentials,
     topics,
 )
@@ -38,7 +38,7 @@ def _activate(state: ControllerState, _: events.Activate, moment: events.Moment)
     """Start a full session for each broker, and the timers of elections and of delegation tokens."""
     sessions = brokers.activate(state, moment.now_ms).sessions
     timers = (
-        *elections.first_timers(state.rules, moment.now_ms),
+        *requested_elections.first_timers(state.rules, moment.now_ms),
         *delegation_tokens.first_token_timers(state.rules, moment.now_ms),
     )
     return Decision(sessions=sessions, timers=timers)
@@ -48,8 +48,8 @@ def _activate(state: ControllerState, _: events.Activate, moment: events.Moment)
 TIMED_RULES: dict[type, Callable[[ControllerState, Any, events.Moment], Decision]] = {
     events.CreateTopics: topics.create_topics,
     events.CreatePartitions: topics.create_partitions,
-    events.BalanceLeaders: elections.balance_leaders,
-    events.ElectUncleanLeaders: elections.elect_unclean_leaders,
+    events.BalanceLeaders: requested_elections.balance_leaders,
+    events.ElectUncleanLeaders: requested_elections.elect_unclean_leaders,
     events.CreateAcls: acls.create_acls,
     events.CreateToken: delegation_tokens.create_token,
     events.RenewToken: delegation_tokens.renew_token,
@@ -65,7 +65,7 @@ TIMED_RULES: dict[type, Callable[[ControllerState, Any, events.Moment], Decision
 #: The rules that need only the event.
 RULES: dict[type, Callable[[ControllerState, Any], Decision]] = {
     events.DeleteTopics: topics.delete_topics,
-    events.ElectLeaders: elections.elect_leaders,
+    events.ElectLeaders: requested_elections.elect_leaders,
     events.AlterPartitionReassignments: reassignments.alter_partition_reassignments,
     events.AlterPartition: isr_changes.alter_partition,
     events.IncrementalAlterConfigs: configs.incremental_alter_configs,

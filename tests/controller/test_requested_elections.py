@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pykafka_broker.cluster.image import LeaderRecoveryState, PartitionRegistration, ResourceType
-from pykafka_broker.controller.core.elections import (
+from pykafka_broker.controller.core.requested_elections import (
     MAX_ELECTIONS_PER_ROUND,
     ElectionTimer,
     election_event,

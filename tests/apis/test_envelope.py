@@ -11,10 +11,10 @@ from pykafka_broker.apis.admission import admitted
 from pykafka_broker.apis.create_acls import create_acls
 from pykafka_broker.apis.envelope import envelope
 from pykafka_broker.apis.ports.quotas import UNLIMITED
+from pykafka_broker.authorization.rules import StandardRules
 from pykafka_broker.broker.security.acl_authorizer import StandardAuthorizer
 from pykafka_broker.client.core.frames import read_response, request_header
 from pykafka_broker.cluster.image import ClusterImage
-from pykafka_broker.config.authorizer import AuthorizerSettings
 from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.fields import api_key_of
@@ -100,8 +100,8 @@ async def test_an_envelope_that_cannot_be_opened_is_refused(
     [("User:a-broker", ErrorCode.NONE), ("User:another", ErrorCode.CLUSTER_AUTHORIZATION_FAILED)],
 )
 async def test_a_controller_that_has_not_read_its_acls_is_none_yet(sender: str, later: ErrorCode) -> None:
-    settings = AuthorizerSettings(super_users=frozenset({"User:a-broker"}), allows_everyone=False)
-    authorizer = StandardAuthorizer(settings, lambda: 0)
+    rules = StandardRules(super_users=frozenset({"User:a-broker"}), allows_everyone=False)
+    authorizer = StandardAuthorizer(rules, lambda: 0)
     opening = envelope([create_acls])
     node: Any = SimpleNamespace(
         authorizer=authorizer,

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 import pytest
 
 from pykafka_broker.apis.ports.authorizer import AclOperation, AclResourceType
+from pykafka_broker.authorization.rules import StandardRules
 from pykafka_broker.broker.security.acl_authorizer import StandardAuthorizer
 from pykafka_broker.broker.security.audit_log import MAX_LINES
 from pykafka_broker.cluster.image import ClusterImage
-from pykafka_broker.config.authorizer import AuthorizerSettings
 from pykafka_broker.protocol.acls import AclPermission, PatternType
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records.metadata import AccessControlEntryRecord
@@ -40,8 +40,8 @@ class Node:
 
     def __init__(self, *, allows_everyone: bool = False) -> None:
         self.now_ms = 0
-        settings = AuthorizerSettings(frozenset({"User:root"}), allows_everyone)
-        self.authorizer = StandardAuthorizer(settings, lambda: self.now_ms)
+        rules = StandardRules(frozenset({"User:root"}), allows_everyone)
+        self.authorizer = StandardAuthorizer(rules, lambda: self.now_ms)
         self.image = ClusterImage()
 
     def publish(self, *acls: AccessControlEntryRecord) -> Node:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pykafka_broker.authorization.rules import StandardRules
 from pykafka_broker.config import BrokerConfig, ConfigError
-from pykafka_broker.config.authorizer import AuthorizerSettings
 from pykafka_broker.config.keys import ConfigType, Password, parse, render
 from pykafka_broker.config.sources import load_config
 
@@ -67,9 +67,9 @@ def test_the_authorizer_reads_keys_of_its_own() -> None:
     config = load_config(
         overrides=[STANDARD, "super.users=User:root; User:CN=x,O=y;", "allow.everyone.if.no.acl.found= TRUE "]
     )
-    assert config.authorizer == AuthorizerSettings(frozenset({"User:root", "User:CN=x,O=y"}), True)
+    assert config.authorizer == StandardRules(frozenset({"User:root", "User:CN=x,O=y"}), True)
     assert config.unknown == []
-    assert load_config(overrides=[STANDARD]).authorizer == AuthorizerSettings(frozenset(), False)
+    assert load_config(overrides=[STANDARD]).authorizer == StandardRules(frozenset(), False)
     assert load_config(overrides=["super.users=User:root"]).authorizer is None
     assert load_config(overrides=["super.users=User:root"]).unknown == ["super.users"]
 

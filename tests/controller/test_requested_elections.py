@@ -5,12 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from pykafka_broker.cluster.image import LeaderRecoveryState, PartitionRegistration, ResourceType
-from pykafka_broker.controller.core.requested_elections import (
-    MAX_ELECTIONS_PER_ROUND,
-    ElectionTimer,
-    election_event,
-    first_timers,
-)
 from pykafka_broker.controller.core.events import (
     BalanceLeaders,
     ConfigChange,
@@ -24,6 +18,12 @@ from pykafka_broker.controller.core.events import (
     PartitionResult,
     TopicPartitions,
     TopicResult,
+)
+from pykafka_broker.controller.core.requested_elections import (
+    MAX_ELECTIONS_PER_ROUND,
+    ElectionTimer,
+    election_event,
+    first_timers,
 )
 from pykafka_broker.controller.core.state import ControllerState
 from pykafka_broker.machine.step import SetTimer

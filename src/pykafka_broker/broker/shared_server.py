@@ -206,12 +206,12 @@ def _logs(f: Foundation) -> tuple[FailedDirectories, LogManager]:
 
 def _authorizer(f: Foundation, publisher: MetadataPublisher) -> Authorizer:
     """The authorizer; its modules are imported only if one is configured."""
-    settings = f.config.authorizer
-    if settings is None:
+    rules = f.config.authorizer
+    if rules is None:
         return ALLOW_ALL
     from pykafka_broker.broker.security.acl_authorizer import StandardAuthorizer
 
-    acls = StandardAuthorizer(settings, f.clock.now_ms)
+    acls = StandardAuthorizer(rules, f.clock.now_ms)
     publisher.subscribe(acls.published)
     return acls
 

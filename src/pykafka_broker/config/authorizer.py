@@ -5,9 +5,9 @@ DescribeConfigs shows them as unknown keys, as in Apache Kafka.
 
 from __future__ import annotations
 
+from pykafka_broker.authorization.rules import StandardRules
 from pykafka_broker.config.keys import ACTS, BOOLEAN, MEDIUM, READ_ONLY, STRING, ConfigError, Key
 from pykafka_broker.config.typed_values import TypedValues
-from pykafka_broker.system.named_tuple import NamedTuple
 
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 SUPER_USERS = "super.users"
@@ -24,17 +24,8 @@ AUTHORIZER_KEYS: tuple[Key, ...] = (
 # fmt: on
 
 
-class AuthorizerSettings(NamedTuple):
-    """The settings by which an authorizer decides without ACLs."""
-
-    #: Principals that may do everything: "User:alice".
-    super_users: frozenset[str]
-    #: Whether every user may do everything with a resource that has no ACL.
-    allows_everyone: bool
-
-
-def authorizer_settings(values: TypedValues, originals: dict[str, str]) -> AuthorizerSettings | None:
-    """The settings of the authorizer that `authorizer.class.name` names; None if it names none.
+def authorizer_rules(values: TypedValues, originals: dict[str, str]) -> StandardRules | None:
+    """The rules of the authorizer that `authorizer.class.name` names; None if it names none.
 
     Raises:
         ConfigError: it names another than Kafka's StandardAuthorizer, or a super user is no principal.
@@ -54,4 +45,4 @@ def authorizer_settings(values: TypedValues, originals: dict[str, str]) -> Autho
                 f"{SUPER_USERS}: expected a string in format principalType:principalName but got {user}"
             )
     allows_everyone = originals.get(ALLOW_EVERYONE, "").strip().lower() == "true"
-    return AuthorizerSettings(frozenset(filter(None, users)), allows_everyone)
+    return StandardRules(frozenset(filter(None, users)), allows_everyone)

@@ -12,12 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pykafka_broker.config.authorizer import (
-    ALLOW_EVERYONE,
-    SUPER_USERS,
-    AuthorizerSettings,
-    authorizer_settings,
-)
+from pykafka_broker.authorization.rules import StandardRules
+from pykafka_broker.config.authorizer import ALLOW_EVERYONE, SUPER_USERS, authorizer_rules
 from pykafka_broker.config.broker import BROKER, BROKER_KEYS, DYNAMIC_ONLY_KEYS, OWN_KEYS, SYNONYMS
 from pykafka_broker.config.group import ASSIGNOR_CLASSES, assignor_name
 from pykafka_broker.config.keys import (
@@ -118,7 +114,7 @@ class BrokerConfig(TypedValues):
         self._check_roles_and_listeners()
         self.check_served()
         check_bounds(self)
-        authorizer_settings(self, self.originals)
+        authorizer_rules(self, self.originals)
 
     # -- access ----------------------------------------------------------------------------------------------
 
@@ -181,9 +177,9 @@ class BrokerConfig(TypedValues):
         )
 
     @property
-    def authorizer(self) -> AuthorizerSettings | None:
-        """The settings of the authorizer; None without one: then every user may do everything."""
-        return authorizer_settings(self, self.originals)
+    def authorizer(self) -> StandardRules | None:
+        """The rules of the authorizer; None without one: then every user may do everything."""
+        return authorizer_rules(self, self.originals)
 
     @property
     def unheeded(self) -> list[str]:

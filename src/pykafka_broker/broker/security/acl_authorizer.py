@@ -1,9 +1,8 @@
 """The authorizer that reads ACLs, with the rules of Apache Kafka's StandardAuthorizer.
 
-Super users may do everything. For others the ACLs of the metadata decide (`authorization/index.py`); on a
-resource without ACLs `allow.everyone.if.no.acl.found` decides. Before the node has read its metadata only
-super users are served, and only on controller listeners of `early.start.listeners`; other listeners open
-later.
+`authorization/rules.py` decides, by the ACLs of the newest metadata; here they are followed, and decisions go
+to the log. Before the node has read its metadata only super users are served, and only on controller
+listeners of `early.start.listeners`; other listeners open later.
 """
 
 from __future__ import annotations
@@ -17,20 +16,17 @@ from pykafka_broker.apis.ports.authorizer import (
     AclsNotLoaded,
     Requester,
 )
-from pykafka_broker.authorization.index import AclIndex, Ruling, Verdict
-from pykafka_broker.broker.security.audit_log import AuditLog, Question, rule_of
+from pykafka_broker.authorization.index import AclIndex
+from pykafka_broker.authorization.rules import StandardRules
+from pykafka_broker.broker.security.audit_log import AuditLog, Question
 from pykafka_broker.cluster.image import NO_ACLS, ClusterImage, acl_of
-from pykafka_broker.config.authorizer import AuthorizerSettings
-
-#: Stands for a name without ACLs of its own, as in Apache Kafka.
-SOME_NAME = "hardcode"
 
 
 class StandardAuthorizer:
     """Decides by the ACLs of the newest metadata. Event loop only."""
 
-    def __init__(self, settings: AuthorizerSettings, now_ms: Callable[[], int]) -> None:
-        self._settings = settings
+    def __init__(self, rules: StandardRules, now_ms: Callable[[], int]) -> None:
+        self._rules = rules
         self._index = AclIndex()
         self._is_loaded = False
         self._audit = AuditLog(now_ms)
@@ -63,33 +59,19 @@ class StandardAuthorizer:
         Raises:
             AclsNotLoaded: the metadata is not read yet.
         """
-        principal = requester.principal
-        if principal in self._settings.super_users:
-            if is_attempt and self._audit.is_detailed:
-                self._audit.allowed(_question(requester, operation, resource_type, name), "SuperUser")
-            return True
-        if not self._is_loaded:
-            raise AclsNotLoaded
-        ruling = self._index.decide(
-            principal, requester.client_host.lstrip("/"), operation, resource_type, name
-        )
-        verdict = ruling.verdict
-        is_allowed = verdict is Verdict.ALLOWED or (
-            verdict is Verdict.NO_ACLS and self._settings.allows_everyone
-        )
+        principal, host = self._known(requester)
+        is_allowed, rule = self._rules.decide(self._index, principal, host, operation, resource_type, name)
         if is_attempt and (not is_allowed or self._audit.is_detailed):
             tell = self._audit.allowed if is_allowed else self._audit.denied
-            tell(_question(requester, operation, resource_type, name), self._rule(ruling, is_allowed))
+            tell(Question(principal, host, operation, resource_type, name, requester.api_key), rule)
         return is_allowed
 
     def allows_somewhere(
         self, requester: Requester, operation: AclOperation, resource_type: AclResourceType
     ) -> bool:
-        """Whether the operation is allowed on at least one possible name of the resource type."""
-        if self.allows(requester, operation, resource_type, SOME_NAME, is_attempt=False):
-            return True
-        host = requester.client_host.lstrip("/")
-        return self._index.may_anywhere(requester.principal, host, operation, resource_type)
+        """Whether the operation is allowed on some name of the resource type. Raises as `allows`."""
+        principal, host = self._known(requester)
+        return self._rules.allow_somewhere(self._index, principal, host, operation, resource_type)
 
     def filter(
         self,
@@ -117,15 +99,9 @@ class StandardAuthorizer:
             and self.allows(requester, operation, resource_type, name, is_attempt=False)
         )
 
-    @staticmethod
-    def _rule(ruling: Ruling, is_allowed: bool) -> str:
-        if ruling.acl is not None:
-            return rule_of(ruling.acl)
-        return "DefaultAllow" if is_allowed else "DefaultDeny"
-
-
-def _question(
-    requester: Requester, operation: AclOperation, resource_type: AclResourceType, name: str
-) -> Question:
-    host = requester.client_host.lstrip("/")
-    return Question(requester.principal, host, operation, resource_type, name, requester.api_key)
+    def _known(self, requester: Requester) -> tuple[str, str]:
+        """The principal and the address of a requester on whom the rules can decide. Raises as `allows`."""
+        principal = requester.principal
+        if not self._is_loaded and principal not in self._rules.super_users:
+            raise AclsNotLoaded
+        return principal, requester.client_host.lstrip("/")

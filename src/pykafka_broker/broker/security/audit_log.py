@@ -40,14 +40,14 @@ class AuditLog:
         left_out = "%d more operations were denied, which are not logged one by one"
         self._denials = RepeatedLines(logger, now_ms, most_lines=MAX_LINES, left_out=left_out)
 
-    def denied(self, question: Question, rule: str) -> None:
+    def denied(self, question: Question, rule: Acl | str) -> None:
         """An attempt was denied."""
         if not logger.isEnabledFor(logging.INFO):
             return
         subject = "\0".join(map(str, question))
         self._denials.log(logging.INFO, "denied", subject, _line(question, "Denied", rule))
 
-    def allowed(self, question: Question, rule: str) -> None:
+    def allowed(self, question: Question, rule: Acl | str) -> None:
         """An attempt was allowed; the caller has asked `is_detailed`."""
         logger.debug("%s", _line(question, "Allowed", rule))
 
@@ -57,17 +57,17 @@ class AuditLog:
         return logger.isEnabledFor(logging.DEBUG)
 
 
-def _line(question: Question, decision: str, rule: str) -> str:
+def _line(question: Question, decision: str, rule: Acl | str) -> str:
     return (
         f"Principal = {question.principal} is {decision} operation = {question.operation.name} "
         f"from host = {question.host} on resource = "
         f"{_in_words(question.resource_type)}:LITERAL:{question.name} "
-        f"for request = {API_NAMES[question.api_key]} with resourceRefCount = 1 based on rule {rule}"
+        f"for request = {API_NAMES[question.api_key]} with resourceRefCount = 1 based on rule "
+        f"{rule if isinstance(rule, str) else _matching(rule)}"
     )
 
 
-def rule_of(acl: Acl) -> str:
-    """The ACL that decided, as a rule."""
+def _matching(acl: Acl) -> str:
     return (
         f"MatchingAcl(acl=StandardAcl(resourceType={AclResourceType(acl.resource_type).name}, "
         f"resourceName={acl.name}, patternType={PatternType(acl.pattern_type).name}, "

@@ -106,7 +106,7 @@ def test_an_api_is_served_at_the_complete_range_of_its_message(api: Api[Any]) ->
 
 #: Files of `apis/` that are no API.
 SHARED = {
-    *("acls", "admission", "api", "authorization", "delegation_tokens"),
+    *("acls", "admission", "api", "delegation_tokens", "denials"),
     *("broker_loggers", "broker_part_of_configs", "consumer_groups", "context"),
     *("controller_apis", "forwarding", "streams_groups"),
     *("controller_mutations", "leader_hints", "needs"),
@@ -345,7 +345,7 @@ MAX_PARAMETERS = 8
 TAKE_LISTS = (
     "tests/log/manager/test_log_manager.py",
     "tests/apis/test_admission.py",
-    "tests/apis/test_denied.py",
+    "tests/apis/test_denials.py",
     "tests/client/test_metadata.py",
     "tests/support/serving.py",
 )

@@ -20,7 +20,7 @@ from tests.apis.acls import (
     shown,
 )
 from tests.apis.asking import every
-from tests.apis.test_denied import ALTER, CLUSTER, ON_CLUSTER, under
+from tests.apis.test_denials import ALTER, CLUSTER, ON_CLUSTER, under
 
 
 @pytest.mark.parametrize("version", every(delete_acls))

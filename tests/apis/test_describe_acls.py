@@ -20,7 +20,7 @@ from tests.apis.acls import (
     shown,
 )
 from tests.apis.asking import every
-from tests.apis.test_denied import under
+from tests.apis.test_denials import under
 
 
 @pytest.mark.parametrize("version", every(describe_acls))

@@ -36,9 +36,9 @@ from tests.apis.share_consuming import (
     values,
 )
 from tests.apis.sharing import GROUP, Sharing
-from tests.apis.test_denied import GROUP as GROUP_TYPE
-from tests.apis.test_denied import READ, under
-from tests.apis.test_denied import TOPIC as TOPIC_TYPE
+from tests.apis.test_denials import GROUP as GROUP_TYPE
+from tests.apis.test_denials import READ, under
+from tests.apis.test_denials import TOPIC as TOPIC_TYPE
 
 WAIT_MS = 500
 ABC = [b"a", b"b", b"c", b"d", b"e", b"f", b"g", b"h"]

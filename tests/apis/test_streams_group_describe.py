@@ -15,7 +15,7 @@ from pykafka_broker.testing.user import User
 from tests.apis.asking import coordinated, only_member
 from tests.apis.conftest import OVERRIDES
 from tests.apis.streaming import AT_ONCE, beat, internal, owning, reading
-from tests.apis.test_denied import DESCRIBE, GROUP, TOPIC, under
+from tests.apis.test_denials import DESCRIBE, GROUP, TOPIC, under
 
 GROUP_OPERATIONS = 3400
 NOT_ASKED = -(2**31)

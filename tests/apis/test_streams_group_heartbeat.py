@@ -27,7 +27,7 @@ from tests.apis.streaming import (
     refused,
     tasks,
 )
-from tests.apis.test_denied import CLUSTER, CREATE, DESCRIBE, GROUP, ON_CLUSTER, READ, TOPIC, under
+from tests.apis.test_denials import CLUSTER, CREATE, DESCRIBE, GROUP, ON_CLUSTER, READ, TOPIC, under
 from tests.support.members import Member
 
 MISSING_SOURCE, WRONG_SIZE, MISSING_INTERNAL, SHUTDOWN = 1, 2, 3, 4

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Mapping, Set
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.authorization import denied_topics, denied_transactional_ids
+from pykafka_broker.apis.denials import denied_topics, denied_transactional_ids
 from pykafka_broker.apis.needs import on_cluster, on_topics, on_transactional_ids
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.transactional import NEW_CLIENT, OLD_CLIENT, known_error

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pykafka_broker.apis.authorization import refusal_of_configs
+from pykafka_broker.apis.denials import refusal_of_configs
 from pykafka_broker.apis.forwarding import pass_on
 from pykafka_broker.apis.needs import on_groups, on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation

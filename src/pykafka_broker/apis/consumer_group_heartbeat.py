@@ -11,8 +11,8 @@ import base64
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.authorization import denied_topics
 from pykafka_broker.apis.consumer_groups import serves_consumer_groups
+from pykafka_broker.apis.denials import denied_topics
 from pykafka_broker.apis.needs import on_group, on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.coordinator.groups import refusals

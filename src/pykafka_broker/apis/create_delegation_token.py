@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import asks_controller, handles
-from pykafka_broker.apis.authorization import denied
 from pykafka_broker.apis.context import ANONYMOUS
 from pykafka_broker.apis.delegation_tokens import NO_TIME, may_ask, parts
+from pykafka_broker.apis.denials import denied
 from pykafka_broker.apis.forwarding import decided, pass_on
 from pykafka_broker.apis.needs import on_users
 from pykafka_broker.apis.ports.authorizer import AclOperation, AclResourceType

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Set
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.authorization import denied_topics, may_on_cluster
 from pykafka_broker.apis.controller_mutations import count_mutations
+from pykafka_broker.apis.denials import denied_topics, may_on_cluster
 from pykafka_broker.apis.needs import on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.ports.quotas import Quota

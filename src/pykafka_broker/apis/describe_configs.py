@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.authorization import refusal_of_configs
 from pykafka_broker.apis.broker_loggers import logger_levels
+from pykafka_broker.apis.denials import refusal_of_configs
 from pykafka_broker.apis.needs import on_groups, on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.cluster.image import ResourceType

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.authorization import denied
 from pykafka_broker.apis.delegation_tokens import may_ask, parts
+from pykafka_broker.apis.denials import denied
 from pykafka_broker.apis.needs import on_delegation_tokens, on_users
 from pykafka_broker.apis.ports.authorizer import AclOperation, AclResourceType
 from pykafka_broker.controller.core.delegation_tokens import concerns, tokens_of

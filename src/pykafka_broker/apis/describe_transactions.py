@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.authorization import denied_topics, denied_transactional_ids
+from pykafka_broker.apis.denials import denied_topics, denied_transactional_ids
 from pykafka_broker.apis.needs import on_topics, on_transactional_ids
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.coordinator.transactions import refusals

@@ -22,7 +22,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.authorization import may_on_cluster
+from pykafka_broker.apis.denials import may_on_cluster
 from pykafka_broker.apis.fetching.answer import refused_whole, response, unknown
 from pykafka_broker.apis.fetching.plan import plan_fetch
 from pykafka_broker.apis.fetching.progress import report_progress

@@ -19,7 +19,7 @@ from collections.abc import Set
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.authorization import denied_groups, denied_transactional_ids, may_on_cluster
+from pykafka_broker.apis.denials import denied_groups, denied_transactional_ids, may_on_cluster
 from pykafka_broker.apis.needs import on_groups, on_transactional_ids, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.cluster.image import NO_LEADER

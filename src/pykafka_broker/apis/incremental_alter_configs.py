@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import asks_controller, handles
-from pykafka_broker.apis.authorization import refusal_of_configs
 from pykafka_broker.apis.broker_loggers import alter_loggers
 from pykafka_broker.apis.broker_part_of_configs import (
     NEEDS,
@@ -23,6 +22,7 @@ from pykafka_broker.apis.broker_part_of_configs import (
     denied,
     refusing,
 )
+from pykafka_broker.apis.denials import refusal_of_configs
 from pykafka_broker.apis.forwarding import decided
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.told_changes import LOGGERS, tell

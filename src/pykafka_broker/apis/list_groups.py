@@ -9,7 +9,7 @@ from collections.abc import Set
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.authorization import denied_groups, may_on_cluster
+from pykafka_broker.apis.denials import denied_groups, may_on_cluster
 from pykafka_broker.apis.needs import on_groups, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.coordinator.groups.core import events

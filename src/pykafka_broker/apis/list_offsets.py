@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.authorization import denied_topics
+from pykafka_broker.apis.denials import denied_topics
 from pykafka_broker.apis.fetching.followed import DEBUGGING_REPLICA_ID, followed
 from pykafka_broker.apis.needs import on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.authorization import denied_transactional_ids
+from pykafka_broker.apis.denials import denied_transactional_ids
 from pykafka_broker.apis.needs import on_transactional_ids
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.coordinator.transactions.core import events

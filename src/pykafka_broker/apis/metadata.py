@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.authorization import denied_topics, may_on_cluster
+from pykafka_broker.apis.denials import denied_topics, may_on_cluster
 from pykafka_broker.apis.needs import on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import OPERATIONS_NOT_ASKED, AclOperation
 from pykafka_broker.apis.topology import (

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.authorization import denied_topics
+from pykafka_broker.apis.denials import denied_topics
 from pykafka_broker.apis.needs import on_group, on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.told_changes import line

@@ -10,7 +10,7 @@ from collections.abc import Set
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.authorization import denied_topics, may_on_cluster
+from pykafka_broker.apis.denials import denied_topics, may_on_cluster
 from pykafka_broker.apis.fetching.followed import followed
 from pykafka_broker.apis.needs import on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation

@@ -23,7 +23,7 @@ from collections.abc import Awaitable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import Later, handles
-from pykafka_broker.apis.authorization import denied_topics, denied_transactional_ids
+from pykafka_broker.apis.denials import denied_topics, denied_transactional_ids
 from pykafka_broker.apis.needs import on_topics, on_transactional_ids
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, AclOperation
 from pykafka_broker.apis.ports.quotas import Quota

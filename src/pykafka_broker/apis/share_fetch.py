@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.authorization import denied_topics
+from pykafka_broker.apis.denials import denied_topics
 from pykafka_broker.apis.fetching.answer import FRAME_LENGTH_BYTES, LED_ELSEWHERE
 from pykafka_broker.apis.leader_hints import LeaderHints
 from pykafka_broker.apis.needs import on_groups, on_topics

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.authorization import denied_groups, denied_topics, may_on_cluster
+from pykafka_broker.apis.denials import denied_groups, denied_topics, may_on_cluster
 from pykafka_broker.apis.needs import on_groups, on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.streams_groups import serves_streams_groups, topics_of

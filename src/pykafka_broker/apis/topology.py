@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pykafka_broker.apis.authorization import may_on_cluster
+from pykafka_broker.apis.denials import may_on_cluster
 from pykafka_broker.apis.ports.authorizer import CLUSTER_NAME, AclOperation, AclResourceType
 from pykafka_broker.cluster.replica_directories import has_online_directory
 from pykafka_broker.protocol.errors import ErrorCode

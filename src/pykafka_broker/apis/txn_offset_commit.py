@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.authorization import denied_topics
+from pykafka_broker.apis.denials import denied_topics
 from pykafka_broker.apis.needs import on_group, on_topics, on_transactional_id
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.producing.verification import participation

@@ -13,7 +13,7 @@ from collections.abc import Set
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pykafka_broker.apis.authorization import denied_topics
+from pykafka_broker.apis.denials import denied_topics
 from pykafka_broker.apis.fetching.answer import Answers, failed, unknown
 from pykafka_broker.apis.fetching.followed import DEBUGGING_REPLICA_ID, followed
 from pykafka_broker.apis.fetching.replica import replica_id_of

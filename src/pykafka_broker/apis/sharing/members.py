@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pykafka_broker.apis.authorization import denied_groups
+from pykafka_broker.apis.denials import denied_groups
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.sharing.groups import serves_share_groups
 from pykafka_broker.apis.sharing.sessions import Ended, Member

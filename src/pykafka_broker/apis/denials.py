@@ -1,4 +1,4 @@
-"""A handler's authorization of the single topics, groups and ids of a request.
+"""What is denied to a client: single topics, groups and ids of a request, which its handler asks about.
 
 Without an authorizer these checks cost nothing: the names are not even gathered.
 """

@@ -25,8 +25,8 @@ from pykafka_broker.apis.needs import (
 )
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, AclOperation, AclResourceType, Requester
 from pykafka_broker.apis.ports.quotas import UNLIMITED, Quota
-from pykafka_broker.network.authentication import ANONYMOUS
 from pykafka_broker.network.dispatch import Dispatch
+from pykafka_broker.network.identity import ANONYMOUS
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.fetch import (
     FetchableTopicResponse,

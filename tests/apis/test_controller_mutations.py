@@ -12,9 +12,9 @@ from pykafka_broker.apis import APIS
 from pykafka_broker.apis.api import BROKER_LISTENER
 from pykafka_broker.apis.ports.authorizer import Requester
 from pykafka_broker.apis.ports.quotas import Quota
-from pykafka_broker.network.authentication import Anonymous
 from pykafka_broker.network.dispatch import Dispatch
 from pykafka_broker.network.endpoint import ListenerEndpoint
+from pykafka_broker.network.identity import Anonymous
 from pykafka_broker.network.kafka_connections import KafkaConnections
 from pykafka_broker.network.listening import ListenerService
 from pykafka_broker.network.transports import Plaintext

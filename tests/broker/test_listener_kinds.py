@@ -13,8 +13,8 @@ from pykafka_broker.apis.ports.authorizer import (
 from pykafka_broker.apis.ports.quotas import UNLIMITED
 from pykafka_broker.broker.listener_kinds import listener_kinds
 from pykafka_broker.broker.security.protocols import ListenerSecurity, security_protocols
-from pykafka_broker.network.authentication import Anonymous
 from pykafka_broker.network.endpoint import ListenerEndpoint
+from pykafka_broker.network.identity import Anonymous
 from pykafka_broker.network.kafka_connections import KafkaConnections
 from pykafka_broker.network.shared import Shared
 from pykafka_broker.network.transports import Plaintext

@@ -10,9 +10,9 @@ from typing import Any
 
 from pykafka_broker.apis.api import BROKER_LISTENER
 from pykafka_broker.machine.clock import Clock, SystemClock
-from pykafka_broker.network.authentication import Anonymous
 from pykafka_broker.network.dispatch import Dispatch
 from pykafka_broker.network.endpoint import ListenerEndpoint, ListenerLimits
+from pykafka_broker.network.identity import Anonymous
 from pykafka_broker.network.kafka_connections import KafkaConnections
 from pykafka_broker.network.limits import ConnectionLimits
 from pykafka_broker.network.listeners import Listeners

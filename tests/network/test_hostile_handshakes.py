@@ -19,9 +19,9 @@ from typing import NamedTuple
 import pytest
 
 from pykafka_broker.config.oauth_listeners import SIGNED_HANDLER
-from pykafka_broker.network.authentication import ANONYMOUS
 from pykafka_broker.network.connection import Connection
 from pykafka_broker.network.connection_factory import Accepted
+from pykafka_broker.network.identity import ANONYMOUS
 from pykafka_broker.testing.clock import settle
 from pykafka_broker.testing.home import Home, until
 from pykafka_broker.testing.memory_transport import MemoryTransport

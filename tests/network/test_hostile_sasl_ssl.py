@@ -19,8 +19,8 @@ from random import Random
 
 import pytest
 
-from pykafka_broker.network.authentication import ANONYMOUS
 from pykafka_broker.network.connection import Connection
+from pykafka_broker.network.identity import ANONYMOUS
 from pykafka_broker.testing.home import Home, until
 from pykafka_broker.testing.user import User
 from pykafka_broker.tls.authority import Authority

@@ -9,10 +9,10 @@ from typing import Any
 
 from pykafka_broker.apis.api import Api, ErrorResponse, handles
 from pykafka_broker.client.core.frames import read_response, request_frame
-from pykafka_broker.network.authentication import Anonymous, Authentication
 from pykafka_broker.network.connection import Connection
 from pykafka_broker.network.connection_factory import Accepted
 from pykafka_broker.network.dispatch import Dispatch
+from pykafka_broker.network.identity import Anonymous, Authentication
 from pykafka_broker.network.limits import ConnectionLimits
 from pykafka_broker.network.memory import RequestMemory, UnsentAnswers
 from pykafka_broker.network.shared import Shared

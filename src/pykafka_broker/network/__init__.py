@@ -5,12 +5,16 @@
     listening.py           one listener and its sockets
     connection_factory.py  connections as listeners see them; kafka_connections.py: those that speak Kafka
     accepting.py           letting clients in as far as limits and rates (creation_rate.py) allow
-    transports.py          bytes between socket and connection; authentication.py: who a peer is
+    transports.py          bytes between socket and connection
+    identity.py            who a peer is, as its connection knows it; sasl_authentication.py,
+                           certificate_authentication.py: who says so
     connection.py          one client: frames in, answers out, in order
+    holds.py               why its next request does not start yet
     dispatch.py            from API key and version to decoder, handler and encoder
-    sending.py             answers that are read from their files while they are sent
+    answers.py             its answers, in the order of its requests; sending.py: those that are read from
+                           their files while they are sent
     purgatory.py           parked fetches, and other requests that wait for a log to move
-    limits.py, patience.py the limits of one connection, and its deadlines
+    limits.py              the limits of one connection; patience.py: its deadlines, deadlines.py: their check
     unanswered.py          requests that wait for too long: what for, and the line about them
     memory_account.py, memory.py  memory: the use of one connection, and the bounds of all together
     shared.py              the shared state of all connections; counters.py, faults.py
@@ -20,7 +24,7 @@ Where additions belong:
 
 * TLS: a row in broker/security/protocols.py, with a transport here that has the listener's SSL
   context. A client's certificate reaches the authentication, which begins when the handshake is over.
-* SASL: a row there, with an authentication here; authentication.py says in which order it works.
+* SASL: a row there, with an authentication here; sasl_authentication.py says in which order it works.
 * Metrics over HTTP, a web console: a `ConnectionFactory` (connection_factory.py), which `Listeners.add` gets
   as a `ListenerService`, together with a transport. For each client that is let in it makes an asyncio
   protocol that reads the HTTP request, and an `OpenConnection` through which limits, the sweep and the stop

@@ -37,10 +37,10 @@ from pykafka_broker.apis.api import NO_RESPONSE, Later
 from pykafka_broker.apis.context import Context
 from pykafka_broker.network.addresses import plain_address
 from pykafka_broker.network.answers import Answers, request_logger
-from pykafka_broker.network.authentication import Authentication, Identity
 from pykafka_broker.network.connection_factory import Accepted
 from pykafka_broker.network.deadlines import Deadlines
 from pykafka_broker.network.holds import CLOSING, HANDLING, OTHERS_TURN, OTHERS_UNREAD, Holds
+from pykafka_broker.network.identity import Authentication, Identity
 from pykafka_broker.network.memory_account import MemoryAccount
 from pykafka_broker.network.patience import Patience
 from pykafka_broker.network.purgatory import Disconnected

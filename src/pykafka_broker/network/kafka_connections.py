@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from pykafka_broker.network.authentication import Authentication
 from pykafka_broker.network.connection import Connection
 from pykafka_broker.network.connection_factory import Accepted, NewConnection
 from pykafka_broker.network.dispatch import Dispatch
+from pykafka_broker.network.identity import Authentication
 from pykafka_broker.network.shared import Shared
 
 Ports = TypeVar("Ports")

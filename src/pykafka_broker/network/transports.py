@@ -1,8 +1,8 @@
 """The transports of bytes between a client's socket and its connection.
 
 PLAINTEXT sends them as they are. With TLS the event loop encrypts them: a connection opens when the handshake
-is over, and a client's certificate goes to `authentication.py` as a `TransportPeer`. Either way a transport
-gets answers as pieces of memory (`sending.py`).
+is over, and a client's certificate goes to the authentication (`identity.py`) as a `TransportPeer`. Either
+way a transport gets answers as pieces of memory (`sending.py`).
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.config import BrokerConfig
-from pykafka_broker.network.authentication import Anonymous, Authentication
 from pykafka_broker.network.endpoint import ListenerEndpoint
+from pykafka_broker.network.identity import Anonymous, Authentication
 from pykafka_broker.network.shared import Shared
 from pykafka_broker.network.transports import Plaintext, Tls, Transport
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -49,7 +49,7 @@ def security_protocols(
 
     def ssl(endpoint: ListenerEndpoint) -> ListenerSecurity:
         from pykafka_broker.config.tls_listeners import principal_mapping
-        from pykafka_broker.network.certificates import ByCertificate
+        from pykafka_broker.network.certificate_authentication import ByCertificate
 
         return ListenerSecurity(
             tls(endpoint), ByCertificate(principal_mapping(config(), endpoint.name), shared.faults)

@@ -12,7 +12,7 @@ from pykafka_broker.config import BrokerConfig
 from pykafka_broker.config.oauth_listeners import OAuthSettings
 from pykafka_broker.config.sasl_listeners import LOGIN_MODULES, MechanismSettings, sasl_settings
 from pykafka_broker.machine.clock import Clock
-from pykafka_broker.network.sasl_stages import Sasl
+from pykafka_broker.network.sasl_authentication import Sasl
 from pykafka_broker.network.shared import Shared
 from pykafka_broker.protocol.java_hash import string_hash, walked
 from pykafka_broker.sasl.account import Account

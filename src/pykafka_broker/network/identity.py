@@ -1,4 +1,4 @@
-"""Authentication: the principal of a connection's peer, and the requests it may send before that is known.
+"""The identity of a connection: its peer's principal, and the requests that it may send.
 
 When the transport is open (with TLS, after the handshake), the connection calls `begin` of its listener's
 authentication with the transport's facts about the peer, such as a client certificate. The returned
@@ -6,8 +6,9 @@ authentication with the transport's facts about the peer, such as a client certi
 request carries, and the routes the peer may use. The connection keeps both in attributes of its own, so
 authentication adds no cost per request.
 
-Without SASL the identity stays as it began: `Anonymous` lets the peer use all routes of its listener. With it
-(`sasl_stages.py`) the connection is identified anew at each stage of an exchange.
+Without SASL the identity stays as it began: of `Anonymous`, or of a certificate
+(`certificate_authentication.py`), with all routes of the listener. With SASL (`sasl_authentication.py`) the
+connection is identified anew at each stage of an exchange.
 """
 
 from __future__ import annotations

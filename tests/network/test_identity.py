@@ -9,9 +9,9 @@ import pytest
 
 from pykafka_broker.apis import APIS
 from pykafka_broker.client.core.frames import request_frame
-from pykafka_broker.network.authentication import Identifiable, Identity
 from pykafka_broker.network.dispatch import Dispatch
-from pykafka_broker.network.sasl_stages import Sasl
+from pykafka_broker.network.identity import Identifiable, Identity
+from pykafka_broker.network.sasl_authentication import Sasl
 from pykafka_broker.network.shared import Shared
 from pykafka_broker.network.transports import TransportPeer
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatResponse

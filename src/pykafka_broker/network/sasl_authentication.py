@@ -24,7 +24,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka_broker.apis.api import CLOSE
-from pykafka_broker.network.authentication import ANONYMOUS, Identifiable, Identity
+from pykafka_broker.network.identity import ANONYMOUS, Identifiable, Identity
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.sasl.exchange import (
     HandshakeAnswer,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pykafka_broker.network.authentication import ANONYMOUS, Identifiable, Identity
+from pykafka_broker.network.identity import ANONYMOUS, Identifiable, Identity
 from pykafka_broker.tls.core.distinguished_names import subject_of
 from pykafka_broker.tls.core.principal_mapping import PrincipalMapping
 

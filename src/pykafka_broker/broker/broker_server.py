@@ -20,12 +20,7 @@ from pykafka_broker.broker.config_changes import ConfigChanges
 from pykafka_broker.broker.describable_topics import describable_topics
 from pykafka_broker.broker.foundation import Foundation
 from pykafka_broker.broker.metadata_follower import MetadataFollower
-from pykafka_broker.broker.node_ports import (
-    ForwardingConnection,
-    NodeMetadata,
-    NoForwarding,
-    TopicsOnDemand,
-)
+from pykafka_broker.broker.node_ports import NodeMetadata, TopicsOnDemand
 from pykafka_broker.broker.other_brokers import other_brokers
 from pykafka_broker.broker.periodic_work import PeriodicWork
 from pykafka_broker.broker.replica_fetching import replica_fetchers, replication_rate
@@ -36,6 +31,7 @@ from pykafka_broker.broker.undo import StopStep, Undo
 from pykafka_broker.cluster.image import ClusterImage, ResourceType
 from pykafka_broker.config import BrokerConfig, log_config_for
 from pykafka_broker.config.settings import RACK_AWARE_SELECTOR
+from pykafka_broker.controller.forwarding import ForwardingConnection, NoForwarding
 from pykafka_broker.coordinator.coordinators import Coordinators
 from pykafka_broker.coordinator.ports import CoordinatorPorts
 from pykafka_broker.coordinator.topic_creation import TopicCreation

@@ -1,17 +1,14 @@
-"""Ports of handlers that no single part of the node implements."""
+"""Ports of handlers that no single part of the node implements: each brings some of them together."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.ports.connection import ClientConnection
 from pykafka_broker.cluster.features import NODE_FEATURES
 from pykafka_broker.cluster.image import ClusterImage
-from pykafka_broker.controller.channel import LedHere
-from pykafka_broker.controller.role import ControllerRole
 from pykafka_broker.coordinator.coordinator_topic import CoordinatorTopic
 from pykafka_broker.coordinator.groups.core.streams.topology.declared import InternalTopic
 from pykafka_broker.coordinator.topic_creation import TopicCreation
@@ -19,16 +16,11 @@ from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.metadata.replica import MetadataReplica
 from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.protocol.buffers import Buffer
-from pykafka_broker.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from pykafka_broker.raft.core.log_view import SnapshotId
 from pykafka_broker.raft.core.messages import Answer, Current, Request
 from pykafka_broker.raft.core.quorum import Endpoints
-from pykafka_broker.raft.quorum_description import QuorumDescription
 from pykafka_broker.raft.storage import RaftStorage
 from pykafka_broker.system.named_tuple import NamedTuple
-
-if TYPE_CHECKING:
-    from pykafka_broker.controller.leader_connection import LeaderConnection
 
 
 class PublishedMetadata:
@@ -107,47 +99,6 @@ class ReplicaQuorum:
     def read_snapshot(self, snapshot_id: SnapshotId, position: int, max_bytes: int) -> Awaitable[bytes]:
         """Return a part of the file of a snapshot."""
         return self._run_blocking(partial(self._storage.read_snapshot_part, snapshot_id, position, max_bytes))
-
-
-class NoForwarding:
-    """The active controller is always in this process, because the node is the only voter."""
-
-    is_needed = False
-
-    def lost_quorum(self) -> None:
-        """None: this node alone is a majority."""
-        return
-
-    async def ask(self, envelope: EnvelopeRequest) -> EnvelopeResponse:
-        """Raises LedHere."""
-        raise LedHere
-
-
-class ForwardingConnection:
-    """The active controller may be on another node, at the other end of `connection`.
-
-    `lost_quorum` describes the quorum if it has lost its leader.
-    """
-
-    def __init__(
-        self,
-        role: ControllerRole | None,
-        connection: LeaderConnection,
-        lost_quorum: Callable[[], QuorumDescription | None],
-    ) -> None:
-        self._role = role
-        self._connection = connection
-        self.lost_quorum = lost_quorum
-
-    @property
-    def is_needed(self) -> bool:
-        """Whether the active controller is not in this process."""
-        return self._role is None or not self._role.is_active
-
-    async def ask(self, envelope: EnvelopeRequest) -> EnvelopeResponse:
-        """The controller's answer."""
-        answer: EnvelopeResponse = await self._connection.ask(envelope)
-        return answer
 
 
 class TopicsOnDemand(NamedTuple):

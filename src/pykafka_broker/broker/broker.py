@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from pykafka_broker.broker.foundation import Foundation, lay
 from pykafka_broker.broker.node import Node, start_node
-from pykafka_broker.broker.undo import Undo
+from pykafka_broker.broker.stop_order import Undo
 from pykafka_broker.config import BrokerConfig, ConfigError
 from pykafka_broker.config.unheeded import name_static
 from pykafka_broker.log.disk.files import FileSystem, OsFileSystem

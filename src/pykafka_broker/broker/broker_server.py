@@ -3,7 +3,7 @@
 `start_broker` does, in this order: open the partition logs, let clients queue up, register the broker, make
 the logs of the metadata, unfence the broker, load the coordinators, and accept connections. So the broker can
 answer every request of a connected client. Each function returns its parts complete, and adds to `undo` how a
-stop undoes them (`undo.py`).
+stop undoes them (`stop_order.py`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pykafka_broker.broker.replica_fetching import replica_fetchers, replication
 from pykafka_broker.broker.share_groups import ShareGroups
 from pykafka_broker.broker.share_states import PersistedStates
 from pykafka_broker.broker.shared_server import STOP_GRACE_MS, SharedServer
-from pykafka_broker.broker.undo import StopStep, Undo
+from pykafka_broker.broker.stop_order import StopStep, Undo
 from pykafka_broker.cluster.image import ClusterImage, ResourceType
 from pykafka_broker.config import BrokerConfig, log_config_for
 from pykafka_broker.config.settings import RACK_AWARE_SELECTOR

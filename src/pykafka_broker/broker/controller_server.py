@@ -13,7 +13,7 @@ from pykafka_broker.apis.api import CONTROLLER_LISTENER
 from pykafka_broker.apis.ports.controller import ControllerPorts
 from pykafka_broker.broker.node_ports import PublishedMetadata, ReplicaQuorum
 from pykafka_broker.broker.shared_server import SharedServer
-from pykafka_broker.broker.undo import StopStep, Undo
+from pykafka_broker.broker.stop_order import StopStep, Undo
 from pykafka_broker.controller.registration import ControllerRegistrar
 from pykafka_broker.controller.role import ControllerRole
 

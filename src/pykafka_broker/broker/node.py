@@ -16,7 +16,7 @@ from pykafka_broker.broker.controller_server import register_controller, serve_c
 from pykafka_broker.broker.foundation import Foundation
 from pykafka_broker.broker.served_listeners import ServedListeners
 from pykafka_broker.broker.shared_server import SharedServer, build_shared, start_replica
-from pykafka_broker.broker.undo import Undo
+from pykafka_broker.broker.stop_order import Undo
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.controller.channel import ClusterAdministration, ControllerChannel
 from pykafka_broker.controller.role import ControllerRole

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pykafka_broker.broker.foundation import Foundation
 from pykafka_broker.broker.security.links import security_with_brokers
-from pykafka_broker.broker.undo import StopStep, Undo
+from pykafka_broker.broker.stop_order import StopStep, Undo
 from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.coordinator.ports import OtherBrokers
 from pykafka_broker.machine.clock import Clock

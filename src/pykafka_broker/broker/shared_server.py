@@ -4,7 +4,7 @@ listeners, and the replica of the metadata log.
 They are built in this order: reserve the addresses to listen on, lock the log directories and format new
 ones, open the metadata log, let controllers queue up, build the replica. `start_replica` starts the replica.
 The handlers on controller listeners must have their ports before that, because voters send their requests
-for votes to these listeners. Each function adds to `undo` how a stop undoes it (`undo.py`).
+for votes to these listeners. Each function adds to `undo` how a stop undoes it (`stop_order.py`).
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from pykafka_broker.broker.settings import (
     quota_window,
 )
 from pykafka_broker.broker.start_reserve import StartReserve
+from pykafka_broker.broker.stop_order import StopStep, Undo
 from pykafka_broker.broker.storage import UNREADABLE_METADATA, prepare_directories, unusable_metadata
-from pykafka_broker.broker.undo import StopStep, Undo
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.log.disk.directories import LogDirs
 from pykafka_broker.log.disk.files import OsFileSystem

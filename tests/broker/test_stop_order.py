@@ -8,7 +8,7 @@ import pytest
 
 from pykafka_broker.broker.foundation import lay
 from pykafka_broker.broker.node import start_node
-from pykafka_broker.broker.undo import StopStep, Undo, Undoing
+from pykafka_broker.broker.stop_order import StopStep, Undo, Undoing
 from tests.support.controllers import combined_home
 
 

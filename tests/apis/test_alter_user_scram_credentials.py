@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka_broker.broker.storage import NewCluster, format_directories
+from pykafka_broker.broker.formatting import NewCluster, format_directories
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from pykafka_broker.broker.storage import NewCluster
+from pykafka_broker.broker.formatting import NewCluster
 from pykafka_broker.cluster.image import ResourceType
 from pykafka_broker.controller.core.events import (
     ConfigChange,

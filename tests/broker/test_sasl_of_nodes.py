@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from pykafka_broker.broker.storage import NewCluster, format_directories
+from pykafka_broker.broker.formatting import NewCluster, format_directories
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import create_topics as creation
 from pykafka_broker.testing.user import User

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 
 from pykafka_broker.broker.broker import Broker
-from pykafka_broker.broker.storage import NewCluster, format_directories
+from pykafka_broker.broker.formatting import NewCluster, format_directories
 from pykafka_broker.log.disk.checkpoints import uuid_text
 from pykafka_broker.machine.clock import SystemClock
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet

@@ -10,14 +10,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pykafka_broker.broker.foundation import Foundation
+from pykafka_broker.broker.metadata_log import UNREADABLE_METADATA, open_metadata_log, unusable_metadata
 from pykafka_broker.broker.raft_settings import peer_settings, raft_settings
 from pykafka_broker.broker.security.links import security_with_controllers
-from pykafka_broker.broker.storage import (
-    UNREADABLE_METADATA,
-    local_voter,
-    open_metadata_log,
-    unusable_metadata,
-)
+from pykafka_broker.broker.voters import local_voter
 from pykafka_broker.cluster.image import ResourceType
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.config.rules import TableRules, validate_broker_configs
@@ -99,7 +95,7 @@ def build_quorum(
     own_controller = role or NoController()
     replica = MetadataReplica(
         storage,
-        local_voter(config, logs, own_endpoints),
+        local_voter(config, logs.dirs.metadata.directory_id, own_endpoints),
         publisher,
         ReplicaPorts(
             foundation.timers,

@@ -19,9 +19,11 @@ from pykafka_broker.apis.ports.node import NodePorts
 from pykafka_broker.apis.ports.quotas import Quotas
 from pykafka_broker.broker.descriptor_care import DescriptorCare
 from pykafka_broker.broker.failed_directories import FailedDirectories
+from pykafka_broker.broker.formatting import prepare_directories
 from pykafka_broker.broker.foundation import Foundation
 from pykafka_broker.broker.listener_kinds import listener_kinds
 from pykafka_broker.broker.metadata_follower import ConfigFollower
+from pykafka_broker.broker.metadata_log import UNREADABLE_METADATA, unusable_metadata
 from pykafka_broker.broker.node_logs import build_logs, reconfigure_logs
 from pykafka_broker.broker.quorum import QuorumParts, build_quorum, open_metadata
 from pykafka_broker.broker.quota_following import QuotaFollower
@@ -35,7 +37,6 @@ from pykafka_broker.broker.settings import (
 )
 from pykafka_broker.broker.start_reserve import StartReserve
 from pykafka_broker.broker.stop_order import StopStep, Undo
-from pykafka_broker.broker.storage import UNREADABLE_METADATA, prepare_directories, unusable_metadata
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.log.disk.directories import LogDirs
 from pykafka_broker.log.disk.files import OsFileSystem

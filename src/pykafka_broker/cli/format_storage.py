@@ -79,7 +79,7 @@ def format_storage(
 
     Configuration comes from the same places as for `start`.
     """
-    from pykafka_broker.broker.storage import NewCluster, format_directories, metadata_version_name
+    from pykafka_broker.broker.formatting import NewCluster, format_directories, metadata_version_name
     from pykafka_broker.config.sources import load_config
     from pykafka_broker.controller.core.initial_features import parse_features
     from pykafka_broker.log.disk.files import OsFileSystem

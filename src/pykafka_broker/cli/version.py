@@ -24,7 +24,7 @@ class Version(NamedTuple):
 @json_option(Version)
 def version(output: Output) -> None:
     """Say which version this is."""
-    from pykafka_broker.broker.storage import metadata_version_name
+    from pykafka_broker.broker.formatting import metadata_version_name
 
     found = Version(
         __version__, metadata_version_name(), platform.python_version(), platform.platform(terse=True)

@@ -302,7 +302,7 @@ def _has_been_started(configs: Mapping[int, BrokerConfig]) -> bool:
 
 def _format(config: BrokerConfig, first_voters: str | None) -> None:
     """Format a node; a controller as one of the first voters, or as one that joins later."""
-    from pykafka_broker.broker.storage import NewCluster, format_directories
+    from pykafka_broker.broker.formatting import NewCluster, format_directories
     from pykafka_broker.log.disk.files import OsFileSystem
 
     new = NewCluster()

@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pykafka_broker.authorization.index import WILDCARD
+from pykafka_broker.broker.formatting import new_salt
 from pykafka_broker.broker.security.acl_words import acl_in_words
 from pykafka_broker.broker.security.client_settings import ClientSettings
-from pykafka_broker.broker.storage import new_salt
 from pykafka_broker.config.authorizer import STANDARD_AUTHORIZER
 from pykafka_broker.config.sasl_listeners import LOGIN_MODULES
 from pykafka_broker.controller.channel import ClusterAdministration

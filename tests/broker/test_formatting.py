@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from pykafka_broker.broker.storage import format_directories, open_metadata_log
+from pykafka_broker.broker.formatting import format_directories
+from pykafka_broker.broker.metadata_log import open_metadata_log
 from pykafka_broker.cluster.records import FRAME_VERSION, encode_record
 from pykafka_broker.config.sources import load_config
 from pykafka_broker.log.disk.checkpoints import decode_meta_properties

@@ -25,7 +25,7 @@ from pykafka_broker.broker.listener_kinds import listener_kinds
 from pykafka_broker.broker.metadata_follower import ConfigFollower
 from pykafka_broker.broker.metadata_log import UNREADABLE_METADATA, unusable_metadata
 from pykafka_broker.broker.node_logs import build_logs, reconfigure_logs
-from pykafka_broker.broker.quorum import QuorumParts, build_quorum, open_metadata
+from pykafka_broker.broker.node_quorum import QuorumParts, build_quorum, open_metadata
 from pykafka_broker.broker.quota_following import QuotaFollower
 from pykafka_broker.broker.security.protocols import security_protocols
 from pykafka_broker.broker.served_listeners import ServedListeners

@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.denials import may_on_cluster
 from pykafka_broker.apis.fetching.answer import refused_whole, response, unknown
+from pykafka_broker.apis.fetching.parking import keep_waits, park, read_from_disks, until_ms_of
 from pykafka_broker.apis.fetching.plan import plan_fetch
 from pykafka_broker.apis.fetching.progress import report_progress
 from pykafka_broker.apis.fetching.replica import follower_of, replica_id_of
-from pykafka_broker.apis.fetching.waiting import keep_waits, park, read_from_disks, until_ms_of
 from pykafka_broker.apis.needs import on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.ports.quotas import Quota

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.denials import denied_topics
 from pykafka_broker.apis.fetching.answer import Answers, failed, unknown
 from pykafka_broker.apis.fetching.followed import DEBUGGING_REPLICA_ID, followed
+from pykafka_broker.apis.fetching.kept_waits import Waited, Waits, Wanted
 from pykafka_broker.apis.fetching.replica import replica_id_of
-from pykafka_broker.apis.fetching.waits import Waited, Waits, Wanted
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, AclOperation
 from pykafka_broker.log.partition.read_plan import nothing_at
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError

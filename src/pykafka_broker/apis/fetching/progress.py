@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
+    from pykafka_broker.apis.fetching.kept_waits import Waited
     from pykafka_broker.apis.fetching.plan import PlannedFetch
     from pykafka_broker.apis.fetching.replica import Follower
     from pykafka_broker.apis.fetching.sessions import WantedPartition
-    from pykafka_broker.apis.fetching.waits import Waited
     from pykafka_broker.protocol.messages.fetch import PartitionData
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from pykafka_broker.apis.fetching.waits import KeptWaits
+    from pykafka_broker.apis.fetching.kept_waits import KeptWaits
     from pykafka_broker.log.partition.state import LogState
     from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
 

@@ -10,9 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.fetching.answer import response
+from pykafka_broker.apis.fetching.kept_waits import KeptWaits, Waits
 from pykafka_broker.apis.fetching.plan import PlannedFetch, plan_fetch
 from pykafka_broker.apis.fetching.replica import follower_of, replica_id_of
-from pykafka_broker.apis.fetching.waits import KeptWaits, Waits
 from pykafka_broker.log.segment.stored_records import LEAST_BYTES
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData

@@ -9,14 +9,11 @@ from pykafka_broker.broker.foundation import Foundation
 from pykafka_broker.broker.security.links import security_with_brokers
 from pykafka_broker.broker.stop_order import StopStep, Undo
 from pykafka_broker.client.core.addresses import Address
+from pykafka_broker.coordinator.broker_connections import BrokerConnections, ConnectionSettings
 from pykafka_broker.coordinator.ports import OtherBrokers
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.metadata.publisher import MetadataPublisher
-from pykafka_broker.replication.broker_connections import (
-    BrokerConnection,
-    BrokerConnections,
-    ConnectionSettings,
-)
+from pykafka_broker.replication.broker_connection import BrokerConnection
 
 if TYPE_CHECKING:
     from pykafka_broker.client.core.connection import Security

@@ -14,7 +14,7 @@ from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.metadata.publisher import MetadataPublisher
-from pykafka_broker.replication.broker_connections import BrokerConnection, address_of
+from pykafka_broker.replication.broker_connection import BrokerConnection, address_of
 from pykafka_broker.replication.core.throttling import RateLimit
 from pykafka_broker.replication.replica_fetcher import FetcherPorts, FetcherSettings
 from pykafka_broker.replication.replica_fetchers import ReplicaFetchers

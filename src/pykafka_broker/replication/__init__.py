@@ -15,7 +15,7 @@
     following_replica.py   the role of a follower, over the core: applies the leader's answers to the log
     replica_fetcher.py     copies partitions from one leading broker
     replica_fetchers.py    all fetchers, by the leaders in the metadata
-    broker_connections.py  connections to other brokers, for the coordinators
+    broker_connection.py   a connection to another broker
 
 Fetches of assigned followers come in through `apis/fetch.py`: `LeadingReplica.follower_fetched` gives a
 `FollowerFetched` to `core.transitions.transition`, moves the high watermark, and gives the effect,

@@ -32,7 +32,7 @@ from pykafka_broker.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from pykafka_broker.replication.broker_connections import BrokerConnection
+from pykafka_broker.replication.broker_connection import BrokerConnection
 from pykafka_broker.replication.core.fetch_session import FollowerSession, SessionRequest
 from pykafka_broker.replication.core.following import Phase
 from pykafka_broker.replication.core.throttling import RateLimit

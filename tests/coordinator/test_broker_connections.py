@@ -9,9 +9,9 @@ import pytest
 
 from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.cluster.image import BrokerRegistration, ClusterImage, RegisteredEndpoint
+from pykafka_broker.coordinator import broker_connections
+from pykafka_broker.coordinator.broker_connections import BrokerConnections, ConnectionSettings
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.replication import broker_connections
-from pykafka_broker.replication.broker_connections import BrokerConnections, ConnectionSettings
 from pykafka_broker.testing.clock import VirtualClock, settle
 
 BROKERS = "BETWEEN"

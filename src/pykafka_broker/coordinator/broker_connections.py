@@ -1,4 +1,4 @@
-"""Connections of this node to other brokers: one for each, shared by all callers, and kept.
+"""Connections of this node's coordinators to other brokers: one for each, shared by all callers, and kept.
 
 A connection is opened for the first request, to the broker's address on the inter-broker listener in the
 newest image. It is closed when idle, when a request gets no answer in time, and when the image says that the
@@ -16,64 +16,23 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any
 
 from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.cluster.image import BrokerRegistration, ClusterImage
+from pykafka_broker.coordinator.ports import Metadata
 from pykafka_broker.machine.clock import Clock, Timer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
+from pykafka_broker.replication.broker_connection import BrokerConnection, address_of
 from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The most callers that may wait for one broker at a time.
 MAX_CALLERS = 1_000
 
-
 logger = logging.getLogger("org.apache.kafka.clients.NetworkClient")
-
-
-class BrokerConnection(Protocol):
-    """A connection to one broker."""
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether the connection has ended."""
-        ...
-
-    def newest_version(self, request: object) -> int:
-        """The newest version of the request that both sides know.
-
-        Raises:
-            KafkaError: UNSUPPORTED_VERSION, there is none.
-        """
-        ...
-
-    def send(self, request: object, version: int, *, timeout_ms: int) -> Awaitable[Any]:
-        """Send a request and return its response.
-
-        Raises:
-            KafkaError: the request cannot be sent to this broker.
-            TimeoutError: no response has come in time; the connection stays open.
-            OSError: the connection has ended.
-            ProtocolError: the broker has sent malformed data; the connection has ended.
-        """
-        ...
-
-    async def close(self) -> None:
-        """Close the connection; waiting callers get a ConnectionError."""
-        ...
-
 
 #: Opens a connection: `connect(address, timeout_ms)`; raises OSError, ProtocolError or KafkaError.
 Connect = Callable[[Address, int], Awaitable[BrokerConnection]]
-
-
-class Metadata(Protocol):
-    """The cluster's metadata as this node knows it."""
-
-    @property
-    def image(self) -> ClusterImage:
-        """The newest committed metadata."""
-        ...
 
 
 class ConnectionSettings(NamedTuple):
@@ -256,13 +215,6 @@ class _Kept:
     def has_ended(self) -> bool:
         """Whether the connection could not be opened, or has been closed by either side."""
         return self.connection.done() and (not self.is_open or self.connection.result().is_closed)
-
-
-def address_of(broker: BrokerRegistration | None, listener: str) -> Address | None:
-    """The address of a broker on a listener; None if it is fenced, or has no such listener."""
-    if broker is None or broker.fenced or (endpoint := broker.listeners.get(listener)) is None:
-        return None
-    return Address(endpoint.host, endpoint.port)
 
 
 def _place(broker: BrokerRegistration | None, listener: str) -> _Place | None:

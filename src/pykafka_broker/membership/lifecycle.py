@@ -121,13 +121,8 @@ class BrokerLifecycle:
 
     @property
     def silent_for_ms(self) -> int | None:
-        """The session time-out if no controller has answered for that long, so that another broker may
-        lead this broker's partitions. None before that, and while the broker does not run.
-        """
-        life = self._life
-        if life is None or life.phase is not Phase.RUNNING or self._now_ms() < life.gone_ms:
-            return None
-        return life.settings.session_timeout_ms
+        """The session time-out if no controller has answered this running broker for that long, else None."""
+        return None if self._life is None else heartbeats.silent_for_ms(self._life, self._now_ms())
 
     @property
     def silence_ms(self) -> int:

@@ -161,6 +161,16 @@ def silence_ms(life: Life, now_ms: int) -> int:
     return now_ms - (life.gone_ms - life.settings.session_timeout_ms)
 
 
+def silent_for_ms(life: Life, now_ms: int) -> int | None:
+    """The session time-out if no controller has answered a running broker for that long, else None.
+
+    After that another broker may lead its partitions.
+    """
+    if life.phase is not Phase.RUNNING or now_ms < life.gone_ms:
+        return None
+    return life.settings.session_timeout_ms
+
+
 def untold_directory(life: Life, now_ms: int) -> bytes | None:
     """A failed directory that the controller still does not know of at its deadline."""
     for directory_id, directory in life.failed.items():

@@ -25,10 +25,10 @@ from pykafka_broker.coordinator.transactions import refusals
 from pykafka_broker.coordinator.transactions.core import events, timers
 from pykafka_broker.coordinator.transactions.core.events import ProducerIdResult
 from pykafka_broker.coordinator.transactions.core.state import TransactionConfig
+from pykafka_broker.coordinator.transactions.local_markers import LocalMarkers
 from pykafka_broker.coordinator.transactions.marker_routes import MarkerRoutes
 from pykafka_broker.coordinator.transactions.remote_markers import RemoteMarkers
 from pykafka_broker.coordinator.transactions.service import TransactionService
-from pykafka_broker.coordinator.transactions.transaction_markers import TransactionMarkers
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.environment import Environment
 from pykafka_broker.log.partition.partition_log import PartitionLog
@@ -83,7 +83,7 @@ class Node:
         self.node_id = node_id
         #: The end of the log that an unnoticed former coordinator writes, and that no broker copies.
         self.own_end = 0
-        here = TransactionMarkers(cluster, Leader(cluster, node_id), cluster.clock.now_ms, 30_000)
+        here = LocalMarkers(cluster, Leader(cluster, node_id), cluster.clock.now_ms, 30_000)
         self.service = TransactionService(
             config,
             self,
@@ -124,7 +124,7 @@ class Node:
             await cluster.in_second_transaction.wait()
         elif fault not in (None, Fault.LEADER_MOVES):
             raise ConnectionError("lost")
-        markers = TransactionMarkers(cluster, Leader(cluster, broker_id), cluster.clock.now_ms, 30_000)
+        markers = LocalMarkers(cluster, Leader(cluster, broker_id), cluster.clock.now_ms, 30_000)
         context: Any = Context(markers)
         answer = await write_txn_markers.handle(request, context)
         if cluster.step() not in (None, Fault.LEADER_MOVES):
@@ -138,7 +138,7 @@ class Context:
     #: A coordinator asks, and no administrator.
     client_id = "1"
 
-    def __init__(self, markers: TransactionMarkers) -> None:
+    def __init__(self, markers: LocalMarkers) -> None:
         self.node = self
         self.markers = markers
 

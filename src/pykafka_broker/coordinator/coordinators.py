@@ -29,13 +29,13 @@ from pykafka_broker.coordinator.share.settings import share_config
 from pykafka_broker.coordinator.topic_creation import TopicCreation
 from pykafka_broker.coordinator.topic_log import TopicLog
 from pykafka_broker.coordinator.transactions.follower import TransactionFollower
+from pykafka_broker.coordinator.transactions.local_markers import LocalMarkers
 from pykafka_broker.coordinator.transactions.marker_routes import MarkerRoutes
 from pykafka_broker.coordinator.transactions.participation import TransactionParticipation
 from pykafka_broker.coordinator.transactions.remote_markers import RemoteMarkers
 from pykafka_broker.coordinator.transactions.remote_participation import RemoteParticipation
 from pykafka_broker.coordinator.transactions.service import TransactionService
 from pykafka_broker.coordinator.transactions.settings import transaction_config
-from pykafka_broker.coordinator.transactions.transaction_markers import TransactionMarkers
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.compression import Codec
@@ -98,8 +98,8 @@ class Coordinators:
 
         request_timeout_ms = config["request.timeout.ms"]
         #: For markers of coordinators on other nodes, which retry while a partition is being loaded.
-        self.markers = TransactionMarkers(self.groups, node.partitions, timers.now_ms, request_timeout_ms)
-        own_markers = TransactionMarkers(
+        self.markers = LocalMarkers(self.groups, node.partitions, timers.now_ms, request_timeout_ms)
+        own_markers = LocalMarkers(
             _LoadedOffsets(self.groups), node.partitions, timers.now_ms, request_timeout_ms
         )
         transactions_log = TopicLog(TRANSACTIONS_TOPIC, timers.now_ms)

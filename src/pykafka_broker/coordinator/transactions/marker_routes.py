@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from pykafka_broker.cluster.image import NO_LEADER
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.coordinator.ports import Metadata
+from pykafka_broker.coordinator.transactions.local_markers import LocalMarkers
 from pykafka_broker.coordinator.transactions.remote_markers import RemoteMarkers
-from pykafka_broker.coordinator.transactions.transaction_markers import TransactionMarkers
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.topic_partition import TopicPartition
 
@@ -22,7 +22,7 @@ class MarkerRoutes:
     """The `MarkerWriter` of the transaction coordinator on this node. Event loop only."""
 
     def __init__(
-        self, node_id: int, metadata: Metadata, here: TransactionMarkers, elsewhere: RemoteMarkers
+        self, node_id: int, metadata: Metadata, here: LocalMarkers, elsewhere: RemoteMarkers
     ) -> None:
         self._node_id = node_id
         self._metadata = metadata

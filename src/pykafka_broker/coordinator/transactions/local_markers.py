@@ -29,7 +29,7 @@ class OffsetMarkers(Protocol):
         ...
 
 
-class TransactionMarkers:
+class LocalMarkers:
     """Event loop only. `timeout_ms` is the longest wait for replicas, `request.timeout.ms`."""
 
     def __init__(

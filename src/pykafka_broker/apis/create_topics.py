@@ -1,8 +1,8 @@
 """CreateTopics (API key 19): create topics, with a number of partitions or a manual assignment.
 
 v2 is the first served, v4 -1 means the broker's default (KIP-464), v5 the answer shows partitions,
-replication factor and configs (KIP-525), v6 quota errors, v7 topic ids. The answer comes when the topic can
-be used.
+replication factor and configs (KIP-525), v6 quota errors, v7 topic ids. The answer comes when the topic is
+committed and the controller's node has published it; other brokers may learn of it later.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Access to a partition held here: the limit of a read; checks of topic id, leader epoch and acks=all."""
+"""Access to a partition held here: the limit of a read, checks of topic id and leader epoch, and the errors of
+producers whose acks=all `in_sync.py` refuses.
+"""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ Kafka's table is in KafkaApis and ControllerApis. A need is checked in one of tw
 * With `names`, before the handler: for the resources of the whole request, such as its group. The request is
   refused if one of the names is. `admission.py` does that for every API, without code in its handler.
 * Without `names`, by the handler, because the answer has an error for each topic, group or resource, or
-  leaves out those that the client must not see. The handler asks the authorizer (`authorization.py`), and the
+  leaves out those that the client must not see. The handler asks the authorizer (`denials.py`), and the
   API declares that with `asked_by_handler()`. `admission.py` refuses to serve an API that does not, so that
   no check can be forgotten.
 """
@@ -61,7 +61,7 @@ class Need(NamedTuple):
         return self._replace(instead=instead)
 
     def asked_by_handler(self) -> Need:
-        """The same need, of an API whose handler asks about each resource (`authorization.py`)."""
+        """The same need, of an API whose handler asks about each resource (`denials.py`)."""
         return self._replace(is_asked=True)
 
     def unchecked(self) -> Iterator[Need]:

@@ -1,5 +1,5 @@
-"""Access to a partition held here: the limit of a read, checks of topic id and leader epoch, and the errors of
-producers whose acks=all `in_sync.py` refuses.
+"""Access to a partition held here: the limit of a read, checks of topic id and leader epoch, and the errors
+for acks=all, which `in_sync.py` decides on.
 """
 
 from __future__ import annotations

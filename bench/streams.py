@@ -17,6 +17,7 @@ from typing import Any
 from bench import shares, wire
 from bench.pinger import no_pauses
 from pykafka_broker.client.blocking import ResponseBuffer
+from pykafka_broker.protocol.epochs import LEAVE_EPOCH
 from pykafka_broker.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
@@ -31,7 +32,7 @@ TOPIC = "bench-streamed"
 MEMBERS, TASKS = 100, 200
 PAUSE_S = 0.02
 PATIENCE_S = 60.0
-VERSION, LEAVE_EPOCH = 0, -1
+VERSION = 0
 SUBTOPOLOGY = "0"
 #: A group that is assigned its tasks whenever it changes.
 AT_ONCE = {"streams.initial.rebalance.delay.ms": "0", "streams.assignment.interval.ms": "0"}

@@ -12,10 +12,7 @@ import pytest
 
 from pykafka_broker.apis.sharing import sessions as share_sessions
 from pykafka_broker.apis.sharing.sessions import (
-    FINAL_EPOCH,
-    FIRST_EPOCH,
     MAX_ENDED_GROUPS,
-    MAX_EPOCH,
     Ended,
     Member,
     Place,
@@ -25,6 +22,7 @@ from pykafka_broker.apis.sharing.sessions import (
     ShareSessions,
 )
 from pykafka_broker.apis.sharing.waiting import answer_of
+from pykafka_broker.protocol.epochs import FINAL_EPOCH, INITIAL_EPOCH, MAX_EPOCH
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 ANN, BEN = Member("workers", "ann"), Member("workers", "ben")
@@ -127,7 +125,7 @@ def test_acknowledging_moves_the_epoch_and_never_begins_a_session() -> None:
     sessions = ShareSessions()
     begin(sessions, 0, A0)
 
-    assert refusal_of(lambda: sessions.acknowledge(ANN, FIRST_EPOCH)) is ErrorCode.INVALID_SHARE_SESSION_EPOCH
+    assert refusal_of(lambda: sessions.acknowledge(ANN, INITIAL_EPOCH)) is ErrorCode.INVALID_SHARE_SESSION_EPOCH
     sessions.acknowledge(ANN, 1)
     begin(sessions, 2)
     sessions.acknowledge(ANN, FINAL_EPOCH)
@@ -379,7 +377,7 @@ class World:
             assert places(context) == []
             self.happened["last fetch"] += 1
             return
-        if epoch == FIRST_EPOCH:
+        if epoch == INITIAL_EPOCH:
             self.forget(member)
             known = self.known[member] = Known(asked, connection)
         else:
@@ -391,7 +389,7 @@ class World:
             known.partitions = [place for place in known.partitions if place not in forgotten]
             known.due -= set(forgotten)
         assert places(context) == known.partitions
-        self.answer(known, context, is_first=epoch == FIRST_EPOCH)
+        self.answer(known, context, is_first=epoch == INITIAL_EPOCH)
 
     def forget(self, member: Member) -> None:
         """A session is replaced, or would have been."""
@@ -403,7 +401,7 @@ class World:
         self, member: Member, epoch: int, asked: list[Place], acknowledges: bool
     ) -> Optional[ErrorCode]:
         known = self.known.get(member)
-        if epoch == FIRST_EPOCH:
+        if epoch == INITIAL_EPOCH:
             if acknowledges:
                 return ErrorCode.INVALID_REQUEST
             if len(set(asked)) < len(asked):

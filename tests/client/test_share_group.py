@@ -5,15 +5,12 @@ from __future__ import annotations
 import pytest
 
 from pykafka_broker.client.core.share_group import (
-    FINAL_SESSION,
-    JOIN_EPOCH,
-    LEAVE_EPOCH,
-    NEW_SESSION,
     Acknowledgement,
     Membership,
     ShareSession,
     acknowledgement_batches,
 )
+from pykafka_broker.protocol.epochs import FINAL_EPOCH, INITIAL_EPOCH, JOIN_EPOCH, LEAVE_EPOCH
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages import share_acknowledge
 from pykafka_broker.protocol.messages.share_acknowledge import (
@@ -156,7 +153,7 @@ class TestASession:
     def test_tells_its_partitions_once_and_what_is_new_and_gone(self) -> None:
         session = ShareSession(member(), TOPIC_ID)
         first = fetch(session, 0, 1)
-        assert (first.share_session_epoch, told(first)) == (NEW_SESSION, {0: [], 1: []})
+        assert (first.share_session_epoch, told(first)) == (INITIAL_EPOCH, {0: [], 1: []})
         session.fetched(answer())
         second = fetch(session, 0, 1)
         assert (second.share_session_epoch, second.topics, second.forgotten_topics_data) == (1, [], [])
@@ -196,7 +193,7 @@ class TestASession:
             session.fetched(answer(error=ErrorCode.SHARE_SESSION_NOT_FOUND))
         session.acknowledge(0, 0, ACCEPT)
         again = fetch(session, 0)
-        assert (again.share_session_epoch, told(again)) == (NEW_SESSION, {0: []})
+        assert (again.share_session_epoch, told(again)) == (INITIAL_EPOCH, {0: []})
 
     def test_knows_when_a_partition_has_moved(self) -> None:
         session = ShareSession(member(), TOPIC_ID)
@@ -217,7 +214,7 @@ class TestASession:
         session.fetched(answer(data(batch(0, 2), (0, 1, 1))))
         session.acknowledge(0, 0, ACCEPT)
         request = session.close()
-        assert request.share_session_epoch == FINAL_SESSION
+        assert request.share_session_epoch == FINAL_EPOCH
         [run] = request.topics[0].partitions[0].acknowledgement_batches
         assert (run.first_offset, run.last_offset, run.acknowledge_types) == (0, 0, [ACCEPT])
         refused = AcknowledgedPartition(

@@ -18,7 +18,7 @@ from pykafka_broker.apis.needs import on_groups, on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.sharing.acknowledgements import RENEW_VERSION, acknowledge
 from pykafka_broker.apis.sharing.members import end_session, member_of
-from pykafka_broker.apis.sharing.sessions import FINAL_EPOCH
+from pykafka_broker.protocol.epochs import FINAL_EPOCH
 from pykafka_broker.protocol.messages.share_acknowledge import (
     LeaderIdAndEpoch,
     NodeEndpoint,

@@ -26,9 +26,9 @@ from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.ports.quotas import Quota
 from pykafka_broker.apis.sharing.acknowledgements import RENEW_VERSION, acknowledge, is_anything_said
 from pykafka_broker.apis.sharing.members import end_session, end_with_connection, member_of
-from pykafka_broker.apis.sharing.sessions import FINAL_EPOCH
 from pykafka_broker.apis.sharing.waiting import ShareFetch, ShareLimits, answer_of
 from pykafka_broker.protocol.compile import encoded_size
+from pykafka_broker.protocol.epochs import FINAL_EPOCH
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.share_fetch import (
     LeaderIdAndEpoch,

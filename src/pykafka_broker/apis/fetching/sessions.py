@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from pykafka_broker.protocol.epochs import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION_ID, next_epoch
 from pykafka_broker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
     from pykafka_broker.log.partition.state import LogState
     from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
 
-SESSIONLESS_EPOCH = -1
-FULL_EPOCH = 0
-NO_SESSION_ID = 0
-MAX_EPOCH = 2**31 - 1
 #: A session unused for this time may be evicted (Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS).
 EVICTION_MS = 120_000
 DEFAULT_MAX_ENTRIES = 1_000
@@ -268,10 +265,10 @@ class FetchSessionCache:
         by_id = version >= TOPIC_ID_VERSION
         session_id, epoch = request.session_id, request.session_epoch
 
-        if epoch in (FULL_EPOCH, SESSIONLESS_EPOCH):
+        if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             if session_id != NO_SESSION_ID:
                 self._close(session_id)
-            kind = "full" if epoch == FULL_EPOCH else "sessionless"
+            kind = "full" if epoch == INITIAL_EPOCH else "sessionless"
             wanted = _wanted(request, by_id, name_of)
             return FetchContext(self, kind, wanted, now_ms=now_ms, uses_topic_ids=by_id)
 
@@ -294,7 +291,7 @@ class FetchSessionCache:
             wanted = _wanted(request, by_id, name_of)
             return FetchContext(self, "sessionless", wanted, now_ms=now_ms, uses_topic_ids=by_id)
         session.last_used_ms = now_ms
-        session.epoch = 1 if session.epoch == MAX_EPOCH else session.epoch + 1
+        session.epoch = next_epoch(session.epoch)
         self._sessions[session_id] = self._sessions.pop(session_id)
         if by_id and session.kept is None:
             _resolve_names(session.partitions.values(), name_of)

@@ -18,15 +18,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Optional
 
+from pykafka_broker.protocol.epochs import FINAL_EPOCH, INITIAL_EPOCH, next_epoch
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from pykafka_broker.protocol.messages.share_fetch import PartitionData
 
-FIRST_EPOCH = 0
-FINAL_EPOCH = -1
-MAX_EPOCH = 2**31 - 1
 DEFAULT_MAX_SESSIONS = 2_000
 #: The groups without sessions that are kept per connection, so that their states need not be read again.
 MAX_ENDED_GROUPS = 100
@@ -84,7 +82,7 @@ class ShareSession:
         """
         if epoch != self.epoch:
             raise KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
-        self.epoch = 1 if epoch == MAX_EPOCH else epoch + 1
+        self.epoch = next_epoch(epoch)
 
 
 class ShareContext:
@@ -176,7 +174,7 @@ class ShareSessions:
         if epoch == FINAL_EPOCH:
             self._session_of(member)
             return ShareContext(())
-        if epoch == FIRST_EPOCH:
+        if epoch == INITIAL_EPOCH:
             if has_acknowledgements:
                 raise KafkaError(ErrorCode.INVALID_REQUEST)
             return self._first(member, list(asked), name_of, connection)
@@ -197,7 +195,7 @@ class ShareSessions:
         Raises:
             KafkaError: SHARE_SESSION_NOT_FOUND or INVALID_SHARE_SESSION_EPOCH.
         """
-        if epoch == FIRST_EPOCH:
+        if epoch == INITIAL_EPOCH:
             raise KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
         session = self._session_of(member)
         if epoch != FINAL_EPOCH:

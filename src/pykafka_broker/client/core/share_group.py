@@ -14,6 +14,7 @@ from enum import IntEnum
 from itertools import groupby
 
 from pykafka_broker.client.core.retries import RETRIABLE
+from pykafka_broker.protocol.epochs import FINAL_EPOCH, INITIAL_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, next_epoch
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages import share_acknowledge, share_fetch
 from pykafka_broker.protocol.messages.share_group_heartbeat import (
@@ -23,9 +24,6 @@ from pykafka_broker.protocol.messages.share_group_heartbeat import (
 from pykafka_broker.protocol.records.batch import Record, iter_batches, read_records
 from pykafka_broker.system.named_tuple import NamedTuple
 
-JOIN_EPOCH, LEAVE_EPOCH = 0, -1
-NEW_SESSION, FINAL_SESSION = 0, -1
-_LAST_EPOCH = 0x7FFFFFFF
 #: `share.acquire.mode`: whole batches, or at most the requested number of records.
 BATCH_OPTIMIZED, RECORD_LIMIT = 0, 1
 #: The member was removed from the group, and joins again.
@@ -113,7 +111,7 @@ class ShareSession:
     def __init__(self, membership: Membership, topic_id: bytes) -> None:
         self._membership = membership
         self._topic_id = topic_id
-        self.epoch = NEW_SESSION
+        self.epoch = INITIAL_EPOCH
         self._partitions: set[int] = set()
         #: Partition -> offset -> acknowledgement to send.
         self._pending: dict[int, dict[int, Acknowledgement]] = {}
@@ -126,7 +124,7 @@ class ShareSession:
 
     @property
     def has_begun(self) -> bool:
-        return self.epoch != NEW_SESSION
+        return self.epoch != INITIAL_EPOCH
 
     def acknowledge(self, partition: int, offset: int, acknowledgement: Acknowledgement) -> None:
         """Acknowledge an acquired record with the next request."""
@@ -229,7 +227,7 @@ class ShareSession:
 
     def close(self) -> share_acknowledge.ShareAcknowledgeRequest:
         """A request to acknowledge and to end the session. The answer goes to `closed`."""
-        return self._acknowledging(FINAL_SESSION)
+        return self._acknowledging(FINAL_EPOCH)
 
     def _acknowledging(self, epoch: int) -> share_acknowledge.ShareAcknowledgeRequest:
         partitions = [
@@ -276,9 +274,9 @@ class ShareSession:
     def _went_on(self, error_code: int, message: str | None) -> None:
         if error_code:
             if error_code in NO_SESSION:
-                self.epoch, self._partitions = NEW_SESSION, set()
+                self.epoch, self._partitions = INITIAL_EPOCH, set()
             raise KafkaError(ErrorCode(error_code), message)
-        self.epoch = 1 if self.epoch == _LAST_EPOCH else self.epoch + 1
+        self.epoch = next_epoch(self.epoch)
 
     def _note_all(self, response: share_acknowledge.ShareAcknowledgeResponse) -> None:
         for topic in response.responses:

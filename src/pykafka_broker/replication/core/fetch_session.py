@@ -14,14 +14,11 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
+from pykafka_broker.protocol.epochs import INITIAL_EPOCH, NO_SESSION_ID, next_epoch
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.system.named_tuple import NamedTuple
 
 Key = TypeVar("Key")
-
-NO_SESSION_ID = 0
-FULL_EPOCH = 0
-MAX_EPOCH = 2**31 - 1
 
 
 class Wanted(NamedTuple):
@@ -57,7 +54,7 @@ class FollowerSession(Generic[Key]):
         #: The partitions that the leader still has in the session.
         self._forgotten: dict[Key, None] = {}
         self._session_id = NO_SESSION_ID
-        self._epoch = FULL_EPOCH
+        self._epoch = INITIAL_EPOCH
 
     def wants(self, key: Key, wanted: Wanted) -> None:
         """Fetch this from the next request on."""
@@ -80,8 +77,8 @@ class FollowerSession(Generic[Key]):
 
     def next_request(self) -> SessionRequest[Key]:
         """The next request; `answered` or `failed` must follow."""
-        if self._epoch == FULL_EPOCH:
-            request = SessionRequest(self._session_id, FULL_EPOCH, dict(self.wanted))
+        if self._epoch == INITIAL_EPOCH:
+            request = SessionRequest(self._session_id, INITIAL_EPOCH, dict(self.wanted))
         else:
             request = SessionRequest(self._session_id, self._epoch, self._changed, tuple(self._forgotten))
         self._changed, self._forgotten, self._new = {}, {}, set()
@@ -92,16 +89,16 @@ class FollowerSession(Generic[Key]):
         if error is not ErrorCode.NONE:
             if error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
                 self._session_id = NO_SESSION_ID
-            self._epoch = FULL_EPOCH
+            self._epoch = INITIAL_EPOCH
             return False
         if session_id == NO_SESSION_ID:
-            self._session_id, self._epoch = NO_SESSION_ID, FULL_EPOCH
-        elif self._epoch == FULL_EPOCH or session_id != self._session_id:
-            self._session_id, self._epoch = session_id, 1
+            self._session_id, self._epoch = NO_SESSION_ID, INITIAL_EPOCH
+        elif self._epoch == INITIAL_EPOCH or session_id != self._session_id:
+            self._session_id, self._epoch = session_id, next_epoch(INITIAL_EPOCH)
         else:
-            self._epoch = 1 if self._epoch == MAX_EPOCH else self._epoch + 1
+            self._epoch = next_epoch(self._epoch)
         return True
 
     def failed(self) -> None:
         """There is no answer; the leader may have seen the request or not."""
-        self._epoch = FULL_EPOCH
+        self._epoch = INITIAL_EPOCH

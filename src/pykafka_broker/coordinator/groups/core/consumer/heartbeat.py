@@ -20,9 +20,6 @@ from pykafka_broker.coordinator.groups.core.consumer.records import (
 )
 from pykafka_broker.coordinator.groups.core.consumer.regexes import RegexUpdate, update_regex
 from pykafka_broker.coordinator.groups.core.consumer.state import (
-    JOIN_EPOCH,
-    LEAVE_EPOCH,
-    LEAVE_STATIC_EPOCH,
     NOTHING_OWNED,
     ConsumerGroup,
     ConsumerMember,
@@ -40,6 +37,7 @@ from pykafka_broker.coordinator.groups.core.events import ConsumerGroupHeartbeat
 from pykafka_broker.coordinator.groups.core.state import Groups
 from pykafka_broker.coordinator.groups.core.turn import refuse
 from pykafka_broker.machine.step import Reply, SetTimer, Step
+from pykafka_broker.protocol.epochs import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.java_hash import int_hash, string_hash, uuid_hash, walked
 

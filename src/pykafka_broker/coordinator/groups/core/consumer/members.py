@@ -11,13 +11,9 @@ from pykafka_broker.coordinator.groups.core.consumer.records import (
     subscription_record,
     target_record,
 )
-from pykafka_broker.coordinator.groups.core.consumer.state import (
-    JOIN_EPOCH,
-    LEAVE_STATIC_EPOCH,
-    ConsumerGroup,
-    ConsumerMember,
-)
+from pykafka_broker.coordinator.groups.core.consumer.state import ConsumerGroup, ConsumerMember
 from pykafka_broker.coordinator.groups.core.consumer.turn import ConsumerTurn
+from pykafka_broker.protocol.epochs import JOIN_EPOCH, LEAVE_STATIC_EPOCH
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.java_hash import string_hash, walked
 

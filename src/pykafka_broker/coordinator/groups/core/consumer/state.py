@@ -18,16 +18,11 @@ from typing import TYPE_CHECKING
 
 from pykafka_broker.coordinator.groups.core.consumer.assignors.spec import Assignment
 from pykafka_broker.machine.versioned_map import VersionedMap
+from pykafka_broker.protocol.epochs import JOIN_EPOCH
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from pykafka_broker.coordinator.groups.core.classic.state import Protocol
-
-#: Member epochs a client sends: joining, leaving, and leaving temporarily as a static member. A member that
-#: has left temporarily keeps the last one.
-JOIN_EPOCH = 0
-LEAVE_EPOCH = -1
-LEAVE_STATIC_EPOCH = -2
 
 #: Partitions, and the assignment epoch in which the member got each of them.
 OwnedPartitions = Mapping[bytes, Mapping[int, int]]
@@ -73,7 +68,8 @@ class ConsumerMember(NamedTuple):
     """A member of a consumer group."""
 
     member_id: str
-    member_epoch: int = 0
+    #: LEAVE_STATIC_EPOCH of a static member that has left temporarily.
+    member_epoch: int = JOIN_EPOCH
     previous_member_epoch: int = -1
     state: MemberState = MemberState.STABLE
     instance_id: str | None = None

@@ -7,14 +7,10 @@ from collections.abc import Iterable
 from pykafka_broker.coordinator.groups.core.consumer.assignors import ASSIGNORS
 from pykafka_broker.coordinator.groups.core.consumer.assignors.spec import GroupSpec, MemberSpec
 from pykafka_broker.coordinator.groups.core.consumer.records import target_epoch_record, target_record
-from pykafka_broker.coordinator.groups.core.consumer.state import (
-    JOIN_EPOCH,
-    NO_ASSIGNMENT,
-    ConsumerGroup,
-    ConsumerMember,
-)
+from pykafka_broker.coordinator.groups.core.consumer.state import NO_ASSIGNMENT, ConsumerGroup, ConsumerMember
 from pykafka_broker.coordinator.groups.core.consumer.turn import ConsumerTurn
 from pykafka_broker.coordinator.groups.core.topics import TopicDirectory
+from pykafka_broker.protocol.epochs import JOIN_EPOCH
 from pykafka_broker.protocol.java_hash import state_walked, string_hash, walked
 
 

@@ -11,12 +11,7 @@ from pykafka_broker.coordinator.groups.core.share.initializing import (
     is_assignment_pending,
 )
 from pykafka_broker.coordinator.groups.core.share.records import member_tombstones, subscription_record
-from pykafka_broker.coordinator.groups.core.share.state import (
-    JOIN_EPOCH,
-    LEAVE_EPOCH,
-    ShareGroup,
-    ShareMember,
-)
+from pykafka_broker.coordinator.groups.core.share.state import ShareGroup, ShareMember
 from pykafka_broker.coordinator.groups.core.share.target import reconcile, same_partitions, updated_target
 from pykafka_broker.coordinator.groups.core.share.turn import (
     METADATA_REFRESH_INTERVAL_MS,
@@ -29,6 +24,7 @@ from pykafka_broker.coordinator.groups.core.share.turn import (
 from pykafka_broker.coordinator.groups.core.state import Groups
 from pykafka_broker.coordinator.groups.core.turn import refuse
 from pykafka_broker.machine.step import Reply, SetTimer, Step
+from pykafka_broker.protocol.epochs import JOIN_EPOCH, LEAVE_EPOCH
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 

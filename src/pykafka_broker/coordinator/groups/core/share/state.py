@@ -17,11 +17,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from pykafka_broker.machine.versioned_map import VersionedMap
+from pykafka_broker.protocol.epochs import JOIN_EPOCH
 from pykafka_broker.system.named_tuple import NamedTuple
-
-#: Member epochs that a client sends: joining and leaving.
-JOIN_EPOCH = 0
-LEAVE_EPOCH = -1
 
 #: Partitions by topic id, both in the iteration order of Apache Kafka's hash maps.
 Assignment = Mapping[bytes, tuple[int, ...]]

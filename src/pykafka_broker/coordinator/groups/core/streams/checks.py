@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from pykafka_broker.coordinator.groups.core.streams.events import StreamsGroupHeartbeat, TaskList
-from pykafka_broker.coordinator.groups.core.streams.state import JOIN_EPOCH, LEAVE_STATIC_EPOCH, StreamsMember
+from pykafka_broker.coordinator.groups.core.streams.state import StreamsMember
 from pykafka_broker.coordinator.groups.core.streams.topology.configured import ConfiguredSubtopology
+from pykafka_broker.protocol.epochs import JOIN_EPOCH, LEAVE_STATIC_EPOCH
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 NOT_GIVEN_MS = -1

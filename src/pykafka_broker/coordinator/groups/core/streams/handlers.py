@@ -16,10 +16,11 @@ from pykafka_broker.coordinator.groups.core.streams.events import (
     StreamsGroupHeartbeat,
     StreamsGroupHeartbeatResult,
 )
-from pykafka_broker.coordinator.groups.core.streams.state import JOIN_EPOCH, StreamsGroup
+from pykafka_broker.coordinator.groups.core.streams.state import StreamsGroup
 from pykafka_broker.coordinator.groups.core.streams.turn import GroupStep
 from pykafka_broker.coordinator.groups.core.turn import refuse
 from pykafka_broker.machine.step import Step
+from pykafka_broker.protocol.epochs import JOIN_EPOCH
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 

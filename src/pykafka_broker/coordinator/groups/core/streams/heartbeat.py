@@ -25,12 +25,7 @@ from pykafka_broker.coordinator.groups.core.streams.records import (
     member_record,
     topology_record,
 )
-from pykafka_broker.coordinator.groups.core.streams.state import (
-    JOIN_EPOCH,
-    MemberState,
-    StreamsGroup,
-    StreamsMember,
-)
+from pykafka_broker.coordinator.groups.core.streams.state import MemberState, StreamsGroup, StreamsMember
 from pykafka_broker.coordinator.groups.core.streams.status import Status, StatusCode
 from pykafka_broker.coordinator.groups.core.streams.target import update_target
 from pykafka_broker.coordinator.groups.core.streams.tasks import OwnedTasks, Tasks
@@ -46,6 +41,7 @@ from pykafka_broker.coordinator.groups.core.streams.turn import (
 )
 from pykafka_broker.coordinator.groups.core.topics import TopicDirectory
 from pykafka_broker.machine.step import Reply, Step
+from pykafka_broker.protocol.epochs import JOIN_EPOCH
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 

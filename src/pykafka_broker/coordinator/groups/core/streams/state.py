@@ -26,12 +26,8 @@ from pykafka_broker.coordinator.groups.core.streams.tasks import (
 from pykafka_broker.coordinator.groups.core.streams.topology.configured import ConfiguredTopology
 from pykafka_broker.coordinator.groups.core.streams.topology.declared import Topology
 from pykafka_broker.machine.versioned_map import VersionedMap
+from pykafka_broker.protocol.epochs import JOIN_EPOCH
 from pykafka_broker.system.named_tuple import NamedTuple
-
-#: Member epochs a client sends: joining, and leaving. (Leaving temporarily as a static member is refused.)
-JOIN_EPOCH = 0
-LEAVE_EPOCH = -1
-LEAVE_STATIC_EPOCH = -2
 
 NO_ASSIGNMENT = Tasks()
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})

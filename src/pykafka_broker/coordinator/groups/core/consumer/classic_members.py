@@ -24,7 +24,6 @@ from pykafka_broker.coordinator.groups.core.consumer.heartbeat import (
 )
 from pykafka_broker.coordinator.groups.core.consumer.members import (
     joining_static_member,
-    member_named,
     static_member,
     static_member_named,
 )
@@ -56,6 +55,7 @@ from pykafka_broker.coordinator.groups.core.events import (
     SyncGroup,
     SyncResult,
 )
+from pykafka_broker.coordinator.groups.core.heartbeats import member_named
 from pykafka_broker.coordinator.groups.core.state import Groups
 from pykafka_broker.coordinator.groups.core.turn import refuse
 from pykafka_broker.machine.step import Step

@@ -6,11 +6,7 @@ from __future__ import annotations
 
 from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.groups.core.consumer.assignors import ASSIGNORS
-from pykafka_broker.coordinator.groups.core.consumer.members import (
-    joining_static_member,
-    member_named,
-    static_member_named,
-)
+from pykafka_broker.coordinator.groups.core.consumer.members import joining_static_member, static_member_named
 from pykafka_broker.coordinator.groups.core.consumer.migration import fence_members, group_to_join
 from pykafka_broker.coordinator.groups.core.consumer.reconciliation import OwnedByClaim, Target, reconciled
 from pykafka_broker.coordinator.groups.core.consumer.records import (
@@ -28,12 +24,19 @@ from pykafka_broker.coordinator.groups.core.consumer.state import (
 )
 from pykafka_broker.coordinator.groups.core.consumer.target import update_target
 from pykafka_broker.coordinator.groups.core.consumer.turn import (
-    METADATA_REFRESH_INTERVAL_MS,
     ConsumerTurn,
     revocation_timer,
     session_timer,
 )
 from pykafka_broker.coordinator.groups.core.events import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResult
+from pykafka_broker.coordinator.groups.core.heartbeats import (
+    METADATA_REFRESH_INTERVAL_MS,
+    NOT_GIVEN_MS,
+    check_not_blank,
+    fenced,
+    invalid,
+    member_named,
+)
 from pykafka_broker.coordinator.groups.core.state import Groups
 from pykafka_broker.coordinator.groups.core.turn import refuse
 from pykafka_broker.machine.step import Reply, SetTimer, Step
@@ -43,7 +46,6 @@ from pykafka_broker.protocol.java_hash import int_hash, string_hash, uuid_hash, 
 
 #: From this version on clients make their member ids themselves.
 CLIENT_MADE_MEMBER_ID_VERSION = 1
-NOT_GIVEN_MS = -1
 
 
 def on_heartbeat(
@@ -94,24 +96,24 @@ def _alive(groups: Groups, event: ConsumerGroupHeartbeat, config: GroupCoordinat
 def _check(event: ConsumerGroupHeartbeat, config: GroupCoordinatorConfig) -> None:
     epoch = event.member_epoch
     by_client = event.version >= CLIENT_MADE_MEMBER_ID_VERSION
-    _not_blank(event.member_id if by_client or epoch > 0 or epoch == LEAVE_EPOCH else None, "MemberId")
-    _not_blank(event.group_id, "GroupId")
-    _not_blank(event.instance_id, "InstanceId")
-    _not_blank(event.rack_id, "RackId")
+    check_not_blank(event.member_id if by_client or epoch > 0 or epoch == LEAVE_EPOCH else None, "MemberId")
+    check_not_blank(event.group_id, "GroupId")
+    check_not_blank(event.instance_id, "InstanceId")
+    check_not_blank(event.rack_id, "RackId")
     if epoch == JOIN_EPOCH:
         if event.rebalance_timeout_ms == NOT_GIVEN_MS:
-            raise _invalid("RebalanceTimeoutMs must be provided in first request.")
+            raise invalid("RebalanceTimeoutMs must be provided in first request.")
         if event.owned is None or event.owned:
-            raise _invalid("TopicPartitions must be empty when (re-)joining.")
+            raise invalid("TopicPartitions must be empty when (re-)joining.")
         if event.subscribed_topic_names is None and event.subscribed_topic_regex is None:
-            raise _invalid(
+            raise invalid(
                 "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."
             )
     elif epoch == LEAVE_STATIC_EPOCH:
         if event.instance_id is None:
-            raise _invalid("InstanceId can't be null.")
+            raise invalid("InstanceId can't be null.")
     elif epoch < LEAVE_STATIC_EPOCH:
-        raise _invalid("MemberEpoch is invalid.")
+        raise invalid("MemberEpoch is invalid.")
     served = [name for name in config.consumer_group_assignors if name in ASSIGNORS]
     if event.server_assignor is not None and event.server_assignor not in served:
         raise KafkaError(
@@ -119,15 +121,6 @@ def _check(event: ConsumerGroupHeartbeat, config: GroupCoordinatorConfig) -> Non
             f"ServerAssignor {event.server_assignor} is not supported. Supported assignors: "
             f"{', '.join(walked(served, string_hash))}.",
         )
-
-
-def _not_blank(text: str | None, field: str) -> None:
-    if text is not None and not text.strip():
-        raise _invalid(f"{field} can't be empty.")
-
-
-def _invalid(message: str) -> KafkaError:
-    return KafkaError(ErrorCode.INVALID_REQUEST, message)
 
 
 # ---- joining and staying ----
@@ -201,18 +194,13 @@ def _check_epoch(member: ConsumerMember, received: int, owned: OwnedByClaim) -> 
     """
     if received in (JOIN_EPOCH, member.member_epoch):
         return
-    if received < member.member_epoch:
-        if received == member.previous_member_epoch and _owns_only(owned, member.assigned):
-            return
-        smaller_or_greater = "smaller"
-    else:
-        smaller_or_greater = "greater"
-    raise KafkaError(
-        ErrorCode.FENCED_MEMBER_EPOCH,
-        f"The consumer group member has a {smaller_or_greater} member epoch ({received}) than the one known "
-        f"by the group coordinator ({member.member_epoch}). The member must abandon all its partitions and "
-        "rejoin.",
-    )
+    if (
+        received < member.member_epoch
+        and received == member.previous_member_epoch
+        and _owns_only(owned, member.assigned)
+    ):
+        return
+    raise fenced("consumer", received, member.member_epoch)
 
 
 def _owns_only(owned: OwnedByClaim, assigned: OwnedPartitions) -> bool:

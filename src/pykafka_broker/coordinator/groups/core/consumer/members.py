@@ -18,21 +18,6 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.java_hash import string_hash, walked
 
 
-def member_named(group: ConsumerGroup, member_id: str) -> ConsumerMember:
-    """The member with this id.
-
-    Raises:
-        KafkaError: UNKNOWN_MEMBER_ID.
-
-    """
-    member = group.members.get(member_id)
-    if member is None:
-        raise KafkaError(
-            ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}."
-        )
-    return member
-
-
 def static_member(group: ConsumerGroup, instance_id: str | None) -> ConsumerMember | None:
     """The current member with an instance id."""
     owner = group.static_members.get(instance_id) if instance_id is not None else None

@@ -15,12 +15,9 @@ from typing import Any
 from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.groups.core.consumer.records import regex_record, regex_tombstone
 from pykafka_broker.coordinator.groups.core.consumer.state import ConsumerMember, ResolvedRegex
-from pykafka_broker.coordinator.groups.core.consumer.turn import (
-    METADATA_REFRESH_INTERVAL_MS,
-    ConsumerTurn,
-    ResolveRegexes,
-)
+from pykafka_broker.coordinator.groups.core.consumer.turn import ConsumerTurn, ResolveRegexes
 from pykafka_broker.coordinator.groups.core.events import ConsumerGroupHeartbeat, JoinGroup, RegexesResolved
+from pykafka_broker.coordinator.groups.core.heartbeats import METADATA_REFRESH_INTERVAL_MS
 from pykafka_broker.coordinator.groups.core.state import Groups
 from pykafka_broker.machine.step import Step
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError

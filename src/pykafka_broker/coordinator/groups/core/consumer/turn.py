@@ -15,9 +15,6 @@ from pykafka_broker.coordinator.groups.core.turn import GroupTurn
 from pykafka_broker.machine.step import Start, Step
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: The interval after which a group checks its topics even if none has changed.
-METADATA_REFRESH_INTERVAL_MS = 2**31 - 1
-
 
 def session_timer(group_id: str, member_id: str) -> Hashable:
     """Expels a member whose session has timed out."""

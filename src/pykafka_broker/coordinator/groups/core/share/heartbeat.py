@@ -5,6 +5,13 @@ and leaves (KIP-932).
 from __future__ import annotations
 
 from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
+from pykafka_broker.coordinator.groups.core.heartbeats import (
+    METADATA_REFRESH_INTERVAL_MS,
+    check_not_blank,
+    fenced,
+    invalid,
+    member_named,
+)
 from pykafka_broker.coordinator.groups.core.share.events import ShareGroupHeartbeat, ShareGroupHeartbeatResult
 from pykafka_broker.coordinator.groups.core.share.initializing import (
     initialize_subscribed,
@@ -14,9 +21,7 @@ from pykafka_broker.coordinator.groups.core.share.records import member_tombston
 from pykafka_broker.coordinator.groups.core.share.state import ShareGroup, ShareMember
 from pykafka_broker.coordinator.groups.core.share.target import reconcile, same_partitions, updated_target
 from pykafka_broker.coordinator.groups.core.share.turn import (
-    METADATA_REFRESH_INTERVAL_MS,
     ShareTurn,
-    member_named,
     session_timer,
     share_group,
     share_group_or_new,
@@ -72,23 +77,14 @@ def _alive(groups: Groups, event: ShareGroupHeartbeat, config: GroupCoordinatorC
 
 
 def _check(event: ShareGroupHeartbeat) -> None:
-    _not_blank(event.member_id, "MemberId")
-    _not_blank(event.group_id, "GroupId")
-    _not_blank(event.rack_id, "RackId")
+    check_not_blank(event.member_id, "MemberId")
+    check_not_blank(event.group_id, "GroupId")
+    check_not_blank(event.rack_id, "RackId")
     if event.member_epoch == JOIN_EPOCH:
         if not event.subscribed_topic_names:
-            raise _invalid("SubscribedTopicNames must be set in first request.")
+            raise invalid("SubscribedTopicNames must be set in first request.")
     elif event.member_epoch < LEAVE_EPOCH:
-        raise _invalid("MemberEpoch is invalid.")
-
-
-def _not_blank(text: str | None, field: str) -> None:
-    if text is not None and not text.strip():
-        raise _invalid(f"{field} can't be empty.")
-
-
-def _invalid(message: str) -> KafkaError:
-    return KafkaError(ErrorCode.INVALID_REQUEST, message)
+        raise invalid("MemberEpoch is invalid.")
 
 
 # ---- joining and staying ----
@@ -164,11 +160,7 @@ def _check_epoch(member: ShareMember, received: int) -> None:
     if received in (JOIN_EPOCH, member.member_epoch):
         return
     if received > member.member_epoch:
-        raise KafkaError(
-            ErrorCode.FENCED_MEMBER_EPOCH,
-            f"The share group member has a greater member epoch ({received}) than the one known by the group "
-            f"coordinator ({member.member_epoch}). The member must abandon all its partitions and rejoin.",
-        )
+        raise fenced("share", received, member.member_epoch)
     if received != member.previous_member_epoch:
         raise KafkaError(
             ErrorCode.FENCED_MEMBER_EPOCH,

@@ -8,15 +8,12 @@ from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.groups.core.record import Record
 from pykafka_broker.coordinator.groups.core.records import after
 from pykafka_broker.coordinator.groups.core.share.records import epoch_record, states_record
-from pykafka_broker.coordinator.groups.core.share.state import ShareGroup, ShareMember, StatePartitions
+from pykafka_broker.coordinator.groups.core.share.state import ShareGroup, StatePartitions
 from pykafka_broker.coordinator.groups.core.state import Groups
 from pykafka_broker.coordinator.groups.core.topics import group_hash
 from pykafka_broker.coordinator.groups.core.turn import GroupTurn
 from pykafka_broker.machine.step import Start, Step
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-
-#: The interval after which a group checks its topics even if none has changed.
-METADATA_REFRESH_INTERVAL_MS = 2**31 - 1
 
 
 def session_timer(group_id: str, member_id: str) -> Hashable:
@@ -113,18 +110,3 @@ def _of_this_kind(groups: Groups, group_id: str) -> ShareGroup:
     if group is None:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group.")
     return group
-
-
-def member_named(group: ShareGroup, member_id: str) -> ShareMember:
-    """The member with this id.
-
-    Raises:
-        KafkaError: UNKNOWN_MEMBER_ID.
-
-    """
-    member = group.members.get(member_id)
-    if member is None:
-        raise KafkaError(
-            ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}."
-        )
-    return member

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from pykafka_broker.coordinator.groups.core.heartbeats import NOT_GIVEN_MS, check_not_blank, fenced, invalid
 from pykafka_broker.coordinator.groups.core.streams.events import StreamsGroupHeartbeat, TaskList
 from pykafka_broker.coordinator.groups.core.streams.state import StreamsMember
 from pykafka_broker.coordinator.groups.core.streams.topology.configured import ConfiguredSubtopology
 from pykafka_broker.protocol.epochs import JOIN_EPOCH, LEAVE_STATIC_EPOCH
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-
-NOT_GIVEN_MS = -1
 
 
 def check_heartbeat(event: StreamsGroupHeartbeat) -> None:
@@ -21,10 +20,10 @@ def check_heartbeat(event: StreamsGroupHeartbeat) -> None:
 
     """
     _check_features(event)
-    _not_blank(event.member_id, "MemberId")
-    _not_blank(event.group_id, "GroupId")
-    _not_blank(event.instance_id, "InstanceId")
-    _not_blank(event.rack_id, "RackId")
+    check_not_blank(event.member_id, "MemberId")
+    check_not_blank(event.group_id, "GroupId")
+    check_not_blank(event.instance_id, "InstanceId")
+    check_not_blank(event.rack_id, "RackId")
     if event.member_epoch == JOIN_EPOCH:
         _check_join(event)
     elif event.member_epoch == LEAVE_STATIC_EPOCH:
@@ -103,18 +102,13 @@ def check_epoch(member: StreamsMember, event: StreamsGroupHeartbeat) -> None:
     received = event.member_epoch
     if received in (JOIN_EPOCH, member.member_epoch):
         return
-    if received < member.member_epoch:
-        if received == member.previous_member_epoch and _has_only_assigned(member, event):
-            return
-        smaller_or_greater = "smaller"
-    else:
-        smaller_or_greater = "greater"
-    raise KafkaError(
-        ErrorCode.FENCED_MEMBER_EPOCH,
-        f"The streams group member has a {smaller_or_greater} member epoch ({received}) than the one known "
-        f"by the group coordinator ({member.member_epoch}). The member must abandon all its partitions and "
-        "rejoin.",
-    )
+    if (
+        received < member.member_epoch
+        and received == member.previous_member_epoch
+        and _has_only_assigned(member, event)
+    ):
+        return
+    raise fenced("streams", received, member.member_epoch)
 
 
 def _has_only_assigned(member: StreamsMember, event: StreamsGroupHeartbeat) -> bool:
@@ -137,7 +131,7 @@ def check_tasks(listed: TaskList | None, parts: Mapping[str, ConfiguredSubtopolo
     for name, partitions in listed or ():
         part = parts.get(name)
         if part is None:
-            raise _invalid(f"Subtopology {name} does not exist in the topology.")
+            raise invalid(f"Subtopology {name} does not exist in the topology.")
         for partition in partitions:
             _refuse_if(
                 not 0 <= partition < part.task_count,
@@ -146,14 +140,6 @@ def check_tasks(listed: TaskList | None, parts: Mapping[str, ConfiguredSubtopolo
             )
 
 
-def _not_blank(text: str | None, field: str) -> None:
-    _refuse_if(text is not None and not text.strip(), f"{field} can't be empty.")
-
-
 def _refuse_if(is_wrong: bool, message: str) -> None:
     if is_wrong:
-        raise _invalid(message)
-
-
-def _invalid(message: str) -> KafkaError:
-    return KafkaError(ErrorCode.INVALID_REQUEST, message)
+        raise invalid(message)

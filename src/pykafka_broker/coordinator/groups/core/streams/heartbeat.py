@@ -5,9 +5,13 @@ learns its target, and leaves (KIP-1071).
 from __future__ import annotations
 
 from pykafka_broker.coordinator.groups.core.config import StreamsGroupSettings
+from pykafka_broker.coordinator.groups.core.heartbeats import (
+    METADATA_REFRESH_INTERVAL_MS,
+    NOT_GIVEN_MS,
+    member_named,
+)
 from pykafka_broker.coordinator.groups.core.record import Record
 from pykafka_broker.coordinator.groups.core.streams.checks import (
-    NOT_GIVEN_MS,
     check_epoch,
     check_heartbeat,
     check_names,
@@ -18,7 +22,7 @@ from pykafka_broker.coordinator.groups.core.streams.events import (
     StreamsGroupHeartbeat,
     StreamsGroupHeartbeatResult,
 )
-from pykafka_broker.coordinator.groups.core.streams.leaving import leave, member_named
+from pykafka_broker.coordinator.groups.core.streams.leaving import leave
 from pykafka_broker.coordinator.groups.core.streams.reconciliation import Target, reconciled
 from pykafka_broker.coordinator.groups.core.streams.records import (
     current_record,
@@ -32,7 +36,6 @@ from pykafka_broker.coordinator.groups.core.streams.tasks import OwnedTasks, Tas
 from pykafka_broker.coordinator.groups.core.streams.topology.configured import ConfiguredTopology, configured
 from pykafka_broker.coordinator.groups.core.streams.topology.declared import Topology
 from pykafka_broker.coordinator.groups.core.streams.turn import (
-    METADATA_REFRESH_INTERVAL_MS,
     GroupStep,
     StreamsTurn,
     initial_rebalance_timer,

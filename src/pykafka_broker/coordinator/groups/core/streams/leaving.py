@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pykafka_broker.coordinator.groups.core.config import StreamsGroupSettings
+from pykafka_broker.coordinator.groups.core.heartbeats import member_named
 from pykafka_broker.coordinator.groups.core.streams.events import (
     StreamsGroupHeartbeat,
     StreamsGroupHeartbeatResult,
@@ -13,21 +14,6 @@ from pykafka_broker.coordinator.groups.core.streams.turn import GroupStep, Strea
 from pykafka_broker.coordinator.groups.core.topics import TopicDirectory
 from pykafka_broker.machine.step import Step
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-
-
-def member_named(group: StreamsGroup, member_id: str) -> StreamsMember:
-    """The member with this id.
-
-    Raises:
-        KafkaError: UNKNOWN_MEMBER_ID.
-
-    """
-    member = group.members.get(member_id)
-    if member is None:
-        raise KafkaError(
-            ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}."
-        )
-    return member
 
 
 def leave(

@@ -18,9 +18,6 @@ GroupStep = Step[StreamsGroup | None]
 #: The setting that a target depends on, by the name under which the group's record keeps it.
 NUM_STANDBY_REPLICAS = "num.standby.replicas"
 
-#: The interval after which a group checks its topics even if none has changed.
-METADATA_REFRESH_INTERVAL_MS = 2**31 - 1
-
 
 def session_timer(group_id: str, member_id: str) -> Hashable:
     """Expels a member whose session has timed out."""

@@ -16,6 +16,7 @@ from pykafka_broker.apis.sharing.groups import serves_share_groups
 from pykafka_broker.coordinator.groups import refusals
 from pykafka_broker.coordinator.groups.core.share import events
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.java_hash import string_length
 from pykafka_broker.protocol.messages.share_group_heartbeat import (
     Assignment,
     ShareGroupHeartbeatRequest,
@@ -93,13 +94,8 @@ def _refusal(request: ShareGroupHeartbeatRequest, ctx: RequestContext) -> ErrorC
         return ErrorCode.UNSUPPORTED_VERSION
     if denied_groups(ctx, AclOperation.READ, (request.group_id,)):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED
-    if not 0 < _java_length(request.member_id) <= MAX_MEMBER_ID_LENGTH:
+    if not 0 < string_length(request.member_id) <= MAX_MEMBER_ID_LENGTH:
         return ErrorCode.INVALID_REQUEST
     if denied_topics(ctx, AclOperation.DESCRIBE, request.subscribed_topic_names or ()):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return ErrorCode.NONE
-
-
-def _java_length(text: str) -> int:
-    """The length of a text in Java's characters (UTF-16)."""
-    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2

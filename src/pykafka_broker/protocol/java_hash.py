@@ -1,4 +1,4 @@
-"""Java's hashes, as far as they show on the wire: the partition of a group, and the iteration order of sets.
+"""Java's strings and hashes, as far as they show: the partition of a group, and the iteration order of sets.
 
 Apache Kafka keeps members, topics and partitions in hash tables, and its assignors depend on their iteration
 order: the same assignment for the same input needs the same order. Some of its answers are in the order of a
@@ -20,6 +20,11 @@ INITIAL_CAPACITY = 16
 #: The most strings whose hashes are cached, and their most characters: clients may choose names of 32 KiB.
 REMEMBERED_STRINGS = 65_536
 REMEMBERED_LENGTH = 256
+
+
+def string_length(text: str) -> int:
+    """`String.length()`: the number of UTF-16 units."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def string_hash(text: str) -> int:

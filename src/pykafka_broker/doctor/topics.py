@@ -12,6 +12,7 @@ from typing import Any
 
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.offsets import EARLIEST, LATEST, list_offsets
+from pykafka_broker.cluster.min_isr import effective_min_isr
 from pykafka_broker.doctor.findings import Finding, argument, ok, problem, warning
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.topic_partition import PartitionKey
@@ -219,8 +220,8 @@ def strongest_acks(
 
 
 def is_enough(replicas: Collection[int], isr: Collection[int], least: int) -> bool:
-    """Whether enough replicas are in sync for acks=all: `least` of them, or all if there are fewer."""
-    return len(isr) >= min(least, len(replicas))
+    """Whether enough replicas are in sync for acks=all with this `min.insync.replicas`."""
+    return len(isr) >= effective_min_isr(least, len(replicas))
 
 
 def taken_now(acks: Sequence[str | None]) -> str:

@@ -20,6 +20,7 @@ from pykafka_broker.cluster.image import (
     TopicImage,
     changed,
 )
+from pykafka_broker.cluster.min_isr import effective_min_isr
 from pykafka_broker.cluster.replica_directories import (
     DIRECTORY_MIGRATING,
     DIRECTORY_UNASSIGNED,
@@ -148,7 +149,7 @@ def _eligible_replicas(
 
     An ISR below `min.insync.replicas` commits nothing, so replicas that leave it keep every committed record.
     """
-    if not state.elr_enabled or len(target.isr) >= _min_insync_replicas(state, topic):
+    if not state.elr_enabled or len(target.isr) >= _min_isr(state, topic):
         return ()
     outside = {*target.isr, target.lost}
     # In the order of Apache Kafka's hash set.
@@ -205,9 +206,9 @@ def _changes_nothing(record: m.PartitionChangeRecord) -> bool:
     return record == m.PartitionChangeRecord(partition_id=record.partition_id, topic_id=record.topic_id)
 
 
-def _min_insync_replicas(state: ControllerState, topic: TopicImage) -> int:
+def _min_isr(state: ControllerState, topic: TopicImage) -> int:
     configured = int(state.topic_config(topic.name, MIN_INSYNC_REPLICAS) or 1)
-    return min(configured, len(topic.partitions[0].replicas))
+    return effective_min_isr(configured, len(topic.partitions[0].replicas))
 
 
 # -- the partitions of brokers that come and go -------------------------------------------------------------

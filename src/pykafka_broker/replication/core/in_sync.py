@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from pykafka_broker.cluster.min_isr import effective_min_isr
 from pykafka_broker.replication.core.events import FollowerFetched, TimePassed
 from pykafka_broker.replication.core.state import Follower, Leadership
 
 
 def is_under_min_isr(leadership: Leadership) -> bool:
-    """Whether the ISR is smaller than min.insync.replicas, which counts as at most the assigned replicas."""
-    return len(leadership.isr.committed) < _least(leadership)
+    """Whether the ISR is smaller than the effective min.insync.replicas."""
+    return len(leadership.isr.committed) < _min_isr(leadership)
 
 
 def is_max_under_min_isr(leadership: Leadership) -> bool:
     """As `is_under_min_isr`, for the ISR with the replicas that the leader has asked for."""
-    return len(leadership.isr.maximal) < _least(leadership)
+    return len(leadership.isr.maximal) < _min_isr(leadership)
 
 
-def _least(leadership: Leadership) -> int:
-    return min(leadership.min_insync_replicas, len(leadership.followers) + 1)
+def _min_isr(leadership: Leadership) -> int:
+    return effective_min_isr(leadership.min_insync_replicas, len(leadership.followers) + 1)
 
 
 def is_cut_off(leadership: Leadership, now_ms: int, patience_ms: int) -> bool:

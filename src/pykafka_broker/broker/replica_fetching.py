@@ -7,7 +7,7 @@ from typing import Literal, TypeVar
 
 from pykafka_broker.broker.disk_threads import DiskThreads
 from pykafka_broker.broker.foundation import Foundation
-from pykafka_broker.broker.security.links import security_with_brokers
+from pykafka_broker.broker.security.links import connect_to_broker, security_with_brokers
 from pykafka_broker.broker.stop_order import StopStep, Undo
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.log.manager.log_manager import LogManager
@@ -38,13 +38,9 @@ def replica_fetchers(
         address = address_of(metadata.image.brokers.get(leader_id), config.inter_broker_listener_name)
         if address is None:
             raise ConnectionError(f"Broker {leader_id} is not reachable.")
-        # Imported late: a broker without others needs no client.
-        from pykafka_broker.client.aio import connect
-        from pykafka_broker.client.core.connection import Identity
-
-        identity = Identity(f"broker-{f.node_id}-fetcher-{fetcher_id}", kind="node", security=security)
+        client_id = f"broker-{f.node_id}-fetcher-{fetcher_id}"
         timeout_ms = config["socket.connection.setup.timeout.ms"]
-        return await connect(address, identity=identity, clock=f.clock, timeout_ms=timeout_ms)
+        return await connect_to_broker(client_id, security, f.clock, address, timeout_ms)
 
     rate = replication_rate(config, "follower.replication.throttled.rate")
     ports = FetcherPorts(f.clock, _Logs(logs, f.threads.sync), connect, broker_epoch, rate)

@@ -58,7 +58,7 @@ class RemoteSettings(NamedTuple):
     `socket.connection.setup.timeout.ms`; and the security of the connections.
     """
 
-    heartbeat_patience_ms: int = 4_500
+    heartbeat_patience_ms: int
     attempt_timeout_ms: int = 30_000
     connect_timeout_ms: int = 10_000
     security: Security | None = None

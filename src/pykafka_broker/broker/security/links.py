@@ -1,6 +1,6 @@
-"""The security with which this node connects to others: its user, if they use SASL, and TLS.
+"""How this node connects to others: as its user, if they use SASL, and with TLS.
 
-The functions take the configuration in force. As in Apache Kafka, keys that IncrementalAlterConfigs sets for
+As in Apache Kafka, keys that IncrementalAlterConfigs sets for
 an inter-node listener apply to new connections in both directions; the user is that of the start.
 """
 
@@ -15,8 +15,11 @@ from pykafka_broker.config import BrokerConfig
 if TYPE_CHECKING:
     from ssl import SSLContext
 
+    from pykafka_broker.client.aio import Connection
+    from pykafka_broker.client.core.addresses import Address
     from pykafka_broker.client.core.authentication import Login, TokenLogin
     from pykafka_broker.client.core.connection import Security
+    from pykafka_broker.machine.clock import Clock
 
 
 def security_with_brokers(current: Callable[[], BrokerConfig]) -> Security | None:
@@ -40,6 +43,22 @@ def security_with_controllers(current: Callable[[], BrokerConfig]) -> Security |
     config = current()
     names = config.controller_listener_names
     return _security(current, names[0], config["sasl.mechanism.controller.protocol"]) if names else None
+
+
+async def connect_to_broker(
+    client_id: str, security: Security | None, clock: Clock, address: Address, timeout_ms: int
+) -> Connection:
+    """A connection of this node to another broker, under the client id that Apache Kafka has for its purpose.
+
+    Raises:
+        OSError, ProtocolError, KafkaError: as `client.aio.connect`.
+    """
+    # Imported late: a broker without others needs no client.
+    from pykafka_broker.client.aio import connect
+    from pykafka_broker.client.core.connection import Identity
+
+    identity = Identity(client_id, kind="node", security=security)
+    return await connect(address, identity=identity, clock=clock, timeout_ms=timeout_ms)
 
 
 def _security(current: Callable[[], BrokerConfig], listener: str, mechanism: str) -> Security | None:

@@ -16,6 +16,7 @@ from pykafka_broker.apis.told_changes import OFFSETS, tell
 from pykafka_broker.coordinator.groups import refusals
 from pykafka_broker.coordinator.groups.core.share.events import AlterShareOffsets
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsRequestTopic,
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Set
 
     from pykafka_broker.apis.context import RequestContext
-
-NO_TOPIC_ID = bytes(16)
 
 
 def failed(_request: AlterShareGroupOffsetsRequest, error: KafkaError) -> AlterShareGroupOffsetsResponse:
@@ -121,7 +120,7 @@ class _Answers:
         if topic is None:
             found = self._ctx.node.metadata.image.topics.get(name)
             topic = self._by_name[name] = AlterShareGroupOffsetsResponseTopic(
-                topic_name=name, topic_id=NO_TOPIC_ID if found is None else found.topic_id, partitions=[]
+                topic_name=name, topic_id=ZERO_UUID if found is None else found.topic_id, partitions=[]
             )
         topic.partitions += (
             AlterShareGroupOffsetsResponsePartition(

@@ -19,6 +19,7 @@ from pykafka_broker.apis.ports.quotas import Quota
 from pykafka_broker.controller.channel import each_result
 from pykafka_broker.controller.core.events import DeleteTopicResult, DeleteTopics
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.protocol.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 FIRST_VERSION_WITH_QUOTA_ERRORS = 5
 TOPIC_ID_VERSION = 6
-NO_TOPIC_ID = bytes(16)
 
 #: A topic to delete: its name and a zero id, or None and its id.
 Wanted = tuple[str | None, bytes]
@@ -38,7 +38,7 @@ Wanted = tuple[str | None, bytes]
 
 def _refused(request: DeleteTopicsRequest, error: KafkaError) -> DeleteTopicsResponse:
     wanted = [(topic.name, topic.topic_id) for topic in request.topics]
-    wanted += [(name, NO_TOPIC_ID) for name in request.topic_names]
+    wanted += [(name, ZERO_UUID) for name in request.topic_names]
     return DeleteTopicsResponse(
         responses=[
             DeletableTopicResult(name=name, topic_id=topic_id, error_code=int(error.code))
@@ -64,7 +64,7 @@ async def delete_topics(request: DeleteTopicsRequest, ctx: AdministrationContext
     """Each topic succeeds or fails on its own; the answer comes when the metadata has them no more."""
     wanted: list[Wanted]
     if ctx.version < TOPIC_ID_VERSION:
-        wanted = [(name, NO_TOPIC_ID) for name in request.topic_names]
+        wanted = [(name, ZERO_UUID) for name in request.topic_names]
     else:
         wanted = [(topic.name, topic.topic_id) for topic in request.topics]
     if not ctx.node.configs.current["delete.topic.enable"]:

@@ -20,6 +20,7 @@ from pykafka_broker.coordinator.groups.core.share.events import (
     ShareOffset,
 )
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
@@ -32,8 +33,6 @@ from pykafka_broker.protocol.messages.describe_share_group_offsets import (
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
-
-NO_TOPIC_ID = bytes(16)
 
 
 def failed(request: DescribeShareGroupOffsetsRequest, error: KafkaError) -> DescribeShareGroupOffsetsResponse:
@@ -105,7 +104,7 @@ def _refused(
     refused = (
         ShareOffset(partition, error=error, error_message=error.message) for partition in topic.partitions
     )
-    return topic.topic_name, NO_TOPIC_ID, tuple(refused)
+    return topic.topic_name, ZERO_UUID, tuple(refused)
 
 
 def _group(group_id: str, described: DescribedShareOffsets) -> DescribeShareGroupOffsetsResponseGroup:

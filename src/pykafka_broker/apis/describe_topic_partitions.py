@@ -14,9 +14,10 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.denials import denied_topics
 from pykafka_broker.apis.needs import on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.apis.topology import NO_TOPIC_ID, LeaderViews, topic_operations
+from pykafka_broker.apis.topology import LeaderViews, topic_operations
 from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS, why_invalid_name
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.protocol.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -35,7 +36,7 @@ def failed(request: DescribeTopicPartitionsRequest, error: KafkaError) -> Descri
     return DescribeTopicPartitionsResponse(
         topics=[
             DescribeTopicPartitionsResponseTopic(
-                error_code=int(error.code), name=topic.name, topic_id=NO_TOPIC_ID, partitions=[]
+                error_code=int(error.code), name=topic.name, topic_id=ZERO_UUID, partitions=[]
             )
             for topic in request.topics
         ]
@@ -95,7 +96,7 @@ def _refused(name: str) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         error_code=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED),
         name=name,
-        topic_id=NO_TOPIC_ID,
+        topic_id=ZERO_UUID,
         is_internal=False,
         partitions=[],
     )
@@ -138,7 +139,7 @@ def _unknown(name: str, ctx: RequestContext) -> DescribeTopicPartitionsResponseT
     return DescribeTopicPartitionsResponseTopic(
         error_code=int(error),
         name=name,
-        topic_id=NO_TOPIC_ID,
+        topic_id=ZERO_UUID,
         is_internal=name in INTERNAL_TOPICS,
         partitions=[],
         topic_authorized_operations=topic_operations(name, ctx),
@@ -152,7 +153,7 @@ def _invalid(request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitions
             DescribeTopicPartitionsResponseTopic(
                 error_code=int(ErrorCode.INVALID_REQUEST),
                 name=topic.name,
-                topic_id=NO_TOPIC_ID,
+                topic_id=ZERO_UUID,
                 partitions=[],
             )
             for topic in request.topics

@@ -19,15 +19,10 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.denials import denied_topics, may_on_cluster
 from pykafka_broker.apis.needs import on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import OPERATIONS_NOT_ASKED, AclOperation
-from pykafka_broker.apis.topology import (
-    NO_TOPIC_ID,
-    LeaderViews,
-    alive_brokers,
-    cluster_operations,
-    topic_operations,
-)
+from pykafka_broker.apis.topology import LeaderViews, alive_brokers, cluster_operations, topic_operations
 from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS, why_invalid_name
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.protocol.messages.metadata import (
     MetadataRequest,
     MetadataResponse,
@@ -109,7 +104,7 @@ def metadata(request: MetadataRequest, ctx: RequestContext) -> Any:
             kept = denied_topics(ctx, AclOperation.CREATE, missing)
             denied_names = [name for name in missing if name in kept]
             refused = [
-                *(_unknown(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, NO_TOPIC_ID) for name in denied_names),
+                *(_unknown(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, ZERO_UUID) for name in denied_names),
                 *refused,
             ]
             missing = [name for name in missing if name not in kept]
@@ -139,7 +134,7 @@ def _by_name(name: str, ctx: RequestContext) -> MetadataResponseTopic:
         return _described(topic, ctx)
     valid = why_invalid_name(name) is None
     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if valid else ErrorCode.INVALID_TOPIC_EXCEPTION
-    return _unknown(error, name, NO_TOPIC_ID)
+    return _unknown(error, name, ZERO_UUID)
 
 
 def _refused(name: str) -> MetadataResponseTopic:
@@ -147,7 +142,7 @@ def _refused(name: str) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         error_code=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED),
         name=name,
-        topic_id=NO_TOPIC_ID,
+        topic_id=ZERO_UUID,
         is_internal=False,
         partitions=[],
     )

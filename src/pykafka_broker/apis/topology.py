@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pykafka_broker.cluster.image import BrokerRegistration, PartitionRegistration
 
 NO_LEADER_ID = -1
-NO_TOPIC_ID = bytes(16)
 
 
 class LeaderView(NamedTuple):

@@ -38,7 +38,6 @@ from pykafka_broker.coordinator.topic_creation import TopicCreation
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.files import random_id
 from pykafka_broker.log.partition.partition_log import PartitionLog
-from pykafka_broker.log.recovery.open_directories import UNKNOWN_TOPIC_ID
 from pykafka_broker.membership.isr_changes import QueuedIsrChanges
 from pykafka_broker.membership.lifecycle import BrokerIdentity, BrokerLifecycle, LifePorts, life_settings
 from pykafka_broker.membership.producer_ids import ProducerIds
@@ -46,6 +45,7 @@ from pykafka_broker.membership.replica_places import ReplicaPlaces
 from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.network.purgatory import Purgatory
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.raft.quorum_description import QuorumDescription
 from pykafka_broker.replication.awaited_followers import AwaitedFollowers
 from pykafka_broker.replication.leading_replica import PartitionPorts
@@ -365,7 +365,7 @@ def _is_unfenced(image: ClusterImage, node_id: int, broker_epoch: int) -> bool:
 def _is_placed_here(node_id: int, image: ClusterImage, log: PartitionLog) -> bool:
     """Whether the metadata places this log here; a log that has lost its topic id is matched by name."""
     topic = image.topics.get(log.topic)
-    if topic is None or log.topic_id not in (topic.topic_id, UNKNOWN_TOPIC_ID):
+    if topic is None or log.topic_id not in (topic.topic_id, ZERO_UUID):
         return False
     registration = topic.partitions.get(log.partition)
     return registration is not None and node_id in registration.replicas

@@ -20,7 +20,7 @@ from pykafka_broker.client.core.addresses import parse_address
 from pykafka_broker.client.core.frames import read_response, request_frame
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.protocol.fields import api_key_of
+from pykafka_broker.protocol.fields import ZERO_UUID, api_key_of
 from pykafka_broker.protocol.messages import create_topics as creation
 from pykafka_broker.protocol.messages import delete_topics as deletion
 from pykafka_broker.protocol.messages import describe_configs as describing
@@ -136,7 +136,7 @@ class User:
 
     async def delete_topic(self, name: str) -> None:
         """Delete a topic by its name."""
-        topic = deletion.DeleteTopicState(name=name, topic_id=bytes(16))
+        topic = deletion.DeleteTopicState(name=name, topic_id=ZERO_UUID)
         answer = await self.send(deletion.DeleteTopicsRequest(topics=[topic], timeout_ms=10_000), 6)
         assert ErrorCode(answer.responses[0].error_code) == ErrorCode.NONE
 

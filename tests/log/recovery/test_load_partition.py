@@ -23,11 +23,11 @@ from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.log.recovery.load_partition import open_log, read_topic_id
 from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.log.recovery.offset_checkpoints import CheckpointedOffsets
-from pykafka_broker.log.recovery.open_directories import UNKNOWN_TOPIC_ID
 from pykafka_broker.log.segment.batch_scan import BatchScan
 from pykafka_broker.log.segment.damage import Damage
 from pykafka_broker.log.segment.index import TIME_ENTRY_BYTES
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.protocol.records.batch import HEADER_BYTES, Codec, iter_batches, read_records
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import (
@@ -478,7 +478,7 @@ def test_what_is_set_aside_of_a_topic_whose_id_was_lost_names_none() -> None:
 
     open_log(
         Environment(files),
-        LogIdentity(FOLDER, "orders", 0, UNKNOWN_TOPIC_ID),
+        LogIdentity(FOLDER, "orders", 0, ZERO_UUID),
         LogConfig(),
         CheckpointedOffsets(log_start_offset=100),
         clean=False,

@@ -24,6 +24,7 @@ from pykafka_broker.cluster.image import (
 )
 from pykafka_broker.log.disk.checkpoints import uuid_of
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.system.named_tuple import NamedTuple
 
 # -- topics -----------------------------------------------------------------------------------------
@@ -36,7 +37,7 @@ class NewTopic(NamedTuple):
     """
 
     name: str
-    topic_id: bytes = bytes(16)
+    topic_id: bytes = ZERO_UUID
     num_partitions: int = -1
     replication_factor: int = -1
     assignments: tuple[tuple[int, tuple[int, ...]], ...] = ()
@@ -61,7 +62,7 @@ class CreateTopicResult(NamedTuple):
     name: str
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None
-    topic_id: bytes = bytes(16)
+    topic_id: bytes = ZERO_UUID
     num_partitions: int = -1
     replication_factor: int = -1
 

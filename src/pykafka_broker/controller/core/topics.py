@@ -32,6 +32,7 @@ from pykafka_broker.controller.core.partitions import default_directories
 from pykafka_broker.controller.core.placement import place_replicas
 from pykafka_broker.controller.core.state import ControllerState, Decision
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.protocol.messages.records import metadata as m
 
 #: The metadata log itself, which clients may not create.
@@ -250,7 +251,7 @@ def delete_topics(state: ControllerState, event: DeleteTopics) -> Decision:
 
     for name, times in names.items():
         if times > 1:
-            results.append(_invalid_delete(name, bytes(16), "Duplicate topic name."))
+            results.append(_invalid_delete(name, ZERO_UUID, "Duplicate topic name."))
     for topic_id, times in ids.items():
         if times > 1:
             results.append(_invalid_delete(None, topic_id, "Duplicate topic id."))
@@ -271,7 +272,7 @@ def delete_topics(state: ControllerState, event: DeleteTopics) -> Decision:
             continue
         if topic is None:
             error = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            results.append(DeleteTopicResult(name, bytes(16), error.code, error.message))
+            results.append(DeleteTopicResult(name, ZERO_UUID, error.code, error.message))
         elif topic.topic_id in ids:
             found.pop(topic.topic_id, None)
             text = "The provided topic name maps to an ID that was already supplied."

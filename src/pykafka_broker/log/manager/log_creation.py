@@ -23,9 +23,9 @@ from pykafka_broker.log.manager.log_folders import LogFolders, WantedLog
 from pykafka_broker.log.manager.placement import Placement
 from pykafka_broker.log.manager.registry import LogRegistry
 from pykafka_broker.log.partition.partition_log import PartitionLog
-from pykafka_broker.log.recovery.open_directories import UNKNOWN_TOPIC_ID
 from pykafka_broker.machine.threads import RunOnDisk
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.protocol.topic_partition import PartitionKey
 
 logger = logging.getLogger("kafka.log.LogManager")
@@ -186,7 +186,7 @@ class LogCreation:
             if (wanted.topic, wanted.partition) in self._being_made:
                 raise LogNotMadeYet(wanted)
             return None
-        if log.topic_id == UNKNOWN_TOPIC_ID and not wanted.may_begin_anew:
+        if log.topic_id == ZERO_UUID and not wanted.may_begin_anew:
             logger.warning("%s: partition.metadata was lost, written again", log.directory)
             path = join(log.directory, PARTITION_METADATA)
             self._files.replace_file(path, encode_partition_metadata(wanted.topic_id), sync=False)

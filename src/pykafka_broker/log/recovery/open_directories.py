@@ -28,12 +28,12 @@ from pykafka_broker.log.partition.state import LogIdentity
 from pykafka_broker.log.recovery.load_partition import open_log, read_topic_id
 from pykafka_broker.log.recovery.offset_checkpoints import CHECKPOINTS, CheckpointedOffsets, read_offsets
 from pykafka_broker.machine.threads import RunBlocking
+from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
 
 logger = logging.getLogger("kafka.log.LogManager")
 
-UNKNOWN_TOPIC_ID = bytes(16)
 #: The interval at which long work logs its progress.
 PROGRESS_MS = 3_000
 
@@ -143,7 +143,7 @@ async def open_directory(
         directory = join(log_dir.path, name)
         log = open_log(
             log_dir.environment,
-            LogIdentity(directory, *key, read_topic_id(files, directory) or UNKNOWN_TOPIC_ID),
+            LogIdentity(directory, *key, read_topic_id(files, directory) or ZERO_UUID),
             config_for(key[0]),
             CheckpointedOffsets(
                 recovery_points.get(key),

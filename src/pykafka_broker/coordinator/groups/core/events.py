@@ -10,12 +10,13 @@ from collections.abc import Hashable
 from typing import Union
 
 from pykafka_broker.coordinator.groups.core.classic.state import Protocol
-from pykafka_broker.coordinator.groups.core.committed_offset import LATEST_TIMESTAMP_MS, NO_TOPIC_ID
+from pykafka_broker.coordinator.groups.core.committed_offset import LATEST_TIMESTAMP_MS
 from pykafka_broker.coordinator.groups.core.share.events import ShareEvent
 from pykafka_broker.coordinator.groups.core.streams.events import StreamsEvent
 from pykafka_broker.coordinator.groups.core.topics import TopicDirectory
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.system.named_tuple import NamedTuple
 
 
@@ -164,7 +165,7 @@ class TopicCommit(NamedTuple):
 
     topic: str
     partitions: tuple[PartitionCommit, ...]
-    topic_id: bytes = NO_TOPIC_ID
+    topic_id: bytes = ZERO_UUID
 
 
 class CommitOffsets(NamedTuple):
@@ -191,7 +192,7 @@ class TopicPartitions(NamedTuple):
 
     topic: str
     partitions: tuple[int, ...]
-    topic_id: bytes = NO_TOPIC_ID
+    topic_id: bytes = ZERO_UUID
 
 
 class FetchOffsets(NamedTuple):

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from pykafka_broker.coordinator.groups.core.committed_offset import NO_TOPIC_ID, CommittedOffset
+from pykafka_broker.coordinator.groups.core.committed_offset import CommittedOffset
 from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.groups.core.events import (
     DeleteOffsets,
@@ -28,6 +28,7 @@ from pykafka_broker.coordinator.groups.core.state import DeletedTopic, Group, Gr
 from pykafka_broker.coordinator.groups.core.turn import refuse
 from pykafka_broker.machine.step import AT_ONCE_MS, Reply, SetTimer, Step
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.protocol.topic_partition import PartitionKey
 
 #: The most offsets forgotten in one slice.
@@ -141,7 +142,7 @@ def _offsets_of(groups: Groups, group_id: str, deleted: DeletedTopic) -> Iterato
 
 
 def _is_of(deleted: DeletedTopic, committed: CommittedOffset) -> bool:
-    if committed.topic_id == NO_TOPIC_ID and committed.commit_timestamp_ms > deleted.deleted_ms:
+    if committed.topic_id == ZERO_UUID and committed.commit_timestamp_ms > deleted.deleted_ms:
         return False
     return any(map(committed.is_for, deleted.topic_ids))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.system.named_tuple import NamedTuple
 
 #: (partition, error, message) for partitions of a topic.
@@ -141,7 +142,7 @@ class DeletedShareTopic(NamedTuple):
     """The outcome of one topic of DeleteShareOffsets; a topic that was just deleted has no name."""
 
     topic: str | None
-    topic_id: bytes = bytes(16)
+    topic_id: bytes = ZERO_UUID
     error: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
 

@@ -29,6 +29,7 @@ from pykafka_broker.coordinator.groups.core.state import Groups
 from pykafka_broker.coordinator.groups.core.turn import refuse
 from pykafka_broker.machine.step import Reply, Step
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.protocol.java_hash import int_hash, uuid_hash, walked
 
 #: Apache Kafka's default messages of these errors.
@@ -70,7 +71,7 @@ def on_alter(groups: Groups, event: AlterShareOffsets, config: GroupCoordinatorC
         answers.append(
             (
                 name,
-                bytes(16) if topic is None else topic.topic_id,
+                ZERO_UUID if topic is None else topic.topic_id,
                 tuple(_altered(partition, count) for partition, _ in partitions),
             )
         )

@@ -16,6 +16,7 @@ from pykafka_broker.coordinator.groups.core.state import Groups
 from pykafka_broker.coordinator.groups.core.turn import refuse
 from pykafka_broker.machine.step import Reply, Start, Step
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.protocol.java_hash import int_hash, uuid_hash, walked
 
 Topics = tuple[tuple[str, bytes, tuple[ShareOffset, ...]], ...]
@@ -79,7 +80,7 @@ def _named(
     for name, partitions in topics:
         topic = groups.topics.topic(name)
         if topic is None:
-            missing.append((name, bytes(16), tuple(map(ShareOffset, partitions))))
+            missing.append((name, ZERO_UUID, tuple(map(ShareOffset, partitions))))
         else:
             asked.append((name, topic.topic_id, partitions))
     return tuple(asked), tuple(missing)

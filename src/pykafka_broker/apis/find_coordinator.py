@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.ports.node import NodePorts
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
-SHARE_VERSION = 6
+SHARE_KEYS_VERSION = 6
 BATCHED_VERSION = 4
 
 
@@ -72,7 +72,7 @@ async def find_coordinator(request: FindCoordinatorRequest, ctx: RequestContext)
     keys = request.coordinator_keys if is_batched else [request.key]
     if (
         request.key_type == SHARE
-        and ctx.version >= SHARE_VERSION
+        and ctx.version >= SHARE_KEYS_VERSION
         and keys
         and not may_on_cluster(ctx, AclOperation.CLUSTER_ACTION)
     ):
@@ -167,7 +167,7 @@ async def _topic(key_type: int, ctx: RequestContext) -> str:
     elif key_type == TRANSACTION:
         if await creation.ensure_transactions_topic():
             return TRANSACTIONS_TOPIC
-    elif key_type == SHARE and ctx.version >= SHARE_VERSION:
+    elif key_type == SHARE and ctx.version >= SHARE_KEYS_VERSION:
         if await creation.ensure_share_state_topic():
             return SHARE_STATE_TOPIC
     else:

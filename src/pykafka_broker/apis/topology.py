@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.denials import may_on_cluster
 from pykafka_broker.apis.ports.authorizer import CLUSTER_NAME, AclOperation, AclResourceType
+from pykafka_broker.cluster.image import NO_LEADER, BrokerRegistration, PartitionRegistration
 from pykafka_broker.cluster.replica_directories import has_online_directory
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import AdministrationContext, RequestContext
-    from pykafka_broker.cluster.image import BrokerRegistration, PartitionRegistration
-
-NO_LEADER_ID = -1
 
 
 class LeaderView(NamedTuple):
@@ -76,9 +74,9 @@ class LeaderViews:
             or not has_online_directory(broker, partition)
         ]
         if partition.leader not in brokers:
-            return LeaderView(ErrorCode.LEADER_NOT_AVAILABLE, NO_LEADER_ID, offline)
+            return LeaderView(ErrorCode.LEADER_NOT_AVAILABLE, NO_LEADER, offline)
         if not self._is_reachable(partition.leader):
-            return LeaderView(ErrorCode.LISTENER_NOT_FOUND, NO_LEADER_ID, offline)
+            return LeaderView(ErrorCode.LISTENER_NOT_FOUND, NO_LEADER, offline)
         return LeaderView(ErrorCode.NONE, partition.leader, offline)
 
     def _is_reachable(self, broker_id: int) -> bool:

@@ -28,6 +28,7 @@ ELR_VERSION = "eligible.leader.replicas.version"
 GROUP_VERSION = "group.version"
 SHARE_VERSION = "share.version"
 STREAMS_VERSION = "streams.version"
+TRANSACTION_VERSION = "transaction.version"
 KRAFT_VERSION = "kraft.version"
 #: A quorum formatted here has its voters in the log; the level is in control records, not in the image.
 KRAFT_VERSION_LEVEL = 1
@@ -39,13 +40,11 @@ SERVED_FEATURES: dict[str, int] = {
     GROUP_VERSION: 1,
     SHARE_VERSION: 1,
     STREAMS_VERSION: 1,
-    "transaction.version": 2,
+    TRANSACTION_VERSION: 2,
 }
 
 #: The highest levels that a cluster may already have although this software does not serve them.
-KEPT_FEATURES: dict[str, int] = {
-    "transaction.version": 2,
-}
+KEPT_FEATURES: dict[str, int] = {TRANSACTION_VERSION: 2}
 
 #: The ranges that a node registers.
 NODE_FEATURES: dict[str, FeatureRange] = {
@@ -112,8 +111,12 @@ METADATA_VERSION_NAMES: dict[int, str] = {
 #: The levels of metadata.version that added records, or fields of records.
 _METADATA_CHANGED_AT = frozenset({8, 11, 13, 14, 15, 17, 23, 30})
 
+#: Eligible leader replicas are written into partitions since 4.0-IV1.
+ELR_NEEDS_METADATA_VERSION = 23
 #: The levels of other features that a level needs: (feature, level) -> feature -> level.
-FEATURE_DEPENDENCIES: dict[tuple[str, int], dict[str, int]] = {(ELR_VERSION, 1): {METADATA_VERSION: 23}}
+FEATURE_DEPENDENCIES: dict[tuple[str, int], dict[str, int]] = {
+    (ELR_VERSION, 1): {METADATA_VERSION: ELR_NEEDS_METADATA_VERSION}
+}
 
 
 def loses_metadata(old: int, new: int) -> bool:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from pykafka_broker.system.named_tuple import NamedTuple
 
 LONG_MAX = (1 << 63) - 1
-INT_MAX = (1 << 31) - 1
 
 DAY_MS = 24 * 60 * 60 * 1000
 

@@ -26,10 +26,10 @@ from pykafka_broker.machine.clock import Clock
 from pykafka_broker.machine.step import Start
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.records.batch import NO_LEADER_EPOCH
 from pykafka_broker.replication.committing import Committing
 from pykafka_broker.replication.core.access import (
     ACKS_ALL,
-    NO_LEADER_EPOCH,
     is_end_known,
     limit_for_replica,
     not_enough_replicas,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pykafka_broker.cluster.image import NO_LEADER, PartitionRegistration
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.partition.partition_log import PartitionLog
-from pykafka_broker.replication.core.access import NO_LEADER_EPOCH
+from pykafka_broker.protocol.records.batch import NO_LEADER_EPOCH
 from pykafka_broker.replication.core.throttling import is_throttled
 from pykafka_broker.replication.leading_replica import LeadingReplica, PartitionPorts
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.records.batch import NO_LEADER_EPOCH
 from pykafka_broker.replication.core.access import (
     ACKS_ALL,
     CONSUMER_LIMITS,
-    NO_LEADER_EPOCH,
     READ_COMMITTED,
     READ_UNCOMMITTED,
     check_leader_epoch,

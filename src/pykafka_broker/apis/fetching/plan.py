@@ -27,10 +27,10 @@ from pykafka_broker.protocol.messages.fetch import (
     FetchRequest,
     PartitionData,
 )
+from pykafka_broker.protocol.records.batch import NO_LEADER_EPOCH
 from pykafka_broker.replication.core.access import (
     CONSUMER_LIMITS,
     CONSUMER_REPLICA_ID,
-    NO_LEADER_EPOCH,
     check_leader_epoch,
     check_topic_id,
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from pykafka_broker.cluster.features import (
+    ELR_NEEDS_METADATA_VERSION,
     ELR_VERSION,
     GROUP_VERSION,
     KEPT_FEATURES,
@@ -19,6 +20,8 @@ from pykafka_broker.cluster.features import (
     METADATA_VERSION_NAMES,
     SERVED_FEATURES,
     SHARE_VERSION,
+    STREAMS_VERSION,
+    TRANSACTION_VERSION,
 )
 from pykafka_broker.cluster.image import METADATA_VERSION, MINIMUM_METADATA_VERSION
 
@@ -27,11 +30,9 @@ LEVEL_SINCE: dict[str, tuple[int, int]] = {
     ELR_VERSION: (26, 1),
     GROUP_VERSION: (22, 1),
     SHARE_VERSION: (28, 1),
-    "streams.version": (29, 1),
-    "transaction.version": (24, 2),
+    STREAMS_VERSION: (29, 1),
+    TRANSACTION_VERSION: (24, 2),
 }
-#: Eligible leader replicas are written into partitions since 4.0-IV1.
-ELR_NEEDS_METADATA_VERSION = 23
 #: Part of error texts: when the quorum is dynamic (KIP-853).
 DYNAMIC = (
     "controller.quorum.voters is empty and one of the flags --standalone, --initial-controllers, or "

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from pykafka_broker.cluster.features import KRAFT_VERSION_LEVEL, NODE_FEATURES
+from pykafka_broker.cluster.features import ELR_VERSION, KRAFT_VERSION_LEVEL, NODE_FEATURES
 from pykafka_broker.cluster.image import ClusterImage, FeatureRange, ResourceType
 from pykafka_broker.machine.step import SetTimer
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -167,7 +167,7 @@ class ControllerState(NamedTuple):
     @property
     def elr_enabled(self) -> bool:
         """Whether partitions keep eligible leader replicas (KIP-966)."""
-        return self.image.features.get("eligible.leader.replicas.version", 0) > 0
+        return self.image.features.get(ELR_VERSION, 0) > 0
 
 
 class Decision(NamedTuple):

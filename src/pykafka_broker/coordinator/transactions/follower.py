@@ -4,12 +4,11 @@
 
 from __future__ import annotations
 
+from pykafka_broker.cluster.features import TRANSACTION_VERSION
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.coordinator.transactions.service import TransactionService
 from pykafka_broker.coordinator.transactions.settings import transaction_config
-
-TRANSACTION_VERSION = "transaction.version"
 
 
 class TransactionFollower:

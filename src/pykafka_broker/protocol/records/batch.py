@@ -97,6 +97,7 @@ NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
 MAX_PRODUCER_EPOCH = (1 << 15) - 1
 NO_SEQUENCE = -1
+#: Also in requests of clients that do not know the epoch.
 NO_LEADER_EPOCH = -1
 
 MAX_INT32 = 2**31 - 1

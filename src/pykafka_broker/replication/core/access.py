@@ -7,6 +7,7 @@ from __future__ import annotations
 from pykafka_broker.log.partition.limit import Limit
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.fields import ZERO_UUID
+from pykafka_broker.protocol.records.batch import NO_LEADER_EPOCH
 from pykafka_broker.replication.core.in_sync import is_max_under_min_isr
 from pykafka_broker.replication.core.state import Leadership
 
@@ -14,8 +15,6 @@ from pykafka_broker.replication.core.state import Leadership
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 #: The limit of a consumer's reads by isolation level: the high watermark, or the last stable offset.
 CONSUMER_LIMITS: tuple[Limit, Limit] = ("high_watermark", "last_stable")
-#: The leader epoch in requests of clients that do not know it.
-NO_LEADER_EPOCH = -1
 #: The replica id of consumers. Brokers have ids from 0 on; -2 is a tool that reads one replica.
 CONSUMER_REPLICA_ID = -1
 #: A producer that waits for all in-sync replicas.

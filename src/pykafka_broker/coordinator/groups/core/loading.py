@@ -18,6 +18,7 @@ from pykafka_broker.coordinator.groups.core.record import decode_record
 from pykafka_broker.coordinator.groups.core.records import Replay
 from pykafka_broker.coordinator.groups.core.state import Groups
 from pykafka_broker.coordinator.groups.core.transactional_records import TransactionalRecord
+from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.records.batch import (
     NO_PRODUCER_EPOCH,
@@ -26,9 +27,6 @@ from pykafka_broker.protocol.records.batch import (
     read_records,
 )
 from pykafka_broker.protocol.records.control import decode_marker
-
-#: Records that are in the log already need no guard.
-NO_GUARD = 0
 
 #: Offset and value of a key's newest record; a null value deletes.
 _Newest = dict[bytes, tuple[int, "bytes | None"]]
@@ -106,6 +104,7 @@ class Loader:
         for offset, producer_id, key, value in sorted(still_open):
             record = decode_record(key, value)
             if record is not None and isinstance(record, OffsetRecord):
+                # Records that are in the log already need no guard.
                 self._fold.apply(TransactionalRecord(producer_id, NO_PRODUCER_EPOCH, NO_GUARD, record))
                 if self._newest.get(key, (-1, None))[0] > offset:
                     self._fold.supersede(record)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.consumer_groups import serves_consumer_groups
-from pykafka_broker.apis.denials import denied_groups, denied_topics
+from pykafka_broker.apis.denials import HIDDEN_TOPICS, denied_groups, denied_topics, tell_operations
 from pykafka_broker.apis.needs import on_groups, on_topics
-from pykafka_broker.apis.ports.authorizer import OPERATIONS_NOT_ASKED, AclOperation, AclResourceType
+from pykafka_broker.apis.ports.authorizer import OPERATIONS_NOT_ASKED, AclOperation
 from pykafka_broker.coordinator.groups import refusals
 from pykafka_broker.coordinator.groups.core import events
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
 CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
-HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
 
 
 def failed(request: ConsumerGroupDescribeRequest, error: KafkaError) -> ConsumerGroupDescribeResponse:
@@ -71,11 +70,8 @@ async def consumer_group_describe(
             events.DescribedConsumerGroup(error, group_id, error.message) for group_id in request.group_ids
         ]
     answers = [_group(group) for group in described]
-    for answer in answers:
-        if request.include_authorized_operations and not answer.error_code:
-            answer.authorized_operations = ctx.node.authorizer.operations(
-                ctx, AclResourceType.GROUP, answer.group_id
-            )
+    if request.include_authorized_operations:
+        tell_operations(answers, ctx)
     return ConsumerGroupDescribeResponse(groups=answers)
 
 

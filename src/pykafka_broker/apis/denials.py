@@ -6,7 +6,7 @@ Without an authorizer these checks cost nothing: the names are not even gathered
 from __future__ import annotations
 
 from collections.abc import Iterable, Set
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.ports.authorizer import (
     ALLOW_ALL,
@@ -19,6 +19,9 @@ from pykafka_broker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import AdministrationContext
+
+#: The message of an answer about a consumer or share group that has topics which the client may not see.
+HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
 
 _NONE: frozenset[str] = frozenset()
 
@@ -60,6 +63,14 @@ def denied_transactional_ids(
 ) -> Set[str]:
     """`denied`, of transactional ids."""
     return denied(ctx, operation, AclResourceType.TRANSACTIONAL_ID, names, is_attempt=is_attempt)
+
+
+def tell_operations(groups: Iterable[Any], ctx: AdministrationContext) -> None:
+    """Put what the client may do with each group into the answers about groups that have no error."""
+    for group in groups:
+        if not group.error_code:
+            operations = ctx.node.authorizer.operations(ctx, AclResourceType.GROUP, group.group_id)
+            group.authorized_operations = operations
 
 
 def may_on_cluster(ctx: AdministrationContext, operation: AclOperation, *, is_attempt: bool = True) -> bool:

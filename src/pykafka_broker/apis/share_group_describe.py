@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.denials import denied_groups, denied_topics
+from pykafka_broker.apis.denials import HIDDEN_TOPICS, denied_groups, denied_topics, tell_operations
 from pykafka_broker.apis.needs import on_groups, on_topics
-from pykafka_broker.apis.ports.authorizer import OPERATIONS_NOT_ASKED, AclOperation, AclResourceType
+from pykafka_broker.apis.ports.authorizer import OPERATIONS_NOT_ASKED, AclOperation
 from pykafka_broker.apis.sharing.groups import serves_share_groups
 from pykafka_broker.coordinator.groups import refusals
 from pykafka_broker.coordinator.groups.core.share import events
@@ -26,8 +26,6 @@ from pykafka_broker.protocol.messages.share_group_describe import (
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
-
-HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
 
 
 def failed(request: ShareGroupDescribeRequest, error: KafkaError) -> ShareGroupDescribeResponse:
@@ -65,11 +63,8 @@ async def share_group_describe(
         if group_id not in hidden
     ]
     answers = [_group(group) for group in described]
-    for answer in answers:
-        if request.include_authorized_operations and not answer.error_code:
-            answer.authorized_operations = ctx.node.authorizer.operations(
-                ctx, AclResourceType.GROUP, answer.group_id
-            )
+    if request.include_authorized_operations:
+        tell_operations(answers, ctx)
     return ShareGroupDescribeResponse(groups=answers)
 
 

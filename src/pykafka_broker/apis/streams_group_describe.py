@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.denials import denied_groups, denied_topics
+from pykafka_broker.apis.denials import denied_groups, denied_topics, tell_operations
 from pykafka_broker.apis.needs import on_groups, on_topics
-from pykafka_broker.apis.ports.authorizer import OPERATIONS_NOT_ASKED, AclOperation, AclResourceType
+from pykafka_broker.apis.ports.authorizer import OPERATIONS_NOT_ASKED, AclOperation
 from pykafka_broker.apis.streams_groups import serves_streams_groups, topics_of
 from pykafka_broker.coordinator.groups import refusals
 from pykafka_broker.coordinator.groups.core.streams.events import (
@@ -69,11 +69,8 @@ async def streams_group_describe(
         if group_id not in hidden
     ]
     answers = list(map(_group, described))
-    for answer in answers:
-        if request.include_authorized_operations and not answer.error_code:
-            answer.authorized_operations = ctx.node.authorizer.operations(
-                ctx, AclResourceType.GROUP, answer.group_id
-            )
+    if request.include_authorized_operations:
+        tell_operations(answers, ctx)
     return StreamsGroupDescribeResponse(groups=answers)
 
 

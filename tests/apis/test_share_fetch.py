@@ -497,7 +497,7 @@ async def test_a_partition_that_is_forgotten_is_fetched_no_more(user: User, home
 @pytest.mark.parametrize("version", every(share_fetch))
 async def test_who_asks_has_to_say_who_it_is(user: User, version: int) -> None:
     topic_id = await shared(user)
-    for member_id in ("", "m" * 37):
+    for member_id in ("", "m" * 37, "\U0001f600" * 19):
         member = Member(user, topic_id, member_id, version=version)
         assert await member.try_to_fetch(0) is ErrorCode.INVALID_REQUEST
     nobody = Member(user, topic_id, group=None, version=version)

@@ -13,10 +13,10 @@ from pykafka_broker.apis.denials import denied_groups, denied_topics
 from pykafka_broker.apis.needs import on_groups, on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.sharing.groups import serves_share_groups
+from pykafka_broker.apis.sharing.members import is_member_id
 from pykafka_broker.coordinator.groups import refusals
 from pykafka_broker.coordinator.groups.core.share import events
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.java_hash import string_length
 from pykafka_broker.protocol.messages.share_group_heartbeat import (
     Assignment,
     ShareGroupHeartbeatRequest,
@@ -26,9 +26,6 @@ from pykafka_broker.protocol.messages.share_group_heartbeat import (
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
-
-#: The length of a UUID in Kafka's spelling is 22; some clients write it with dashes.
-MAX_MEMBER_ID_LENGTH = 36
 
 
 def failed(_request: ShareGroupHeartbeatRequest, error: KafkaError) -> ShareGroupHeartbeatResponse:
@@ -94,7 +91,7 @@ def _refusal(request: ShareGroupHeartbeatRequest, ctx: RequestContext) -> ErrorC
         return ErrorCode.UNSUPPORTED_VERSION
     if denied_groups(ctx, AclOperation.READ, (request.group_id,)):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED
-    if not 0 < string_length(request.member_id) <= MAX_MEMBER_ID_LENGTH:
+    if not is_member_id(request.member_id):
         return ErrorCode.INVALID_REQUEST
     if denied_topics(ctx, AclOperation.DESCRIBE, request.subscribed_topic_names or ()):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED

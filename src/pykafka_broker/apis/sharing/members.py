@@ -9,6 +9,7 @@ from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.sharing.groups import serves_share_groups
 from pykafka_broker.apis.sharing.sessions import Ended, Member
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.java_hash import string_length
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
@@ -31,9 +32,14 @@ def member_of(group_id: str | None, member_id: str | None, ctx: RequestContext) 
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     if denied_groups(ctx, AclOperation.READ, (group_id,)):
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    if not member_id or len(member_id) > MAX_MEMBER_ID_CHARACTERS:
+    if member_id is None or not is_member_id(member_id):
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     return Member(group_id, member_id)
+
+
+def is_member_id(text: str) -> bool:
+    """Whether a member of a share group may have this id."""
+    return 0 < string_length(text) <= MAX_MEMBER_ID_CHARACTERS
 
 
 def end_session(node: NodePorts, member: Member) -> None:

@@ -50,6 +50,7 @@ from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.compile import skip_tags
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.frames import FrameReader
+from pykafka_broker.protocol.messages import API_VERSIONS_KEY
 from pykafka_broker.system.host_text import java_address
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ COROUTINE_COST = 9
 ANSWER_BYTES_PER_REQUEST = 1024
 
 #: ApiVersions v0, as the first four bytes of a request.
-API_VERSIONS_V0 = 18 << 16
+API_VERSIONS_V0 = API_VERSIONS_KEY << 16
 
 #: API key and version as one number, correlation id, length of the client id.
 _unpack_request_header = Struct(">Iih").unpack_from

@@ -17,8 +17,8 @@ from pykafka_broker.apis.ports.quotas import UNLIMITED, Quotas
 from pykafka_broker.protocol.compile import Cut, Decoder, Encoder, decoder, encoder
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.fields import schema_of
+from pykafka_broker.protocol.messages import API_VERSIONS_KEY
 
-API_VERSIONS = 18
 Ports = TypeVar("Ports")
 
 #: Fetch, FetchSnapshot and ShareFetch: their answers carry records, so they may be large.
@@ -48,7 +48,7 @@ class Route:
         self.decode: Decoder[Any] = decoder(api.request, version)
         self.flexible_request = version in schema_of(api.request).flexible
         # A client of any age must be able to read the answer to its first question.
-        self.flexible_response = self.flexible_request and api.key != API_VERSIONS
+        self.flexible_response = self.flexible_request and api.key != API_VERSIONS_KEY
         self.large_answers = api.key in LARGE_ANSWERS
         #: Requests served, for metrics.
         self.requests = 0
@@ -106,7 +106,7 @@ class Dispatch(Generic[Ports]):
         if api is None:
             raise ProtocolError(f"Received request api key {key} which is not served{self._refusal}")
         if not api.min_version <= version <= api.max_version:
-            if key == API_VERSIONS:
+            if key == API_VERSIONS_KEY:
                 return None
             raise ProtocolError(
                 f"Received request for api {api.name} with version {version} which is not served "

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pykafka_broker.apis.api import CLOSE
 from pykafka_broker.network.identity import ANONYMOUS, Identifiable, Identity
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
+from pykafka_broker.protocol.messages import API_VERSIONS_KEY
 from pykafka_broker.sasl.exchange import (
     HandshakeAnswer,
     OfferedMechanism,
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from pykafka_broker.network.transports import TransportPeer
 
 SASL_HANDSHAKE = 17
-API_VERSIONS = 18
 SASL_AUTHENTICATE = 36
 
 #: A SaslHandshake sooner than this after the last reauthentication began starts no exchange.
@@ -234,7 +234,7 @@ class SaslOfConnection:
 
 
 def _first(api: Api[Any]) -> Handler[Any] | None:
-    if api.key == API_VERSIONS:
+    if api.key == API_VERSIONS_KEY:
         return partial(_versions, api)
     return api.handle if api.key == SASL_HANDSHAKE else None
 

@@ -29,9 +29,8 @@ from pykafka_broker.client.core.frames import (
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.fields import api_key_of, schema_of
-from pykafka_broker.protocol.messages import API_NAMES
+from pykafka_broker.protocol.messages import API_NAMES, API_VERSIONS_KEY
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from pykafka_broker.protocol.messages.headers import API_VERSIONS_KEY
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:

@@ -103,6 +103,7 @@ API_NAMES = {
     91: "AlterShareGroupOffsets",
     92: "DeleteShareGroupOffsets",
 }
+API_VERSIONS_KEY = 18
 
 
 def module_name(api_key: int) -> str:

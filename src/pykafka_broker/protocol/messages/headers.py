@@ -12,10 +12,8 @@ from functools import cache
 
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.fields import Versions, schema_of
-from pykafka_broker.protocol.messages import API_NAMES, request_type
+from pykafka_broker.protocol.messages import API_NAMES, API_VERSIONS_KEY, request_type
 from pykafka_broker.protocol.schema import i16, i32, message, string
-
-API_VERSIONS_KEY = 18
 
 
 @message(versions="1-2", flexible="2+")

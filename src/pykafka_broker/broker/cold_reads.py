@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from pykafka_broker.broker.disk_threads import DiskThreads
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.machine.clock import Clock
+from pykafka_broker.machine.wait import Wait
 
 Result = TypeVar("Result")
 
@@ -40,22 +41,15 @@ class ColdReads:
 
     async def first_done(self, reads: Collection[asyncio.Future[Any]], until_ms: int) -> None:
         """Return when one of the reads has ended, or at `until_ms` of the wall clock."""
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def wake(*_: object) -> None:
-            if not waiter.done():
-                waiter.set_result(None)
-
+        wait = Wait()
         remaining_ms = max(0, until_ms - self._clock.now_ms())
-        timer = self._clock.call_at(self._clock.monotonic_ms() + remaining_ms, wake)
         for read in reads:
-            read.add_done_callback(wake)
+            read.add_done_callback(wait.end)
         try:
-            await waiter
+            await wait.until(self._clock.call_at, self._clock.monotonic_ms() + remaining_ms)
         finally:
-            timer.cancel()
             for read in reads:
-                read.remove_done_callback(wake)
+                read.remove_done_callback(wait.end)
 
     def give_up(self, log: PartitionLog, read: asyncio.Future[Any]) -> None:
         """Note that no fetch waits for the read any longer."""

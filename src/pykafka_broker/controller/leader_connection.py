@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka_broker.client.aio import Connection, connect
@@ -22,6 +21,7 @@ from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.client.core.connection import Identity
 from pykafka_broker.controller.channel import LedHere
 from pykafka_broker.machine.clock import Clock
+from pykafka_broker.machine.wait import Wait
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.fields import error_codes
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -93,7 +93,7 @@ class LeaderConnection:
         #: Connections that are being closed.
         self._closing: OrderedSet[asyncio.Task[None]] = OrderedSet()
         #: The pauses of callers before their next attempts.
-        self._waiting: OrderedSet[asyncio.Future[None]] = OrderedSet()
+        self._waiting: OrderedSet[Wait] = OrderedSet()
         self._callers = 0
         self._is_closed = False
         leader.watch_leader(self._leader_changed)
@@ -193,29 +193,22 @@ class LeaderConnection:
         """Return when the task is done or the time is over."""
         if connecting.done():
             return
-        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        end = partial(_end, over)
-        connecting.add_done_callback(lambda _: end())
-        timer = self._clock.call_at(self._clock.monotonic_ms() + timeout_ms, end)
-        try:
-            await over
-        finally:
-            timer.cancel()
+        wait = Wait()
+        connecting.add_done_callback(wait.end)
+        await wait.until(self._clock.call_at, self._clock.monotonic_ms() + timeout_ms)
 
     async def _pause(self, duration_ms: int) -> None:
         """Return after this time, or as soon as there may be another leader."""
-        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.add(over)
-        timer = self._clock.call_at(self._clock.monotonic_ms() + duration_ms, partial(_end, over))
+        wait = Wait()
+        self._waiting.add(wait)
         try:
-            await over
+            await wait.until(self._clock.call_at, self._clock.monotonic_ms() + duration_ms)
         finally:
-            timer.cancel()
-            self._waiting.discard(over)
+            self._waiting.discard(wait)
 
     def _wake(self) -> None:
-        for over in self._waiting:
-            _end(over)
+        for wait in self._waiting:
+            wait.end()
 
     # -- the connection --------------------------------------------------------------------------------
 
@@ -256,8 +249,3 @@ async def _close(connecting: asyncio.Task[Connection]) -> None:
     [connection] = await asyncio.gather(connecting, return_exceptions=True)
     if isinstance(connection, Connection):
         await connection.close()
-
-
-def _end(over: asyncio.Future[None]) -> None:
-    if not over.done():
-        over.set_result(None)

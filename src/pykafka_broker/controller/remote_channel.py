@@ -7,7 +7,6 @@ the topic, because the caller goes on to use it on this node.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -25,6 +24,7 @@ from pykafka_broker.controller.wire import (
 )
 from pykafka_broker.controller.wire.common import Terms
 from pykafka_broker.machine.clock import Clock
+from pykafka_broker.machine.wait import Wait
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -156,22 +156,16 @@ class RemoteControllerChannel:
         """Return when this node has published these topics or the time is over."""
         if _are_shown(names, self._metadata.image):
             return
-        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        wait = Wait()
 
         def look(_: ClusterImage, image: ClusterImage) -> None:
             if _are_shown(names, image):
-                end()
-
-        def end() -> None:
-            if not over.done():
-                over.set_result(None)
+                wait.end()
 
         unsubscribe = self._metadata.subscribe(look)
-        timer = self._clock.call_at(give_up_ms, end)
         try:
-            await over
+            await wait.until(self._clock.call_at, give_up_ms)
         finally:
-            timer.cancel()
             unsubscribe()
 
 

@@ -10,6 +10,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from pykafka_broker.machine.scheduler import Scheduler
+from pykafka_broker.machine.wait import Wait
 
 
 class PartitionWork:
@@ -33,9 +34,4 @@ class PartitionWork:
 
 async def pause(scheduler: Scheduler, duration_ms: int) -> None:
     """Return after `duration_ms`."""
-    is_over = asyncio.Event()
-    handle = scheduler.call_at(scheduler.now_ms() + duration_ms, is_over.set)
-    try:
-        await is_over.wait()
-    finally:
-        handle.cancel()
+    await Wait().until(scheduler.call_at, scheduler.now_ms() + duration_ms)

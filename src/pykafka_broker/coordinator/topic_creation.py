@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 
 from pykafka_broker.cluster.deleted_topics import DeletedTopics
 from pykafka_broker.cluster.image import ClusterImage
@@ -25,6 +24,7 @@ from pykafka_broker.coordinator.groups.core.streams.topology.declared import Int
 from pykafka_broker.coordinator.internal_topics import CREATED_WITH
 from pykafka_broker.coordinator.ports import Configs, Controller, Metadata
 from pykafka_broker.machine.clock import Clock
+from pykafka_broker.machine.wait import Wait
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.system.repeated_lines import RepeatedLines
 
@@ -79,14 +79,9 @@ class TopicCreation:
         if name in self._metadata.image.topics:
             return True
         creating = self._creating(name)
-        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        end = partial(_end, over)
-        creating.add_done_callback(lambda _: end())
-        timer = self._clock.call_at(self._clock.monotonic_ms() + INTERNAL_TOPIC_PATIENCE_MS, end)
-        try:
-            await over
-        finally:
-            timer.cancel()
+        wait = Wait()
+        creating.add_done_callback(wait.end)
+        await wait.until(self._clock.call_at, self._clock.monotonic_ms() + INTERNAL_TOPIC_PATIENCE_MS)
         return creating.done() and name in creating.result()
 
     def create_for_streams(self, topics: Iterable[InternalTopic], *, errors_for_ms: int) -> Mapping[str, str]:
@@ -172,8 +167,3 @@ def _of_application(topic: InternalTopic) -> NewTopic:
         replication_factor=topic.replication_factor,
         configs=topic.configs,
     )
-
-
-def _end(over: asyncio.Future[None]) -> None:
-    if not over.done():
-        over.set_result(None)

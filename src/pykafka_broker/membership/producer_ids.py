@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator
 
 from pykafka_broker.controller.core.events import ProducerIdBlock
 from pykafka_broker.machine.clock import Clock
+from pykafka_broker.machine.wait import Wait
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.system.repeated_lines import RepeatedLines
 
@@ -67,16 +68,7 @@ class ProducerIds:
 
     async def _is_done(self, asking: asyncio.Task[bool], give_up_ms: int) -> bool:
         """Whether the controller has answered in time."""
-        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def end() -> None:
-            if not over.done():
-                over.set_result(None)
-
-        asking.add_done_callback(lambda _: end())
-        timer = self._clock.call_at(give_up_ms, end)
-        try:
-            await over
-        finally:
-            timer.cancel()
+        wait = Wait()
+        asking.add_done_callback(wait.end)
+        await wait.until(self._clock.call_at, give_up_ms)
         return asking.done()

@@ -19,7 +19,8 @@ from pykafka_broker.log.disk.names import future_folder
 from pykafka_broker.log.manager.future_log import LogMove
 from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.partition.partition_log import PartitionLog
-from pykafka_broker.machine.clock import Clock, Timer
+from pykafka_broker.machine.clock import Clock
+from pykafka_broker.machine.wait import Wait
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.replication.partition import Partition
 
@@ -105,7 +106,7 @@ class LogDirMoves:
         self._movers: set[asyncio.Task[None]] = set()
         #: Lets only one request at a time change the moves.
         self._altering = asyncio.Lock()
-        self._sleepers: set[asyncio.Future[None]] = set()
+        self._waits: set[Wait] = set()
         self._is_closing = False
 
     @property
@@ -121,9 +122,8 @@ class LogDirMoves:
     async def stop(self) -> None:
         """Interrupt every move; nothing is copied when this returns."""
         self._is_closing = True
-        for sleeper in self._sleepers:
-            if not sleeper.done():
-                sleeper.set_result(None)
+        for wait in self._waits:
+            wait.end()
         if self._movers:
             await asyncio.wait(list(self._movers))
 
@@ -237,14 +237,9 @@ class LogDirMoves:
 
     async def _sleep(self, duration_ms: int) -> None:
         """Wait; `stop` ends the wait."""
-        sleeper: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        timer: Timer = self._clock.call_at(
-            self._clock.monotonic_ms() + duration_ms,
-            lambda: None if sleeper.done() else sleeper.set_result(None),
-        )
-        self._sleepers.add(sleeper)
+        wait = Wait()
+        self._waits.add(wait)
         try:
-            await sleeper
+            await wait.until(self._clock.call_at, self._clock.monotonic_ms() + duration_ms)
         finally:
-            timer.cancel()
-            self._sleepers.discard(sleeper)
+            self._waits.discard(wait)

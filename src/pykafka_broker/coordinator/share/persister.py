@@ -33,6 +33,7 @@ from pykafka_broker.coordinator.share.questions import (
 from pykafka_broker.coordinator.share.remote_states import RemoteStates
 from pykafka_broker.coordinator.share.service import ShareService
 from pykafka_broker.machine.scheduler import Scheduler
+from pykafka_broker.machine.wait import Wait
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -67,7 +68,7 @@ class Persister:
         #: By share partition, the questions that are asked or wait for their turn.
         self._lines: dict[SharePartition, _Line] = {}
         #: The pauses of the questions that will be asked again.
-        self._pauses: set[_Pause] = set()
+        self._pauses: set[Wait] = set()
 
     async def initialize(self, key: SharePartition, *, state_epoch: int, start_offset: int) -> StateResult:
         """Initialize the state of a share partition, also an existing one: without batches, from
@@ -110,7 +111,7 @@ class Persister:
     def look_again(self) -> None:
         """Coordinators may have moved in the newest metadata: retry all waiting questions at once."""
         for pause in self._pauses:
-            pause.cut_short()
+            pause.end()
 
     # ---- asking ----
 
@@ -156,15 +157,12 @@ class Persister:
 
     async def _pause(self, duration_ms: int) -> bool:
         """Wait for `duration_ms`, or until coordinators may have moved; False in the latter case."""
-        pause = _Pause()
+        pause = Wait()
         self._pauses.add(pause)
-        timer = self._scheduler.call_at(self._scheduler.now_ms() + duration_ms, pause.end)
         try:
-            await pause.over.wait()
+            return not await pause.until(self._scheduler.call_at, self._scheduler.now_ms() + duration_ms)
         finally:
-            timer.cancel()
             self._pauses.discard(pause)
-        return not pause.is_cut_short
 
     async def _find(self, key: SharePartition) -> int:
         coordinator_id = self._where.coordinator_of(key)
@@ -197,20 +195,3 @@ class _Line:
     def __init__(self) -> None:
         self.length = 0
         self.turn = asyncio.Lock()
-
-
-class _Pause:
-    """The time until a question is asked again."""
-
-    __slots__ = ("is_cut_short", "over")
-
-    def __init__(self) -> None:
-        self.over = asyncio.Event()
-        self.is_cut_short = False
-
-    def end(self) -> None:
-        self.over.set()
-
-    def cut_short(self) -> None:
-        self.is_cut_short = True
-        self.over.set()

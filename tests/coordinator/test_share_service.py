@@ -15,9 +15,8 @@ from pykafka_broker.coordinator.share.core.batches import StateBatch
 from pykafka_broker.coordinator.share.core.events import ReadResult, Refusal, StateResult, SummaryResult
 from pykafka_broker.coordinator.share.core.records import decode_record
 from pykafka_broker.coordinator.share.core.state import ShareConfig, SharePartition
-from pykafka_broker.coordinator.share.follower import ShareFollower
 from pykafka_broker.coordinator.share.keys import coordinator_key, share_partition
-from pykafka_broker.coordinator.share.settings import share_config
+from pykafka_broker.coordinator.share.settings import ShareCoordinatorSettings, share_config
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.java_hash import string_hash_abs
 from pykafka_broker.protocol.records.batch import iter_batches, read_records
@@ -204,23 +203,23 @@ def test_settings_are_those_of_the_broker_and_the_level_of_the_feature() -> None
     assert share_config(changed, 0) == ShareConfig(7, 8, 9, False)
 
 
-async def test_the_follower_brings_the_level_and_the_deleted_topics() -> None:
+async def test_the_settings_bring_the_level_and_the_deleted_topics() -> None:
     coordinator = await Coordinator.serving()
     await coordinator.initialize()
-    follower = ShareFollower(coordinator.service, BrokerConfig(NODE))
-    assert follower.load_buffer_bytes() == 5 * 1024 * 1024
+    settings = ShareCoordinatorSettings(coordinator.service, BrokerConfig(NODE))
+    assert settings.load_buffer_bytes() == 5 * 1024 * 1024
     orders = TopicImage("orders", TOPIC, {0: PartitionRegistration(0, (1,), (1,), leader=1)})
     begun = ClusterImage(
         topics={"orders": orders}, topic_names={TOPIC: "orders"}, features={"share.version": 1}
     )
-    follower.on_image(ClusterImage(), begun)
+    settings.on_image(ClusterImage(), begun)
     assert coordinator.service.config == ShareConfig(500, 300_000, 300_000, True)
     assert (await coordinator.read()).refusal is None
 
     # The name is there again, the topic is another one.
     anew = orders._replace(topic_id=b"\x22" * 16)
     after = ClusterImage(topics={"orders": anew}, topic_names={anew.topic_id: "orders"})
-    follower.on_image(begun, after)
+    settings.on_image(begun, after)
     assert not coordinator.service.config.is_enabled
     refusal = (await coordinator.read()).refusal
     assert refusal is not None

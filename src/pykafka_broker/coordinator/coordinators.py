@@ -14,28 +14,28 @@ from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC,
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.coordinator.coordinator_topic import CoordinatorTopic
 from pykafka_broker.coordinator.end_offsets import EndOffsets
-from pykafka_broker.coordinator.groups.follower import GroupFollower
 from pykafka_broker.coordinator.groups.service import GroupService
-from pykafka_broker.coordinator.groups.settings import coordinator_config
+from pykafka_broker.coordinator.groups.settings import GroupCoordinatorSettings, coordinator_config
 from pykafka_broker.coordinator.groups.share_work import ShareWorker
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.coordinator.ports import CoordinatorPorts
 from pykafka_broker.coordinator.share.core.state import SharePartition
-from pykafka_broker.coordinator.share.follower import ShareFollower
 from pykafka_broker.coordinator.share.persister import NO_COORDINATOR, Persister, ShareMap
 from pykafka_broker.coordinator.share.remote_states import RemoteStates
 from pykafka_broker.coordinator.share.service import ShareService
-from pykafka_broker.coordinator.share.settings import share_config
+from pykafka_broker.coordinator.share.settings import ShareCoordinatorSettings, share_config
 from pykafka_broker.coordinator.topic_creation import TopicCreation
 from pykafka_broker.coordinator.topic_log import TopicLog
-from pykafka_broker.coordinator.transactions.follower import TransactionFollower
 from pykafka_broker.coordinator.transactions.local_markers import LocalMarkers
 from pykafka_broker.coordinator.transactions.marker_routes import MarkerRoutes
 from pykafka_broker.coordinator.transactions.participation import TransactionParticipation
 from pykafka_broker.coordinator.transactions.remote_markers import RemoteMarkers
 from pykafka_broker.coordinator.transactions.remote_participation import RemoteParticipation
 from pykafka_broker.coordinator.transactions.service import TransactionService
-from pykafka_broker.coordinator.transactions.settings import transaction_config
+from pykafka_broker.coordinator.transactions.settings import (
+    TransactionCoordinatorSettings,
+    transaction_config,
+)
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.compression import Codec
@@ -63,7 +63,7 @@ class Coordinators:
         self.share_state_topic = kept(
             share_log,
             self.shares.shards,
-            ShareFollower(self.shares, config),
+            ShareCoordinatorSettings(self.shares, config),
             logger=logging.getLogger("kafka.coordinator.share.ShareCoordinatorService"),
         )
         #: Asks the share coordinators of the cluster.
@@ -92,7 +92,7 @@ class Coordinators:
         self.offsets_topic = kept(
             offsets_log,
             self.groups.shards,
-            GroupFollower(self.groups, config),
+            GroupCoordinatorSettings(self.groups, config),
             logger=logging.getLogger("kafka.coordinator.group.GroupCoordinator"),
         )
 
@@ -120,7 +120,7 @@ class Coordinators:
         self.transactions_topic = kept(
             transactions_log,
             self.transactions.shards,
-            TransactionFollower(self.transactions, config),
+            TransactionCoordinatorSettings(self.transactions, config),
             logger=logging.getLogger("kafka.coordinator.transaction.TransactionStateManager"),
         )
 

@@ -8,6 +8,7 @@ from pykafka_broker.cluster.image import ClusterImage, ResourceType
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.config.group import GROUP, assignor_name, share_assignor_name
 from pykafka_broker.config.typed_values import NumberKey
+from pykafka_broker.coordinator.groups.cluster_topics import ClusterTopics, changed_topics
 from pykafka_broker.coordinator.groups.core.config import (
     ConsumerGroupSettings,
     GroupCoordinatorConfig,
@@ -15,7 +16,46 @@ from pykafka_broker.coordinator.groups.core.config import (
     ShareGroupSettings,
     StreamsGroupSettings,
 )
+from pykafka_broker.coordinator.groups.service import GroupService
 from pykafka_broker.protocol.records.compression import Codec
+
+
+class GroupCoordinatorSettings:
+    """Keeps a group service up to date with its settings and the topics of the cluster."""
+
+    def __init__(self, service: GroupService, config: BrokerConfig) -> None:
+        self._service = service
+        self._config = config
+        self._image = ClusterImage()
+
+    def load_buffer_bytes(self) -> int:
+        """The bytes of a log to read at a time."""
+        size: int = self._config["offsets.load.buffer.size"]
+        return size
+
+    def reconfigure(self, config: BrokerConfig) -> None:
+        """Apply changed broker settings."""
+        self._config = config
+        self._service.config = coordinator_config(config, self._image)
+
+    def on_image(self, old: ClusterImage, new: ClusterImage) -> None:
+        """Follow the settings of groups and the topics of the cluster, and forget the offsets of deleted
+        topics.
+        """
+        self._image = new
+        if new.configs is not old.configs:
+            self._service.config = coordinator_config(self._config, new)
+        if new.topics is old.topics:
+            return
+        changed, has_new_topics = changed_topics(old, new)
+        self._service.set_topics(ClusterTopics(new), changed, has_new_topics=has_new_topics)
+        deleted = [
+            (name, known.topic_id)
+            for name, known in old.topics.items()
+            if (kept := new.topics.get(name)) is None or kept.topic_id != known.topic_id
+        ]
+        if deleted:
+            self._service.forget_topics(deleted)
 
 
 def coordinator_config(config: BrokerConfig, image: ClusterImage) -> GroupCoordinatorConfig:

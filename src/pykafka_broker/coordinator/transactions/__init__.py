@@ -1,3 +1,3 @@
-"""The transaction coordinator over its shards: `service` routes requests, `follower` brings settings and the
-level of its feature.
+"""The transaction coordinator over its shards: `service` routes requests, `settings` tells it of the
+configuration and the level of its feature.
 """

@@ -625,18 +625,18 @@ async def test_throttled_followers_out_of_sync_get_nothing_while_too_much_was_se
     clock = VirtualClock()
     partition = held(clock=clock, leader_replication_throttled_replicas=("0:1",))
     partition.become(registration(1, 2))
-    led(partition).sending.count(1_000)
-    assert not led(partition).sending.holds_back(3)
-    led(partition).sending.count(1_000)
-    assert led(partition).sending.holds_back(3)
-    assert not led(partition).sending.holds_back(2), "it is in sync"
+    led(partition).throttle.count(1_000)
+    assert not led(partition).throttle.holds_back(3)
+    led(partition).throttle.count(1_000)
+    assert led(partition).throttle.holds_back(3)
+    assert not led(partition).throttle.holds_back(2), "it is in sync"
     clock.advance(2_000)
-    assert not led(partition).sending.holds_back(3)
+    assert not led(partition).throttle.holds_back(3)
 
-    led(partition).sending.count(1_000_000)
-    assert led(partition).sending.holds_back(3)
+    led(partition).throttle.count(1_000_000)
+    assert led(partition).throttle.holds_back(3)
     partition.configure(LogConfig())
-    assert not led(partition).sending.holds_back(3)
+    assert not led(partition).throttle.holds_back(3)
 
 
 async def test_consumers_are_sent_to_a_replica_in_their_rack_that_they_can_reach() -> None:

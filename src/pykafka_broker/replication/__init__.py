@@ -7,7 +7,7 @@
     committing.py          its high watermark, and the producers that wait
     flushing.py            its syncs if `flush.messages` is set
     records_deletion.py    its DeleteRecords, and the clients that wait for it
-    sending.py             its throttle for followers
+    leader_throttle.py     its throttle for followers
     waiting.py             clients that wait for other replicas
     replica_manager.py     all partitions, kept in line with the metadata image
     awaited_followers.py   the followers that have not yet fetched from a new leader here

@@ -58,8 +58,8 @@ from pykafka_broker.replication.core.transitions import (
     transition,
 )
 from pykafka_broker.replication.flushing import SyncThreads
+from pykafka_broker.replication.leader_throttle import LeaderThrottle
 from pykafka_broker.replication.records_deletion import RecordsDeletion
-from pykafka_broker.replication.sending import Sending
 from pykafka_broker.system.named_tuple import NamedTuple
 
 logger = logging.getLogger("kafka.cluster.Partition")
@@ -133,7 +133,7 @@ class LeadingReplica:
         "leader_epoch",
         "leadership",
         "log",
-        "sending",
+        "throttle",
         "topic_id",
     )
 
@@ -157,7 +157,7 @@ class LeadingReplica:
         self._defers_names = log.topic not in INTERNAL_TOPICS
         self.committing = Committing(self, ports.sync_threads, ports.clock)
         self.deletion = RecordsDeletion(self, ports.registration_of, ports.clock)
-        self.sending = Sending(self, ports.follower_rate, ports.clock)
+        self.throttle = LeaderThrottle(self, ports.follower_rate, ports.clock)
 
     # --- the leadership ---------------------------------------------------------------------------
 
@@ -175,7 +175,7 @@ class LeadingReplica:
         state, is_new_epoch = self.log.state, registration.leader_epoch != self.leader_epoch
         self.leader_epoch = registration.leader_epoch
         self._registration = registration
-        self.sending.configure(state.config, self._ports.node_id)
+        self.throttle.configure(state.config, self._ports.node_id)
         self._lost = without_online_directory(registration, self._ports.registration_of)
         self._install(
             leadership_of(
@@ -203,7 +203,7 @@ class LeadingReplica:
 
     def configure(self, config: LogConfig) -> None:
         """Apply the topic's changed settings, which the log has already."""
-        self.sending.configure(config, self._ports.node_id)
+        self.throttle.configure(config, self._ports.node_id)
         if self.leadership is not None:
             self._install(self.leadership._replace(min_insync_replicas=config.min_insync_replicas))
 

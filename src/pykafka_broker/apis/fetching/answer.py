@@ -84,7 +84,7 @@ def _count_sent(listed: Answers, ctx: RequestContext) -> None:
         if data.records and wanted.topic is not None:
             partition = ctx.node.partitions.led(wanted.topic, wanted.partition)
             if partition is not None:
-                partition.sending.count(len(data.records))
+                partition.throttle.count(len(data.records))
 
 
 def response(

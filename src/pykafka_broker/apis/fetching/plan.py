@@ -283,7 +283,7 @@ class _Planner:
                 planned.late.append(log)
                 waits.by_log.pop(log, None)
                 return
-            if self.replica_id >= 0 and leading is not None and leading.sending.holds_back(self.replica_id):
+            if self.replica_id >= 0 and leading is not None and leading.throttle.holds_back(self.replica_id):
                 return  # a throttled follower: the records do not end the wait either
         waited = waits.by_log[log] = Waited(wanted, log, partition, partition.leader_epoch)
         if plan is not None and not self.rack and _is_settled(wanted, log, waits.limit, data, self.context):

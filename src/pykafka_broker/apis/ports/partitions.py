@@ -62,7 +62,7 @@ class RecordsDeletion(Protocol):
         ...
 
 
-class Sending(Protocol):
+class LeaderThrottle(Protocol):
     """The throttle of a partition that this node leads."""
 
     def holds_back(self, replica_id: int) -> bool:
@@ -100,7 +100,7 @@ class LedPartition(HeldPartition, Protocol):
     def deletion(self) -> RecordsDeletion: ...
 
     @property
-    def sending(self) -> Sending: ...
+    def throttle(self) -> LeaderThrottle: ...
 
     def append(
         self,

@@ -8,7 +8,7 @@ from pykafka_broker.replication.core.throttling import RateLimit, is_throttled
 from pykafka_broker.replication.led import Led
 
 
-class Sending:
+class LeaderThrottle:
     """The throttle of one partition that this node leads. Event loop only."""
 
     __slots__ = ("_clock", "_is_throttled", "_led", "_rate")

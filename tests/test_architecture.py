@@ -107,7 +107,7 @@ def test_an_api_is_served_at_the_complete_range_of_its_message(api: Api[Any]) ->
 #: Files of `apis/` that are no API.
 SHARED = {
     *("acls", "admission", "api", "delegation_tokens", "denials"),
-    *("broker_loggers", "broker_part_of_configs", "consumer_groups", "context"),
+    *("broker_loggers", "altering_configs", "consumer_groups", "context"),
     *("controller_apis", "forwarding", "streams_groups"),
     *("controller_mutations", "leader_hints", "needs"),
     "not_yet_served",

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import asks_controller, handles
-from pykafka_broker.apis.broker_part_of_configs import (
+from pykafka_broker.apis.altering_configs import (
     NEEDS,
     Resource,
     altered_here,

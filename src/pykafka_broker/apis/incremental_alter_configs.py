@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import asks_controller, handles
 from pykafka_broker.apis.broker_loggers import alter_loggers
-from pykafka_broker.apis.broker_part_of_configs import (
+from pykafka_broker.apis.altering_configs import (
     NEEDS,
     altered_here,
     answered,

@@ -9,7 +9,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pykafka_broker.apis.api import asks_controller, handles
 from pykafka_broker.apis.altering_configs import (
     NEEDS,
     Resource,
@@ -19,6 +18,7 @@ from pykafka_broker.apis.altering_configs import (
     denied,
     refusing,
 )
+from pykafka_broker.apis.api import asks_controller, handles
 from pykafka_broker.apis.forwarding import decided
 from pykafka_broker.cluster.image import ResourceType
 from pykafka_broker.controller.core.events import AlterConfigs, AlterConfigsResult, NewConfigs

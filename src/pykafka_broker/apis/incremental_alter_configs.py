@@ -12,8 +12,6 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pykafka_broker.apis.api import asks_controller, handles
-from pykafka_broker.apis.broker_loggers import alter_loggers
 from pykafka_broker.apis.altering_configs import (
     NEEDS,
     altered_here,
@@ -22,6 +20,8 @@ from pykafka_broker.apis.altering_configs import (
     denied,
     refusing,
 )
+from pykafka_broker.apis.api import asks_controller, handles
+from pykafka_broker.apis.broker_loggers import alter_loggers
 from pykafka_broker.apis.denials import refusal_of_configs
 from pykafka_broker.apis.forwarding import decided
 from pykafka_broker.apis.ports.authorizer import AclOperation

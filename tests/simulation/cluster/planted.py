@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pykafka_broker.apis.fetching import plan as fetch_plan
 from pykafka_broker.apis.fetching.sessions import WantedPartition
-from pykafka_broker.controller.core import brokers, isr_changes, partitions
+from pykafka_broker.controller.core import alter_partition, brokers, partitions
 from pykafka_broker.controller.core.partitions import Target
 from pykafka_broker.controller.core.state import ControllerState, Decision
 from pykafka_broker.controller.role import ControllerRole
@@ -367,7 +367,7 @@ PLANTED = (
     ),
     Planted(
         "a leader that was deposed is not fenced, and changes the ISR",
-        (Wrong(isr_changes, "_refusal", _deposed_leaders_may_change_the_isr),),
+        (Wrong(alter_partition, "_refusal", _deposed_leaders_may_change_the_isr),),
         faults={**CUTS, "pause_ms": 4000, "replica_lag_ms": 3000, "min_insync": 1},
     ),
     Planted(

@@ -1,5 +1,5 @@
 """Known mistakes of leaders and followers of replicated partitions, and of the controller that they ask for
-another ISR: each is a change of `replication/core`, or of `controller/core/isr_changes.py`.
+another ISR: each is a change of `replication/core`, or of `controller/core/alter_partition.py`.
 
 The simulation has to find each of them: that it finds nothing in the core as it is means no more than that.
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pykafka_broker.cluster.image import PartitionRegistration
-from pykafka_broker.controller.core import isr_changes
+from pykafka_broker.controller.core import alter_partition
 from pykafka_broker.log.disk.checkpoints import EpochEntry
 from pykafka_broker.log.partition.leader_epochs import LeaderEpochs
 from pykafka_broker.machine.step import Start, Step
@@ -174,15 +174,15 @@ PLANTED = (
     ),
     Planted(
         "the controller does not fence the leaders of earlier epochs",
-        (Wrong(isr_changes, "_refusal", _takes_changes_from(any_leader=True)),),
+        (Wrong(alter_partition, "_refusal", _takes_changes_from(any_leader=True)),),
     ),
     Planted(
         "the controller takes the change of a leader that does not know the one before",
-        (Wrong(isr_changes, "_refusal", _takes_changes_from(any_leader=False)),),
+        (Wrong(alter_partition, "_refusal", _takes_changes_from(any_leader=False)),),
     ),
     Planted(
         "the controller lets in fenced replicas, and those that have started again",
-        (Wrong(isr_changes, "_may_be_in_sync", lambda right: lambda *_: True),),
+        (Wrong(alter_partition, "_may_be_in_sync", lambda right: lambda *_: True),),
     ),
     Planted(
         "a leader does not fence followers of other epochs",

@@ -2,8 +2,8 @@
 
 `transition` is pure. It decides on the newest state, committed or not. Its `Step` has the state after the new
 records; a shell that fails to append them keeps the old state. Each concern has its rules in a file: topics,
-elections, requested_elections, reassignments, isr_changes, configs, client_quotas, scram_credentials, acls,
-delegation_tokens, brokers, directories, producer_ids, feature_control.
+elections, requested_elections, reassignments, alter_partition, configs, client_quotas, scram_credentials, acls,
+delegation_tokens, brokers, directories, producer_id_blocks, feature_control.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 from pykafka_broker.cluster.image import replay
 from pykafka_broker.controller.core import (
     acls,
+    alter_partition,
     brokers,
     client_quotas,
     configs,
@@ -22,8 +23,7 @@ from pykafka_broker.controller.core import (
     early_fencing,
     events,
     feature_control,
-    isr_changes,
-    producer_ids,
+    producer_id_blocks,
     reassignments,
     requested_elections,
     scram_credentials,
@@ -67,7 +67,7 @@ RULES: dict[type, Callable[[ControllerState, Any], Decision]] = {
     events.DeleteTopics: topics.delete_topics,
     events.ElectLeaders: requested_elections.elect_leaders,
     events.AlterPartitionReassignments: reassignments.alter_partition_reassignments,
-    events.AlterPartition: isr_changes.alter_partition,
+    events.AlterPartition: alter_partition.alter_partition,
     events.IncrementalAlterConfigs: configs.incremental_alter_configs,
     events.AlterConfigs: configs.alter_configs,
     events.AlterClientQuotas: client_quotas.alter_client_quotas,
@@ -77,7 +77,7 @@ RULES: dict[type, Callable[[ControllerState, Any], Decision]] = {
     events.UnregisterBroker: brokers.unregister_broker,
     events.AssignReplicasToDirs: directories.assign_replicas_to_dirs,
     events.RegisterController: brokers.register_controller,
-    events.AllocateProducerIds: producer_ids.allocate_producer_ids,
+    events.AllocateProducerIds: producer_id_blocks.allocate_producer_ids,
     events.UpdateFeatures: feature_control.update_features,
 }
 

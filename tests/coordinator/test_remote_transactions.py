@@ -12,7 +12,7 @@ import pytest
 
 from pykafka_broker.cluster.image import NO_LEADER, ClusterImage, PartitionRegistration, TopicImage
 from pykafka_broker.coordinator.markers import Marker
-from pykafka_broker.coordinator.transactions.first_write import FirstWrite, Participation
+from pykafka_broker.coordinator.transactions.add_or_verify import FirstWrite, Participation
 from pykafka_broker.coordinator.transactions.marker_routes import MarkerRoutes
 from pykafka_broker.coordinator.transactions.remote_markers import RemoteMarkers
 from pykafka_broker.coordinator.transactions.remote_participation import RemoteParticipation

@@ -17,7 +17,7 @@ from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC
 from pykafka_broker.coordinator.groups import refusals
 from pykafka_broker.coordinator.groups.core import events
 from pykafka_broker.coordinator.groups.core.events import CommitResult, PartitionCommit, TopicCommit
-from pykafka_broker.coordinator.transactions.first_write import FirstWrite
+from pykafka_broker.coordinator.transactions.add_or_verify import FirstWrite
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.txn_offset_commit import (

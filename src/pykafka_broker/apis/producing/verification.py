@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from pykafka_broker.coordinator.transactions.first_write import FirstWrite, Participation
+from pykafka_broker.coordinator.transactions.add_or_verify import FirstWrite, Participation
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import read_header

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pykafka_broker.coordinator.broker_queues import BrokerQueues, Brokers
-from pykafka_broker.coordinator.transactions.first_write import FirstWrite, Participation
+from pykafka_broker.coordinator.transactions.add_or_verify import FirstWrite, Participation
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError, error_of
 from pykafka_broker.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,

@@ -3,7 +3,7 @@ partition of `__transaction_state`.
 
 A handler builds the event of its request with the token that `answer` gives it and the time from `now_ms`.
 The service also fetches a fresh producer id when a decision needs one (`answer_with_producer_id`), and runs
-the work that shards start: `marker_work.py`, `replacement_ids.py`.
+the work that shards start: `marker_work.py`, `find_producer_id.py`.
 
 Nothing here raises for an error of the client: errors are `ErrorCode`s in the answers, and `refusals.py` has
 the answers where no shard takes the event.
@@ -30,7 +30,7 @@ from pykafka_broker.coordinator.transactions.core.loading import Loader
 from pykafka_broker.coordinator.transactions.core.state import TransactionConfig, Transactions
 from pykafka_broker.coordinator.transactions.core.transitions import transition
 from pykafka_broker.coordinator.transactions.marker_work import MarkerWork, MarkerWriter
-from pykafka_broker.coordinator.transactions.replacement_ids import AllocateProducerId, find_producer_id
+from pykafka_broker.coordinator.transactions.find_producer_id import AllocateProducerId, find_producer_id
 from pykafka_broker.coordinator.transactions.writing import write
 from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.machine.shard import Prompt, Shard, ShardCore, ShardPorts

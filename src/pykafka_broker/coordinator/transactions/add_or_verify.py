@@ -1,5 +1,5 @@
 """The first records of a transaction in a partition, and the question that they bring to the transaction
-coordinator (KIP-890).
+coordinator (KIP-890; AddPartitionsToTxnManager in Apache Kafka).
 """
 
 from __future__ import annotations

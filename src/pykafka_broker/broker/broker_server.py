@@ -138,7 +138,7 @@ async def start_broker(shared: SharedServer, undo: Undo) -> BrokerServer:
     )
     undo.add(StopStep.CLIENTS, partial(_hang_up, shared.listeners, purgatory, coordinators, shares))
     shared.listeners.start(BROKER_LISTENER)
-    work = PeriodicWork(f.clock, TICK_MS, partial(_work_on_logs, shared, replicas, lifecycle))
+    work = PeriodicWork(f.clock, TICK_MS, partial(_periodic_round, shared, replicas, lifecycle))
     undo.add(StopStep.PERIODIC_WORK, work.stop)
     work.start()
     if not f.config.standalone:
@@ -382,7 +382,7 @@ async def _hang_up(
     await listeners.hang_up(BROKER_LISTENER, STOP_GRACE_MS)
 
 
-async def _work_on_logs(shared: SharedServer, replicas: ReplicaManager, lifecycle: BrokerLifecycle) -> None:
+async def _periodic_round(shared: SharedServer, replicas: ReplicaManager, lifecycle: BrokerLifecycle) -> None:
     """One round of periodic work."""
     f, reserve = shared.foundation, shared.reserve
     replicas.check_lag()

@@ -7,7 +7,7 @@ from __future__ import annotations
 from itertools import count
 
 from interop.conformance.talk import Talk, Topic, alike
-from pykafka_broker.coordinator.share.core.state import SharePartition
+from pykafka_broker.coordinator.share.core.state import SharePartitionKey
 from pykafka_broker.coordinator.share.keys import coordinator_key
 from pykafka_broker.protocol.messages import delete_share_group_state as deleting
 from pykafka_broker.protocol.messages import initialize_share_group_state as initializing
@@ -44,7 +44,7 @@ class ShareGroup:
 
     def key(self, partition: int = 0) -> str:
         """What FindCoordinator asks for."""
-        return coordinator_key(SharePartition(self.id, self.topic.id, partition))
+        return coordinator_key(SharePartitionKey(self.id, self.topic.id, partition))
 
     @property
     def unknown_topic_id(self) -> bytes:
@@ -53,7 +53,7 @@ class ShareGroup:
             return NO_TOPIC_ID
         ids = (number.to_bytes(len(NO_TOPIC_ID)) for number in count(1))
         at_home = self._talk.home.coordinates_share
-        return next(each for each in ids if at_home(coordinator_key(SharePartition(self.id, each, 0))))
+        return next(each for each in ids if at_home(coordinator_key(SharePartitionKey(self.id, each, 0))))
 
     def _at_home(self, talk: Talk, label: str) -> str:
         """A name for the group. In a cluster the home of the conversation has to be the coordinator of its
@@ -65,7 +65,7 @@ class ShareGroup:
 
         def is_at_home(group: str) -> bool:
             partitions = NO_PARTITION, *range(PARTITIONS_ASKED)
-            asked = (SharePartition(group, self.topic.id, partition) for partition in partitions)
+            asked = (SharePartitionKey(group, self.topic.id, partition) for partition in partitions)
             return home.coordinates(group) and all(map(home.coordinates_share, map(coordinator_key, asked)))
 
         found = next(filter(is_at_home, alike(name)))

@@ -36,7 +36,7 @@ from pykafka_broker.coordinator.groups.core.topics import NO_TOPICS, TopicInfo, 
 from pykafka_broker.coordinator.groups.service import GroupService
 from pykafka_broker.coordinator.groups.share_work import ShareWorker
 from pykafka_broker.coordinator.share.core.events import Refusal, StateResult
-from pykafka_broker.coordinator.share.core.state import SharePartition
+from pykafka_broker.coordinator.share.core.state import SharePartitionKey
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import (
@@ -218,8 +218,8 @@ async def with_share_group() -> Offsets:
     return offsets
 
 
-def key(partition: int) -> SharePartition:
-    return SharePartition("g", T, partition)
+def key(partition: int) -> SharePartitionKey:
+    return SharePartitionKey("g", T, partition)
 
 
 async def test_a_share_group_that_apache_kafka_left_goes_with_its_states() -> None:
@@ -259,10 +259,10 @@ async def test_a_member_gets_partitions_when_they_have_states() -> None:
     assert offsets.share_states.start_offsets == {
         key(0): 5,
         key(1): 7,
-        SharePartition("g", U, 0): -1,
-        SharePartition("g", U, 1): -1,
+        SharePartitionKey("g", U, 0): -1,
+        SharePartitionKey("g", U, 1): -1,
     }
-    assert offsets.share_states.state_epochs[SharePartition("g", U, 0)] == joined.member_epoch
+    assert offsets.share_states.state_epochs[SharePartitionKey("g", U, 0)] == joined.member_epoch
     await offsets.clock.pass_time(1_000)
     assert (await beat(joined.member_epoch)).assignment == ((U, (0, 1)),)
 
@@ -270,7 +270,7 @@ async def test_a_member_gets_partitions_when_they_have_states() -> None:
 async def test_where_a_share_group_starts_reading_is_described_with_its_lag() -> None:
     offsets = await with_share_group()
     offsets.log_ends = {("t", 0): 105}
-    offsets.share_states.refused = {SharePartition("g", U, 1): Refusal(ErrorCode.INVALID_REQUEST, "no")}
+    offsets.share_states.refused = {SharePartitionKey("g", U, 1): Refusal(ErrorCode.INVALID_REQUEST, "no")}
     not_led = ErrorCode.LEADER_NOT_AVAILABLE
     asked = (("t", (0, 1)), ("u", (0, 1, 0)))
     described = await offsets.ask("g", lambda token: DescribeShareOffsets(token, "g", asked))
@@ -285,7 +285,7 @@ async def test_who_waits_for_states_to_be_deleted_is_told_when_the_log_is_gone(
 ) -> None:
     offsets = await with_share_group()
 
-    async def lose_the_log(each: SharePartition) -> StateResult:
+    async def lose_the_log(each: SharePartitionKey) -> StateResult:
         offsets.disk_error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
         return StateResult()
 

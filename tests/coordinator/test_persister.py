@@ -18,7 +18,7 @@ from pykafka_broker.coordinator.share.attempts import (
 )
 from pykafka_broker.coordinator.share.core.batches import StateBatch
 from pykafka_broker.coordinator.share.core.events import ReadResult, Refusal, StateResult, SummaryResult
-from pykafka_broker.coordinator.share.core.state import SharePartition
+from pykafka_broker.coordinator.share.core.state import SharePartitionKey
 from pykafka_broker.coordinator.share.persister import NO_COORDINATOR, Persister, ShareMap
 from pykafka_broker.coordinator.share.remote_states import RemoteStates
 from pykafka_broker.machine.wall_timers import WallTimers
@@ -47,7 +47,7 @@ class Node:
         self.clock = coordinator.clock
         self.others = Others(answer or told)
         #: The coordinator of each share partition.
-        self.leaders: dict[SharePartition, int] = {}
+        self.leaders: dict[SharePartitionKey, int] = {}
         #: That of all others.
         self.leader = HERE
         #: What becomes of it when the topic is created.
@@ -77,7 +77,7 @@ class Node:
     async def serving(cls, answer: Any = None) -> Node:
         return cls(await Coordinator.serving(), answer)
 
-    def write(self, key: SharePartition = KEY, *batches: StateBatch, start_offset: int = 0) -> Awaitable[Any]:
+    def write(self, key: SharePartitionKey = KEY, *batches: StateBatch, start_offset: int = 0) -> Awaitable[Any]:
         return self.persister.write(
             key,
             state_epoch=1,
@@ -193,7 +193,7 @@ async def test_a_coordinator_that_does_not_know_its_topic_yet_is_asked_again() -
 
 async def test_a_topic_that_is_gone_is_asked_for_again_and_then_given_up() -> None:
     node = await Node.serving()
-    key = SharePartition("workers", OTHER_TOPIC, 0)
+    key = SharePartitionKey("workers", OTHER_TOPIC, 0)
     answer, seconds = await node.waited_for(node.persister.initialize(key, state_epoch=1, start_offset=0))
     assert seconds == 2 + 4 + 8 + 16
     assert answer == StateResult(
@@ -327,8 +327,8 @@ async def test_what_comes_while_a_broker_is_asked_goes_into_one_request_for_each
     node = await Node.serving()
     node.leader = THERE
     node.others.free.clear()
-    keys = [SharePartition("workers", TOPIC, partition) for partition in range(4)]
-    others = [SharePartition("others", TOPIC, 7), SharePartition("workers", OTHER_TOPIC, 0)]
+    keys = [SharePartitionKey("workers", TOPIC, partition) for partition in range(4)]
+    others = [SharePartitionKey("others", TOPIC, 7), SharePartitionKey("workers", OTHER_TOPIC, 0)]
     asking = [asyncio.ensure_future(node.write(key)) for key in (*keys[:1], *keys[1:], *others)]
     await settle()
     first = len(node.others.asked)
@@ -476,7 +476,7 @@ async def test_what_another_broker_refuses_for_good_is_told_at_once(answer: Any,
 
 async def test_each_share_partition_has_the_coordinator_of_its_own_key() -> None:
     node = await Node.serving()
-    keys = [SharePartition("workers", TOPIC, partition) for partition in range(PARTITIONS)]
+    keys = [SharePartitionKey("workers", TOPIC, partition) for partition in range(PARTITIONS)]
     node.leaders = {keys[1]: THERE, keys[2]: ELSEWHERE}
     answers = await asyncio.gather(
         *(node.persister.initialize(key, state_epoch=1, start_offset=0) for key in keys)

@@ -7,16 +7,16 @@ from pykafka_broker.coordinator.share.core.batches import StateBatch
 from pykafka_broker.coordinator.share.core.events import PruneLog
 from pykafka_broker.coordinator.share.core.housekeeping import COLD_BATCH_BYTES
 from pykafka_broker.coordinator.share.core.records import Snapshot
-from pykafka_broker.coordinator.share.core.state import ShareConfig, SharePartition
+from pykafka_broker.coordinator.share.core.state import ShareCoordinatorConfig, SharePartitionKey
 from tests.support.shares import ShareWorld
 
 TOPIC = b"\x11" * 16
 MINUTE_MS = 60_000
-FIRST, SECOND = (SharePartition("workers", TOPIC, partition) for partition in range(2))
+FIRST, SECOND = (SharePartitionKey("workers", TOPIC, partition) for partition in range(2))
 
 
-def world_with(*keys: SharePartition, config: ShareConfig | None = None) -> ShareWorld:
-    world = ShareWorld(config or ShareConfig(snapshot_update_records_per_snapshot=3), now_ms=1_000)
+def world_with(*keys: SharePartitionKey, config: ShareCoordinatorConfig | None = None) -> ShareWorld:
+    world = ShareWorld(config or ShareCoordinatorConfig(snapshot_update_records_per_snapshot=3), now_ms=1_000)
     world.topics[TOPIC] = 100_000
     world.submit(events.Loaded(world.now_ms))
     for key in keys:
@@ -24,13 +24,13 @@ def world_with(*keys: SharePartition, config: ShareConfig | None = None) -> Shar
     return world
 
 
-def write(world: ShareWorld, key: SharePartition, times: int) -> None:
+def write(world: ShareWorld, key: SharePartitionKey, times: int) -> None:
     for offset in range(times):
         world.write(key, StateBatch(offset, offset, 1, 2), complete=1)
 
 
 def test_what_is_before_the_oldest_of_the_newest_snapshots_is_deleted() -> None:
-    config = ShareConfig(snapshot_update_records_per_snapshot=3, state_topic_prune_interval_ms=MINUTE_MS)
+    config = ShareCoordinatorConfig(snapshot_update_records_per_snapshot=3, state_topic_prune_interval_ms=MINUTE_MS)
     world = world_with(FIRST, SECOND, config=config)
     write(world, FIRST, 4)
     assert (world.end_offset, world.state.redundant_offset()) == (6, 1)
@@ -78,7 +78,7 @@ def test_one_that_is_not_idle_gives_all_others_snapshots() -> None:
 
 
 def test_very_many_idle_share_partitions_get_their_snapshots_in_slices() -> None:
-    keys = [SharePartition("w" * 200, TOPIC, partition) for partition in range(3_000)]
+    keys = [SharePartitionKey("w" * 200, TOPIC, partition) for partition in range(3_000)]
     world = world_with(*keys)
     world.write_sizes.clear()
     world.advance(5 * MINUTE_MS)
@@ -90,7 +90,7 @@ def test_very_many_idle_share_partitions_get_their_snapshots_in_slices() -> None
 
 
 def test_nothing_is_looked_after_while_share_groups_are_disabled() -> None:
-    world = world_with(FIRST, config=ShareConfig(snapshot_update_records_per_snapshot=1, is_enabled=False))
+    world = world_with(FIRST, config=ShareCoordinatorConfig(snapshot_update_records_per_snapshot=1, is_enabled=False))
     write(world, FIRST, 6)
     written = world.end_offset
     world.advance(60 * MINUTE_MS)
@@ -112,7 +112,7 @@ def test_of_deleted_share_partitions_nothing_is_kept() -> None:
 
 
 def test_share_partitions_of_a_deleted_topic_are_forgotten() -> None:
-    other = SharePartition("workers", b"\x22" * 16, 0)
+    other = SharePartitionKey("workers", b"\x22" * 16, 0)
     world = world_with(FIRST, SECOND)
     world.topics[other.topic_id] = 1
     world.initialize(other)

@@ -22,13 +22,13 @@ from pykafka_broker.coordinator.share.core.records import (
     encode_record,
     replay,
 )
-from pykafka_broker.coordinator.share.core.state import SharePartition, Shares, ShareState
+from pykafka_broker.coordinator.share.core.state import SharePartitionKey, Shares, ShareState
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch
 from tests.support.shares import ShareWorld, batches, play
 
 GOLDEN = Path(__file__).parent / "golden"
-KEY = SharePartition("g", b"\x11" * 16, 7)
+KEY = SharePartitionKey("g", b"\x11" * 16, 7)
 BATCH = StateBatch(3, 5, 1, 2)
 STATE = ShareState(2, 4, 6, 3, 9, (BATCH,), 1_000, 2_000)
 UPDATE = Update(KEY, 2, 6, -1, 9, (BATCH,))
@@ -90,8 +90,8 @@ def test_a_value_that_is_cut_is_not_believed(record: Record) -> None:
 
 
 def test_the_loader_reads_what_was_written_and_where() -> None:
-    other = SharePartition("h", b"\x22" * 16, 0)
-    gone = SharePartition("gone", b"\x22" * 16, 0)
+    other = SharePartitionKey("h", b"\x22" * 16, 0)
+    gone = SharePartitionKey("gone", b"\x22" * 16, 0)
     written: list[tuple[int, Record]] = [
         (5, Snapshot(KEY, STATE)),
         (6, UPDATE),

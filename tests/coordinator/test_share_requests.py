@@ -8,12 +8,12 @@ from pykafka_broker.coordinator.share.core.batches import StateBatch
 from pykafka_broker.coordinator.share.core.checks import MAX_OVERLAPS, MAX_STATE_BATCHES
 from pykafka_broker.coordinator.share.core.events import ReadResult, Refusal, StateResult, SummaryResult
 from pykafka_broker.coordinator.share.core.records import Snapshot, Update
-from pykafka_broker.coordinator.share.core.state import ShareConfig, SharePartition
+from pykafka_broker.coordinator.share.core.state import ShareCoordinatorConfig, SharePartitionKey
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.shares import ShareWorld
 
 TOPIC = b"\x11" * 16
-KEY = SharePartition("workers", TOPIC, 0)
+KEY = SharePartitionKey("workers", TOPIC, 0)
 DONE = StateResult()
 AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
 
@@ -25,7 +25,7 @@ def refused(error: ErrorCode, message: str | None = None) -> Refusal:
 @pytest.fixture
 def world() -> ShareWorld:
     """Two partitions, one of which the group has begun to consume."""
-    world = ShareWorld(ShareConfig(snapshot_update_records_per_snapshot=3), now_ms=1_000)
+    world = ShareWorld(ShareCoordinatorConfig(snapshot_update_records_per_snapshot=3), now_ms=1_000)
     world.topics[TOPIC] = 2
     assert world.initialize(KEY, state_epoch=1, start_offset=10) == DONE
     return world

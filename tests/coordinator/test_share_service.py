@@ -14,7 +14,7 @@ from pykafka_broker.coordinator.share import refusals
 from pykafka_broker.coordinator.share.core.batches import StateBatch
 from pykafka_broker.coordinator.share.core.events import ReadResult, Refusal, StateResult, SummaryResult
 from pykafka_broker.coordinator.share.core.records import decode_record
-from pykafka_broker.coordinator.share.core.state import ShareConfig, SharePartition
+from pykafka_broker.coordinator.share.core.state import ShareCoordinatorConfig, SharePartitionKey
 from pykafka_broker.coordinator.share.keys import coordinator_key, share_partition
 from pykafka_broker.coordinator.share.settings import ShareCoordinatorSettings, share_config
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -37,8 +37,8 @@ def acknowledged(first: int, last: int) -> StateBatch:
 
 def test_a_share_partition_in_words() -> None:
     words = "work:ers:EREREREREREREREREREREQ:7"
-    assert share_partition(words) == SharePartition("work:ers", TOPIC, 7)
-    assert coordinator_key(SharePartition("work:ers", TOPIC, 7)) == words
+    assert share_partition(words) == SharePartitionKey("work:ers", TOPIC, 7)
+    assert coordinator_key(SharePartitionKey("work:ers", TOPIC, 7)) == words
     assert share_partition("g:EREREREREREREREREREREQ==:-3").partition == -3
 
 
@@ -191,7 +191,7 @@ NODE = {
 
 
 def test_settings_are_those_of_the_broker_and_the_level_of_the_feature() -> None:
-    assert share_config(BrokerConfig(NODE), 1) == ShareConfig(500, 300_000, 300_000, True)
+    assert share_config(BrokerConfig(NODE), 1) == ShareCoordinatorConfig(500, 300_000, 300_000, True)
     changed = BrokerConfig(
         NODE
         | {
@@ -200,7 +200,7 @@ def test_settings_are_those_of_the_broker_and_the_level_of_the_feature() -> None
             "share.coordinator.state.topic.prune.interval.ms": "9",
         }
     )
-    assert share_config(changed, 0) == ShareConfig(7, 8, 9, False)
+    assert share_config(changed, 0) == ShareCoordinatorConfig(7, 8, 9, False)
 
 
 async def test_the_settings_bring_the_level_and_the_deleted_topics() -> None:
@@ -213,7 +213,7 @@ async def test_the_settings_bring_the_level_and_the_deleted_topics() -> None:
         topics={"orders": orders}, topic_names={TOPIC: "orders"}, features={"share.version": 1}
     )
     settings.on_image(ClusterImage(), begun)
-    assert coordinator.service.config == ShareConfig(500, 300_000, 300_000, True)
+    assert coordinator.service.config == ShareCoordinatorConfig(500, 300_000, 300_000, True)
     assert (await coordinator.read()).refusal is None
 
     # The name is there again, the topic is another one.

@@ -23,7 +23,7 @@ from random import Random
 from typing import Any
 
 from pykafka_broker.coordinator.share.core.events import ReadResult, SummaryResult
-from pykafka_broker.coordinator.share.core.state import SharePartition
+from pykafka_broker.coordinator.share.core.state import SharePartitionKey
 from pykafka_broker.coordinator.share.persister import NO_COORDINATOR, Persister, ShareMap
 from pykafka_broker.coordinator.share.remote_states import RemoteStates
 from pykafka_broker.machine.wall_timers import WallTimers
@@ -38,10 +38,10 @@ from tests.support.share_coordinator import PARTITIONS, TOPIC, Coordinator
 
 HERE, BROKERS = 0, (1, 2)
 #: By whether this node coordinates them.
-HERE_KEYS = [SharePartition("here", TOPIC, partition) for partition in range(3)]
-OTHER_KEYS = [SharePartition(group, TOPIC, partition) for group in "gh" for partition in range(2)]
+HERE_KEYS = [SharePartitionKey("here", TOPIC, partition) for partition in range(3)]
+OTHER_KEYS = [SharePartitionKey(group, TOPIC, partition) for group in "gh" for partition in range(2)]
 #: About these only summaries are asked, several at a time.
-SUMMARY_KEYS = [SharePartition("s", TOPIC, partition) for partition in range(2)]
+SUMMARY_KEYS = [SharePartitionKey("s", TOPIC, partition) for partition in range(2)]
 PASSING = (
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -69,7 +69,7 @@ DONE, LEFT_OUT = "done", "left out"
 class Asked:
     """A question, and what became of it so far."""
 
-    def __init__(self, key: SharePartition, kind: str, marker: int, leader_epoch: int = -1) -> None:
+    def __init__(self, key: SharePartitionKey, kind: str, marker: int, leader_epoch: int = -1) -> None:
         #: The marker is in the request, as an offset or an epoch, unless it deletes.
         self.key, self.kind, self.marker = key, kind, marker
         #: Of a write.
@@ -107,9 +107,9 @@ class States:
 
     def __init__(self) -> None:
         #: The start offset, and the epoch of the leader.
-        self._by_key: dict[SharePartition, tuple[int, int]] = {}
+        self._by_key: dict[SharePartitionKey, tuple[int, int]] = {}
         #: The highest epoch of a leader, of those that were initialised and not deleted since.
-        self._highest: dict[SharePartition, int] = {}
+        self._highest: dict[SharePartitionKey, int] = {}
 
     def take(self, asked: Asked) -> Any:
         key, marker = asked.key, asked.marker
@@ -171,12 +171,12 @@ class Brokers:
         random = self._model.random
         lost = random.choice(list(LOST)) if random.random() < self.trouble / 3 else None
         is_lost_before = random.random() < 0.5
-        keys: set[SharePartition] = set()
+        keys: set[SharePartitionKey] = set()
         results = []
         for topic in request.topics:
             found = []
             for each in topic.partitions:
-                key = SharePartition(request.group_id, topic.topic_id, each.partition)
+                key = SharePartitionKey(request.group_id, topic.topic_id, each.partition)
                 assert key not in keys, f"{key} is twice in a request"
                 keys.add(key)
                 asked = self._model.asked_by(key, kind, each)
@@ -233,7 +233,7 @@ class PersisterModel:
         self.leaders |= {key: self.random.choice(BROKERS) for key in OTHER_KEYS + SUMMARY_KEYS}
         self.has_topic = True
         #: The questions of each share partition that are not answered, in their order.
-        self.lines: dict[SharePartition, list[Asked]] = {key: [] for key in self.leaders}
+        self.lines: dict[SharePartitionKey, list[Asked]] = {key: [] for key in self.leaders}
         self.states_here = States()
         for marker, key in enumerate(SUMMARY_KEYS):
             self.brokers.states.take(Asked(key, "initialize", marker))
@@ -246,7 +246,7 @@ class PersisterModel:
         #: The load of each partition of this node's coordinator that is served or being loaded.
         self._loads: dict[int, asyncio.Task[bool]] = {}
         #: Nobody coordinates it, and the topic is there: the metadata is looked at once more.
-        self._looks_again: SharePartition | None = None
+        self._looks_again: SharePartitionKey | None = None
         timers = WallTimers(self.clock)
         self.persister = Persister(
             coordinator.service,
@@ -402,7 +402,7 @@ class PersisterModel:
 
     # ---- what the persister asks of the metadata ----
 
-    def coordinator_of(self, key: SharePartition) -> int:
+    def coordinator_of(self, key: SharePartitionKey) -> int:
         """The newest metadata; what is looked for is a new attempt."""
         leader = self.leaders[key]
         is_second_look, self._looks_again = self._looks_again == key, None
@@ -440,7 +440,7 @@ class PersisterModel:
 
     # ---- what must hold ----
 
-    def head(self, key: SharePartition) -> Asked:
+    def head(self, key: SharePartitionKey) -> Asked:
         """The question about a share partition whose turn it is."""
         return next(asked for asked in self.lines[key] if not asked.is_over)
 
@@ -457,12 +457,12 @@ class PersisterModel:
             return True
         return not asked.waits_for_load if asked.key in HERE_KEYS else asked.told in PASSING
 
-    def is_loading(self, key: SharePartition) -> bool:
+    def is_loading(self, key: SharePartitionKey) -> bool:
         """Whether this node's coordinator of a share partition is being loaded."""
         load = self._loads.get(self._partitions[key])
         return load is not None and not load.done()
 
-    def asked_by(self, key: SharePartition, kind: str, partition: Any) -> Asked:
+    def asked_by(self, key: SharePartitionKey, kind: str, partition: Any) -> Asked:
         """The question that has come to a broker. Whoever asked it waits for the answer, or has gone."""
         if kind == "delete":
             asked = self.head(key)

@@ -8,7 +8,7 @@ from pykafka_broker.coordinator.share import refusals
 from pykafka_broker.coordinator.share.core import events
 from pykafka_broker.coordinator.share.core.batches import StateBatch
 from pykafka_broker.coordinator.share.core.events import ReadResult, StateResult
-from pykafka_broker.coordinator.share.core.state import ShareConfig, SharePartition
+from pykafka_broker.coordinator.share.core.state import ShareCoordinatorConfig, SharePartitionKey
 from pykafka_broker.coordinator.share.service import ShareService
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.protocol.errors import KafkaError
@@ -17,15 +17,15 @@ from pykafka_broker.protocol.records.compression import Codec
 from pykafka_broker.testing.clock import VirtualClock
 
 TOPIC = b"\x11" * 16
-KEY = SharePartition("workers", TOPIC, 0)
+KEY = SharePartitionKey("workers", TOPIC, 0)
 PARTITIONS = 4
-CONFIG = ShareConfig(snapshot_update_records_per_snapshot=3)
+CONFIG = ShareCoordinatorConfig(snapshot_update_records_per_snapshot=3)
 
 
 class Coordinator:
     """A `__share_group_state` in memory and a service over it."""
 
-    def __init__(self, config: ShareConfig = CONFIG, codec: Codec = Codec.NONE) -> None:
+    def __init__(self, config: ShareCoordinatorConfig = CONFIG, codec: Codec = Codec.NONE) -> None:
         self.clock = VirtualClock()
         self.commits_at_once = True
         self.disk_error: KafkaError | None = None
@@ -76,14 +76,14 @@ class Coordinator:
             await self.shards.load(partition, self.left(partition), leader_epoch=0)
 
     @classmethod
-    async def serving(cls, config: ShareConfig = CONFIG, codec: Codec = Codec.NONE) -> Coordinator:
+    async def serving(cls, config: ShareCoordinatorConfig = CONFIG, codec: Codec = Codec.NONE) -> Coordinator:
         coordinator = cls(config, codec)
         await coordinator.load_all()
         return coordinator
 
     # ---- requests ----
 
-    def initialize(self, key: SharePartition = KEY) -> Awaitable[StateResult]:
+    def initialize(self, key: SharePartitionKey = KEY) -> Awaitable[StateResult]:
         now_ms = self.service.now_ms()
         return self.service.answer(
             key,
@@ -91,7 +91,7 @@ class Coordinator:
             refused=refusals.initialize,
         )
 
-    def write(self, *batches: StateBatch, key: SharePartition = KEY) -> Awaitable[StateResult]:
+    def write(self, *batches: StateBatch, key: SharePartitionKey = KEY) -> Awaitable[StateResult]:
         now_ms = self.service.now_ms()
         return self.service.answer(
             key,
@@ -99,7 +99,7 @@ class Coordinator:
             refused=refusals.write,
         )
 
-    def read(self, key: SharePartition = KEY) -> Awaitable[ReadResult]:
+    def read(self, key: SharePartitionKey = KEY) -> Awaitable[ReadResult]:
         now_ms = self.service.now_ms()
         return self.service.answer(
             key, lambda token: events.ReadState(token, now_ms, key, -1, 1), refused=refusals.read

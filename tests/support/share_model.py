@@ -20,13 +20,13 @@ from pykafka_broker.coordinator.share.core.batches import StateBatch
 from pykafka_broker.coordinator.share.core.events import ReadResult, SummaryResult
 from pykafka_broker.coordinator.share.core.loading import Loader
 from pykafka_broker.coordinator.share.core.records import Update, encode_record, replay
-from pykafka_broker.coordinator.share.core.state import ShareConfig, SharePartition, Shares
+from pykafka_broker.coordinator.share.core.state import ShareCoordinatorConfig, SharePartitionKey, Shares
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch
 from tests.support.shares import ShareWorld
 
 TOPICS = [b"\x11" * 16, b"\x22" * 16]
-KEYS = [SharePartition(group, topic, partition) for group in "gh" for topic in TOPICS for partition in (0, 1)]
+KEYS = [SharePartitionKey(group, topic, partition) for group in "gh" for topic in TOPICS for partition in (0, 1)]
 LAST_OFFSET = 30
 EPOCHS = [-1, -1, 0, 1, 1, 2, 3]
 
@@ -69,10 +69,10 @@ class ShareModel:
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
         limit = self.random.choice([0, 1, 2, 5])
-        self.world = ShareWorld(ShareConfig(limit, 5_000, 7_000))
+        self.world = ShareWorld(ShareCoordinatorConfig(limit, 5_000, 7_000))
         self.world.topics = dict.fromkeys(TOPICS, 2)
         self.world.submit(events.Loaded(0))
-        self.known: dict[SharePartition, Known] = {}
+        self.known: dict[SharePartitionKey, Known] = {}
         self.answered: set[Union[ErrorCode, str]] = set()
 
     def run(self, steps: int) -> None:
@@ -208,8 +208,8 @@ class ShareModel:
         return loader.state()
 
     def check_snapshots(self) -> None:
-        epochs: dict[SharePartition, int] = {}
-        updates: dict[SharePartition, int] = {}
+        epochs: dict[SharePartitionKey, int] = {}
+        updates: dict[SharePartitionKey, int] = {}
         for record in self.world.log.values():
             key = record.key
             if isinstance(record, Update):
@@ -237,5 +237,5 @@ def _by_offset(batches: tuple[StateBatch, ...]) -> dict[int, tuple[int, int]]:
     return said
 
 
-def _states(state: Shares) -> dict[SharePartition, Any]:
+def _states(state: Shares) -> dict[SharePartitionKey, Any]:
     return {key: entry.state for key, entry in state.by_key.items()}

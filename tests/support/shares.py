@@ -37,20 +37,20 @@ from pykafka_broker.coordinator.share.core.records import (
     encode_record,
     replay,
 )
-from pykafka_broker.coordinator.share.core.state import ShareConfig, SharePartition, Shares
+from pykafka_broker.coordinator.share.core.state import ShareCoordinatorConfig, SharePartitionKey, Shares
 from pykafka_broker.coordinator.share.core.transitions import transition
 from pykafka_broker.machine.step import CancelTimer, Reply, SetTimer, Start
 from pykafka_broker.protocol.errors import ErrorCode
 
 #: The settings of a broker for which none are given.
-DEFAULT_CONFIG = ShareConfig()
+DEFAULT_CONFIG = ShareCoordinatorConfig()
 
 
 class ShareWorld:
     """The share partitions of one shard, its log, the time, and the topics of the cluster."""
 
     def __init__(
-        self, config: ShareConfig = DEFAULT_CONFIG, state: Shares | None = None, now_ms: int = 0
+        self, config: ShareCoordinatorConfig = DEFAULT_CONFIG, state: Shares | None = None, now_ms: int = 0
     ) -> None:
         self.config = config
         self.state = Shares.empty() if state is None else state
@@ -130,20 +130,20 @@ class ShareWorld:
 
     # ---- requests ----
 
-    def count(self, key: SharePartition) -> int:
+    def count(self, key: SharePartitionKey) -> int:
         return self.topics.get(key.topic_id, 0)
 
-    def initialize(self, key: SharePartition, *, state_epoch: int = 0, start_offset: int = 0) -> Any:
+    def initialize(self, key: SharePartitionKey, *, state_epoch: int = 0, start_offset: int = 0) -> Any:
         return self.ask(
             events.InitializeState(0, self.now_ms, key, state_epoch, start_offset, self.count(key))
         )
 
-    def read(self, key: SharePartition, *, leader_epoch: int = -1) -> Any:
+    def read(self, key: SharePartitionKey, *, leader_epoch: int = -1) -> Any:
         return self.ask(events.ReadState(0, self.now_ms, key, leader_epoch, self.count(key)))
 
     def write(
         self,
-        key: SharePartition,
+        key: SharePartitionKey,
         *batches: StateBatch,
         state_epoch: int = -1,
         leader_epoch: int = -1,
@@ -164,10 +164,10 @@ class ShareWorld:
             )
         )
 
-    def delete(self, key: SharePartition) -> Any:
+    def delete(self, key: SharePartitionKey) -> Any:
         return self.ask(events.DeleteState(0, key, self.count(key)))
 
-    def summary(self, key: SharePartition) -> Any:
+    def summary(self, key: SharePartitionKey) -> Any:
         return self.ask(events.ReadSummary(0, key, self.count(key)))
 
 
@@ -186,7 +186,7 @@ def play(world: ShareWorld, line: str) -> tuple[ShareWorld, str]:
     letter, *words = line.split(" ")
     if letter == "F":
         updates, cold_ms = map(int, words)
-        return ShareWorld(ShareConfig(updates, cold_ms)), "fresh"
+        return ShareWorld(ShareCoordinatorConfig(updates, cold_ms)), "fresh"
     if letter == "T":
         world.topics[topic_id(words[0])] = int(words[1])
         return world, "topic"
@@ -204,14 +204,14 @@ def play(world: ShareWorld, line: str) -> tuple[ShareWorld, str]:
         world.submit(events.TimerFired(COLD_TIMER, world.now_ms))
         answer = "K"
     else:
-        key = SharePartition(words[0], topic_id(words[1]), int(words[2]))
+        key = SharePartitionKey(words[0], topic_id(words[1]), int(words[2]))
         answer = f"{letter} {_asked(world, letter, key, words[3:])}"
     written: tuple[Record, ...] = world.last_records
     records = [" ".join(map(_hex, encode_record(record))) for record in written]
     return world, " | ".join([answer, *records])
 
 
-def _asked(world: ShareWorld, letter: str, key: SharePartition, words: list[str]) -> str:
+def _asked(world: ShareWorld, letter: str, key: SharePartitionKey, words: list[str]) -> str:
     if letter == "I":
         result = world.initialize(key, state_epoch=int(words[0]), start_offset=int(words[1]))
         return f"{_error(result)}"

@@ -22,7 +22,7 @@ from pykafka_broker.protocol.messages.delete_share_group_state import (
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
-    from pykafka_broker.coordinator.share.core.state import SharePartition
+    from pykafka_broker.coordinator.share.core.state import SharePartitionKey
     from pykafka_broker.protocol.errors import KafkaError
 
 
@@ -46,7 +46,7 @@ async def delete_share_group_state(
     if not is_complete(request):
         return DeleteShareGroupStateResponse(results=[])
 
-    def event(token: int, key: SharePartition, asked: Any, partition_count: int) -> events.DeleteState:
+    def event(token: int, key: SharePartitionKey, asked: Any, partition_count: int) -> events.DeleteState:
         return events.DeleteState(token, key, partition_count)
 
     answers = await answers_of(request, ctx, event, refusals.delete)

@@ -23,7 +23,7 @@ from pykafka_broker.protocol.messages.initialize_share_group_state import (
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
-    from pykafka_broker.coordinator.share.core.state import SharePartition
+    from pykafka_broker.coordinator.share.core.state import SharePartitionKey
     from pykafka_broker.protocol.errors import KafkaError
 
 
@@ -48,7 +48,7 @@ async def initialize_share_group_state(
         return InitializeShareGroupStateResponse(results=[])
     now_ms = ctx.node.shares.now_ms()
 
-    def event(token: int, key: SharePartition, asked: Any, partition_count: int) -> events.InitializeState:
+    def event(token: int, key: SharePartitionKey, asked: Any, partition_count: int) -> events.InitializeState:
         return events.InitializeState(
             token, now_ms, key, asked.state_epoch, asked.start_offset, partition_count
         )

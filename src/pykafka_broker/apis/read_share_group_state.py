@@ -23,7 +23,7 @@ from pykafka_broker.protocol.messages.read_share_group_state import (
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
-    from pykafka_broker.coordinator.share.core.state import SharePartition
+    from pykafka_broker.coordinator.share.core.state import SharePartitionKey
     from pykafka_broker.protocol.errors import KafkaError
 
 
@@ -64,7 +64,7 @@ async def read_share_group_state(
         return ReadShareGroupStateResponse(results=[])
     now_ms = ctx.node.shares.now_ms()
 
-    def event(token: int, key: SharePartition, asked: Any, partition_count: int) -> events.ReadState:
+    def event(token: int, key: SharePartitionKey, asked: Any, partition_count: int) -> events.ReadState:
         return events.ReadState(token, now_ms, key, asked.leader_epoch, partition_count)
 
     answers = await answers_of(request, ctx, event, refusals.read)

@@ -23,7 +23,7 @@ from pykafka_broker.protocol.messages.read_share_group_state_summary import (
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
-    from pykafka_broker.coordinator.share.core.state import SharePartition
+    from pykafka_broker.coordinator.share.core.state import SharePartitionKey
     from pykafka_broker.protocol.errors import KafkaError
 
 
@@ -65,7 +65,7 @@ async def read_share_group_state_summary(
     if not is_complete(request):
         return ReadShareGroupStateSummaryResponse(results=[])
 
-    def event(token: int, key: SharePartition, asked: Any, partition_count: int) -> events.ReadSummary:
+    def event(token: int, key: SharePartitionKey, asked: Any, partition_count: int) -> events.ReadSummary:
         return events.ReadSummary(token, key, partition_count)
 
     answers = await answers_of(request, ctx, event, refusals.summary)

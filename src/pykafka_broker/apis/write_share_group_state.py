@@ -23,7 +23,7 @@ from pykafka_broker.protocol.messages.write_share_group_state import (
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
-    from pykafka_broker.coordinator.share.core.state import SharePartition
+    from pykafka_broker.coordinator.share.core.state import SharePartitionKey
     from pykafka_broker.protocol.errors import KafkaError
 
 
@@ -48,7 +48,7 @@ async def write_share_group_state(
         return WriteShareGroupStateResponse(results=[])
     now_ms = ctx.node.shares.now_ms()
 
-    def event(token: int, key: SharePartition, asked: Any, partition_count: int) -> events.WriteState:
+    def event(token: int, key: SharePartitionKey, asked: Any, partition_count: int) -> events.WriteState:
         return events.WriteState(
             token,
             now_ms,

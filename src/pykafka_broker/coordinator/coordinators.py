@@ -19,7 +19,7 @@ from pykafka_broker.coordinator.groups.settings import GroupCoordinatorSettings,
 from pykafka_broker.coordinator.groups.share_work import ShareWorker
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.coordinator.ports import CoordinatorPorts
-from pykafka_broker.coordinator.share.core.state import SharePartition
+from pykafka_broker.coordinator.share.core.state import SharePartitionKey
 from pykafka_broker.coordinator.share.persister import NO_COORDINATOR, Persister, ShareMap
 from pykafka_broker.coordinator.share.remote_states import RemoteStates
 from pykafka_broker.coordinator.share.service import ShareService
@@ -194,7 +194,7 @@ def _transaction_coordinator(
     return registration.leader
 
 
-def _share_coordinator(shares: ShareService, node: CoordinatorPorts, key: SharePartition) -> int:
+def _share_coordinator(shares: ShareService, node: CoordinatorPorts, key: SharePartitionKey) -> int:
     """The broker that coordinates a share partition; NO_COORDINATOR without the topic or a leader."""
     try:
         partition = shares.partition_for(key)

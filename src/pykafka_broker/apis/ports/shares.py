@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from pykafka_broker.coordinator.share.core.events import Event
-    from pykafka_broker.coordinator.share.core.state import SharePartition
+    from pykafka_broker.coordinator.share.core.state import SharePartitionKey
     from pykafka_broker.machine.shard import Prompt
     from pykafka_broker.protocol.errors import KafkaError
 
@@ -21,7 +21,7 @@ class ShareCoordinator(Protocol):
         """The time for an event."""
         ...
 
-    def partition_for(self, key: SharePartition) -> int:
+    def partition_for(self, key: SharePartitionKey) -> int:
         """The partition of `__share_group_state` that a share partition belongs to.
 
         Raises:
@@ -31,7 +31,7 @@ class ShareCoordinator(Protocol):
 
     def answer(
         self,
-        key: SharePartition,
+        key: SharePartitionKey,
         event_with: Callable[[int], Event],
         *,
         refused: Callable[[KafkaError], Answer],

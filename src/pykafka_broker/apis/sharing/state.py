@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pykafka_broker.coordinator.share.core.events import Refusal
-from pykafka_broker.coordinator.share.core.state import SharePartition
+from pykafka_broker.coordinator.share.core.state import SharePartitionKey
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
@@ -41,7 +41,7 @@ def is_complete(request: _Request) -> bool:
 async def answers_of(
     request: _Request,
     ctx: RequestContext,
-    event_with: Callable[[int, SharePartition, Any, int], Event],
+    event_with: Callable[[int, SharePartitionKey, Any, int], Event],
     refused: Callable[[KafkaError], Answer],
 ) -> Answers[Answer]:
     """The answer of each share partition's shard, in the order of the request.
@@ -49,12 +49,12 @@ async def answers_of(
     `event_with(token, key, asked, partition_count)` builds the event of one partition of the request.
     """
     shares = ctx.node.shares
-    asked: dict[SharePartition, Awaitable[Answer]] = {}
+    asked: dict[SharePartitionKey, Awaitable[Answer]] = {}
     overtaken: list[Awaitable[Answer]] = []
     for topic in request.topics:
         count = _partition_count(topic.topic_id, ctx)
         for partition in topic.partitions:
-            key = SharePartition(request.group_id, topic.topic_id, partition.partition)
+            key = SharePartitionKey(request.group_id, topic.topic_id, partition.partition)
             if key in asked:
                 overtaken.append(asked[key])
             asked[key] = shares.answer(key, _event(event_with, key, partition, count), refused=refused)
@@ -110,8 +110,8 @@ def error_fields(refusal: Refusal | None) -> dict[str, Any]:
 
 
 def _event(
-    event_with: Callable[[int, SharePartition, Any, int], Event],
-    key: SharePartition,
+    event_with: Callable[[int, SharePartitionKey, Any, int], Event],
+    key: SharePartitionKey,
     asked: Any,
     partition_count: int,
 ) -> Callable[[int], Event]:

@@ -26,7 +26,7 @@ from pykafka_broker.coordinator.groups.core.share.events import (
     ShareWork,
 )
 from pykafka_broker.coordinator.share.core.events import StateResult, SummaryResult
-from pykafka_broker.coordinator.share.core.state import SharePartition
+from pykafka_broker.coordinator.share.core.state import SharePartitionKey
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.java_hash import int_hash, uuid_hash, walked
 
@@ -37,16 +37,16 @@ class ShareStates(Protocol):
     """The share coordinators of the cluster."""
 
     def initialize(
-        self, key: SharePartition, *, state_epoch: int, start_offset: int
+        self, key: SharePartitionKey, *, state_epoch: int, start_offset: int
     ) -> Awaitable[StateResult]:
         """Begin the state of a share partition; -1 leaves the start offset to the leader."""
         ...
 
-    def delete(self, key: SharePartition) -> Awaitable[StateResult]:
+    def delete(self, key: SharePartitionKey) -> Awaitable[StateResult]:
         """Forget a share partition."""
         ...
 
-    def read_summary(self, key: SharePartition) -> Awaitable[SummaryResult]:
+    def read_summary(self, key: SharePartitionKey) -> Awaitable[SummaryResult]:
         """The progress of the group in a share partition."""
         ...
 
@@ -79,7 +79,7 @@ class ShareWorker:
 
     async def _initialize(self, work: InitializeShareState) -> ShareOutcome:
         def initialize(topic_id: bytes, partition: int, start_offset: int) -> Awaitable[StateResult]:
-            key = SharePartition(work.group_id, topic_id, partition)
+            key = SharePartitionKey(work.group_id, topic_id, partition)
             return self._states.initialize(key, state_epoch=work.state_epoch, start_offset=start_offset)
 
         results = await _answers(
@@ -115,9 +115,9 @@ class ShareWorker:
 
 
 def _about(
-    ask: Callable[[SharePartition], Awaitable[Result]], group_id: str, topic_id: bytes, partition: int
+    ask: Callable[[SharePartitionKey], Awaitable[Result]], group_id: str, topic_id: bytes, partition: int
 ) -> Callable[[], Awaitable[Result]]:
-    return partial(ask, SharePartition(group_id, topic_id, partition))
+    return partial(ask, SharePartitionKey(group_id, topic_id, partition))
 
 
 async def _answers(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from base64 import urlsafe_b64decode
 
-from pykafka_broker.coordinator.share.core.state import SharePartition
+from pykafka_broker.coordinator.share.core.state import SharePartitionKey
 from pykafka_broker.log.disk.checkpoints import uuid_text
 
 _TOPIC_ID = re.compile("[A-Za-z0-9_-]{22}(==)?")
@@ -18,12 +18,12 @@ _PARTITION = re.compile("[+-]?[0-9]+")
 _INT = range(-(1 << 31), 1 << 31)
 
 
-def coordinator_key(key: SharePartition) -> str:
+def coordinator_key(key: SharePartitionKey) -> str:
     """The text of a share partition."""
     return f"{key.group_id}:{uuid_text(key.topic_id)}:{key.partition}"
 
 
-def share_partition(text: str) -> SharePartition:
+def share_partition(text: str) -> SharePartitionKey:
     """The share partition of a text; the group's name may have colons.
 
     Raises:
@@ -42,4 +42,4 @@ def share_partition(text: str) -> SharePartition:
         raise ValueError(f"Invalid topic ID: {topic_id}")
     if not _PARTITION.fullmatch(partition) or int(partition) not in _INT:
         raise ValueError(f"Invalid partition: {partition}")
-    return SharePartition(group_id, urlsafe_b64decode(topic_id[:22] + "=="), int(partition))
+    return SharePartitionKey(group_id, urlsafe_b64decode(topic_id[:22] + "=="), int(partition))

@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager
 from pykafka_broker.coordinator.share.attempts import Attempts, after_lookup, after_refusal
 from pykafka_broker.coordinator.share.core.batches import StateBatch
 from pykafka_broker.coordinator.share.core.events import ReadResult, Refusal, StateResult, SummaryResult
-from pykafka_broker.coordinator.share.core.state import NO_EPOCH, SharePartition
+from pykafka_broker.coordinator.share.core.state import NO_EPOCH, SharePartitionKey
 from pykafka_broker.coordinator.share.keys import coordinator_key
 from pykafka_broker.coordinator.share.questions import (
     DELETE,
@@ -48,7 +48,7 @@ class ShareMap(NamedTuple):
 
     node_id: int
     #: The broker that leads a share partition's part of `__share_group_state`; NO_COORDINATOR if none does.
-    coordinator_of: Callable[[SharePartition], int]
+    coordinator_of: Callable[[SharePartitionKey], int]
     #: The number of partitions of a topic; 0 if there is no such topic.
     partition_count: Callable[[bytes], int]
     #: Creates `__share_group_state` if it is missing; whether it is there.
@@ -66,24 +66,24 @@ class Persister:
         self._where = where
         self._scheduler = scheduler
         #: By share partition, the questions that are asked or wait for their turn.
-        self._lines: dict[SharePartition, _Line] = {}
+        self._lines: dict[SharePartitionKey, _Line] = {}
         #: The pauses of the questions that will be asked again.
         self._pauses: set[Wait] = set()
 
-    async def initialize(self, key: SharePartition, *, state_epoch: int, start_offset: int) -> StateResult:
+    async def initialize(self, key: SharePartitionKey, *, state_epoch: int, start_offset: int) -> StateResult:
         """Initialize the state of a share partition, also an existing one: without batches, from
         `start_offset`; -1 lets the leader choose it.
         """
         question = Question(key, state_epoch=state_epoch, start_offset=start_offset)
         return await self._ask_in_turn(INITIALIZE, question)
 
-    async def read(self, key: SharePartition, *, leader_epoch: int) -> ReadResult:
+    async def read(self, key: SharePartitionKey, *, leader_epoch: int) -> ReadResult:
         """The state of a share partition. The leader's epoch is stored, and fences older leaders."""
         return await self._ask_in_turn(READ, Question(key, leader_epoch=leader_epoch))
 
     async def write(
         self,
-        key: SharePartition,
+        key: SharePartitionKey,
         *,
         state_epoch: int,
         leader_epoch: int,
@@ -95,11 +95,11 @@ class Persister:
         question = Question(key, state_epoch, leader_epoch, start_offset, delivery_complete_count, batches)
         return await self._ask_in_turn(WRITE, question)
 
-    async def delete(self, key: SharePartition) -> StateResult:
+    async def delete(self, key: SharePartitionKey) -> StateResult:
         """Forget a share partition; it is no error if nothing is known of it."""
         return await self._ask_in_turn(DELETE, Question(key))
 
-    async def read_summary(self, key: SharePartition, *, leader_epoch: int = NO_EPOCH) -> SummaryResult:
+    async def read_summary(self, key: SharePartitionKey, *, leader_epoch: int = NO_EPOCH) -> SummaryResult:
         """The group's progress in a share partition, for administrators; fences no leader."""
         return await self._ask(READ_SUMMARY, Question(key, leader_epoch=leader_epoch))
 
@@ -120,7 +120,7 @@ class Persister:
             return await self._ask(kind, question)
 
     @asynccontextmanager
-    async def _turn(self, key: SharePartition) -> AsyncIterator[None]:
+    async def _turn(self, key: SharePartitionKey) -> AsyncIterator[None]:
         """One question about a share partition at a time."""
         line = self._lines.get(key)
         if line is None:
@@ -164,7 +164,7 @@ class Persister:
         finally:
             self._pauses.discard(pause)
 
-    async def _find(self, key: SharePartition) -> int:
+    async def _find(self, key: SharePartitionKey) -> int:
         coordinator_id = self._where.coordinator_of(key)
         if coordinator_id == NO_COORDINATOR and await self._where.ensure_topic():
             coordinator_id = self._where.coordinator_of(key)

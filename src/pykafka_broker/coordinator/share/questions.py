@@ -19,7 +19,7 @@ from pykafka_broker.coordinator.share.core.events import (
     StateResult,
     SummaryResult,
 )
-from pykafka_broker.coordinator.share.core.state import NO_COUNT, NO_EPOCH, NO_START_OFFSET, SharePartition
+from pykafka_broker.coordinator.share.core.state import NO_COUNT, NO_EPOCH, NO_START_OFFSET, SharePartitionKey
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, error_of
 from pykafka_broker.protocol.messages import delete_share_group_state as deleting
 from pykafka_broker.protocol.messages import initialize_share_group_state as initializing
@@ -40,7 +40,7 @@ Answer = TypeVar("Answer", bound=_Answer)
 class Question(NamedTuple):
     """The fields of all kinds of questions; each kind uses some of them."""
 
-    key: SharePartition
+    key: SharePartitionKey
     state_epoch: int = NO_EPOCH
     leader_epoch: int = NO_EPOCH
     start_offset: int = NO_START_OFFSET
@@ -79,10 +79,10 @@ def request_of(kind: Kind[Any], group_id: str, questions: Iterable[Question]) ->
     )
 
 
-def answers_in(kind: Kind[Answer], group_id: str, response: Any) -> dict[SharePartition, Answer]:
+def answers_in(kind: Kind[Answer], group_id: str, response: Any) -> dict[SharePartitionKey, Answer]:
     """The answers in a response about one group."""
     return {
-        SharePartition(group_id, topic.topic_id, each.partition): kind.answer(_refusal(each), each)
+        SharePartitionKey(group_id, topic.topic_id, each.partition): kind.answer(_refusal(each), each)
         for topic in response.results
         for each in topic.partitions
     }

@@ -14,7 +14,7 @@ from typing import Any
 
 from pykafka_broker.coordinator.broker_queues import BrokerQueues, Brokers
 from pykafka_broker.coordinator.share.core.events import Refusal
-from pykafka_broker.coordinator.share.core.state import SharePartition
+from pykafka_broker.coordinator.share.core.state import SharePartitionKey
 from pykafka_broker.coordinator.share.keys import coordinator_key
 from pykafka_broker.coordinator.share.questions import Answer, Kind, Question, answers_in, request_of
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
@@ -54,7 +54,7 @@ class RemoteStates:
         by_group: dict[str, list[Question]] = {}
         for question in questions:
             by_group.setdefault(question.key.group_id, []).append(question)
-        answers: dict[SharePartition, Answer] = {}
+        answers: dict[SharePartitionKey, Answer] = {}
         for told in await asyncio.gather(
             *(self._ask_about(kind, broker_id, group_id, asked) for group_id, asked in by_group.items())
         ):
@@ -63,7 +63,7 @@ class RemoteStates:
 
     async def _ask_about(
         self, kind: Kind[Answer], broker_id: int, group_id: str, questions: Sequence[Question]
-    ) -> dict[SharePartition, Answer]:
+    ) -> dict[SharePartitionKey, Answer]:
         """The answers to questions about one group."""
         try:
             response = await self._brokers.ask(broker_id, request_of(kind, group_id, questions))
@@ -82,7 +82,7 @@ class RemoteStates:
 
     def _all_refused(
         self, kind: Kind[Answer], broker_id: int, questions: Sequence[Question], refusal: Refusal
-    ) -> dict[SharePartition, Answer]:
+    ) -> dict[SharePartitionKey, Answer]:
         text = f"No answer of broker {broker_id} to a request to {kind.deed}: {refusal.message}"
         self._lines.log(logging.WARNING, kind.deed, str(broker_id), text)
         return {question.key: kind.refused(refusal) for question in questions}

@@ -19,7 +19,7 @@ from pykafka_broker.coordinator.shards import LoadedPartition, Shards
 from pykafka_broker.coordinator.share.core import events
 from pykafka_broker.coordinator.share.core.events import Event, PruneLog
 from pykafka_broker.coordinator.share.core.loading import Loader
-from pykafka_broker.coordinator.share.core.state import ShareConfig, SharePartition, Shares
+from pykafka_broker.coordinator.share.core.state import ShareCoordinatorConfig, SharePartitionKey, Shares
 from pykafka_broker.coordinator.share.core.transitions import transition
 from pykafka_broker.coordinator.share.keys import coordinator_key
 from pykafka_broker.coordinator.share.writing import ShareLog, write
@@ -44,7 +44,7 @@ class ShareService:
 
     def __init__(
         self,
-        config: ShareConfig,
+        config: ShareCoordinatorConfig,
         log: ShareLog,
         scheduler: Scheduler,
         *,
@@ -63,7 +63,7 @@ class ShareService:
 
     # ---- requests ----
 
-    def partition_for(self, key: SharePartition) -> int:
+    def partition_for(self, key: SharePartitionKey) -> int:
         """The partition of `__share_group_state` that a share partition belongs to.
 
         Raises:
@@ -74,7 +74,7 @@ class ShareService:
 
     def answer(
         self,
-        key: SharePartition,
+        key: SharePartitionKey,
         event_with: Callable[[int], Event],
         *,
         refused: Callable[[KafkaError], Answer],
@@ -84,7 +84,7 @@ class ShareService:
         """
         return self.shards.answer(coordinator_key(key), event_with, refused=refused)
 
-    async def loaded(self, key: SharePartition) -> None:
+    async def loaded(self, key: SharePartitionKey) -> None:
         """Return when the shard of a share partition is not being loaded.
 
         Raises:

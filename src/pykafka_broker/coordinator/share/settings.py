@@ -5,7 +5,7 @@ from __future__ import annotations
 from pykafka_broker.cluster.features import SHARE_VERSION
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.config import BrokerConfig
-from pykafka_broker.coordinator.share.core.state import ShareConfig
+from pykafka_broker.coordinator.share.core.state import ShareCoordinatorConfig
 from pykafka_broker.coordinator.share.service import ShareService
 
 
@@ -39,9 +39,9 @@ class ShareCoordinatorSettings:
                 self._service.forget_topics(deleted)
 
 
-def share_config(config: BrokerConfig, share_version: int) -> ShareConfig:
+def share_config(config: BrokerConfig, share_version: int) -> ShareCoordinatorConfig:
     """The values the coordinator acts on, at the finalised level of the feature."""
-    return ShareConfig(
+    return ShareCoordinatorConfig(
         snapshot_update_records_per_snapshot=config["share.coordinator.snapshot.update.records.per.snapshot"],
         cold_partition_snapshot_interval_ms=config["share.coordinator.cold.partition.snapshot.interval.ms"],
         state_topic_prune_interval_ms=config["share.coordinator.state.topic.prune.interval.ms"],

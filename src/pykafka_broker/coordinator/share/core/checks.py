@@ -18,7 +18,7 @@ from pykafka_broker.coordinator.share.core.events import (
     Refusal,
     WriteState,
 )
-from pykafka_broker.coordinator.share.core.state import NO_EPOCH, ShareEntry, SharePartition
+from pykafka_broker.coordinator.share.core.state import NO_EPOCH, ShareEntry, SharePartitionKey
 from pykafka_broker.protocol.errors import ErrorCode
 
 NEGATIVE_PARTITION = Refusal(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
@@ -80,7 +80,7 @@ def _is_fenced(requested_epoch: int, highest_epoch: int) -> bool:
     return requested_epoch != NO_EPOCH and highest_epoch > requested_epoch
 
 
-def _why_no_topic(key: SharePartition, partition_count: int) -> Refusal | None:
+def _why_no_topic(key: SharePartitionKey, partition_count: int) -> Refusal | None:
     return None if key.partition < partition_count else _general(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from typing import Union
 
 from pykafka_broker.coordinator.share.core.batches import StateBatch
-from pykafka_broker.coordinator.share.core.state import NO_COUNT, SharePartition
+from pykafka_broker.coordinator.share.core.state import NO_COUNT, SharePartitionKey
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -20,7 +20,7 @@ class InitializeState(NamedTuple):
 
     token: int
     now_ms: int
-    key: SharePartition
+    key: SharePartitionKey
     state_epoch: int
     start_offset: int
     partition_count: int
@@ -31,7 +31,7 @@ class ReadState(NamedTuple):
 
     token: int
     now_ms: int
-    key: SharePartition
+    key: SharePartitionKey
     leader_epoch: int
     partition_count: int
 
@@ -41,7 +41,7 @@ class WriteState(NamedTuple):
 
     token: int
     now_ms: int
-    key: SharePartition
+    key: SharePartitionKey
     state_epoch: int
     leader_epoch: int
     start_offset: int
@@ -54,7 +54,7 @@ class DeleteState(NamedTuple):
     """A share group is deleted, or forgets a topic. Answered with a `StateResult`."""
 
     token: int
-    key: SharePartition
+    key: SharePartitionKey
     partition_count: int
 
 
@@ -62,7 +62,7 @@ class ReadSummary(NamedTuple):
     """The progress of the group in this partition. Answered with a `SummaryResult`."""
 
     token: int
-    key: SharePartition
+    key: SharePartitionKey
     partition_count: int
 
 

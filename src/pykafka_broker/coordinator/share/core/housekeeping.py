@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pykafka_broker.coordinator.share.core.events import Loaded, PruneLog, TimerFired, TopicsDeleted
 from pykafka_broker.coordinator.share.core.records import Record, Snapshot
-from pykafka_broker.coordinator.share.core.state import ShareConfig, Shares, ShareState
+from pykafka_broker.coordinator.share.core.state import ShareCoordinatorConfig, Shares, ShareState
 from pykafka_broker.coordinator.share.core.turn import Log, written
 from pykafka_broker.machine.step import AT_ONCE_MS, Effect, SetTimer, Start, Step
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -28,12 +28,12 @@ class _MoreCold(NamedTuple):
     latest_ms: int
 
 
-def on_loaded(state: Shares, event: Loaded, config: ShareConfig) -> Step[Shares]:
+def on_loaded(state: Shares, event: Loaded, config: ShareCoordinatorConfig) -> Step[Shares]:
     """Start the timers of snapshots and cuts."""
     return Step(state, effects=(_next_cold(event.now_ms, config), _next_prune(event.now_ms, config)))
 
 
-def on_timer(state: Shares, event: TimerFired, log: Log, config: ShareConfig) -> Step[Shares]:
+def on_timer(state: Shares, event: TimerFired, log: Log, config: ShareCoordinatorConfig) -> Step[Shares]:
     """Write the snapshots that are due, or have the log cut."""
     if event.key == COLD_TIMER:
         # If this timer wrote all last snapshots, new ones would not let the log be cut further.
@@ -57,15 +57,15 @@ def on_topics_deleted(state: Shares, event: TopicsDeleted, log: Log) -> Step[Sha
     return written(state, log, records)
 
 
-def _next_cold(now_ms: int, config: ShareConfig) -> SetTimer:
+def _next_cold(now_ms: int, config: ShareCoordinatorConfig) -> SetTimer:
     return SetTimer(COLD_TIMER, now_ms + config.cold_partition_snapshot_interval_ms)
 
 
-def _next_prune(now_ms: int, config: ShareConfig) -> SetTimer:
+def _next_prune(now_ms: int, config: ShareCoordinatorConfig) -> SetTimer:
     return SetTimer(PRUNE_TIMER, now_ms + config.state_topic_prune_interval_ms)
 
 
-def _snapshot_cold(state: Shares, now_ms: int, latest_ms: int, log: Log, config: ShareConfig) -> Step[Shares]:
+def _snapshot_cold(state: Shares, now_ms: int, latest_ms: int, log: Log, config: ShareCoordinatorConfig) -> Step[Shares]:
     """Write new snapshots of share partitions whose last one is from `latest_ms` or earlier."""
     records: list[Record] = []
     size = 0

@@ -22,7 +22,7 @@ from pykafka_broker.coordinator.share.core.state import (
     NO_OFFSET,
     NO_START_OFFSET,
     ShareEntry,
-    SharePartition,
+    SharePartitionKey,
     Shares,
     ShareState,
 )
@@ -41,14 +41,14 @@ VALUE_VERSION = 0
 class Snapshot(NamedTuple):
     """The state of a share partition from now on; None: it is forgotten."""
 
-    key: SharePartition
+    key: SharePartitionKey
     state: Union[ShareState, None]
 
 
 class Update(NamedTuple):
     """A change of the state of a share partition."""
 
-    key: SharePartition
+    key: SharePartitionKey
     snapshot_epoch: int
     leader_epoch: int
     start_offset: int
@@ -126,16 +126,16 @@ def decode_record(key: bytes, value: bytes | None) -> Record | None:
     record_type = int.from_bytes(key[:2])
     if record_type == SNAPSHOT_TYPE:
         snapshot_key, _ = decode(messages.ShareSnapshotKey, KEY_VERSION, key, 2)
-        named = SharePartition(snapshot_key.group_id, snapshot_key.topic_id, snapshot_key.partition)
+        named = SharePartitionKey(snapshot_key.group_id, snapshot_key.topic_id, snapshot_key.partition)
         return Snapshot(named, None) if value is None else _decoded_snapshot(named, value)
     if record_type == UPDATE_TYPE and value is not None:
         update_key, _ = decode(messages.ShareUpdateKey, KEY_VERSION, key, 2)
-        named = SharePartition(update_key.group_id, update_key.topic_id, update_key.partition)
+        named = SharePartitionKey(update_key.group_id, update_key.topic_id, update_key.partition)
         return _decoded_update(named, value)
     return None
 
 
-def _decoded_snapshot(key: SharePartition, value: bytes) -> Snapshot | None:
+def _decoded_snapshot(key: SharePartitionKey, value: bytes) -> Snapshot | None:
     version = int.from_bytes(value[:2])
     if version not in schema_of(messages.ShareSnapshotValue).versions:
         return None
@@ -153,7 +153,7 @@ def _decoded_snapshot(key: SharePartition, value: bytes) -> Snapshot | None:
     return Snapshot(key, state)
 
 
-def _decoded_update(key: SharePartition, value: bytes) -> Update | None:
+def _decoded_update(key: SharePartitionKey, value: bytes) -> Update | None:
     version = int.from_bytes(value[:2])
     if version not in schema_of(messages.ShareUpdateValue).versions:
         return None
@@ -225,7 +225,7 @@ class Replay:
 
     def __init__(self, updates_per_snapshot: int) -> None:
         self._updates_per_snapshot = updates_per_snapshot
-        self._by_key: dict[SharePartition, ShareEntry] = {}
+        self._by_key: dict[SharePartitionKey, ShareEntry] = {}
         self._deletion_offset = NO_OFFSET
 
     def add(self, record: Record, offset: int) -> None:

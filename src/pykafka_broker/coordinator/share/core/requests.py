@@ -29,7 +29,7 @@ from pykafka_broker.coordinator.share.core.state import (
     NO_EPOCH,
     NO_START_OFFSET,
     ShareEntry,
-    SharePartition,
+    SharePartitionKey,
     Shares,
     ShareState,
 )
@@ -129,7 +129,7 @@ def on_read_summary(state: Shares, event: ReadSummary) -> Step[Shares]:
 
 
 def _changed(
-    key: SharePartition,
+    key: SharePartitionKey,
     entry: ShareEntry,
     log: Log,
     *,

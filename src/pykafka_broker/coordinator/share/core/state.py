@@ -29,8 +29,8 @@ LOWEST_EPOCH = -(1 << 31)
 NO_OFFSET = -1
 
 
-class SharePartition(NamedTuple):
-    """A partition as one share group consumes it."""
+class SharePartitionKey(NamedTuple):
+    """The key of a share partition: a partition as one share group consumes it."""
 
     group_id: str
     topic_id: bytes
@@ -66,7 +66,7 @@ class ShareEntry(NamedTuple):
     snapshot_offset: int = NO_OFFSET
 
 
-class ShareConfig(NamedTuple):
+class ShareCoordinatorConfig(NamedTuple):
     """The configuration values the coordinator acts on; may be swapped while it runs."""
 
     snapshot_update_records_per_snapshot: int = 500
@@ -79,7 +79,7 @@ class ShareConfig(NamedTuple):
 class Shares(NamedTuple):
     """Everything one shard knows."""
 
-    by_key: VersionedMap[SharePartition, ShareEntry]
+    by_key: VersionedMap[SharePartitionKey, ShareEntry]
     #: The offset of the newest deletion: all earlier records are redundant if no share partition is left.
     deletion_offset: int = NO_OFFSET
 

@@ -16,12 +16,12 @@ from pykafka_broker.coordinator.share.core.events import (
     TopicsDeleted,
     WriteState,
 )
-from pykafka_broker.coordinator.share.core.state import ShareConfig, Shares
+from pykafka_broker.coordinator.share.core.state import ShareCoordinatorConfig, Shares
 from pykafka_broker.coordinator.share.core.turn import Log
 from pykafka_broker.machine.step import Step
 
 
-def transition(state: Shares, event: Event, config: ShareConfig, end_offset: int) -> Step[Shares]:
+def transition(state: Shares, event: Event, config: ShareCoordinatorConfig, end_offset: int) -> Step[Shares]:
     """Handle `event`; the frequent events come first. `end_offset` is that of the next record in the log."""
     log = Log(end_offset, config.snapshot_update_records_per_snapshot)
     match event:

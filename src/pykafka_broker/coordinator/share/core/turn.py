@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pykafka_broker.coordinator.share.core.records import Record, applied
-from pykafka_broker.coordinator.share.core.state import ShareEntry, SharePartition, Shares
+from pykafka_broker.coordinator.share.core.state import ShareEntry, SharePartitionKey, Shares
 from pykafka_broker.machine.step import Effect, Reply, Step
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -23,8 +23,8 @@ def answer(state: Shares, token: int, result: object) -> Step[Shares]:
 
 def written(state: Shares, log: Log, records: list[Record], *effects: Effect) -> Step[Shares]:
     """The state after these records, each of another share partition, and the effects that follow."""
-    changed: dict[SharePartition, ShareEntry] = {}
-    forgotten: list[SharePartition] = []
+    changed: dict[SharePartitionKey, ShareEntry] = {}
+    forgotten: list[SharePartitionKey] = []
     deletion_offset = state.deletion_offset
     for offset, record in enumerate(records, log.end_offset):
         entry = applied(state.by_key.get(record.key), record, offset, log.updates_per_snapshot)

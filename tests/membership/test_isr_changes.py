@@ -11,14 +11,14 @@ from pykafka_broker.membership.isr_changes import RETRY_PAUSE_MS, QueuedIsrChang
 from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages import create_topics
-from pykafka_broker.replication.core.events import AlterPartition, IsrChangeAnswered
+from pykafka_broker.replication.core.events import IsrChangeAnswered, IsrProposal
 from pykafka_broker.testing.clock import VirtualClock
 from pykafka_broker.testing.home import until
 from tests.support.clusters import Cluster
 
 ORDERS, PAYMENTS = b"o" * 16, b"p" * 16
 NODE_ID = 1
-CHANGE = AlterPartition(5, 7, ((NODE_ID, -1), (2, 40)))
+CHANGE = IsrProposal(5, 7, ((NODE_ID, -1), (2, 40)))
 MADE = InSyncReplicas(NODE_ID, 5, (1, 2), 8)
 DONE = IsrChangeResult(ErrorCode.NONE, MADE)
 
@@ -59,7 +59,7 @@ class Leaders:
         )
         self.told: list[tuple[bytes, int, IsrChangeAnswered]] = []
 
-    def ask(self, topic_id: bytes, partition: int, change: AlterPartition = CHANGE) -> None:
+    def ask(self, topic_id: bytes, partition: int, change: IsrProposal = CHANGE) -> None:
         self.changes.alter_partition(
             topic_id, partition, change, lambda answer: self.told.append((topic_id, partition, answer))
         )

@@ -14,7 +14,7 @@ from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.writer import AppendResult
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.replication.core.events import AlterPartition, IsrChangeAnswered
+from pykafka_broker.replication.core.events import IsrChangeAnswered, IsrProposal
 from pykafka_broker.replication.core.throttling import RateLimit
 from pykafka_broker.replication.leading_replica import PartitionPorts
 from pykafka_broker.replication.partition import Partition
@@ -52,14 +52,14 @@ class Controller:
     """A controller that has been asked for ISRs, and has not answered."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[bytes, int, AlterPartition]] = []
+        self.asked: list[tuple[bytes, int, IsrProposal]] = []
         self.answered: list[Callable[[IsrChangeAnswered], None]] = []
 
     def alter_partition(
         self,
         topic_id: bytes,
         partition: int,
-        change: AlterPartition,
+        change: IsrProposal,
         answered: Callable[[IsrChangeAnswered], None],
     ) -> None:
         self.asked.append((topic_id, partition, change))
@@ -412,7 +412,7 @@ async def test_the_controller_is_asked_once_for_an_isr_with_the_follower_that_ca
     led(partition).follower_fetched(2, BROKER_EPOCH, end)
     led(partition).follower_fetched(2, BROKER_EPOCH, end)
 
-    wanted = (TOPIC_ID, 0, AlterPartition(5, 7, ((1, -1), (2, BROKER_EPOCH))))
+    wanted = (TOPIC_ID, 0, IsrProposal(5, 7, ((1, -1), (2, BROKER_EPOCH))))
     assert controller.asked == [wanted]
     controller.refuse()
     led(partition).follower_fetched(2, BROKER_EPOCH, end)
@@ -429,7 +429,7 @@ async def test_the_controller_is_asked_for_an_isr_without_the_follower_that_lags
     assert controller.asked == []
     clock.advance(1)
     led(partition).check_lag()
-    assert controller.asked == [(TOPIC_ID, 0, AlterPartition(5, 7, ((1, -1),)))]
+    assert controller.asked == [(TOPIC_ID, 0, IsrProposal(5, 7, ((1, -1),)))]
 
 
 async def test_a_refusal_that_comes_when_another_broker_leads_changes_nothing() -> None:
@@ -459,7 +459,7 @@ async def test_the_leader_goes_on_with_the_controllers_answer_before_the_metadat
     assert produce(partition, b"two") == partition.log.state.high_watermark == 2
     partition.become(registration(1, partition_epoch=8))
     led(partition).follower_fetched(2, BROKER_EPOCH, 2)
-    assert controller.asked[-1] == (TOPIC_ID, 0, AlterPartition(5, 8, ((1, -1), (2, BROKER_EPOCH))))
+    assert controller.asked[-1] == (TOPIC_ID, 0, IsrProposal(5, 8, ((1, -1), (2, BROKER_EPOCH))))
 
 
 @pytest.mark.parametrize(
@@ -497,7 +497,7 @@ async def test_an_error_that_says_nothing_of_the_partition_is_followed_by_the_sa
     partition.become(registration(1))
     led(partition).follower_fetched(2, BROKER_EPOCH, 0)
     controller.answer(ErrorCode.NOT_CONTROLLER)
-    assert controller.asked == [(TOPIC_ID, 0, AlterPartition(5, 7, ((1, -1), (2, BROKER_EPOCH))))] * 2
+    assert controller.asked == [(TOPIC_ID, 0, IsrProposal(5, 7, ((1, -1), (2, BROKER_EPOCH))))] * 2
 
 
 async def test_an_answer_for_an_earlier_leadership_changes_nothing() -> None:

@@ -18,7 +18,7 @@ from pykafka_broker.controller.core import events
 from pykafka_broker.controller.core.events import IsrChange, IsrMember
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.replication.core.events import AlterPartition, IsrChangeAnswered
+from pykafka_broker.replication.core.events import IsrChangeAnswered, IsrProposal
 from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.repeated_lines import RepeatedLines
 
@@ -33,7 +33,7 @@ class _Asked(NamedTuple):
 
     topic_id: bytes
     partition: int
-    change: AlterPartition
+    change: IsrProposal
     answered: Callable[[IsrChangeAnswered], None]
 
 
@@ -57,7 +57,7 @@ class QueuedIsrChanges:
         self,
         topic_id: bytes,
         partition: int,
-        change: AlterPartition,
+        change: IsrProposal,
         answered: Callable[[IsrChangeAnswered], None],
     ) -> None:
         """Ask for `change`; OPERATION_NOT_ATTEMPTED at once while another change of it waits for an answer.

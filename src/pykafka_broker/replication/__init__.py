@@ -19,7 +19,7 @@
 
 Fetches of assigned followers come in through `apis/fetch.py`: `LeadingReplica.follower_fetched` gives a
 `FollowerFetched` to `core.transitions.transition`, moves the high watermark, and gives the effect,
-`AlterPartition`, to the port `IsrChanges` (`membership/isr_changes.py`). With acks=all,
+`IsrProposal`, to the port `IsrChanges` (`membership/isr_changes.py`). With acks=all,
 `Committing.acknowledged` waits for the high watermark if followers count; `RecordsDeletion.everywhere` waits
 for the low watermark.
 

@@ -35,7 +35,7 @@ from pykafka_broker.replication.core.access import (
     not_enough_replicas,
 )
 from pykafka_broker.replication.core.events import (
-    AlterPartition,
+    IsrProposal,
     BrokersChanged,
     Event,
     FollowerFetched,
@@ -75,7 +75,7 @@ class IsrChanges(Protocol):
         self,
         topic_id: bytes,
         partition: int,
-        change: AlterPartition,
+        change: IsrProposal,
         answered: Callable[[IsrChangeAnswered], None],
     ) -> None:
         """Ask for `change`, with this node's own broker epoch filled in, until the controller answers.
@@ -222,7 +222,7 @@ class LeadingReplica:
             self.leadership = step.state
             self.committing.commit()
         for effect in step.effects:
-            assert isinstance(effect, Start) and isinstance(effect.work, AlterPartition)
+            assert isinstance(effect, Start) and isinstance(effect.work, IsrProposal)
             # The controller logs the outcome at INFO, for all partitions at once.
             logger.debug(
                 "[Partition %s] Asking for the ISR %s instead of %s (high watermark %d, log end %d).",

@@ -9,7 +9,7 @@ import pytest
 from pykafka_broker.machine.step import Start, Step
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.replication.core.events import (
-    AlterPartition,
+    IsrProposal,
     BrokersChanged,
     IsrChangeAnswered,
     TimePassed,
@@ -22,7 +22,7 @@ from tests.replication.leading import LAG_MS, LEADER, NOW_MS, after, fetched, le
 def test_a_follower_with_everything_that_is_committed_joins() -> None:
     step = transition(leading(1, 2), fetched(3, 100)._replace(broker_epoch=33, registered_epoch=33))
 
-    assert step.effects == (Start(AlterPartition(5, 7, ((1, -1), (2, -1), (3, 33)))),)
+    assert step.effects == (Start(IsrProposal(5, 7, ((1, -1), (2, -1), (3, 33)))),)
     assert step.state.isr == Isr((1, 2), proposed=(1, 2, 3))
     assert step.state.isr.maximal == {1, 2, 3}
 
@@ -65,7 +65,7 @@ def test_one_change_is_asked_for_at_a_time() -> None:
 
 def test_a_change_that_is_refused_can_be_asked_for_again() -> None:
     asked = after(leading(1), fetched(2, 100))
-    change = AlterPartition(5, 7, ((1, -1), (2, -1)))
+    change = IsrProposal(5, 7, ((1, -1), (2, -1)))
     refused = transition(asked, IsrChangeAnswered(change, ErrorCode.INELIGIBLE_REPLICA)).state
     assert refused.isr == Isr((1,))
     assert transition(refused, fetched(2, 100)).effects
@@ -73,8 +73,8 @@ def test_a_change_that_is_refused_can_be_asked_for_again() -> None:
 
 def test_a_refusal_of_an_earlier_change_says_nothing_of_this_one() -> None:
     asked = after(leading(1), fetched(2, 100))
-    earlier = AlterPartition(5, 6, ((1, -1), (2, -1)))
-    another = AlterPartition(5, 7, ((1, -1), (3, -1)))
+    earlier = IsrProposal(5, 6, ((1, -1), (2, -1)))
+    another = IsrProposal(5, 7, ((1, -1), (3, -1)))
     for change in (earlier, another):
         assert transition(asked, IsrChangeAnswered(change, ErrorCode.INELIGIBLE_REPLICA)) == Step(asked)
 
@@ -102,7 +102,7 @@ def test_a_follower_that_does_not_fetch_leaves_after_the_lag_time() -> None:
 
     step = transition(state, TimePassed(NOW_MS + LAG_MS + 1, offsets))
 
-    assert step.effects == (Start(AlterPartition(5, 7, ((1, -1),))),)
+    assert step.effects == (Start(IsrProposal(5, 7, ((1, -1),))),)
     assert step.state.isr.maximal == {1, 2, 3}, "until the controller has agreed they count"
 
 
@@ -116,7 +116,7 @@ def test_a_follower_that_fetches_all_the_time_and_never_catches_up_leaves() -> N
     for second in range(40):
         state = after(state, fetched(2, 100 + second, at_ms=NOW_MS + second * 1_000, end=1_000))
     step = transition(state, TimePassed(NOW_MS + 39_000, LogOffsets(100, 1_000)))
-    assert step.effects == (Start(AlterPartition(5, 7, ((1, -1),))),)
+    assert step.effects == (Start(IsrProposal(5, 7, ((1, -1),))),)
 
 
 def test_a_follower_that_has_what_there_was_at_its_last_fetch_keeps_up() -> None:

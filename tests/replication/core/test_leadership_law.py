@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from pykafka_broker.machine.step import Start
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.replication.core.events import (
-    AlterPartition,
+    IsrProposal,
     Event,
     FollowerFetched,
     IsrChangeAnswered,
@@ -36,7 +36,7 @@ class PartitionLife(RuleBasedStateMachine):
         self.high_watermark = self.on_disk = self.log_end = 0
         #: What each follower really has.
         self.follower_ends = {2: 0, 3: 0}
-        self.asked: AlterPartition | None = None
+        self.asked: IsrProposal | None = None
 
     @initialize(isr=st.sampled_from([(1,), (1, 2), (1, 2, 3)]), min_insync_replicas=st.integers(1, 2))
     def this_node_is_elected(self, isr: tuple[int, ...], min_insync_replicas: int) -> None:
@@ -61,7 +61,7 @@ class PartitionLife(RuleBasedStateMachine):
         step = transition(self.leadership, event)
         self.leadership = step.state
         for effect in step.effects:
-            assert isinstance(effect, Start) and isinstance(effect.work, AlterPartition)
+            assert isinstance(effect, Start) and isinstance(effect.work, IsrProposal)
             assert self.asked is None, "one change at a time"
             self.asked = effect.work
         self.commit()

@@ -10,7 +10,7 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.replication.core import access, high_watermark, in_sync, transitions
 from pykafka_broker.replication.core import following as following_core
 from pykafka_broker.replication.core.events import (
-    AlterPartition,
+    IsrProposal,
     BrokersChanged,
     Event,
     FollowerFetched,
@@ -66,7 +66,7 @@ class IsrWanted(NamedTuple):
     broker_id: int
     broker_epoch: int
     attempt: int
-    change: AlterPartition
+    change: IsrProposal
 
 
 Message = Union[Fetch, Fetched, IsrWanted]
@@ -100,7 +100,7 @@ class Broker:
         self.following: Following | None = None
         self.fetching: Fetch | None = None
         #: The change that the controller has been asked for, until it has answered.
-        self.asked: AlterPartition | None = None
+        self.asked: IsrProposal | None = None
         #: How often it has been asked; only the answer to the last attempt counts.
         self.attempts = 0
         self.waiting: list[Waiting] = []
@@ -230,7 +230,7 @@ class Broker:
         """No answer has come: ask for the same change in the registration of today."""
         return [] if self.asked is None else [self._attempt(self.asked)]
 
-    def _attempt(self, change: AlterPartition) -> IsrWanted:
+    def _attempt(self, change: IsrProposal) -> IsrWanted:
         self.attempts += 1
         return IsrWanted(self.broker_id, self.broker_epoch, self.attempts, change)
 
@@ -240,7 +240,7 @@ class Broker:
         self.leadership = step.state
         messages: list[Message] = []
         for effect in step.effects:
-            assert isinstance(effect, Start) and isinstance(effect.work, AlterPartition)
+            assert isinstance(effect, Start) and isinstance(effect.work, IsrProposal)
             if self.asked is not None:
                 answer = IsrChangeAnswered(effect.work, ErrorCode.OPERATION_NOT_ATTEMPTED)
                 self.leadership = transitions.transition(self.leadership, answer).state

@@ -49,7 +49,7 @@ class BrokersChanged(NamedTuple):
     active: Mapping[int, int]
 
 
-class AlterPartition(NamedTuple):
+class IsrProposal(NamedTuple):
     """Ask the controller for this ISR; the epochs are those of the partition as the leader knows it."""
 
     leader_epoch: int
@@ -61,7 +61,7 @@ class AlterPartition(NamedTuple):
 class IsrChangeAnswered(NamedTuple):
     """The controller's answer to `change`: the partition as it is now, or the error."""
 
-    change: AlterPartition
+    change: IsrProposal
     error: ErrorCode
     partition: InSyncReplicas | None = None
 

@@ -4,7 +4,7 @@
     transition(leadership, event) -> Step           from followers, time and the controller
 
 After each the shell moves the high watermark to the offset that `high_watermark` returns. The only effect is
-`Start(AlterPartition(...))`: ask the controller for another ISR. Nothing here is durable: the ISR is in the
+`Start(IsrProposal(...))`: ask the controller for another ISR. Nothing here is durable: the ISR is in the
 metadata log, and every new leader learns the followers' positions from their fetches.
 """
 
@@ -16,7 +16,7 @@ from pykafka_broker.cluster.image import PartitionRegistration
 from pykafka_broker.machine.step import Start, Step
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.replication.core.events import (
-    AlterPartition,
+    IsrProposal,
     BrokersChanged,
     Event,
     FollowerFetched,
@@ -169,7 +169,7 @@ def _answered(leadership: Leadership, event: IsrChangeAnswered) -> Step[Leadersh
 def _asking_for(leadership: Leadership, isr: tuple[int, ...] | None) -> Step[Leadership]:
     if isr is None:
         return Step(leadership)
-    change = AlterPartition(
+    change = IsrProposal(
         leadership.leader_epoch,
         leadership.partition_epoch,
         tuple((replica_id, _broker_epoch(leadership, replica_id)) for replica_id in isr),

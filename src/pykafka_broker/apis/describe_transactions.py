@@ -21,11 +21,11 @@ from pykafka_broker.protocol.messages.describe_transactions import (
     TopicData,
     TransactionState,
 )
+from pykafka_broker.protocol.topic_partition import by_topic
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
     from pykafka_broker.protocol.errors import KafkaError
-    from pykafka_broker.protocol.topic_partition import TopicPartition
 
 
 def failed(request: DescribeTransactionsRequest, error: KafkaError) -> DescribeTransactionsResponse:
@@ -80,14 +80,8 @@ def _state(transactional_id: str, found: DescribedTransaction) -> TransactionSta
         transaction_start_time_ms=found.start_ms,
         producer_id=found.producer_id,
         producer_epoch=found.producer_epoch,
-        topics=_by_topic(found.partitions),
+        topics=[
+            TopicData(topic=topic, partitions=indexes)
+            for topic, indexes in by_topic(sorted(found.partitions)).items()
+        ],
     )
-
-
-def _by_topic(partitions: frozenset[TopicPartition]) -> list[TopicData]:
-    topics: dict[str, TopicData] = {}
-    for topic, partition in sorted(partitions):
-        if topic not in topics:
-            topics[topic] = TopicData(topic=topic, partitions=[])
-        topics[topic].partitions.append(partition)
-    return list(topics.values())

@@ -18,7 +18,7 @@ from pykafka_broker.protocol.compile import decode
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.fields import api_key_of
 from pykafka_broker.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
-from pykafka_broker.protocol.topic_partition import TopicPartition
+from pykafka_broker.protocol.topic_partition import TopicPartition, by_topic
 from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The type of share groups, in lower case.
@@ -75,10 +75,10 @@ def state_cell(state: str) -> Cell:
 
 def partitions_text(partitions: Iterable[TopicPartition], between: str = " ") -> str:
     """As `clicks:3 orders:0,1`."""
-    by_topic: dict[str, list[int]] = {}
-    for topic, partition in sorted(partitions):
-        by_topic.setdefault(topic, []).append(partition)
-    return between.join(f"{topic}:{','.join(map(str, numbers))}" for topic, numbers in by_topic.items())
+    return between.join(
+        f"{topic}:{','.join(map(str, numbers))}"
+        for topic, numbers in by_topic(sorted(partitions)).items()
+    )
 
 
 def list_groups(client: Client) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from pykafka_broker.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
 )
-from pykafka_broker.protocol.topic_partition import PartitionKey
+from pykafka_broker.protocol.topic_partition import PartitionKey, by_topic
 from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The time-out of the controller's answer if a command can do without it.
@@ -45,12 +45,9 @@ def reassignments(
     """
     request = ListPartitionReassignmentsRequest(timeout_ms=timeout_ms)
     if partitions is not None:
-        asked: dict[str, list[int]] = {}
-        for topic, index in partitions:
-            asked.setdefault(topic, []).append(index)
         request.topics = [
             ListPartitionReassignmentsTopics(name=topic, partition_indexes=indexes)
-            for topic, indexes in asked.items()
+            for topic, indexes in by_topic(partitions).items()
         ]
     answer = client.send(request)
     check(answer.error_code, answer.error_message)

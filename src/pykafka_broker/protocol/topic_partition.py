@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pykafka_broker.system.named_tuple import NamedTuple
 
 #: A partition as a dictionary key; a `TopicPartition` is one.
@@ -16,3 +18,11 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+def by_topic(partitions: Iterable[PartitionKey]) -> dict[str, list[int]]:
+    """The indexes of partitions by topic, in the order in which they come."""
+    found: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        found.setdefault(topic, []).append(partition)
+    return found

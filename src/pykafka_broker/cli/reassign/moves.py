@@ -24,7 +24,7 @@ from pykafka_broker.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from pykafka_broker.protocol.topic_partition import TopicPartition
+from pykafka_broker.protocol.topic_partition import TopicPartition, by_topic
 
 #: The keys of a throttle: of brokers, and of topics.
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
@@ -71,7 +71,7 @@ def reassign(
                     for index in indexes
                 ],
             )
-            for topic, indexes in _by_topic(wanted).items()
+            for topic, indexes in by_topic(wanted).items()
         ],
     )
     answer = client.send(request)
@@ -92,13 +92,6 @@ def _listed(
 ) -> list[int] | None:
     replicas = wanted[TopicPartition(topic, index)]
     return None if replicas is None else list(replicas)
-
-
-def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for partition in partitions:
-        found.setdefault(partition.topic, []).append(partition.partition)
-    return found
 
 
 # -- throttles -------------------------------------------------------------------------------------------

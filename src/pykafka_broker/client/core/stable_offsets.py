@@ -20,7 +20,7 @@ from pykafka_broker.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
-from pykafka_broker.protocol.topic_partition import PartitionKey
+from pykafka_broker.protocol.topic_partition import PartitionKey, by_topic
 
 #: The last version with topic names, not ids.
 _AT_MOST = 9
@@ -34,14 +34,12 @@ def fetch_stable_offsets(
     Raises:
         KafkaError, OSError: the error of the last attempt, or one that is not temporary.
     """
-    by_topic: dict[str, list[int]] = {}
-    for topic, partition in partitions:
-        by_topic.setdefault(topic, []).append(partition)
-    entries = [OffsetFetchRequestTopics(name=name, partition_indexes=ps) for name, ps in by_topic.items()]
+    indexes = by_topic(partitions)
+    entries = [OffsetFetchRequestTopics(name=name, partition_indexes=ps) for name, ps in indexes.items()]
     # Up to version 7 `group_id` and `topics` are encoded, from version 8 on `groups`.
     request = OffsetFetchRequest(
         group_id=group,
-        topics=[OffsetFetchRequestTopic(name=name, partition_indexes=ps) for name, ps in by_topic.items()],
+        topics=[OffsetFetchRequestTopic(name=name, partition_indexes=ps) for name, ps in indexes.items()],
         groups=[OffsetFetchRequestGroup(group_id=group, topics=entries)],
         require_stable=True,
     )

@@ -27,7 +27,7 @@ from pykafka_broker.protocol.messages.records.txn import (
     TransactionLogKey,
     TransactionLogValue,
 )
-from pykafka_broker.protocol.topic_partition import TopicPartition
+from pykafka_broker.protocol.topic_partition import TopicPartition, by_topic
 from pykafka_broker.system.named_tuple import NamedTuple
 
 TRANSACTION_LOG_TYPE = 0
@@ -71,7 +71,12 @@ def encode_record(record: Record) -> tuple[bytes, bytes | None]:
         transaction_timeout_ms=metadata.timeout_ms,
         transaction_status=metadata.state.value,
         transaction_partitions=(
-            None if metadata.state is TransactionState.EMPTY else _by_topic(metadata.partitions)
+            None
+            if metadata.state is TransactionState.EMPTY
+            else [
+                PartitionsSchema(topic=topic, partition_ids=indexes)
+                for topic, indexes in by_topic(sorted(metadata.partitions)).items()
+            ]
         ),
         transaction_last_update_timestamp_ms=metadata.last_update_ms,
         transaction_start_timestamp_ms=metadata.start_ms,
@@ -81,15 +86,6 @@ def encode_record(record: Record) -> tuple[bytes, bytes | None]:
         value.next_producer_id = metadata.next_producer_id
         value.client_transaction_version = metadata.client_transaction_version
     return key, encode(value, record.value_version, before=record.value_version.to_bytes(2))
-
-
-def _by_topic(partitions: frozenset[TopicPartition]) -> list[PartitionsSchema]:
-    topics: dict[str, PartitionsSchema] = {}
-    for topic, partition in sorted(partitions):
-        if topic not in topics:
-            topics[topic] = PartitionsSchema(topic=topic, partition_ids=[])
-        topics[topic].partition_ids.append(partition)
-    return list(topics.values())
 
 
 def decode_record(key: bytes, value: bytes | None) -> Record | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from pykafka_broker.arrow.core.varints import Octets, Positions
-from pykafka_broker.protocol.records.batch import varint
+from pykafka_broker.protocol.records.batch import SMALLEST_RECORD_BYTES, varint
 from pykafka_broker.protocol.records.errors import InvalidRecord
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -22,8 +22,6 @@ LONGEST_GUESSED_BYTES = 1_000
 PIECE_BYTES = 64 * 1024
 #: The loop is used if more than one in 2^n guesses would be wrong.
 LEAST_GUESSED_SHIFT = 4
-#: Length, attributes, time, offset, key length, value length, number of headers: a byte each.
-SMALLEST_RECORD_BYTES = 7
 
 
 class Layout(NamedTuple):

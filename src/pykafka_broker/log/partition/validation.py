@@ -48,6 +48,7 @@ from pykafka_broker.protocol.records.batch import (
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
     SMALLEST_BATCH_LENGTH,
+    SMALLEST_RECORD_BYTES,
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
     BatchHeader,
@@ -73,8 +74,6 @@ MAX_RECORD_ERRORS = 1000
 #: The most records of a batch: checking them takes most of a second, and a few KiB could hold 15 million.
 MAX_RECORDS_LOOKED_AT = 1_000_000
 
-#: A record takes at least its length, attributes, two deltas, two null lengths and a header count.
-SMALLEST_RECORD_BYTES = 7
 #: The most bytes that one compressed byte can stand for, by codec number.
 LARGEST_RATIOS = (1, 1032, 22, 255, 32768)
 

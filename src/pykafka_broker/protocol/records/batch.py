@@ -83,6 +83,8 @@ HEADER_BYTES = 61
 #: Base offset and batch length, the fields before the bytes that batch_length counts.
 LOG_OVERHEAD_BYTES = 12
 SMALLEST_BATCH_LENGTH = HEADER_BYTES - LOG_OVERHEAD_BYTES
+#: Length, attributes, time, offset, key length, value length, number of headers: a byte each.
+SMALLEST_RECORD_BYTES = 7
 
 CODEC_MASK = 0x07
 TIMESTAMP_TYPE_BIT = 0x08

@@ -7,7 +7,6 @@ from __future__ import annotations
 from itertools import count
 
 from interop.conformance.talk import Talk, Topic, alike
-from pykafka_broker.coordinator.share.core.state import SharePartitionKey
 from pykafka_broker.coordinator.share.keys import coordinator_key
 from pykafka_broker.protocol.messages import delete_share_group_state as deleting
 from pykafka_broker.protocol.messages import initialize_share_group_state as initializing
@@ -15,6 +14,7 @@ from pykafka_broker.protocol.messages import read_share_group_state as reading
 from pykafka_broker.protocol.messages import read_share_group_state_summary as summing_up
 from pykafka_broker.protocol.messages import write_share_group_state as writing
 from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorRequest
+from pykafka_broker.protocol.topic_partition import SharePartitionKey
 
 SHARE = 2
 AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4

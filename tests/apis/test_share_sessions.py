@@ -125,7 +125,9 @@ def test_acknowledging_moves_the_epoch_and_never_begins_a_session() -> None:
     sessions = ShareSessions()
     begin(sessions, 0, A0)
 
-    assert refusal_of(lambda: sessions.acknowledge(ANN, INITIAL_EPOCH)) is ErrorCode.INVALID_SHARE_SESSION_EPOCH
+    assert (
+        refusal_of(lambda: sessions.acknowledge(ANN, INITIAL_EPOCH)) is ErrorCode.INVALID_SHARE_SESSION_EPOCH
+    )
     sessions.acknowledge(ANN, 1)
     begin(sessions, 2)
     sessions.acknowledge(ANN, FINAL_EPOCH)

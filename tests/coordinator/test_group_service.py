@@ -36,7 +36,6 @@ from pykafka_broker.coordinator.groups.core.topics import NO_TOPICS, TopicInfo, 
 from pykafka_broker.coordinator.groups.service import GroupService
 from pykafka_broker.coordinator.groups.share_work import ShareWorker
 from pykafka_broker.coordinator.share.core.events import Refusal, StateResult
-from pykafka_broker.coordinator.share.core.state import SharePartitionKey
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import (
@@ -47,6 +46,7 @@ from pykafka_broker.protocol.records.batch import (
     read_records,
 )
 from pykafka_broker.protocol.records.compression import Codec
+from pykafka_broker.protocol.topic_partition import SharePartitionKey
 from pykafka_broker.testing.clock import VirtualClock, settle
 from tests.support.group_requests import GroupRequests
 from tests.support.groups import subscription

@@ -18,7 +18,6 @@ from pykafka_broker.coordinator.share.attempts import (
 )
 from pykafka_broker.coordinator.share.core.batches import StateBatch
 from pykafka_broker.coordinator.share.core.events import ReadResult, Refusal, StateResult, SummaryResult
-from pykafka_broker.coordinator.share.core.state import SharePartitionKey
 from pykafka_broker.coordinator.share.persister import NO_COORDINATOR, Persister, ShareMap
 from pykafka_broker.coordinator.share.remote_states import RemoteStates
 from pykafka_broker.machine.wall_timers import WallTimers
@@ -28,6 +27,7 @@ from pykafka_broker.protocol.messages import initialize_share_group_state as ini
 from pykafka_broker.protocol.messages import read_share_group_state as reading
 from pykafka_broker.protocol.messages import read_share_group_state_summary as summing
 from pykafka_broker.protocol.messages import write_share_group_state as writing
+from pykafka_broker.protocol.topic_partition import SharePartitionKey
 from pykafka_broker.testing.clock import settle
 from tests.support.other_brokers import Others
 from tests.support.share_coordinator import KEY, PARTITIONS, TOPIC, Coordinator
@@ -77,7 +77,9 @@ class Node:
     async def serving(cls, answer: Any = None) -> Node:
         return cls(await Coordinator.serving(), answer)
 
-    def write(self, key: SharePartitionKey = KEY, *batches: StateBatch, start_offset: int = 0) -> Awaitable[Any]:
+    def write(
+        self, key: SharePartitionKey = KEY, *batches: StateBatch, start_offset: int = 0
+    ) -> Awaitable[Any]:
         return self.persister.write(
             key,
             state_epoch=1,

@@ -7,7 +7,8 @@ from pykafka_broker.coordinator.share.core.batches import StateBatch
 from pykafka_broker.coordinator.share.core.events import PruneLog
 from pykafka_broker.coordinator.share.core.housekeeping import COLD_BATCH_BYTES
 from pykafka_broker.coordinator.share.core.records import Snapshot
-from pykafka_broker.coordinator.share.core.state import ShareCoordinatorConfig, SharePartitionKey
+from pykafka_broker.coordinator.share.core.state import ShareCoordinatorConfig
+from pykafka_broker.protocol.topic_partition import SharePartitionKey
 from tests.support.shares import ShareWorld
 
 TOPIC = b"\x11" * 16
@@ -30,7 +31,9 @@ def write(world: ShareWorld, key: SharePartitionKey, times: int) -> None:
 
 
 def test_what_is_before_the_oldest_of_the_newest_snapshots_is_deleted() -> None:
-    config = ShareCoordinatorConfig(snapshot_update_records_per_snapshot=3, state_topic_prune_interval_ms=MINUTE_MS)
+    config = ShareCoordinatorConfig(
+        snapshot_update_records_per_snapshot=3, state_topic_prune_interval_ms=MINUTE_MS
+    )
     world = world_with(FIRST, SECOND, config=config)
     write(world, FIRST, 4)
     assert (world.end_offset, world.state.redundant_offset()) == (6, 1)
@@ -90,7 +93,9 @@ def test_very_many_idle_share_partitions_get_their_snapshots_in_slices() -> None
 
 
 def test_nothing_is_looked_after_while_share_groups_are_disabled() -> None:
-    world = world_with(FIRST, config=ShareCoordinatorConfig(snapshot_update_records_per_snapshot=1, is_enabled=False))
+    world = world_with(
+        FIRST, config=ShareCoordinatorConfig(snapshot_update_records_per_snapshot=1, is_enabled=False)
+    )
     write(world, FIRST, 6)
     written = world.end_offset
     world.advance(60 * MINUTE_MS)

@@ -22,9 +22,10 @@ from pykafka_broker.coordinator.share.core.records import (
     encode_record,
     replay,
 )
-from pykafka_broker.coordinator.share.core.state import SharePartitionKey, Shares, ShareState
+from pykafka_broker.coordinator.share.core.state import Shares, ShareState
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch
+from pykafka_broker.protocol.topic_partition import SharePartitionKey
 from tests.support.shares import ShareWorld, batches, play
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -8,8 +8,9 @@ from pykafka_broker.coordinator.share.core.batches import StateBatch
 from pykafka_broker.coordinator.share.core.checks import MAX_OVERLAPS, MAX_STATE_BATCHES
 from pykafka_broker.coordinator.share.core.events import ReadResult, Refusal, StateResult, SummaryResult
 from pykafka_broker.coordinator.share.core.records import Snapshot, Update
-from pykafka_broker.coordinator.share.core.state import ShareCoordinatorConfig, SharePartitionKey
+from pykafka_broker.coordinator.share.core.state import ShareCoordinatorConfig
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.topic_partition import SharePartitionKey
 from tests.support.shares import ShareWorld
 
 TOPIC = b"\x11" * 16

@@ -14,13 +14,14 @@ from pykafka_broker.coordinator.share import refusals
 from pykafka_broker.coordinator.share.core.batches import StateBatch
 from pykafka_broker.coordinator.share.core.events import ReadResult, Refusal, StateResult, SummaryResult
 from pykafka_broker.coordinator.share.core.records import decode_record
-from pykafka_broker.coordinator.share.core.state import ShareCoordinatorConfig, SharePartitionKey
+from pykafka_broker.coordinator.share.core.state import ShareCoordinatorConfig
 from pykafka_broker.coordinator.share.keys import coordinator_key, share_partition
 from pykafka_broker.coordinator.share.settings import ShareCoordinatorSettings, share_config
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.java_hash import string_hash_abs
 from pykafka_broker.protocol.records.batch import iter_batches, read_records
 from pykafka_broker.protocol.records.compression import Codec
+from pykafka_broker.protocol.topic_partition import SharePartitionKey
 from pykafka_broker.testing.clock import settle
 from tests.support.share_coordinator import KEY, PARTITIONS, TOPIC, Coordinator
 

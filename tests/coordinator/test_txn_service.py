@@ -12,11 +12,11 @@ import pytest
 
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.coordinator.transactions import refusals
+from pykafka_broker.coordinator.transactions.add_or_verify import FirstWrite, Participation
 from pykafka_broker.coordinator.transactions.core import events
 from pykafka_broker.coordinator.transactions.core.events import DescribedTransaction, ProducerIdResult
 from pykafka_broker.coordinator.transactions.core.records import decode_record
 from pykafka_broker.coordinator.transactions.core.state import TransactionConfig
-from pykafka_broker.coordinator.transactions.add_or_verify import FirstWrite, Participation
 from pykafka_broker.coordinator.transactions.marker_work import RETRY_MS
 from pykafka_broker.coordinator.transactions.participation import TransactionParticipation
 from pykafka_broker.coordinator.transactions.remote_participation import RemoteParticipation

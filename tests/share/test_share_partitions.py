@@ -11,6 +11,7 @@ import pytest
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.topic_partition import SharePartitionKey
 from pykafka_broker.replication.partition import Partition
 from pykafka_broker.share.core.config import ShareConfig
 from pykafka_broker.share.core.events import (
@@ -30,7 +31,7 @@ from pykafka_broker.share.settings import (
     ShareGroupSettings,
     ShareSettings,
 )
-from pykafka_broker.share.share_partition import LedSharePartition, ShareNode, SharePartitionKey
+from pykafka_broker.share.share_partition import LedSharePartition, ShareNode
 from pykafka_broker.share.share_partitions import SharePartitions
 from pykafka_broker.testing.clock import VirtualClock, settle
 from tests.log.logs import TOPIC_ID, append

@@ -23,7 +23,6 @@ from random import Random
 from typing import Any
 
 from pykafka_broker.coordinator.share.core.events import ReadResult, SummaryResult
-from pykafka_broker.coordinator.share.core.state import SharePartitionKey
 from pykafka_broker.coordinator.share.persister import NO_COORDINATOR, Persister, ShareMap
 from pykafka_broker.coordinator.share.remote_states import RemoteStates
 from pykafka_broker.machine.wall_timers import WallTimers
@@ -33,6 +32,7 @@ from pykafka_broker.protocol.messages import initialize_share_group_state as ini
 from pykafka_broker.protocol.messages import read_share_group_state as reading
 from pykafka_broker.protocol.messages import read_share_group_state_summary as summing
 from pykafka_broker.protocol.messages import write_share_group_state as writing
+from pykafka_broker.protocol.topic_partition import SharePartitionKey
 from pykafka_broker.testing.clock import settle
 from tests.support.share_coordinator import PARTITIONS, TOPIC, Coordinator
 

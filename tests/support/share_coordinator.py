@@ -8,12 +8,13 @@ from pykafka_broker.coordinator.share import refusals
 from pykafka_broker.coordinator.share.core import events
 from pykafka_broker.coordinator.share.core.batches import StateBatch
 from pykafka_broker.coordinator.share.core.events import ReadResult, StateResult
-from pykafka_broker.coordinator.share.core.state import ShareCoordinatorConfig, SharePartitionKey
+from pykafka_broker.coordinator.share.core.state import ShareCoordinatorConfig
 from pykafka_broker.coordinator.share.service import ShareService
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch, iter_batches, read_records
 from pykafka_broker.protocol.records.compression import Codec
+from pykafka_broker.protocol.topic_partition import SharePartitionKey
 from pykafka_broker.testing.clock import VirtualClock
 
 TOPIC = b"\x11" * 16

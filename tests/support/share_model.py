@@ -20,13 +20,16 @@ from pykafka_broker.coordinator.share.core.batches import StateBatch
 from pykafka_broker.coordinator.share.core.events import ReadResult, SummaryResult
 from pykafka_broker.coordinator.share.core.loading import Loader
 from pykafka_broker.coordinator.share.core.records import Update, encode_record, replay
-from pykafka_broker.coordinator.share.core.state import ShareCoordinatorConfig, SharePartitionKey, Shares
+from pykafka_broker.coordinator.share.core.state import ShareCoordinatorConfig, Shares
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch
+from pykafka_broker.protocol.topic_partition import SharePartitionKey
 from tests.support.shares import ShareWorld
 
 TOPICS = [b"\x11" * 16, b"\x22" * 16]
-KEYS = [SharePartitionKey(group, topic, partition) for group in "gh" for topic in TOPICS for partition in (0, 1)]
+KEYS = [
+    SharePartitionKey(group, topic, partition) for group in "gh" for topic in TOPICS for partition in (0, 1)
+]
 LAST_OFFSET = 30
 EPOCHS = [-1, -1, 0, 1, 1, 2, 3]
 

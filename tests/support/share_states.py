@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pykafka_broker.coordinator.share.core.events import Refusal, StateResult, SummaryResult
-from pykafka_broker.coordinator.share.core.state import SharePartitionKey
+from pykafka_broker.protocol.topic_partition import SharePartitionKey
 
 
 class ShareStatesInMemory:

@@ -37,10 +37,11 @@ from pykafka_broker.coordinator.share.core.records import (
     encode_record,
     replay,
 )
-from pykafka_broker.coordinator.share.core.state import ShareCoordinatorConfig, SharePartitionKey, Shares
+from pykafka_broker.coordinator.share.core.state import ShareCoordinatorConfig, Shares
 from pykafka_broker.coordinator.share.core.transitions import transition
 from pykafka_broker.machine.step import CancelTimer, Reply, SetTimer, Start
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.topic_partition import SharePartitionKey
 
 #: The settings of a broker for which none are given.
 DEFAULT_CONFIG = ShareCoordinatorConfig()

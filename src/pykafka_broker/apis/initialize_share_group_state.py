@@ -23,8 +23,8 @@ from pykafka_broker.protocol.messages.initialize_share_group_state import (
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
-    from pykafka_broker.coordinator.share.core.state import SharePartitionKey
     from pykafka_broker.protocol.errors import KafkaError
+    from pykafka_broker.protocol.topic_partition import SharePartitionKey
 
 
 def failed(request: InitializeShareGroupStateRequest, error: KafkaError) -> InitializeShareGroupStateResponse:

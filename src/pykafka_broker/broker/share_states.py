@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pykafka_broker.coordinator.share.core.batches import StateBatch
-from pykafka_broker.coordinator.share.core.state import SharePartitionKey
 from pykafka_broker.coordinator.share.persister import Persister
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.topic_partition import SharePartitionKey
 from pykafka_broker.share.core import records
 from pykafka_broker.share.core.events import OK, Result, StateRead
 from pykafka_broker.share.core.in_flight import Delivery
-from pykafka_broker.share.share_partition import SharePartitionKey
 
 
 class PersistedStates:
@@ -20,7 +19,7 @@ class PersistedStates:
 
     async def read(self, key: SharePartitionKey, leader_epoch: int) -> StateRead:
         """The state of a share partition at the coordinator, or its error."""
-        result = await self._persister.read(SharePartitionKey(*key), leader_epoch=leader_epoch)
+        result = await self._persister.read(key, leader_epoch=leader_epoch)
         if result.refusal is not None:
             return StateRead(result.refusal.error, result.refusal.message)
         batches = tuple(
@@ -34,7 +33,7 @@ class PersistedStates:
     async def write(self, key: SharePartitionKey, leader_epoch: int, write: records.StateWrite) -> Result:
         """Let the coordinator store the changes; return its error, or NONE."""
         result = await self._persister.write(
-            SharePartitionKey(*key),
+            key,
             state_epoch=write.state_epoch,
             leader_epoch=leader_epoch,
             start_offset=write.start_offset,

@@ -19,7 +19,6 @@ from pykafka_broker.coordinator.groups.settings import GroupCoordinatorSettings,
 from pykafka_broker.coordinator.groups.share_work import ShareWorker
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.coordinator.ports import CoordinatorPorts
-from pykafka_broker.coordinator.share.core.state import SharePartitionKey
 from pykafka_broker.coordinator.share.persister import NO_COORDINATOR, Persister, ShareMap
 from pykafka_broker.coordinator.share.remote_states import RemoteStates
 from pykafka_broker.coordinator.share.service import ShareService
@@ -39,6 +38,7 @@ from pykafka_broker.coordinator.transactions.settings import (
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.compression import Codec
+from pykafka_broker.protocol.topic_partition import SharePartitionKey
 from pykafka_broker.raft.format import random_uuid
 from pykafka_broker.replication.leading_replica import LeadingReplica
 from pykafka_broker.replication.partition import Partition

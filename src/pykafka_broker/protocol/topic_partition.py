@@ -1,4 +1,4 @@
-"""A partition by its topic's name."""
+"""Names of partitions: by their topics, and by the share groups that consume them."""
 
 from __future__ import annotations
 
@@ -18,6 +18,14 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+class SharePartitionKey(NamedTuple):
+    """A share partition: a partition as one share group consumes it."""
+
+    group_id: str
+    topic_id: bytes
+    partition: int
 
 
 def by_topic(partitions: Iterable[PartitionKey]) -> dict[str, list[int]]:

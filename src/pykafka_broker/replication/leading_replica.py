@@ -35,11 +35,11 @@ from pykafka_broker.replication.core.access import (
     not_enough_replicas,
 )
 from pykafka_broker.replication.core.events import (
-    IsrProposal,
     BrokersChanged,
     Event,
     FollowerFetched,
     IsrChangeAnswered,
+    IsrProposal,
     TimePassed,
 )
 from pykafka_broker.replication.core.in_sync import awaited_followers, is_cut_off, is_under_min_isr

@@ -22,6 +22,7 @@ from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.machine.shard import Prompt, Shard, ShardCore, ShardPorts
 from pykafka_broker.machine.step import Step
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.topic_partition import SharePartitionKey
 from pykafka_broker.replication.leading_replica import LeadingReplica
 from pykafka_broker.share.core import events
 from pykafka_broker.share.core.events import (
@@ -64,14 +65,6 @@ FENCED = frozenset(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
-
-
-class SharePartitionKey(NamedTuple):
-    """A partition of a topic, as one share group has it."""
-
-    group_id: str
-    topic_id: bytes
-    partition: int
 
 
 class ShareStates(Protocol):

@@ -13,10 +13,11 @@ from itertools import count
 from typing import TypeVar
 
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.topic_partition import SharePartitionKey
 from pykafka_broker.replication.leading_replica import LeadingReplica
 from pykafka_broker.replication.partition import Partition
 from pykafka_broker.share.settings import ShareGroupSettings, ShareSettings
-from pykafka_broker.share.share_partition import LedSharePartition, ShareNode, SharePartitionKey
+from pykafka_broker.share.share_partition import LedSharePartition, ShareNode
 
 Place = TypeVar("Place", bound=Hashable)
 

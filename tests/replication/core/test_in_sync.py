@@ -9,9 +9,9 @@ import pytest
 from pykafka_broker.machine.step import Start, Step
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.replication.core.events import (
-    IsrProposal,
     BrokersChanged,
     IsrChangeAnswered,
+    IsrProposal,
     TimePassed,
 )
 from pykafka_broker.replication.core.state import Isr, LogOffsets

@@ -15,10 +15,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from pykafka_broker.machine.step import Start
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.replication.core.events import (
-    IsrProposal,
     Event,
     FollowerFetched,
     IsrChangeAnswered,
+    IsrProposal,
     TimePassed,
 )
 from pykafka_broker.replication.core.high_watermark import commits_at_once, high_watermark

@@ -10,11 +10,11 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.replication.core import access, high_watermark, in_sync, transitions
 from pykafka_broker.replication.core import following as following_core
 from pykafka_broker.replication.core.events import (
-    IsrProposal,
     BrokersChanged,
     Event,
     FollowerFetched,
     IsrChangeAnswered,
+    IsrProposal,
     TimePassed,
 )
 from pykafka_broker.replication.core.fetch_session import Wanted

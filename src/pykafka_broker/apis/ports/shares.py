@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from pykafka_broker.coordinator.share.core.events import Event
-    from pykafka_broker.coordinator.share.core.state import SharePartitionKey
     from pykafka_broker.machine.shard import Prompt
     from pykafka_broker.protocol.errors import KafkaError
+    from pykafka_broker.protocol.topic_partition import SharePartitionKey
 
 Answer = TypeVar("Answer")
 

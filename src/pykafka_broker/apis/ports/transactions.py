@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from pykafka_broker.coordinator.markers import Marker
-    from pykafka_broker.coordinator.transactions.core.events import Event, ProducerIdResult
     from pykafka_broker.coordinator.transactions.add_or_verify import FirstWrite, Participation
+    from pykafka_broker.coordinator.transactions.core.events import Event, ProducerIdResult
     from pykafka_broker.machine.shard import Prompt
     from pykafka_broker.protocol.errors import ErrorCode, KafkaError
     from pykafka_broker.protocol.topic_partition import TopicPartition

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pykafka_broker.coordinator.share.core.events import Refusal
-from pykafka_broker.coordinator.share.core.state import SharePartitionKey
+from pykafka_broker.protocol.topic_partition import SharePartitionKey
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext

@@ -26,9 +26,9 @@ from pykafka_broker.coordinator.groups.core.share.events import (
     ShareWork,
 )
 from pykafka_broker.coordinator.share.core.events import StateResult, SummaryResult
-from pykafka_broker.coordinator.share.core.state import SharePartitionKey
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.java_hash import int_hash, uuid_hash, walked
+from pykafka_broker.protocol.topic_partition import SharePartitionKey
 
 Result = TypeVar("Result")
 

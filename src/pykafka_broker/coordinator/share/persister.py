@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager
 from pykafka_broker.coordinator.share.attempts import Attempts, after_lookup, after_refusal
 from pykafka_broker.coordinator.share.core.batches import StateBatch
 from pykafka_broker.coordinator.share.core.events import ReadResult, Refusal, StateResult, SummaryResult
-from pykafka_broker.coordinator.share.core.state import NO_EPOCH, SharePartitionKey
+from pykafka_broker.coordinator.share.core.state import NO_EPOCH
 from pykafka_broker.coordinator.share.keys import coordinator_key
 from pykafka_broker.coordinator.share.questions import (
     DELETE,
@@ -35,6 +35,7 @@ from pykafka_broker.coordinator.share.service import ShareService
 from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.machine.wait import Wait
 from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.protocol.topic_partition import SharePartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
 
 logger = logging.getLogger("kafka.server.share.persister.DefaultStatePersister")

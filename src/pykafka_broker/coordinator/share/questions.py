@@ -19,13 +19,14 @@ from pykafka_broker.coordinator.share.core.events import (
     StateResult,
     SummaryResult,
 )
-from pykafka_broker.coordinator.share.core.state import NO_COUNT, NO_EPOCH, NO_START_OFFSET, SharePartitionKey
+from pykafka_broker.coordinator.share.core.state import NO_COUNT, NO_EPOCH, NO_START_OFFSET
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, error_of
 from pykafka_broker.protocol.messages import delete_share_group_state as deleting
 from pykafka_broker.protocol.messages import initialize_share_group_state as initializing
 from pykafka_broker.protocol.messages import read_share_group_state as reading
 from pykafka_broker.protocol.messages import read_share_group_state_summary as summing
 from pykafka_broker.protocol.messages import write_share_group_state as writing
+from pykafka_broker.protocol.topic_partition import SharePartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
 
 

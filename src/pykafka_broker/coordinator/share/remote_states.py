@@ -14,10 +14,10 @@ from typing import Any
 
 from pykafka_broker.coordinator.broker_queues import BrokerQueues, Brokers
 from pykafka_broker.coordinator.share.core.events import Refusal
-from pykafka_broker.coordinator.share.core.state import SharePartitionKey
 from pykafka_broker.coordinator.share.keys import coordinator_key
 from pykafka_broker.coordinator.share.questions import Answer, Kind, Question, answers_in, request_of
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
+from pykafka_broker.protocol.topic_partition import SharePartitionKey
 from pykafka_broker.system.repeated_lines import RepeatedLines
 
 logger = logging.getLogger("kafka.server.share.persister.PersisterStateManager")

@@ -19,7 +19,7 @@ from pykafka_broker.coordinator.shards import LoadedPartition, Shards
 from pykafka_broker.coordinator.share.core import events
 from pykafka_broker.coordinator.share.core.events import Event, PruneLog
 from pykafka_broker.coordinator.share.core.loading import Loader
-from pykafka_broker.coordinator.share.core.state import ShareCoordinatorConfig, SharePartitionKey, Shares
+from pykafka_broker.coordinator.share.core.state import ShareCoordinatorConfig, Shares
 from pykafka_broker.coordinator.share.core.transitions import transition
 from pykafka_broker.coordinator.share.keys import coordinator_key
 from pykafka_broker.coordinator.share.writing import ShareLog, write
@@ -29,6 +29,7 @@ from pykafka_broker.machine.step import Step
 from pykafka_broker.machine.turns import Turns
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.records.compression import Codec
+from pykafka_broker.protocol.topic_partition import SharePartitionKey
 
 logger = logging.getLogger("kafka.coordinator.share.ShareCoordinatorService")
 

@@ -16,11 +16,11 @@ from pykafka_broker.cluster.image import PartitionRegistration
 from pykafka_broker.machine.step import Start, Step
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.replication.core.events import (
-    IsrProposal,
     BrokersChanged,
     Event,
     FollowerFetched,
     IsrChangeAnswered,
+    IsrProposal,
     TimePassed,
 )
 from pykafka_broker.replication.core.in_sync import isr_with, isr_without_laggards

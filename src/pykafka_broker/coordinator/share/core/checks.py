@@ -18,8 +18,9 @@ from pykafka_broker.coordinator.share.core.events import (
     Refusal,
     WriteState,
 )
-from pykafka_broker.coordinator.share.core.state import NO_EPOCH, ShareEntry, SharePartitionKey
+from pykafka_broker.coordinator.share.core.state import NO_EPOCH, ShareEntry
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.topic_partition import SharePartitionKey
 
 NEGATIVE_PARTITION = Refusal(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
 READ_UNINITIALIZED = Refusal(

@@ -10,8 +10,9 @@ from collections.abc import Hashable
 from typing import Union
 
 from pykafka_broker.coordinator.share.core.batches import StateBatch
-from pykafka_broker.coordinator.share.core.state import NO_COUNT, SharePartitionKey
+from pykafka_broker.coordinator.share.core.state import NO_COUNT
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.topic_partition import SharePartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
 
 

@@ -65,7 +65,9 @@ def _next_prune(now_ms: int, config: ShareCoordinatorConfig) -> SetTimer:
     return SetTimer(PRUNE_TIMER, now_ms + config.state_topic_prune_interval_ms)
 
 
-def _snapshot_cold(state: Shares, now_ms: int, latest_ms: int, log: Log, config: ShareCoordinatorConfig) -> Step[Shares]:
+def _snapshot_cold(
+    state: Shares, now_ms: int, latest_ms: int, log: Log, config: ShareCoordinatorConfig
+) -> Step[Shares]:
     """Write new snapshots of share partitions whose last one is from `latest_ms` or earlier."""
     records: list[Record] = []
     size = 0

@@ -22,7 +22,6 @@ from pykafka_broker.coordinator.share.core.state import (
     NO_OFFSET,
     NO_START_OFFSET,
     ShareEntry,
-    SharePartitionKey,
     Shares,
     ShareState,
 )
@@ -30,6 +29,7 @@ from pykafka_broker.machine.versioned_map import VersionedMap
 from pykafka_broker.protocol.compile import decode, encode
 from pykafka_broker.protocol.fields import schema_of
 from pykafka_broker.protocol.messages.records import share as messages
+from pykafka_broker.protocol.topic_partition import SharePartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
 
 SNAPSHOT_TYPE = 0

@@ -29,12 +29,12 @@ from pykafka_broker.coordinator.share.core.state import (
     NO_EPOCH,
     NO_START_OFFSET,
     ShareEntry,
-    SharePartitionKey,
     Shares,
     ShareState,
 )
 from pykafka_broker.coordinator.share.core.turn import Log, answer, written
 from pykafka_broker.machine.step import Reply, Step
+from pykafka_broker.protocol.topic_partition import SharePartitionKey
 
 #: The epochs of a share partition that has had none yet.
 FIRST_EPOCH = 0

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from pykafka_broker.coordinator.share.core.batches import StateBatch
 from pykafka_broker.machine.versioned_map import VersionedMap
+from pykafka_broker.protocol.topic_partition import SharePartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The start offset of a share partition whose group has not chosen one; in a write: unchanged.
@@ -27,14 +28,6 @@ NO_COUNT = -1
 LOWEST_EPOCH = -(1 << 31)
 #: No snapshot is in the log.
 NO_OFFSET = -1
-
-
-class SharePartitionKey(NamedTuple):
-    """The key of a share partition: a partition as one share group consumes it."""
-
-    group_id: str
-    topic_id: bytes
-    partition: int
 
 
 class ShareState(NamedTuple):

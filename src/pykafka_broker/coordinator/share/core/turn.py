@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pykafka_broker.coordinator.share.core.records import Record, applied
-from pykafka_broker.coordinator.share.core.state import ShareEntry, SharePartitionKey, Shares
+from pykafka_broker.coordinator.share.core.state import ShareEntry, Shares
 from pykafka_broker.machine.step import Effect, Reply, Step
+from pykafka_broker.protocol.topic_partition import SharePartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
 
 

@@ -88,10 +88,10 @@ def _names_not_synced(right: Any) -> Any:
 
 
 def _last_part_missing(right: Any) -> Any:
-    def receive(self: RaftDriver, chunk: Any) -> None:
+    def write(self: ReceivedSnapshots, chunk: Any) -> None:
         right(self, chunk._replace(data=b"") if chunk.is_last and chunk.position else chunk)
 
-    return receive
+    return write
 
 
 def _no_footer_needed(right: Any) -> Any:
@@ -206,7 +206,7 @@ PLANTED_IN_SHELL = (
     Planted(
         "a log that a killed process has not synced counts as synced",
         RaftStorage,
-        "_load",
+        "load",
         _page_cache_counts_as_synced,
         faults=CUTS,
         kind=SHELL,
@@ -214,8 +214,8 @@ PLANTED_IN_SHELL = (
     Planted("names of new files are not synced", LogFolder, "note_names", _names_not_synced, kind=SHELL),
     Planted(
         "a snapshot is installed without its last part",
-        RaftDriver,
-        "_receive",
+        ReceivedSnapshots,
+        "write",
         _last_part_missing,
         faults=SNAPSHOTS,
         kind=SHELL,

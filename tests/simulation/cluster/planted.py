@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, NamedTuple
 
 from pykafka_broker.apis.fetching import plan as fetch_plan
-from pykafka_broker.apis.fetching.sessions import WantedPartition
 from pykafka_broker.controller.core import alter_partition, brokers, partitions
 from pykafka_broker.controller.core.partitions import Target
 from pykafka_broker.controller.core.state import ControllerState, Decision
@@ -20,6 +19,8 @@ from pykafka_broker.coordinator import coordinator_topic
 from pykafka_broker.coordinator.groups.core.classic.kind import ClassicKind
 from pykafka_broker.coordinator.topic_log import last_whole_batch
 from pykafka_broker.coordinator.transactions.core import timers as transactions
+from pykafka_broker.log.disk.checkpoints import EpochEntry
+from pykafka_broker.log.partition.reader import LogReader
 from pykafka_broker.log.partition.replica_writer import ReplicaWriter
 from pykafka_broker.log.recovery import crash_scan
 from pykafka_broker.log.recovery.found_log import FoundLog
@@ -93,11 +94,12 @@ def _followers_names_are_enough(right: Any) -> object:
 
 
 def _diverging_epochs_are_not_told(right: Any) -> object:
-    def read(wanted: WantedPartition, *others: Any, **more: Any) -> Any:
-        wanted.last_fetched_epoch = -1
-        return right(wanted, *others, **more)
+    return lambda self, epoch: EpochEntry(epoch, sys.maxsize)
 
-    return read
+
+def _the_leader_is_enough(right: Any) -> object:
+    """Producers with acks=all wait as those with acks=1."""
+    return lambda self, next_offset, *_: right(self, next_offset, 1)
 
 
 def _waiting_producers_are_told_success(right: Any) -> object:
@@ -169,13 +171,11 @@ def _decided_transactions_stay(right: Any) -> object:
 
 
 def _coordinators_answer_before_commit(right: Any) -> object:
-    def park(self: Shard[Any, Any], effect: Any) -> None:
-        if isinstance(self.state, ControllerState):
-            right(self, effect)
-        else:
-            self._perform(effect)
+    def begin(self: Shard[Any, Any], state: Any, *others: Any, committed: int = 0, **more: Any) -> None:
+        everything = committed if isinstance(state, ControllerState) else sys.maxsize
+        right(self, state, *others, committed=everything, **more)
 
-    return park
+    return begin
 
 
 # -- controllers --------------------------------------------------------------------------------------------
@@ -303,12 +303,12 @@ PLANTED = (
     ),
     Planted(
         "followers are not told where the logs diverge",
-        (Wrong(fetch_plan, "_read_partition", _diverging_epochs_are_not_told),),
+        (Wrong(LogReader, "end_offset_for_epoch", _diverging_epochs_are_not_told),),
         faults=CUTS,
     ),
     Planted(
         "acks=all is answered before replication",
-        (Wrong(Committing, "_waits_for_followers", lambda right: lambda self: False),),
+        (Wrong(Committing, "acknowledged", _the_leader_is_enough),),
         faults=CUTS,
     ),
     Planted(
@@ -344,7 +344,7 @@ PLANTED = (
     ),
     Planted(
         "a coordinator answers before its records are committed",
-        (Wrong(Shard, "_park", _coordinators_answer_before_commit),),
+        (Wrong(Shard, "__init__", _coordinators_answer_before_commit),),
         faults={**KILLS, "partition_ms": 4000},
     ),
     Planted(

@@ -20,7 +20,8 @@ from pathlib import Path
 from confluent_kafka import Producer
 
 from interop.checks import tried
-from pykafka_broker.log.disk.checkpoints import decode_meta_properties, uuid_text
+from pykafka_broker.log.disk.checkpoints import decode_meta_properties
+from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.testing.apache.nodes import Node, Nodes, Roles, Software
 from pykafka_broker.testing.apache.tools import SHORT_LIVED, command, run_tool
 

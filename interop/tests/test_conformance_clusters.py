@@ -14,7 +14,7 @@ from interop.conformance.normalise import Names, Tree, tree_of
 from interop.conformance.play import Result, Verdict
 from interop.conformance.shares import NO_PARTITION, PARTITIONS_ASKED, ShareGroup
 from interop.conformance.talk import Home, Side, Subject, Talk, Topic
-from pykafka_broker.log.disk.checkpoints import uuid_text
+from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.protocol.java_hash import string_hash_abs
 from pykafka_broker.protocol.messages.describe_quorum import (
     DescribeQuorumResponse,

@@ -14,10 +14,10 @@ from pykafka_broker.arrow.core.stored_batches import NO_END, OffsetRange
 from pykafka_broker.arrow.folder import FolderReader, GrowingEnd, KnownTransactions, look_up
 from pykafka_broker.arrow.partition_folder import PartitionFolder, open_folders
 from pykafka_broker.arrow.ranges import EARLIEST, LATEST
-from pykafka_broker.log.disk.checkpoints import uuid_text
 from pykafka_broker.log.disk.files import FileSystem
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import FOLDER, NOW, TOPIC_ID, append, end_transaction, new_log, produce
 

@@ -22,9 +22,9 @@ from pykafka_broker.controller.core.events import (
     RenewToken,
 )
 from pykafka_broker.controller.core.state import ControllerState, TokenRules
-from pykafka_broker.log.disk.checkpoints import uuid_text
 from pykafka_broker.machine.step import Reply, SetTimer
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.protocol.messages.records import metadata as m
 from tests.controller.deciding import NOW_MS, an_empty_cluster, decide, stepped
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pykafka_broker.log.disk.checkpoints import decode_meta_properties, uuid_text
+from pykafka_broker.log.disk.checkpoints import decode_meta_properties
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.testing.apache.nodes import Node, Nodes, Software
 from pykafka_broker.testing.apache.tools import run_tool
 from tests.exchange.broker_by_name import SESSION, create_topic, registered

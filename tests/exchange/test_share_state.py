@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.log.disk.checkpoints import uuid_text
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.protocol.messages import delete_share_group_state as deleting
 from pykafka_broker.protocol.messages import initialize_share_group_state as initializing
 from pykafka_broker.protocol.messages import read_share_group_state as reading

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from pykafka_broker.log.disk.checkpoints import decode_meta_properties, uuid_text
+from pykafka_broker.log.disk.checkpoints import decode_meta_properties
+from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.testing.apache.nodes import Node, Nodes, Software
 from pykafka_broker.testing.apache.tools import ToolError, run_tool
 from pykafka_broker.testing.processes import environment

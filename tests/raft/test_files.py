@@ -7,7 +7,8 @@ import errno
 import pytest
 
 from pykafka_broker.cluster.records import decode_record, encode_record
-from pykafka_broker.log.disk.checkpoints import MalformedFile, decode_meta_properties, uuid_bytes, uuid_text
+from pykafka_broker.log.disk.checkpoints import MalformedFile, decode_meta_properties, uuid_bytes
+from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.protocol.messages.records import control as c
 from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.raft.core.log_view import BOOTSTRAP_SNAPSHOT, SnapshotId

@@ -7,7 +7,6 @@ group.version is finalized and `group.coordinator.rebalance.protocols` has "cons
 
 from __future__ import annotations
 
-import base64
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
@@ -18,6 +17,7 @@ from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.coordinator.groups import refusals
 from pykafka_broker.coordinator.groups.core import events
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.protocol.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,
@@ -99,5 +99,4 @@ async def consumer_group_heartbeat(
 
 def _in_base64(uuid: str) -> str:
     """A UUID in Kafka's form."""
-    digits = bytes.fromhex(uuid.replace("-", ""))
-    return base64.urlsafe_b64encode(digits).decode().rstrip("=")
+    return uuid_text(bytes.fromhex(uuid.replace("-", "")))

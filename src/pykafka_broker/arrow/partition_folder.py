@@ -18,7 +18,6 @@ from pykafka_broker.log.disk.checkpoints import (
     MalformedFile,
     decode_offsets,
     decode_partition_metadata,
-    uuid_text,
 )
 from pykafka_broker.log.disk.files import FileSystem, absolute, directory_name, join
 from pykafka_broker.log.disk.names import (
@@ -31,6 +30,7 @@ from pykafka_broker.log.disk.names import (
     parse_partition_folder,
 )
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.protocol.records.batch import HEADER_BYTES, BatchHeader
 from pykafka_broker.protocol.records.errors import CorruptRecord
 

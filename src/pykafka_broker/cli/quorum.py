@@ -15,6 +15,7 @@ from pykafka_broker.cli.cells import Cell, Column, Table
 from pykafka_broker.cli.cluster import Cluster, cluster_or_controller_options
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.client.core.connection import check
+from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The titles of kafka-metadata-quorum.sh.
@@ -115,7 +116,7 @@ def add_controller(file: str, dry_run: bool, cluster: Cluster, output: Output) -
         _change(request, cluster)
     added = ChangedController(
         node_id,
-        _spelled(directory_id),
+        uuid_text(directory_id),
         [f"{name}://{_bracketed(host)}:{port}" for name, host, port in endpoints],
         dry_run,
     )
@@ -219,7 +220,7 @@ def _quorum(cluster_id: str, described: Any, nodes: Sequence[Any]) -> Quorum:
         return QuorumReplica(
             one.replica_id,
             status,
-            _spelled(one.replica_directory_id),
+            uuid_text(one.replica_directory_id),
             one.log_end_offset,
             leader.log_end_offset - one.log_end_offset,
             _known(one.last_fetch_timestamp),
@@ -240,12 +241,6 @@ def _quorum(cluster_id: str, described: Any, nodes: Sequence[Any]) -> Quorum:
             *(replica(observer, "Observer") for observer in observers if observer is not leader),
         ],
     )
-
-
-def _spelled(uuid: bytes) -> str:
-    from base64 import urlsafe_b64encode
-
-    return urlsafe_b64encode(uuid).rstrip(b"=").decode()
 
 
 def _known(time_ms: int) -> int | None:

@@ -16,7 +16,7 @@ from pykafka_broker.cli.output import compact_json
 from pykafka_broker.cli.redaction import REDACTED, secret_fields
 from pykafka_broker.protocol.compile import decode
 from pykafka_broker.protocol.errors import ProtocolError
-from pykafka_broker.protocol.fields import Field, blank, schema_of
+from pykafka_broker.protocol.fields import Field, blank, schema_of, uuid_text
 from pykafka_broker.protocol.messages.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -54,7 +54,7 @@ def _value_json(value: Any, field: Field | None, version: int) -> Any:
     if value is None:
         return None
     if kind == "uuid":
-        return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
+        return uuid_text(value)
     if kind == "struct":
         return message_json(value, version)
     if kind == "array":

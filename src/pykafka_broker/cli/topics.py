@@ -24,7 +24,7 @@ from pykafka_broker.client.reassignments import (
     replication_factor,
 )
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.fields import ZERO_UUID, api_key_of
+from pykafka_broker.protocol.fields import ZERO_UUID, api_key_of, uuid_text
 from pykafka_broker.system.named_tuple import NamedTuple
 
 TOPIC_RESOURCE = 2
@@ -264,8 +264,6 @@ def described_topic(
     answer: Any, configs: dict[str, str | None], ongoing: Mapping[tuple[str, int], Ongoing]
 ) -> Topic:
     """A topic of an answer, with the configs it sets, and the reassignments under way."""
-    import base64
-
     partitions = [
         Partition(
             partition=p.partition_index,
@@ -282,7 +280,7 @@ def described_topic(
     ]
     return Topic(
         topic=answer.name,
-        topic_id=base64.urlsafe_b64encode(answer.topic_id).rstrip(b"=").decode(),
+        topic_id=uuid_text(answer.topic_id),
         is_internal=answer.is_internal,
         partition_count=len(partitions),
         replication_factor=partitions[0].replication_factor if partitions else 0,

@@ -65,8 +65,8 @@ class ClusterFolder:
         Raises:
             LogDirError: the folder holds something else.
         """
-        from pykafka_broker.log.disk.checkpoints import uuid_text
         from pykafka_broker.log.disk.directories import LogDirError
+        from pykafka_broker.protocol.fields import uuid_text
 
         if self.path.exists() and any(self.path.iterdir()):
             raise LogDirError(f"{self.path} is not empty, and holds no cluster of this kind")

@@ -7,14 +7,13 @@ compute its limit only after `GRACE_MS`.
 from __future__ import annotations
 
 import struct
-from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Union
 
 from pykafka_broker.protocol.compile import decode
 from pykafka_broker.protocol.errors import ProtocolError
-from pykafka_broker.protocol.fields import ZERO_UUID, Field, schema_of
+from pykafka_broker.protocol.fields import ZERO_UUID, Field, schema_of, uuid_text
 from pykafka_broker.protocol.messages.envelope import EnvelopeRequest
 from pykafka_broker.protocol.messages.headers import RequestHeader, request_header_version
 from pykafka_broker.protocol.messages.join_group import JoinGroupRequest
@@ -166,7 +165,7 @@ def _topic(message: object, field: Field, knowledge: Knowledge) -> str:
     if field.entity == "topic_name":
         return value or ""
     if field.name == "topic_id" and value != ZERO_UUID:
-        return knowledge.topic_name(value) or urlsafe_b64encode(value).decode().rstrip("=")
+        return knowledge.topic_name(value) or uuid_text(value)
     return ""
 
 

@@ -179,3 +179,10 @@ def error_codes(message: object) -> Iterator[int]:
         elif field.element is not None and field.element.struct is not None:
             for each in value or ():
                 yield from error_codes(each)
+
+
+def uuid_text(uuid: bytes) -> str:
+    """16 bytes as Kafka prints ids: base64url without padding, 22 characters."""
+    from base64 import urlsafe_b64encode  # most that declare fields print no ids
+
+    return urlsafe_b64encode(uuid).decode().rstrip("=")

@@ -22,10 +22,10 @@ from pykafka_broker.log.disk.checkpoints import (
     decode_meta_properties,
     encode_meta_properties,
     uuid_of,
-    uuid_text,
 )
 from pykafka_broker.log.disk.files import FileSystem, join
 from pykafka_broker.log.disk.names import META_PROPERTIES, METADATA_TOPIC, partition_folder
+from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.raft.core.log_view import BOOTSTRAP_SNAPSHOT
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet
 from pykafka_broker.raft.snapshots import BOOTSTRAP_CHECKPOINT, encode_snapshot

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pykafka_broker.log.disk.checkpoints import MalformedFile, uuid_bytes, uuid_text
+from pykafka_broker.log.disk.checkpoints import MalformedFile, uuid_bytes
+from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.raft.core.quorum import UNKNOWN_DIRECTORY
 from pykafka_broker.raft.core.state import ElectionState
 

@@ -16,8 +16,8 @@ from pykafka_broker.log.disk.checkpoints import (
     encode_offsets,
     encode_partition_metadata,
     uuid_bytes,
-    uuid_text,
 )
+from pykafka_broker.protocol.fields import uuid_text
 
 
 def test_an_offset_checkpoint_reads_as_it_was_written() -> None:

@@ -8,7 +8,6 @@ releases acquired records that were not printed.
 
 from __future__ import annotations
 
-import base64
 import time
 import uuid
 from collections.abc import Iterator
@@ -27,6 +26,7 @@ from pykafka_broker.client.core.share_group import (
     ShareSession,
 )
 from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.protocol.fields import uuid_text
 
 #: The most records that one fetch acquires: the default of `max.poll.records` in Kafka's consumers.
 MAX_RECORDS = 500
@@ -54,7 +54,7 @@ class ShareReader:
         self._acknowledgement = acknowledgement
         self._left = max_records
         self._interrupts = interrupts or Interrupts()
-        member_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+        member_id = uuid_text(uuid.uuid4().bytes)
         self._member = Membership(group, member_id, [topic])
         self._next_heartbeat_s = 0.0
         self._sessions: dict[int, ShareSession] = {}

@@ -34,7 +34,7 @@ from pykafka_broker.cluster.image import (
 )
 from pykafka_broker.config.listeners import SECURITY_PROTOCOLS
 from pykafka_broker.config.rules import is_secret_config
-from pykafka_broker.log.disk.checkpoints import uuid_text
+from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.system.named_tuple import NamedTuple
 

@@ -44,6 +44,7 @@ from pykafka_broker.controller.core.partitions import (
 )
 from pykafka_broker.controller.core.state import ControllerState, Decision, Session
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.protocol.messages.records import metadata as m
 
 
@@ -166,14 +167,9 @@ def _check_directories(state: ControllerState, event: RegisterBroker) -> None:
             for directory in event.directories:
                 if directory in other.directories:
                     raise refuse(
-                        f"Broker {other.broker_id} is already registered with directory {_base64(directory)}"
+                        f"Broker {other.broker_id} is already registered with directory "
+                        f"{uuid_text(directory)}"
                     )
-
-
-def _base64(uuid: bytes) -> str:
-    from base64 import urlsafe_b64encode
-
-    return urlsafe_b64encode(uuid).rstrip(b"=").decode()
 
 
 def _has_valid_session(state: ControllerState, broker_id: int, now_ms: int) -> bool:

@@ -26,9 +26,9 @@ from pykafka_broker.controller.core.events import (
     RenewToken,
 )
 from pykafka_broker.controller.core.state import ControllerRules, ControllerState, Decision, TokenRules
-from pykafka_broker.log.disk.checkpoints import uuid_text
 from pykafka_broker.machine.step import SetTimer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.sasl.delegation_tokens import token_hmac
 

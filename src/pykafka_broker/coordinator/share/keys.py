@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from base64 import urlsafe_b64decode
 
-from pykafka_broker.log.disk.checkpoints import uuid_text
+from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.protocol.topic_partition import SharePartitionKey
 
 _TOPIC_ID = re.compile("[A-Za-z0-9_-]{22}(==)?")

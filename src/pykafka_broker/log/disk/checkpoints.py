@@ -14,9 +14,10 @@ file aside and goes on with the log alone.
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import urlsafe_b64decode
 from collections.abc import Iterable
 
+from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -90,11 +91,6 @@ def _decode(data: bytes) -> list[str]:
     if len(entries) != int(lines[1]):
         raise MalformedFile(f"{len(entries)} entries where {lines[1]} are announced")
     return entries
-
-
-def uuid_text(value: bytes) -> str:
-    """16 bytes as Kafka prints ids: base64url without padding, 22 characters."""
-    return urlsafe_b64encode(value).decode().rstrip("=")
 
 
 def uuid_of(drawn: bytes) -> bytes | None:

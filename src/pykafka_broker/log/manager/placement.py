@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from pykafka_broker.log.disk.checkpoints import is_reserved_id, uuid_text
+from pykafka_broker.log.disk.checkpoints import is_reserved_id
 from pykafka_broker.log.disk.directories import LogDir, LogDirs
 from pykafka_broker.log.disk.files import directory_name
 from pykafka_broker.log.disk.names import partition_folder
 from pykafka_broker.log.manager.log_folders import WantedLog
 from pykafka_broker.log.manager.registry import LogRegistry
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.protocol.topic_partition import PartitionKey
 
 #: The number of absent partitions whose preferred directory is kept; the oldest is forgotten first.

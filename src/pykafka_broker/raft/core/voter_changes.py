@@ -7,9 +7,8 @@ until the new voters have committed that record in this leader's epoch.
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64encode
-
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.protocol.messages.records import control as m
 from pykafka_broker.raft.core.common import leader_request_error
 from pykafka_broker.raft.core.messages import (
@@ -287,7 +286,7 @@ def _text(key: ReplicaKey) -> str:
     """A replica key in Kafka's words."""
     directory_id = "<undefined>"
     if key.directory_id != UNKNOWN_DIRECTORY:
-        directory_id = urlsafe_b64encode(key.directory_id).rstrip(b"=").decode()
+        directory_id = uuid_text(key.directory_id)
     return f"ReplicaKey(id={key.node_id}, directoryId={directory_id})"
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64encode
 from collections.abc import Collection, Mapping
 
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.metadata import error_of, leaders_of, topic_error
 from pykafka_broker.client.offsets import EARLIEST, LATEST, list_offsets
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -58,7 +58,7 @@ def topic_ids(client: Client, names: Collection[str]) -> dict[str, str]:
 
 def printed_id(topic_id: bytes) -> str:
     """An id as Kafka's tools print it; "" for that of a broker that has none."""
-    return urlsafe_b64encode(topic_id).rstrip(b"=").decode() if any(topic_id) else ""
+    return uuid_text(topic_id) if any(topic_id) else ""
 
 
 def first_since(

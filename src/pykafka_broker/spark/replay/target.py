@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Mapping
 
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.connection import check
 from pykafka_broker.client.core.metadata import topic_error
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from pykafka_broker.protocol.messages.create_topics import (
     CreatableTopic,
@@ -43,7 +43,7 @@ def look(client: Client, names: Iterable[str]) -> dict[str, Topic]:
             raise topic_error(topic.error_code, name)
         if topic.is_internal:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' is one of Kafka's own.")
-        topic_id = urlsafe_b64encode(topic.topic_id).rstrip(b"=").decode() if any(topic.topic_id) else ""
+        topic_id = uuid_text(topic.topic_id) if any(topic.topic_id) else ""
         found[name] = Topic(name, topic_id, len(topic.partitions), _configs(client, name))
     return found
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from pykafka_broker.protocol.fields import Field, blank, schema_of
+from pykafka_broker.protocol.fields import Field, blank, schema_of, uuid_text
 
 
 def kafka_json(message: Any, version: int, *, written: bool = False) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def _described(field: Field, value: Any, version: int, written: bool) -> Any:
     if field.kind in ("binary", "records"):
         return base64.b64encode(value).decode()
     if field.kind == "uuid":
-        return base64.urlsafe_b64encode(value).decode().rstrip("=")
+        return uuid_text(value)
     return value
 
 

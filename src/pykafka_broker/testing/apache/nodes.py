@@ -16,7 +16,6 @@ import subprocess
 import sys
 import time
 import uuid
-from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -28,6 +27,7 @@ from pykafka_broker.client.core.addresses import parse_address
 from pykafka_broker.client.core.connection import Identity, Security
 from pykafka_broker.log.disk.names import METADATA_TOPIC
 from pykafka_broker.protocol.errors import ProtocolError
+from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.protocol.messages import describe_quorum as m
 from pykafka_broker.testing.apache.broker import CLUSTER_ID
 from pykafka_broker.testing.apache.tools import SHORT_LIVED, command, run_tool
@@ -60,7 +60,7 @@ PROPERTIES = {
 def directory_id() -> str:
     """A random directory id, as `kafka-storage random-uuid` prints one."""
     while True:
-        text = urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+        text = uuid_text(uuid.uuid4().bytes)
         if not text.startswith("-"):  # which tools would take for an option
             return text
 

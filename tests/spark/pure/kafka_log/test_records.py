@@ -9,8 +9,8 @@ import pytest
 
 from pykafka_broker.arrow.core.fetched import READ_UNCOMMITTED
 from pykafka_broker.arrow.core.stored_batches import OffsetRange
-from pykafka_broker.log.disk.checkpoints import uuid_text
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch
 from pykafka_broker.protocol.topic_partition import TopicPartition
 from pykafka_broker.spark.errors import SparkError

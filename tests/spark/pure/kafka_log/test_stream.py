@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pykafka_broker.arrow.core.stored_batches import OffsetRange
-from pykafka_broker.log.disk.checkpoints import uuid_text
+from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.protocol.topic_partition import TopicPartition
 from pykafka_broker.spark.errors import SparkError
 from pykafka_broker.spark.kafka_log.offsets import Positions

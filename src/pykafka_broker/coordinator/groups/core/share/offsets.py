@@ -5,7 +5,6 @@ The share coordinator keeps the start offsets. A group knows which partitions ha
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64encode
 from collections.abc import Iterable
 
 from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
@@ -29,7 +28,7 @@ from pykafka_broker.coordinator.groups.core.state import Groups
 from pykafka_broker.coordinator.groups.core.turn import refuse
 from pykafka_broker.machine.step import Reply, Step
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.fields import ZERO_UUID
+from pykafka_broker.protocol.fields import ZERO_UUID, uuid_text
 from pykafka_broker.protocol.java_hash import int_hash, uuid_hash, walked
 
 #: Apache Kafka's default messages of these errors.
@@ -89,7 +88,7 @@ def on_alter(groups: Groups, event: AlterShareOffsets, config: GroupCoordinatorC
     if invalid is not None:
         # The partitions stay initializing, as in Apache Kafka 4.3.
         topic_id, partition = invalid
-        which = f"{event.group_id} {urlsafe_b64encode(topic_id).decode().rstrip('=')} {partition}"
+        which = f"{event.group_id} {uuid_text(topic_id)} {partition}"
         message = f"Initialize share group parameters has invalid partitionId - {which}"
         turn.reply(event.token, AlteredShareOffsets(ErrorCode.UNKNOWN_SERVER_ERROR, message))
     elif asked:

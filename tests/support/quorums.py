@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 
 from pykafka_broker.broker.broker import Broker
 from pykafka_broker.broker.formatting import NewCluster, format_directories
-from pykafka_broker.log.disk.checkpoints import uuid_text
 from pykafka_broker.machine.clock import SystemClock
 from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet

@@ -1,9 +1,10 @@
 """`NamedTuple` as in `typing`, made in a fraction of the time.
 
 `typing.NamedTuple` compiles every annotation, which is text under `from __future__ import annotations`, and
-then the constructor. For the 250 classes of a start that took 45 ms of 230 ms (CPython 3.11). Here one
-constructor is compiled for each number of fields, and each class gets a copy of it with its own names. Type
-checkers see the class of `typing`.
+then the constructor. For the 530 classes of a start that takes 65 ms of processor time (CPython 3.11).
+`collections.namedtuple`, which compiles only the constructors, takes 28 ms, and frozen dataclasses with slots
+take 300 ms. Here, in 8 ms, one constructor is compiled for each number of fields, and each class gets a copy
+of it with its own names. Type checkers see the class of `typing`.
 """
 
 from __future__ import annotations

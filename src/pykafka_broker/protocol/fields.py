@@ -64,7 +64,6 @@ def version_range(text: str) -> Versions:
 
 
 EVERY_VERSION = version_range("0+")
-NO_VERSION = version_range("none")
 
 
 class Field:

@@ -78,7 +78,6 @@ def clean(files: FileSystem, job: Job, meter: Meter, on_group: Callable[[Cleaned
                 group[0].base_offset,
                 [size.base_offset for size in group],
                 writer.size,
-                sum([size.log_bytes for size in group]),
                 tuple(transactions.kept),
             )
         )

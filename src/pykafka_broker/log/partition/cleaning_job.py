@@ -65,6 +65,4 @@ class CleanedSegment(NamedTuple):
     base_offset: int
     replaced: Sequence[int]
     size_bytes: int
-    #: The size of the segments it replaces.
-    replaced_bytes: int
     aborted: Sequence[AbortedTxn]

@@ -25,7 +25,7 @@ from pykafka_broker.controller.core.events import (
     DeleteAclsResult,
     Moment,
 )
-from pykafka_broker.controller.core.state import ControllerState, Decision
+from pykafka_broker.controller.core.state import ControllerState, Decision, check_operation_size
 from pykafka_broker.protocol.acls import AclOperation, AclPermission, AclResourceType, PatternType
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records import metadata as m
@@ -45,8 +45,7 @@ def create_acls(state: ControllerState, event: CreateAcls, moment: Moment) -> De
         results.append(AclResult())
         if acl not in state.image.acl_ids and acl not in records:
             records[acl] = _record(acl, acl_id)
-    if len(records) > MAX_RECORDS_PER_OPERATION:
-        raise KafkaError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+    check_operation_size(len(records))
     return Decision(tuple(records.values()), tuple(results))
 
 

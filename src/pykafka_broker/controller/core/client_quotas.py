@@ -13,9 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 
 from pykafka_broker.cluster.image import ClusterImage, QuotaEntity
-from pykafka_broker.cluster.records import MAX_RECORDS_PER_OPERATION
 from pykafka_broker.controller.core.events import AlterClientQuotas, AlterClientQuotasResult, QuotaFilter
-from pykafka_broker.controller.core.state import ControllerState, Decision
+from pykafka_broker.controller.core.state import ControllerState, Decision, check_operation_size
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records import metadata as m
 
@@ -73,8 +72,7 @@ def alter_client_quotas(state: ControllerState, event: AlterClientQuotas) -> Dec
             results[entity] = AlterClientQuotasResult(entity, error.code, error.message)
         else:
             results[entity] = AlterClientQuotasResult(entity)
-    if len(records) > MAX_RECORDS_PER_OPERATION:
-        raise KafkaError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+    check_operation_size(len(records))
     return Decision(() if event.validate_only else tuple(records), tuple(results.values()))
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from pykafka_broker.cluster.image import ClusterImage, PartitionRegistration, TopicImage, changed
-from pykafka_broker.cluster.records import MAX_RECORDS_PER_OPERATION
 from pykafka_broker.controller.core.elections import Election, election_allowed
 from pykafka_broker.controller.core.events import (
     AlterPartitionReassignments,
@@ -26,7 +25,7 @@ from pykafka_broker.controller.core.events import (
     TopicResult,
 )
 from pykafka_broker.controller.core.partitions import as_it_is, partition_change
-from pykafka_broker.controller.core.state import ControllerState, Decision
+from pykafka_broker.controller.core.state import ControllerState, Decision, check_operation_size
 from pykafka_broker.controller.core.topics import check_manual_assignment
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records import metadata as m
@@ -48,7 +47,7 @@ def alter_partition_reassignments(state: ControllerState, event: AlterPartitionR
                 partition = newest.get(key, partition)
                 record = _alter(state, topic, partition, asked, event.allow_replication_factor_change)
                 if record is not None:
-                    _check_room(records)
+                    check_operation_size(len(records) + 1)
                     records.append(record)
                     newest[key] = changed(partition, record)
             except KafkaError as error:
@@ -57,11 +56,6 @@ def alter_partition_reassignments(state: ControllerState, event: AlterPartitionR
                 outcomes.append(PartitionResult(asked.partition))
         results.append(TopicResult(name, tuple(outcomes)))
     return Decision(tuple(records), tuple(results))
-
-
-def _check_room(records: list[object]) -> None:
-    if len(records) >= MAX_RECORDS_PER_OPERATION:
-        raise KafkaError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
 
 
 def _find(state: ControllerState, name: str, index: int) -> tuple[TopicImage, PartitionRegistration]:

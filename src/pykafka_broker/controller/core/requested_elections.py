@@ -30,8 +30,12 @@ from pykafka_broker.controller.core.events import (
     TopicResult,
 )
 from pykafka_broker.controller.core.partitions import as_it_is, partition_change
-from pykafka_broker.controller.core.state import ControllerRules, ControllerState, Decision
-from pykafka_broker.controller.core.topics import check_operation_size
+from pykafka_broker.controller.core.state import (
+    ControllerRules,
+    ControllerState,
+    Decision,
+    check_operation_size,
+)
 from pykafka_broker.machine.step import SetTimer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.java_hash import state_walked
@@ -74,7 +78,7 @@ def elect_leaders(state: ControllerState, event: ElectLeaders) -> Decision:
             if event.topics is not None or outcome.error is not ErrorCode.ELECTION_NOT_NEEDED:
                 outcomes.append(outcome)
         results.append(TopicResult(asked.topic, tuple(outcomes)))
-    check_operation_size(records)
+    check_operation_size(len(records))
     return Decision(tuple(records), tuple(results))
 
 

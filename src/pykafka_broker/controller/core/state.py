@@ -13,7 +13,9 @@ from typing import Protocol
 
 from pykafka_broker.cluster.features import ELR_VERSION, KRAFT_VERSION_LEVEL, NODE_FEATURES
 from pykafka_broker.cluster.image import ClusterImage, FeatureRange, ResourceType
+from pykafka_broker.cluster.records import MAX_RECORDS_PER_OPERATION
 from pykafka_broker.machine.step import SetTimer
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.system.named_tuple import NamedTuple
 
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
@@ -177,3 +179,13 @@ class Decision(NamedTuple):
     result: object = None
     sessions: Mapping[int, Session] | None = None
     timers: tuple[SetTimer, ...] = ()
+
+
+def check_operation_size(records: int) -> None:
+    """Refuse a number of records that would not fit into one batch of the metadata log.
+
+    Raises:
+        KafkaError: POLICY_VIOLATION.
+    """
+    if records > MAX_RECORDS_PER_OPERATION:
+        raise KafkaError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")

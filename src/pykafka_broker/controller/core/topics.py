@@ -13,7 +13,6 @@ from pykafka_broker.cluster.image import (
     TopicImage,
     unify_collision_chars,
 )
-from pykafka_broker.cluster.records import MAX_RECORDS_PER_OPERATION
 from pykafka_broker.cluster.topic_names import why_invalid_name
 from pykafka_broker.controller.core.configs import incremental_records
 from pykafka_broker.controller.core.events import (
@@ -30,7 +29,7 @@ from pykafka_broker.controller.core.events import (
 )
 from pykafka_broker.controller.core.partitions import default_directories
 from pykafka_broker.controller.core.placement import place_replicas
-from pykafka_broker.controller.core.state import ControllerState, Decision
+from pykafka_broker.controller.core.state import ControllerState, Decision, check_operation_size
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.protocol.messages.records import metadata as m
@@ -38,12 +37,6 @@ from pykafka_broker.protocol.messages.records import metadata as m
 #: The metadata log itself, which clients may not create.
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 MAX_PARTITIONS_PER_REQUEST = 10_000
-
-
-def check_operation_size(records: Sequence[object]) -> None:
-    """Refuse records that would not fit into one batch of the metadata log."""
-    if len(records) > MAX_RECORDS_PER_OPERATION:
-        raise KafkaError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
 
 
 # -- create -----------------------------------------------------------------------------------------
@@ -71,7 +64,7 @@ def create_topics(state: ControllerState, event: CreateTopics, moment: Moment) -
         else:
             records += created
         results.append(result)
-    check_operation_size(records)
+    check_operation_size(len(records))
 
     results += [
         CreateTopicResult(name, ErrorCode.INVALID_REQUEST, "Duplicate topic name.") for name in duplicates
@@ -281,7 +274,7 @@ def delete_topics(state: ControllerState, event: DeleteTopics) -> Decision:
             found[topic.topic_id] = topic
 
     records = tuple(m.RemoveTopicRecord(topic_id=topic_id) for topic_id in found)
-    check_operation_size(records)
+    check_operation_size(len(records))
     results += [DeleteTopicResult(topic.name, topic_id) for topic_id, topic in found.items()]
     return Decision(records, tuple(results))
 
@@ -317,7 +310,7 @@ def create_partitions(state: ControllerState, event: CreatePartitions, moment: M
             results.append(CreatePartitionsResult(topic.name, error.code, error.message))
         else:
             results.append(CreatePartitionsResult(topic.name))
-    check_operation_size(records)
+    check_operation_size(len(records))
     return Decision(() if event.validate_only else tuple(records), tuple(results))
 
 
@@ -338,8 +331,7 @@ def _create_partitions(state: ControllerState, asked: NewPartitions, seed: int) 
             f"Attempted to add {additional} additional partition(s), but only {len(asked.assignments)} "
             "assignment(s) were specified."
         )
-    if additional > MAX_RECORDS_PER_OPERATION:
-        raise KafkaError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+    check_operation_size(additional)
     factor = len(topic.partitions[0].replicas)
     partitions = []
     if asked.assignments is None:

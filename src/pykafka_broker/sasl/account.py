@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+#: A name in the messages of SCRAM and OAUTHBEARER, with escapes (RFC 5801), as a regular expression.
+SASL_NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
+
 
 @dataclass(frozen=True, slots=True)
 class Account:

@@ -15,14 +15,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pykafka_broker.sasl.account import Account
+from pykafka_broker.sasl.account import SASL_NAME, Account
 from pykafka_broker.sasl.refusal import RefusedError, UnreadableTokenError, refused_in_public
 
 OAUTHBEARER = "OAUTHBEARER"
 
-_NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
 _PAIRS = r"(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*"
-_INITIAL = re.compile(rf"n,(?:a=(?P<authorization_id>{_NAME}))?,\x01(?P<pairs>{_PAIRS})\x01")
+_INITIAL = re.compile(rf"n,(?:a=(?P<authorization_id>{SASL_NAME}))?,\x01(?P<pairs>{_PAIRS})\x01")
 _CREDENTIAL = re.compile(r"(?P<scheme>[A-Za-z0-9_]+) +(?P<token>[-_~+/.a-zA-Z0-9]+=*)")
 #: The client acknowledges the refusal of its token.
 _ACKNOWLEDGED = b"\x01"

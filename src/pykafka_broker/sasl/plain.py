@@ -10,7 +10,7 @@ import hmac
 from collections.abc import Mapping
 
 from pykafka_broker.sasl.account import Account
-from pykafka_broker.sasl.refusal import refused_in_public
+from pykafka_broker.sasl.refusal import other_authorization_id, refused_in_public
 
 PLAIN = "PLAIN"
 
@@ -47,9 +47,7 @@ class PlainServer:
         if not _same("\0" if expected is None else expected, password):
             raise refused_in_public("Authentication failed: Invalid username or password")
         if authorization_id and authorization_id != user:
-            raise refused_in_public(
-                "Authentication failed: Client requested an authorization id that is different from username"
-            )
+            raise other_authorization_id()
         self.account = Account(user)
         return b""
 

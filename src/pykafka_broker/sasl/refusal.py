@@ -23,3 +23,10 @@ class UnreadableTokenError(Exception):
 def refused_in_public(reason: str) -> RefusedError:
     """A refusal whose reason the peer may read."""
     return RefusedError(reason, told=reason)
+
+
+def other_authorization_id() -> RefusedError:
+    """The refusal of a peer that wants to act for a user that it is not."""
+    return refused_in_public(
+        "Authentication failed: Client requested an authorization id that is different from username"
+    )

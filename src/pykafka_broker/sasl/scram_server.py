@@ -18,8 +18,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pykafka_broker.sasl.account import Account
-from pykafka_broker.sasl.refusal import RefusedError, UnreadableTokenError, refused_in_public
+from pykafka_broker.sasl.account import SASL_NAME, Account
+from pykafka_broker.sasl.refusal import RefusedError, UnreadableTokenError, other_authorization_id
 from pykafka_broker.sasl.scram_keys import (
     MIN_ITERATIONS,
     ScramCredential,
@@ -30,15 +30,14 @@ from pykafka_broker.sasl.scram_keys import (
 )
 
 _VALUE = r"[\x01-\x2b\x2d-\x7f]+"
-_NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
 _PRINTABLE = r"[\x21-\x2b\x2d-\x7e]+"
 _EXTENSIONS = rf"(?:,[A-Za-z]+={_VALUE})*"
 _SYMBOL = "[a-zA-Z0-9/+]"
 _BASE64 = f"(?:{_SYMBOL}{{4}})*(?:{_SYMBOL}{{3}}=|{_SYMBOL}{{2}}==)?"
 
 _CLIENT_FIRST = re.compile(
-    rf"n,(?:a=(?P<authorization_id>{_NAME}))?,(?:m={_VALUE},)?"
-    rf"(?P<bare>n=(?P<name>{_NAME}),r=(?P<nonce>{_PRINTABLE})(?P<extensions>{_EXTENSIONS}))"
+    rf"n,(?:a=(?P<authorization_id>{SASL_NAME}))?,(?:m={_VALUE},)?"
+    rf"(?P<bare>n=(?P<name>{SASL_NAME}),r=(?P<nonce>{_PRINTABLE})(?P<extensions>{_EXTENSIONS}))"
 )
 _CLIENT_FINAL = re.compile(
     rf"c=(?P<channel>{_BASE64}),r=(?P<nonce>{_PRINTABLE}){_EXTENSIONS},p=(?P<proof>{_BASE64})"
@@ -100,9 +99,7 @@ class ScramServer:
         if entry is None:
             raise RefusedError("Invalid user credentials")
         if match["authorization_id"] not in (None, user):
-            raise refused_in_public(
-                "Authentication failed: Client requested an authorization id that is different from username"
-            )
+            raise other_authorization_id()
         credential = entry.credential
         if credential.iterations < MIN_ITERATIONS:
             raise RefusedError(

@@ -17,9 +17,17 @@ from pykafka_broker.system.named_tuple import NamedTuple
 INT_MAX = (1 << 31) - 1
 LONG_MAX = (1 << 63) - 1
 
+#: The key that names config providers.
+PROVIDERS = "config.providers"
+
 
 class ConfigError(ValueError):
     """A configuration that cannot be accepted; the text says which key, which value and why."""
+
+
+def code_for_java(listener: str, key: str) -> ConfigError:
+    """The refusal of a key whose value is a class of Java's."""
+    return ConfigError(f"Listener {listener}: {key} names code for Java, which this broker cannot run")
 
 
 class Password(str):

@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from pykafka_broker.config.keys import ConfigError
+from pykafka_broker.config.keys import ConfigError, code_for_java
 from pykafka_broker.sasl.jaas import LoginModule
 from pykafka_broker.sasl.signed_tokens import SignedRules
 from pykafka_broker.sasl.unsecured_tokens import UNSECURED_OPTIONS, UnsecuredRules
@@ -62,12 +62,9 @@ def oauth_settings(value: Callable[[str], Any], login: LoginModule, listener: st
     """
     handler, url = value(HANDLER), value(_URL)
     if handler not in (None, SIGNED_HANDLER, UNSECURED_HANDLER):
-        raise ConfigError(f"Listener {listener}: {HANDLER} names code for Java, which this broker cannot run")
+        raise code_for_java(listener, HANDLER)
     if value("sasl.oauthbearer.jwt.validator.class") not in _VALIDATORS:
-        raise ConfigError(
-            f"Listener {listener}: sasl.oauthbearer.jwt.validator.class names code for Java, which this "
-            "broker cannot run"
-        )
+        raise code_for_java(listener, "sasl.oauthbearer.jwt.validator.class")
     is_asked = any(name.startswith(UNSECURED_OPTIONS) for name in login.options)
     if handler == UNSECURED_HANDLER or (handler is None and url is None and is_asked):
         try:

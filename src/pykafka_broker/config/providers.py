@@ -19,12 +19,11 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from os.path import isabs, normpath
 
-from pykafka_broker.config.keys import ConfigError
+from pykafka_broker.config.keys import PROVIDERS, ConfigError
 from pykafka_broker.config.properties_file import read_properties
 
 logger = logging.getLogger("kafka.server.KafkaConfig")
 
-PROVIDERS = "config.providers"
 _PACKAGE = "org.apache.kafka.common.config.provider."
 _VARIABLE = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
 

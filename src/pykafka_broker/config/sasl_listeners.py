@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pykafka_broker.config.keys import ConfigError
+from pykafka_broker.config.keys import ConfigError, code_for_java
 from pykafka_broker.config.listeners import Endpoint
 from pykafka_broker.config.oauth_listeners import HANDLER, OAuthSettings, oauth_settings
 from pykafka_broker.config.typed_values import TypedValues
@@ -161,9 +161,7 @@ def _mechanism(values: TypedValues, listener: str, prefix: str, mechanism: str) 
     for handler, own in _OWN_HANDLERS.items():
         is_own = value(handler) == own and (mechanism == "PLAIN" or handler == LOGIN_HANDLER)
         if value(handler) is not None and not is_own:
-            raise ConfigError(
-                f"Listener {listener}: {handler} names code for Java, which this broker cannot run"
-            )
+            raise code_for_java(listener, handler)
     return MechanismSettings(login, max_reauth_ms)
 
 

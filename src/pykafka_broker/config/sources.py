@@ -26,12 +26,9 @@ import os
 from collections.abc import Iterable, Mapping
 
 from pykafka_broker.config.image_secrets import CREDENTIALS, STORES, secrets_of_image
-from pykafka_broker.config.keys import ConfigError
+from pykafka_broker.config.keys import PROVIDERS, ConfigError
 from pykafka_broker.config.properties_file import read_properties
 from pykafka_broker.config.settings import BrokerConfig
-
-#: The key that names config providers.
-PROVIDERS = "config.providers"
 
 logger = logging.getLogger("kafka.server.KafkaConfig")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from pykafka_broker.config.keys import ConfigError
+from pykafka_broker.config.keys import ConfigError, code_for_java
 from pykafka_broker.config.listeners import Endpoint
 from pykafka_broker.config.typed_values import TypedValues
 from pykafka_broker.tls.contexts import TlsSettings, server_context
@@ -36,9 +36,7 @@ def tls_settings(values: TypedValues, listener: str, security_protocol: str) -> 
 
     for name, own in (("ssl.engine.factory.class", _ENGINE_FACTORY), ("ssl.provider", None)):
         if value(name) not in (None, own):
-            raise ConfigError(
-                f"Listener {listener}: {name} names code for Java, which this broker cannot run"
-            )
+            raise code_for_java(listener, name)
     # With SASL the general `ssl.client.auth` does not count, only the listener's own one (KIP-684).
     asks = value("ssl.client.auth")
     if security_protocol == "SASL_SSL":

@@ -85,7 +85,7 @@ def test_offsets_of_open_transactions_go_with_their_group() -> None:
 
     assert world.answers[token] is OK
     assert len(world.state.pending.by_group) == 0
-    world.submit(events.EndTransaction(world.token(), Marker(7, 0, True, 0)))
+    world.submit(events.CompleteTransaction(world.token(), Marker(7, 0, True, 0)))
     assert world.fetch() == {}
 
 

@@ -96,7 +96,7 @@ class Offsets:
         self.submit(events.CommitTransactionalOffsets(0, self.now_ms, group, topics, producer_id, 0, guard=1))
 
     def end(self, producer_id: int, *, commit: bool = True) -> None:
-        assert self.submit(events.EndTransaction(0, Marker(producer_id, 0, commit, 0))) is ErrorCode.NONE
+        assert self.submit(events.CompleteTransaction(0, Marker(producer_id, 0, commit, 0))) is ErrorCode.NONE
 
     def delete(self, topic: str, *partitions: int) -> None:
         asked = (events.TopicPartitions(topic, partitions or (0,)),)

@@ -2,8 +2,8 @@
 
 `transition` is pure. It decides on the newest state, committed or not. Its `Step` has the state after the new
 records; a shell that fails to append them keeps the old state. Each concern has its rules in a file: topics,
-elections, requested_elections, reassignments, alter_partition, configs, client_quotas, scram_credentials, acls,
-delegation_tokens, brokers, directories, producer_id_blocks, feature_control.
+elections, requested_elections, reassignments, alter_partition, configs, client_quotas, scram_credentials,
+acls, delegation_tokens, brokers, directories, producer_id_blocks, feature_control.
 """
 
 from __future__ import annotations

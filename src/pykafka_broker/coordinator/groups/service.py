@@ -135,7 +135,7 @@ class GroupService:
         """Write a transaction's marker into a partition of `__consumer_offsets`."""
         try:
             error: ErrorCode = await self.shards.shard_of(partition).ask(
-                lambda token: events.EndTransaction(token, marker)
+                lambda token: events.CompleteTransaction(token, marker)
             )
         except KafkaError as failure:
             # A transaction coordinator knows partitions and leaders, but not group coordinators.

@@ -144,8 +144,8 @@ class CommitTransactionalOffsets(NamedTuple):
     group_instance_id: str | None = None
 
 
-class EndTransaction(NamedTuple):
-    """A transaction that has offsets of this shard's groups ends. Answered with an `ErrorCode`."""
+class CompleteTransaction(NamedTuple):
+    """A transaction with offsets of this shard's groups ends with a marker. Answered with an `ErrorCode`."""
 
     token: int
     marker: Marker
@@ -431,7 +431,7 @@ ClassicRequest = Union[Heartbeat, JoinGroup, SyncGroup, LeaveGroup]
 CommonEvent = Union[
     CommitOffsets,
     CommitTransactionalOffsets,
-    EndTransaction,
+    CompleteTransaction,
     FetchOffsets,
     DeleteOffsets,
     ListGroups,

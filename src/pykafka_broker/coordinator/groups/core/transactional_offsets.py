@@ -13,7 +13,7 @@ from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.groups.core.events import (
     CommitResult,
     CommitTransactionalOffsets,
-    EndTransaction,
+    CompleteTransaction,
 )
 from pykafka_broker.coordinator.groups.core.kinds import kind_of
 from pykafka_broker.coordinator.groups.core.offset_metadata import is_too_long, storable
@@ -79,7 +79,7 @@ def _commit_error(
     return kind.commit_error_in_transaction(group, event, directory)
 
 
-def on_end(groups: Groups, event: EndTransaction) -> Step[Groups]:
+def on_end(groups: Groups, event: CompleteTransaction) -> Step[Groups]:
     """Write the marker; with it the offsets of the transaction count, or are forgotten."""
     marker = event.marker
     state = end_transaction(groups, marker.producer_id, commit=marker.commit)

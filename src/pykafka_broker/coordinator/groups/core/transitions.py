@@ -19,10 +19,10 @@ from pykafka_broker.coordinator.groups.core.events import (
     CommitOffsets,
     CommitTransactionalOffsets,
     CommonEvent,
+    CompleteTransaction,
     DeleteGroup,
     DeleteOffsets,
     DeletionRefused,
-    EndTransaction,
     Event,
     FetchOffsets,
     JoinGroup,
@@ -75,7 +75,7 @@ def _for_all_kinds(groups: Groups, event: CommonEvent, config: GroupCoordinatorC
             return offsets.on_fetch(groups, event)
         case CommitTransactionalOffsets():
             return transactional_offsets.on_commit(groups, event, config)
-        case EndTransaction():
+        case CompleteTransaction():
             return transactional_offsets.on_end(groups, event)
         case TimerFired():
             return _on_timer(groups, event, config)

@@ -106,6 +106,7 @@ async def test_a_controller_that_has_not_read_its_acls_is_none_yet(sender: str, 
     node: Any = SimpleNamespace(
         authorizer=authorizer,
         quotas=UNLIMITED,
+        controller=SimpleNamespace(is_active=True),
         quorum=SimpleNamespace(leader_id=1),
         metadata=SimpleNamespace(node_id=1),
     )
@@ -125,3 +126,7 @@ async def test_a_controller_that_has_not_read_its_acls_is_none_yet(sender: str, 
     assert await asked() is ErrorCode.NOT_CONTROLLER
     authorizer.published(ClusterImage("a"), ClusterImage("a"))
     assert await asked() is later
+
+    # It leads the metadata log, and has not read yet what earlier leaders wrote: it denies no client.
+    node.controller.is_active = False
+    assert await asked() is (later or ErrorCode.NOT_CONTROLLER)

@@ -62,7 +62,7 @@ def envelope(forwarded: Iterable[Api[ControllerPorts]]) -> Api[ControllerPorts]:
         if len(request.client_host_address) not in ADDRESS_BYTES:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Failed to parse the client's address")
         header, api, embedded = _open(request.request_data, apis)
-        if ctx.node.quorum.leader_id != ctx.node.metadata.node_id:
+        if not ctx.node.controller.is_active:
             raise KafkaError(ErrorCode.NOT_CONTROLLER)
         version = header.request_api_version
         inner = ForwardedContext(

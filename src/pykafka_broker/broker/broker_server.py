@@ -326,8 +326,7 @@ def _ports(
 def _raise_if_final(shared: SharedServer, error: KafkaError) -> None:
     """Raise if the error is final: this node's own disk has failed, so no other controller can help."""
     shared.foundation.failure.raise_if_happened()
-    role = shared.quorum.role
-    if role is not None and role.is_active and error.code is ErrorCode.KAFKA_STORAGE_ERROR:
+    if shared.quorum.own_controller.is_active and error.code is ErrorCode.KAFKA_STORAGE_ERROR:
         raise error
 
 

@@ -50,6 +50,11 @@ class ControllerChannel(Protocol):
 class ClusterAdministration(Protocol):
     """The controller of this node, for the requests of clients."""
 
+    @property
+    def is_active(self) -> bool:
+        """Whether it decides: this node leads the metadata log, and has read the records of earlier leaders."""
+        ...
+
     async def ask(
         self, event: Event, timeout_ms: int | None = None, requester: Requester | None = None
     ) -> Any:

@@ -160,6 +160,7 @@ def test_how_long_a_session_lasts(
 
 
 BEFORE = Session("PLAIN", Account("alice"), 1000)
+BEFORE_FOR_EVER = Session("PLAIN", Account("alice"), None)
 
 
 def test_authenticating_again() -> None:
@@ -167,6 +168,20 @@ def test_authenticating_again() -> None:
     side.on_handshake(1, "PLAIN")
     assert side.on_token(GOOD, 0).lifetime_ms == 700
     assert side.session == Session("PLAIN", Account("alice"), 700)
+
+
+def test_authenticating_again_is_for_sessions_that_end_and_at_most_once_per_second() -> None:
+    assert not BEFORE_FOR_EVER.is_renewed(None, is_over=False)
+    assert BEFORE.is_renewed(None, is_over=False)
+    assert not BEFORE.is_renewed(999, is_over=False)
+    assert BEFORE.is_renewed(1_000, is_over=True)
+    with pytest.raises(OutOfOrderError, match="too often"):
+        BEFORE.is_renewed(999, is_over=True)
+
+
+def test_authenticating_again_with_a_mechanism_that_is_not_offered_gets_no_answer() -> None:
+    assert not exchange(before=BEFORE).on_handshake(1, "GSSAPI").is_sent
+    assert exchange().on_handshake(1, "GSSAPI").is_sent
 
 
 def test_authenticating_again_begins_with_the_handshake() -> None:

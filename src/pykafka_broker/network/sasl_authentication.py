@@ -10,8 +10,8 @@ the stage:
     expired                SaslHandshake; any other request closes the connection
 
 A session with a lifetime (`connections.max.reauth.ms`, KIP-368) expires after it, unless the peer completes
-another exchange before. That begins with SaslHandshake, and at most once per second. During an exchange a
-request may have at most `sasl.server.max.receive.size` bytes.
+another exchange before, which begins with SaslHandshake. During an exchange a request may have at most
+`sasl.server.max.receive.size` bytes.
 
 Source: Apache Kafka's SaslServerAuthenticator, KafkaChannel and SocketServer.
 """
@@ -46,9 +46,6 @@ if TYPE_CHECKING:
 
 SASL_HANDSHAKE = 17
 SASL_AUTHENTICATE = 36
-
-#: A SaslHandshake sooner than this after the last reauthentication began starts no exchange.
-MIN_REAUTHENTICATION_INTERVAL_MS = 1_000
 
 Answer = TypeVar("Answer")
 
@@ -133,18 +130,16 @@ class SaslOfConnection:
                 raise ProtocolError(str(error)) from None
 
     def handshake(self, version: int, mechanism: str) -> HandshakeAnswer | None:
-        exchange = self._exchange
-        if exchange is None:
-            exchange = self._begun_again()
+        try:
+            exchange = self._exchange or self._begun_again()
             if exchange is None:
                 return None
-        try:
             answer = exchange.on_handshake(version, mechanism)
         except OutOfOrderError as error:
             raise ProtocolError(str(error)) from None
         if answer.closes:
             self._log_failure(exchange, "Unsupported SASL mechanism")
-            if self._session is not None:
+            if not answer.is_sent:
                 raise ProtocolError("The peer asked for another mechanism when it authenticated again")
         else:
             take_token = self._bare_token if exchange.expects_bare_token else None
@@ -154,13 +149,10 @@ class SaslOfConnection:
     def _begun_again(self) -> SaslExchange | None:
         """The next exchange of an authenticated peer; None without a session lifetime, or if too early."""
         session = self._session
-        if session is None or session.lifetime_ms is None:
-            return None
-        now_ms = self._listener.clock.monotonic_ms()
-        before_ms = self._began_again_ms
-        if before_ms is not None and now_ms - before_ms < MIN_REAUTHENTICATION_INTERVAL_MS:
-            if self._is_expired:
-                raise ProtocolError("The peer authenticates too often, and its session is over")
+        assert session is not None
+        now_ms, before_ms = self._listener.clock.monotonic_ms(), self._began_again_ms
+        since_last_ms = None if before_ms is None else now_ms - before_ms
+        if not session.is_renewed(since_last_ms, is_over=self._is_expired):
             return None
         self._began_again_ms = now_ms
         self._forget_expiry()

@@ -21,6 +21,9 @@ from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.sasl.account import Account
 from pykafka_broker.sasl.refusal import RefusedError, UnreadableTokenError
 
+#: A SaslHandshake sooner than this after the last reauthentication began starts no exchange.
+MIN_REAUTHENTICATION_INTERVAL_MS = 1_000
+
 #: The most characters of an error message: it may quote names, and before v2 it fits only 32,767 bytes.
 MOST_TOLD = 1_000
 
@@ -60,6 +63,21 @@ class Session:
     #: The lifetime of the session, which the peer is told; None: until the connection closes.
     lifetime_ms: int | None
 
+    def is_renewed(self, since_last_ms: int | None, *, is_over: bool) -> bool:
+        """Whether a handshake begins another exchange, this long after the last that began one in this
+        session or an earlier one; None if none has.
+
+        Raises:
+            OutOfOrderError: it comes too early, and the session is over.
+        """
+        if self.lifetime_ms is None:
+            return False
+        if since_last_ms is None or since_last_ms >= MIN_REAUTHENTICATION_INTERVAL_MS:
+            return True
+        if is_over:
+            raise OutOfOrderError("The peer authenticates too often, and its session is over")
+        return False
+
 
 @dataclass(frozen=True, slots=True)
 class HandshakeAnswer:
@@ -67,6 +85,8 @@ class HandshakeAnswer:
     #: All offered mechanisms, in the order of the offer.
     mechanisms: list[str]
     closes: bool = False
+    #: False: the connection closes without this answer.
+    is_sent: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +163,9 @@ class SaslExchange:
         offered = self._offer.get(mechanism)
         if offered is None:
             self._next = _Next.NOTHING
-            return HandshakeAnswer(ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms, closes=True)
+            return HandshakeAnswer(
+                ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms, closes=True, is_sent=self._before is None
+            )
         self._bare_tokens = version == 0
         if self._before is not None and self._before.mechanism != mechanism:
             self._next = _Next.TOKEN_IN_VAIN

@@ -16,7 +16,7 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.denials import denied_topics, denied_transactional_ids
 from pykafka_broker.apis.needs import on_cluster, on_topics, on_transactional_ids
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.apis.transactional import NEW_CLIENT, OLD_CLIENT, known_error
+from pykafka_broker.apis.transactional import OLD_CLIENT, known_error
 from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS
 from pykafka_broker.coordinator.transactions import refusals
 from pykafka_broker.coordinator.transactions.core import events
@@ -116,20 +116,15 @@ def _added(
     }
     if refused:
         return Prompt({each: refused.get(each, ErrorCode.OPERATION_NOT_ATTEMPTED) for each in partitions})
-    transactions = ctx.node.transactions
-    if transaction.verify_only:
-        return transactions.answer(
+    if ctx.version >= BATCHED_VERSION:
+        return ctx.node.participation.ask_here(
             transaction.transactional_id,
-            lambda token: events.VerifyPartitions(
-                token,
-                transaction.transactional_id,
-                transaction.producer_id,
-                transaction.producer_epoch,
-                frozenset(partitions),
-            ),
-            refused=lambda error: refusals.verify_partitions(partitions, error),
+            transaction.producer_id,
+            transaction.producer_epoch,
+            frozenset(partitions),
+            adds=not transaction.verify_only,
         )
-    client_version = NEW_CLIENT if ctx.version >= BATCHED_VERSION else OLD_CLIENT
+    transactions = ctx.node.transactions
     added = transactions.answer(
         transaction.transactional_id,
         lambda token: events.AddPartitions(
@@ -139,7 +134,7 @@ def _added(
             transaction.producer_id,
             transaction.producer_epoch,
             frozenset(partitions),
-            client_version,
+            OLD_CLIENT,
         ),
         refused=refusals.add_partitions,
     )

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_transactional_id
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.apis.transactional import NEW_CLIENT, OLD_CLIENT, known_error
+from pykafka_broker.apis.transactional import OLD_CLIENT, known_error
 from pykafka_broker.coordinator.transactions.core import events
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from pykafka_broker.protocol.records.batch import EPOCH_BUMP
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
@@ -38,7 +39,7 @@ def failed(_request: EndTxnRequest, error: KafkaError) -> EndTxnResponse:
 async def end_txn(request: EndTxnRequest, ctx: RequestContext) -> EndTxnResponse:
     """The coordinator decides."""
     transactions = ctx.node.transactions
-    client_version = NEW_CLIENT if ctx.version >= FIRST_VERSION_WITH_EPOCH_BUMP else OLD_CLIENT
+    client_version = EPOCH_BUMP if ctx.version >= FIRST_VERSION_WITH_EPOCH_BUMP else OLD_CLIENT
     result = await transactions.answer_with_producer_id(
         request.transactional_id,
         lambda fresh_producer_id, token: events.EndTransaction(

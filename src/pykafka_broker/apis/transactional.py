@@ -9,8 +9,8 @@ from pykafka_broker.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
-#: The transaction.version of a client, by its request's version; an old client keeps its epoch.
-OLD_CLIENT, NEW_CLIENT = 0, 2
+#: The transaction.version of a client that keeps its epoch; a newer one's is `EPOCH_BUMP`.
+OLD_CLIENT = 0
 
 #: AddPartitionsToTxn, AddOffsetsToTxn and EndTxn know PRODUCER_FENCED from this version on.
 FIRST_VERSION_WITH_PRODUCER_FENCED = 2

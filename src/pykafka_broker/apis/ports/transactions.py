@@ -70,6 +70,18 @@ class TransactionParticipation(Protocol):
         """
         ...
 
+    def ask_here(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: frozenset[TopicPartition],
+        *,
+        adds: bool,
+    ) -> Awaitable[Mapping[TopicPartition, ErrorCode]]:
+        """Ask this node's coordinator for a leader on another broker; return its error for each partition."""
+        ...
+
 
 class TransactionMarkers(Protocol):
     """Writes the outcome of transactions."""

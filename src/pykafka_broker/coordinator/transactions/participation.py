@@ -5,7 +5,7 @@ A partition's leader asks before it appends, for Produce and for TxnOffsetCommit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from pykafka_broker.coordinator.partition_work import pause
 from pykafka_broker.coordinator.transactions import refusals
@@ -15,6 +15,7 @@ from pykafka_broker.coordinator.transactions.core.state import EPOCH_BUMP
 from pykafka_broker.coordinator.transactions.remote_participation import RemoteParticipation
 from pykafka_broker.coordinator.transactions.service import TransactionService
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.records.batch import EPOCH_BUMP
 from pykafka_broker.protocol.topic_partition import TopicPartition
 
 
@@ -48,7 +49,7 @@ class TransactionParticipation:
         while True:
             coordinator_id = self._coordinator_of(write.transactional_id)
             if coordinator_id is None:
-                answers = await _ask(transactions, write, how)
+                answers = await self.ask_here(*write, adds=how is Participation.ADD)
             else:
                 answers = await self._elsewhere.ask(coordinator_id, write, how)
             is_busy = ErrorCode.CONCURRENT_TRANSACTIONS in answers.values()
@@ -61,13 +62,28 @@ class TransactionParticipation:
             if error is not ErrorCode.NONE
         }
 
-
-async def _ask(
-    transactions: TransactionService, write: FirstWrite, how: Participation
-) -> Mapping[TopicPartition, ErrorCode]:
-    transactional_id, producer_id, producer_epoch, partitions = write
-    if how is Participation.ADD:
-        error = await transactions.answer(
+    def ask_here(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: frozenset[TopicPartition],
+        *,
+        adds: bool,
+    ) -> Awaitable[Mapping[TopicPartition, ErrorCode]]:
+        """Ask this node's coordinator at once, for the leader of partitions here or on another broker; its
+        error for each partition.
+        """
+        transactions = self._transactions
+        if not adds:
+            return transactions.answer(
+                transactional_id,
+                lambda token: events.VerifyPartitions(
+                    token, transactional_id, producer_id, producer_epoch, partitions
+                ),
+                refused=lambda error: refusals.verify_partitions(partitions, error),
+            )
+        added = transactions.answer(
             transactional_id,
             lambda token: events.AddPartitions(
                 token,
@@ -81,14 +97,13 @@ async def _ask(
             ),
             refused=refusals.add_partitions,
         )
-        return dict.fromkeys(partitions, error)
-    return await transactions.answer(
-        transactional_id,
-        lambda token: events.VerifyPartitions(
-            token, transactional_id, producer_id, producer_epoch, partitions
-        ),
-        refused=lambda error: refusals.verify_partitions(partitions, error),
-    )
+        return _of_each(partitions, added)
+
+
+async def _of_each(
+    partitions: Iterable[TopicPartition], added: Awaitable[ErrorCode]
+) -> Mapping[TopicPartition, ErrorCode]:
+    return dict.fromkeys(partitions, await added)
 
 
 def _as_producers_know_it(error: ErrorCode, how: Participation) -> ErrorCode:

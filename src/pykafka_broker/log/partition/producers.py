@@ -27,6 +27,7 @@ from pykafka_broker.log.segment.aborted_txns import AbortedTxn
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import (
+    EPOCH_BUMP,
     MAX_PRODUCER_EPOCH,
     NO_PRODUCER_EPOCH,
     NO_SEQUENCE,
@@ -40,8 +41,6 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 WINDOW_BATCHES = 5
 NO_OFFSET = -1
-#: The transaction.version from which on every transaction has a producer epoch of its own.
-FIRST_VERSION_WITH_EPOCH_BUMP = 2
 _MAX_SEQUENCE = (1 << 31) - 1
 
 
@@ -408,7 +407,7 @@ def _check_marker(
     if epoch < current:
         raise _old_epoch(header.producer_id, epoch, current)
     is_open = state.current_txn_first_offset != NO_OFFSET
-    has_own_epoch = transaction_version >= FIRST_VERSION_WITH_EPOCH_BUMP and epoch != MAX_PRODUCER_EPOCH
+    has_own_epoch = transaction_version >= EPOCH_BUMP and epoch != MAX_PRODUCER_EPOCH
     if has_own_epoch and is_open and epoch == current:
         raise KafkaError(
             ErrorCode.INVALID_PRODUCER_EPOCH,

@@ -98,6 +98,8 @@ NO_TIMESTAMP = -1
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
 MAX_PRODUCER_EPOCH = (1 << 15) - 1
+#: The transaction.version from which on every transaction has a producer epoch of its own (KIP-890).
+EPOCH_BUMP = 2
 NO_SEQUENCE = -1
 #: Also in requests of clients that do not know the epoch.
 NO_LEADER_EPOCH = -1

@@ -31,7 +31,6 @@ from pykafka_broker.coordinator.transactions.core.events import (
 )
 from pykafka_broker.coordinator.transactions.core.partitions import fenced
 from pykafka_broker.coordinator.transactions.core.state import (
-    EPOCH_BUMP,
     TransactionConfig,
     TransactionMetadata,
     Transactions,
@@ -40,7 +39,12 @@ from pykafka_broker.coordinator.transactions.core.state import (
 from pykafka_broker.coordinator.transactions.core.turn import answer, confirmed, markers_of, written
 from pykafka_broker.machine.step import Reply, Step
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.protocol.records.batch import MAX_PRODUCER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from pykafka_broker.protocol.records.batch import (
+    EPOCH_BUMP,
+    MAX_PRODUCER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+)
 
 _COMPLETE = {True: TransactionState.COMPLETE_COMMIT, False: TransactionState.COMPLETE_ABORT}
 

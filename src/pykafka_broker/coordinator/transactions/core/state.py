@@ -18,7 +18,12 @@ import enum
 
 from pykafka_broker.machine.illegal_state import IllegalState
 from pykafka_broker.machine.versioned_map import VersionedMap
-from pykafka_broker.protocol.records.batch import MAX_PRODUCER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from pykafka_broker.protocol.records.batch import (
+    EPOCH_BUMP,
+    MAX_PRODUCER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+)
 from pykafka_broker.protocol.topic_partition import TopicPartition
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -26,9 +31,8 @@ NO_TIMESTAMP = -1
 #: The timeout of a transaction that an outside coordinator decides on (KIP-939): it never times out.
 NO_TIMEOUT_MS = (1 << 31) - 1
 
-#: transaction.version levels: 1 makes records flexible, 2 gives every transaction an epoch of its own.
+#: The transaction.version from which on records are flexible.
 FLEXIBLE_RECORDS = 1
-EPOCH_BUMP = 2
 
 
 class TransactionState(enum.Enum):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pykafka_broker.cluster.features import bootstrap_records
 from pykafka_broker.cluster.image import (
+    NO_LEADER,
     ClusterImage,
     CorruptMetadataError,
     ImageBuilder,
@@ -73,7 +74,9 @@ def test_a_partition_change_counts_in_the_partition_epoch_and_a_leader_in_the_le
 
 def test_a_partition_survives_its_own_record() -> None:
     partition = PARTITION._replace(elr=(3,), last_known_elr=(4,), removing=(2,), leader_recovery_state=1)
-    assert image_of(ORDERS, partition.to_record(uuid(100))).partition("orders", 0) == partition
+    image = image_of(ORDERS, partition.to_record(uuid(100)))
+    assert image.partition("orders", 0) == partition
+    assert [image.leader_of("orders", index) for index in (0, 9)] == [partition.leader, NO_LEADER]
 
 
 def test_clearing_eligible_replicas_of_one_topic_or_of_all() -> None:

@@ -22,7 +22,6 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.denials import denied_groups, denied_transactional_ids, may_on_cluster
 from pykafka_broker.apis.needs import on_groups, on_transactional_ids, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.cluster.image import NO_LEADER
 from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from pykafka_broker.coordinator.share.keys import share_partition
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -123,10 +122,9 @@ def _is_share_partition(key: str) -> bool:
 def _coordinator(topic: str, key: str, ctx: RequestContext) -> Coordinator:
     node = ctx.node
     try:
-        registration = node.metadata.image.partition(topic, _partition_for(topic, key, node))
+        leader = node.metadata.image.leader_of(topic, _partition_for(topic, key, node))
     except KafkaError as error:
         return _unknown(key, error)
-    leader = NO_LEADER if registration is None else registration.leader
     broker = node.metadata.image.brokers.get(leader)
     address = node.metadata.advertised(leader, ctx.connection)
     if broker is None or broker.fenced or address is None:

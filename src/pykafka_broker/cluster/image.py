@@ -210,6 +210,11 @@ class ClusterImage(NamedTuple):
         found = self.topics.get(topic)
         return None if found is None else found.partitions.get(partition)
 
+    def leader_of(self, topic: str, partition: int) -> int:
+        """The broker that leads a partition, which may be fenced; NO_LEADER if none does, or it is unknown."""
+        found = self.partition(topic, partition)
+        return NO_LEADER if found is None else found.leader
+
     def config(self, resource_type: int, name: str) -> Mapping[str, str]:
         """The dynamic values set on one resource; the name "" of BROKER is the default of all brokers."""
         return self.configs.get((resource_type, name), {})

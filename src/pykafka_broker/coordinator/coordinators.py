@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from functools import partial
 
-from pykafka_broker.cluster.image import NO_LEADER, ClusterImage
+from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.coordinator.coordinator_topic import CoordinatorTopic
@@ -188,10 +188,8 @@ def _transaction_coordinator(
         partition = transactions.partition_for(transactional_id)
     except KafkaError:
         return None
-    registration = node.metadata.image.partition(TRANSACTIONS_TOPIC, partition)
-    if registration is None or registration.leader == node.node_id:
-        return None
-    return registration.leader
+    leader = node.metadata.image.leader_of(TRANSACTIONS_TOPIC, partition)
+    return None if leader == node.node_id else leader
 
 
 def _share_coordinator(shares: ShareService, node: CoordinatorPorts, key: SharePartitionKey) -> int:
@@ -200,8 +198,7 @@ def _share_coordinator(shares: ShareService, node: CoordinatorPorts, key: ShareP
         partition = shares.partition_for(key)
     except KafkaError:
         return NO_COORDINATOR
-    registration = node.metadata.image.partition(SHARE_STATE_TOPIC, partition)
-    return NO_COORDINATOR if registration is None or registration.leader == NO_LEADER else registration.leader
+    return node.metadata.image.leader_of(SHARE_STATE_TOPIC, partition)
 
 
 def _partition_count(node: CoordinatorPorts, topic_id: bytes) -> int:

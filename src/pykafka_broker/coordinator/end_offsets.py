@@ -60,8 +60,7 @@ class EndOffsets:
         image = self._metadata.image
         by_leader: dict[int, list[PartitionKey]] = {}
         for place in partitions:
-            registration = image.partition(*place)
-            leader = NO_LEADER if registration is None else registration.leader
+            leader = image.leader_of(*place)
             if leader != self._node_id and not self._elsewhere.is_reachable(leader):
                 leader = NO_LEADER
             by_leader.setdefault(leader, []).append(place)

@@ -15,6 +15,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+from pykafka_broker.cluster.image import NO_LEADER
 from pykafka_broker.coordinator.share.attempts import Attempts, after_lookup, after_refusal
 from pykafka_broker.coordinator.share.core.batches import StateBatch
 from pykafka_broker.coordinator.share.core.events import ReadResult, Refusal, StateResult, SummaryResult
@@ -41,7 +42,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 logger = logging.getLogger("kafka.server.share.persister.DefaultStatePersister")
 
 #: The coordinator's id if there is none.
-NO_COORDINATOR = -1
+NO_COORDINATOR = NO_LEADER
 
 
 class ShareMap(NamedTuple):

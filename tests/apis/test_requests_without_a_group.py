@@ -32,3 +32,9 @@ async def test_a_broker_that_coordinates_no_groups_says_what_is_wrong(
     answer = await user.send(request_of_none, version)
 
     assert answer.error_code == ErrorCode.INVALID_GROUP_ID
+
+
+async def test_the_answer_to_such_a_join_names_the_member(user: User) -> None:
+    answer = await user.send(joining_of("", "member"), 9)
+
+    assert (answer.error_code, answer.member_id) == (ErrorCode.INVALID_GROUP_ID, "member")

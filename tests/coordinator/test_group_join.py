@@ -129,12 +129,6 @@ def test_the_session_timeout_must_lie_within_the_brokers_bounds(timeout_ms: int)
     assert world.log == []
 
 
-def test_an_empty_group_id_is_refused() -> None:
-    world = GroupWorld()
-
-    assert world.answers[world.join(group_id="")] == JoinResult(ErrorCode.INVALID_GROUP_ID, "")
-
-
 @pytest.mark.parametrize(
     "offer",
     [

@@ -78,7 +78,6 @@ def test_a_member_of_a_stable_group_gets_its_assignment_again() -> None:
 @pytest.mark.parametrize(
     ("changed", "error"),
     [
-        ({"group_id": ""}, ErrorCode.INVALID_GROUP_ID),
         ({"group_id": "other"}, ErrorCode.UNKNOWN_MEMBER_ID),
         ({"member_id": "unknown"}, ErrorCode.UNKNOWN_MEMBER_ID),
         ({"generation": 2}, ErrorCode.ILLEGAL_GENERATION),
@@ -172,7 +171,6 @@ def test_a_heartbeat_moves_the_session_and_keeps_the_very_same_state() -> None:
 @pytest.mark.parametrize(
     ("changed", "error"),
     [
-        ({"group_id": ""}, ErrorCode.INVALID_GROUP_ID),
         ({"group_id": "other"}, ErrorCode.UNKNOWN_MEMBER_ID),
         ({"member_id": "unknown"}, ErrorCode.UNKNOWN_MEMBER_ID),
         ({"generation": 0}, ErrorCode.ILLEGAL_GENERATION),
@@ -289,7 +287,6 @@ def test_leaving_a_group_that_does_not_exist_is_answered_for_each_member() -> No
     assert world.leave("m") == LeaveResult(
         ErrorCode.NONE, ((LeavingMember("m"), ErrorCode.UNKNOWN_MEMBER_ID),)
     )
-    assert world.leave("m", group_id="") == LeaveResult(ErrorCode.INVALID_GROUP_ID)
 
 
 def test_a_member_that_leaves_while_it_waits_is_answered() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from pykafka_broker.coordinator.groups import refusals
 from pykafka_broker.coordinator.groups.core import events
@@ -54,7 +55,7 @@ class GroupRequests:
                 protocol_type="consumer",
                 protocols=tuple(Protocol(name, metadata) for name, metadata in protocols),
             ),
-            refused=refusals.join,
+            refused=partial(refusals.join, member_id),
         )
 
     async def sync(

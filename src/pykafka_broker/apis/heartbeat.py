@@ -33,7 +33,7 @@ def failed(_request: HeartbeatRequest, error: KafkaError) -> HeartbeatResponse:
 async def heartbeat(request: HeartbeatRequest, ctx: RequestContext) -> HeartbeatResponse:
     """Extend the member's session."""
     groups = ctx.node.groups
-    error = await groups.answer(
+    error = await groups.answer_named(
         request.group_id,
         lambda token: events.Heartbeat(
             token,
@@ -43,6 +43,6 @@ async def heartbeat(request: HeartbeatRequest, ctx: RequestContext) -> Heartbeat
             request.generation_id,
             request.group_instance_id,
         ),
-        refused=refusals.heartbeat if request.group_id else refusals.without_group_id(refusals.heartbeat),
+        refused=refusals.heartbeat,
     )
     return HeartbeatResponse(error_code=int(error))

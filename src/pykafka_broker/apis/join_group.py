@@ -7,6 +7,7 @@ flexible, v7 protocol type and null protocol name, v8 a reason, v9 a rejoining l
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
@@ -52,7 +53,7 @@ async def join_group(request: JoinGroupRequest, ctx: RequestContext) -> JoinGrou
     if ctx.version < FIRST_VERSION_WITH_REBALANCE_TIMEOUT:
         rebalance_timeout_ms = request.session_timeout_ms
     protocols = _offered(request)
-    result = await groups.answer(
+    result = await groups.answer_named(
         request.group_id,
         lambda token: events.JoinGroup(
             token=token,
@@ -70,7 +71,7 @@ async def join_group(request: JoinGroupRequest, ctx: RequestContext) -> JoinGrou
             protocols=protocols,
             group_instance_id=request.group_instance_id,
         ),
-        refused=refusals.join if request.group_id else refusals.without_group_id(refusals.join),
+        refused=partial(refusals.join, request.member_id),
     )
     return _response(result, ctx)
 

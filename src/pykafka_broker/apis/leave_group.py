@@ -48,10 +48,10 @@ async def leave_group(request: LeaveGroupRequest, ctx: RequestContext) -> LeaveG
         members = tuple(
             events.LeavingMember(member.member_id, member.group_instance_id) for member in request.members
         )
-    result = await groups.answer(
+    result = await groups.answer_named(
         request.group_id,
         lambda token: events.LeaveGroup(token, groups.now_ms(), request.group_id, members),
-        refused=refusals.leave if request.group_id else refusals.without_group_id(refusals.leave),
+        refused=refusals.leave,
     )
     # A member that leaves by itself sends its member id.
     sent_away = (m.group_instance_id or "" for m, error in result.members if not error and not m.member_id)

@@ -59,12 +59,10 @@ async def offset_delete(request: OffsetDeleteRequest, ctx: RequestContext) -> Of
                 _add(answers, topic.name, index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if wanted:
             known.append(TopicPartitions(topic.name, tuple(wanted)))
-    result = await ctx.node.groups.answer(
+    result = await ctx.node.groups.answer_named(
         request.group_id,
         lambda token: events.DeleteOffsets(token, request.group_id, tuple(known)),
-        refused=refusals.delete_offsets
-        if request.group_id
-        else refusals.without_group_id(refusals.delete_offsets),
+        refused=refusals.delete_offsets,
     )
     if result.error:
         return OffsetDeleteResponse(error_code=int(result.error), topics=[])

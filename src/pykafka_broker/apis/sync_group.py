@@ -41,7 +41,7 @@ async def sync_group(request: SyncGroupRequest, ctx: RequestContext) -> SyncGrou
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     groups = ctx.node.groups
     assignments = tuple((given.member_id, bytes(given.assignment)) for given in request.assignments)
-    result = await groups.answer(
+    result = await groups.answer_named(
         request.group_id,
         lambda token: events.SyncGroup(
             token=token,
@@ -54,7 +54,7 @@ async def sync_group(request: SyncGroupRequest, ctx: RequestContext) -> SyncGrou
             protocol_type=request.protocol_type,
             protocol_name=request.protocol_name,
         ),
-        refused=refusals.sync if request.group_id else refusals.without_group_id(refusals.sync),
+        refused=refusals.sync,
     )
     return _response(result)
 

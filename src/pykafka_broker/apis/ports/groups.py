@@ -43,6 +43,12 @@ class GroupCoordinator(Protocol):
         """Let a group answer the event that `event_with(token)` builds, or `refused` if it is not here."""
         ...
 
+    def answer_named(
+        self, group_id: str, event_with: Callable[[int], Event], *, refused: Callable[[KafkaError], Answer]
+    ) -> Prompt[Answer] | Awaitable[Answer]:
+        """The same; `refused` with INVALID_GROUP_ID if the group has no name."""
+        ...
+
     def answer_anywhere(self, event_with: Callable[[int], Event]) -> Awaitable[Any]:
         """Answer an event that needs no group, and no particular coordinator."""
         ...

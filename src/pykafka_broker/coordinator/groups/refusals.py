@@ -6,8 +6,7 @@ The error has the code for clients (`shards.as_answered`); Heartbeat and OffsetF
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Iterable
 
 from pykafka_broker.coordinator.groups.core.events import (
     CommitResult,
@@ -36,17 +35,10 @@ from pykafka_broker.coordinator.groups.core.streams.events import (
 )
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
-Answer = TypeVar("Answer")
 
-
-def without_group_id(refused: Callable[[KafkaError], Answer]) -> Callable[[KafkaError], Answer]:
-    """The answer where a request names no group: INVALID_GROUP_ID, whichever broker is asked."""
-    return lambda _: refused(KafkaError(ErrorCode.INVALID_GROUP_ID))
-
-
-def join(error: KafkaError) -> JoinResult:
-    """The answer to JoinGroup."""
-    return JoinResult(error.code, "")
+def join(member_id: str, error: KafkaError) -> JoinResult:
+    """The answer to JoinGroup, which names the member only if the request names no group."""
+    return JoinResult(error.code, member_id if error.code is ErrorCode.INVALID_GROUP_ID else "")
 
 
 def sync(error: KafkaError) -> SyncResult:

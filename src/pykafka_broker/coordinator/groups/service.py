@@ -101,8 +101,19 @@ class GroupService:
     def answer(
         self, group_id: str, event_with: Callable[[int], Event], *, refused: Callable[[KafkaError], Answer]
     ) -> Prompt[Answer] | Awaitable[Answer]:
-        """Let the shard of a group answer the event that `event_with(token)` builds; see `Shards.answer`."""
+        """Let the shard of a group answer the event that `event_with(token)` builds; see `Shards.answer`.
+
+        Offsets may be those of a group with an empty id.
+        """
         return self.shards.answer(group_id, event_with, refused=refused)
+
+    def answer_named(
+        self, group_id: str, event_with: Callable[[int], Event], *, refused: Callable[[KafkaError], Answer]
+    ) -> Prompt[Answer] | Awaitable[Answer]:
+        """The same for what only a group with a name has; without one INVALID_GROUP_ID, on every broker."""
+        if not group_id:
+            return Prompt(refused(KafkaError(ErrorCode.INVALID_GROUP_ID)))
+        return self.answer(group_id, event_with, refused=refused)
 
     async def answer_anywhere(self, event_with: Callable[[int], Event]) -> Any:
         """Answer an event that needs only topics and share coordinators, no group; every broker can.

@@ -46,8 +46,6 @@ DELETED_TOPICS_TIMER = ("deleted topics",)
 
 def on_delete_offsets(groups: Groups, event: DeleteOffsets) -> Step[Groups]:
     """Forget offsets of topics that no member reads; NON_EMPTY_GROUP if the members' topics are unknown."""
-    if not event.group_id:
-        return refuse(groups, event.token, DeleteOffsetsResult(ErrorCode.INVALID_GROUP_ID))
     group = groups.groups.get(event.group_id)
     if group is None:
         return refuse(groups, event.token, DeleteOffsetsResult(ErrorCode.GROUP_ID_NOT_FOUND))

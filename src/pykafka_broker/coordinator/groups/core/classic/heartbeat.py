@@ -31,8 +31,6 @@ def on_heartbeat(groups: Groups, event: Heartbeat) -> Step[Groups]:
 
 
 def _heartbeat_error(group: ClassicGroup | None, event: Heartbeat) -> ErrorCode:
-    if not event.group_id:
-        return ErrorCode.INVALID_GROUP_ID
     if group is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
     error = fenced(group, event.member_id, event.group_instance_id)

@@ -65,8 +65,6 @@ def on_join(groups: Groups, event: JoinGroup, config: GroupCoordinatorConfig) ->
 
 def join_refusal(event: JoinGroup, config: GroupCoordinatorConfig) -> ErrorCode:
     """The error of a request that no group could accept."""
-    if not event.group_id:
-        return ErrorCode.INVALID_GROUP_ID
     lowest, highest = config.group_min_session_timeout_ms, config.group_max_session_timeout_ms
     if not lowest <= event.session_timeout_ms <= highest:
         return ErrorCode.INVALID_SESSION_TIMEOUT

@@ -26,8 +26,6 @@ from pykafka_broker.protocol.errors import ErrorCode
 
 def on_leave(groups: Groups, event: LeaveGroup, config: GroupCoordinatorConfig) -> Step[Groups]:
     """Remove members from the group at once; the others rebalance."""
-    if not event.group_id:
-        return refuse(groups, event.token, LeaveResult(ErrorCode.INVALID_GROUP_ID))
     group = groups.classic(event.group_id)
     if group is None:
         strangers = tuple((leaving, ErrorCode.UNKNOWN_MEMBER_ID) for leaving in event.members)

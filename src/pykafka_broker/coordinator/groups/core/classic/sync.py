@@ -29,8 +29,6 @@ def on_sync(groups: Groups, event: SyncGroup, config: GroupCoordinatorConfig) ->
     def reject(error: ErrorCode) -> Step[Groups]:
         return refuse(groups, event.token, SyncResult(error))
 
-    if not event.group_id:
-        return reject(ErrorCode.INVALID_GROUP_ID)
     group = groups.classic(event.group_id)
     if group is None or group.phase is Phase.EMPTY:
         return reject(ErrorCode.UNKNOWN_MEMBER_ID)

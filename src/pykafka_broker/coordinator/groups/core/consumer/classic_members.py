@@ -171,8 +171,6 @@ def on_sync(
     """Give a member its assignment, unless there is a newer one for which it has to join again."""
     turn = ConsumerTurn(groups, group, event.now_ms, config)
     try:
-        if not event.group_id:
-            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
         member, classic = _classic_member(turn, event.member_id, event.group_instance_id, event.generation)
         _check_protocol(classic, event)
     except KafkaError as error:
@@ -201,8 +199,6 @@ def on_heartbeat(
     """Keep a member's session alive; tell it to join again if its epoch or its partitions would change."""
     turn = ConsumerTurn(groups, group, event.now_ms, config)
     try:
-        if not event.group_id:
-            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
         member, classic = _classic_member(turn, event.member_id, event.group_instance_id, event.generation)
     except KafkaError as error:
         return refuse(groups, event.token, error.code)
@@ -262,8 +258,6 @@ def on_leave(
     groups: Groups, group: ConsumerGroup, event: LeaveGroup, config: GroupCoordinatorConfig
 ) -> Step[Groups]:
     """Remove members of either protocol: administrators, too, remove them by LeaveGroup."""
-    if not event.group_id:
-        return refuse(groups, event.token, LeaveResult(ErrorCode.INVALID_GROUP_ID))
     turn = ConsumerTurn(groups, group, event.now_ms, config)
     leaving: dict[str, ConsumerMember] = {}
     answers = []

@@ -19,7 +19,7 @@ from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.ports.quotas import Quota
 from pykafka_broker.config.describe import describe_topic
 from pykafka_broker.controller.channel import each_result
-from pykafka_broker.controller.core.events import CreateTopicResult, CreateTopics
+from pykafka_broker.controller.core.events import CreateTopicResult, CreateTopics, NewTopic
 from pykafka_broker.controller.core.topics import CLUSTER_METADATA_TOPIC
 from pykafka_broker.controller.wire import create_topics as wire
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 CONFIGS_SHOWN_VERSION = 5
 FIRST_VERSION_WITH_QUOTA_ERRORS = 6
-#: As many as the manual assignment has, or the broker's default.
-DEFAULT_PARTITIONS = -1
 
 
 def _refused(request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsResponse:
@@ -66,12 +64,9 @@ def _refused(request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsRes
 async def create_topics(request: CreateTopicsRequest, ctx: AdministrationContext) -> CreateTopicsResponse:
     """Each topic succeeds or fails on its own; topics that the client may not create come last."""
     kept = _denied(request.topics, ctx)
-    counted = count_mutations(
-        _mutations([topic for topic in request.topics if topic.name not in kept], ctx),
-        ctx,
-        strict_since=FIRST_VERSION_WITH_QUOTA_ERRORS,
-    )
-    event = CreateTopics(tuple(map(wire.read_topic, counted.admitted)), request.validate_only)
+    new = [wire.read_topic(topic) for topic in request.topics if topic.name not in kept]
+    counted = count_mutations(_mutations(new, ctx), ctx, strict_since=FIRST_VERSION_WITH_QUOTA_ERRORS)
+    event = CreateTopics(tuple(counted.admitted), request.validate_only)
     asked_for = ctx.node.controller.ask(event, request.timeout_ms, ctx.requester)
     results: tuple[CreateTopicResult, ...] = await each_result(event, asked_for)
     over = ErrorCode.THROTTLING_QUOTA_EXCEEDED
@@ -102,19 +97,14 @@ def _denied(topics: Iterable[CreatableTopic], ctx: AdministrationContext) -> Set
     return denied_topics(ctx, AclOperation.CREATE, once)
 
 
-def _mutations(
-    topics: Iterable[CreatableTopic], ctx: AdministrationContext
-) -> Iterator[tuple[CreatableTopic, int]]:
+def _mutations(topics: Iterable[NewTopic], ctx: AdministrationContext) -> Iterator[tuple[NewTopic, int]]:
     """Each topic with its number of partitions; 0 for a name that is taken or given twice."""
     given = Counter(topic.name for topic in topics)
     taken = ctx.node.metadata.image.topics
+    default = ctx.node.configs.current["num.partitions"]
     for topic in topics:
-        if topic.name in taken or given[topic.name] > 1:
-            yield topic, 0
-        elif topic.num_partitions == DEFAULT_PARTITIONS:
-            yield topic, len(topic.assignments) or ctx.node.configs.current["num.partitions"]
-        else:
-            yield topic, max(0, topic.num_partitions)
+        is_new = topic.name not in taken and given[topic.name] == 1
+        yield topic, topic.partition_count(default) if is_new else 0
 
 
 def _answer(

@@ -43,6 +43,12 @@ class NewTopic(NamedTuple):
     assignments: tuple[tuple[int, tuple[int, ...]], ...] = ()
     configs: tuple[tuple[str, str | None], ...] = ()
 
+    def partition_count(self, default: int) -> int:
+        """The number of partitions asked for, 0 if that is invalid; `default` is `num.partitions`."""
+        if self.assignments:
+            return len(self.assignments)
+        return default if self.num_partitions == -1 else max(0, self.num_partitions)
+
 
 class CreateTopics(NamedTuple):
     """Create topics; answered with one `CreateTopicResult` for each distinct name."""

@@ -76,14 +76,7 @@ def create_topics(state: ControllerState, event: CreateTopics, moment: Moment) -
 
 
 def _check_total_partitions(state: ControllerState, topics: Iterable[NewTopic]) -> None:
-    total = 0
-    for topic in topics:
-        if topic.assignments:
-            total += len(topic.assignments)
-        elif topic.num_partitions == -1:
-            total += state.rules.default_partitions
-        elif topic.num_partitions > 0:
-            total += topic.num_partitions
+    total = sum(topic.partition_count(state.rules.default_partitions) for topic in topics)
     if total > MAX_PARTITIONS_PER_REQUEST:
         raise KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 
@@ -170,7 +163,7 @@ def _placed(state: ControllerState, topic: NewTopic, seed: int) -> list[Partitio
     if topic.num_partitions < -1 or topic.num_partitions == 0:
         text = "Number of partitions was set to an invalid non-positive value."
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, text)
-    count = rules.default_partitions if topic.num_partitions == -1 else topic.num_partitions
+    count = topic.partition_count(rules.default_partitions)
     factor = rules.default_replication_factor if topic.replication_factor == -1 else topic.replication_factor
     try:
         placed = place_replicas(state.image.brokers.values(), count, factor, seed)

@@ -174,7 +174,28 @@ def _check_directories(state: ControllerState, event: RegisterBroker) -> None:
 
 def _has_valid_session(state: ControllerState, broker_id: int, now_ms: int) -> bool:
     session = state.sessions.get(broker_id)
-    return session is not None and now_ms - session.last_contact_ms < state.rules.session_timeout_ms
+    return session is not None and now_ms < _end_ms(state, session)
+
+
+def _end_ms(state: ControllerState, session: Session) -> int:
+    """When a session ends without another heartbeat."""
+    return session.last_contact_ms + state.rules.session_timeout_ms
+
+
+def _first_end(state: ControllerState) -> tuple[int, int] | None:
+    """When the first session of an unfenced broker on another node ends without a heartbeat, and whose it is;
+    None if there is none.
+    """
+    return min(
+        (
+            (_end_ms(state, session), broker_id)
+            for broker_id, session in state.sessions.items()
+            if broker_id != state.rules.node_id
+            and (broker := state.image.brokers.get(broker_id)) is not None
+            and not broker.fenced
+        ),
+        default=None,
+    )
 
 
 def _partitions_after_shutdown(
@@ -362,33 +383,17 @@ def _directory_changes(state: ControllerState, broker: BrokerRegistration, event
 
 
 def next_session_end_ms(state: ControllerState) -> int | None:
-    """When the first session of an unfenced broker on another node ends without a heartbeat, or None."""
-    return min(
-        (
-            session.last_contact_ms + state.rules.session_timeout_ms
-            for broker_id, session in state.sessions.items()
-            if broker_id != state.rules.node_id
-            and (broker := state.image.brokers.get(broker_id)) is not None
-            and not broker.fenced
-        ),
-        default=None,
-    )
+    """When there is the next session to expire, or None."""
+    first = _first_end(state)
+    return None if first is None else first[0]
 
 
 def expire_sessions(state: ControllerState, event: ExpireSessions, moment: Moment) -> Decision:
     """Fence one silent broker: one at a time, so that a slow controller does not fence all at once."""
-    silent = [
-        (session.last_contact_ms, broker_id)
-        for broker_id, session in state.sessions.items()
-        if (broker := state.image.brokers.get(broker_id)) is not None
-        and not broker.fenced
-        and broker_id != state.rules.node_id
-        and moment.now_ms - session.last_contact_ms >= state.rules.session_timeout_ms
-    ]
-    if not silent:
+    first = _first_end(state)
+    if first is None or first[0] > moment.now_ms:
         return Decision()
-    _, broker_id = min(silent)
-    return _end_session(state, broker_id)
+    return _end_session(state, first[1])
 
 
 def broker_probed(state: ControllerState, event: BrokerProbed, moment: Moment) -> Decision:

@@ -123,18 +123,24 @@ def _with_progress(leadership: Leadership, event: FollowerFetched) -> Leadership
         event.now_ms,
         caught_up_ms,
         event.broker_epoch,
-        event.is_active and event.broker_epoch in (NO_BROKER_EPOCH, event.registered_epoch),
+        _is_eligible(event.broker_epoch, event.registered_epoch if event.is_active else None),
         event.log_start_offset,
     )
     return leadership._replace(followers={**leadership.followers, event.replica_id: follower})
+
+
+def _is_eligible(broker_epoch: int, active_epoch: int | None) -> bool:
+    """Whether a follower that fetched in `broker_epoch` may join the ISR; `active_epoch` is that of its
+    registration, None while the broker is fenced or shutting down.
+    """
+    return active_epoch is not None and broker_epoch in (NO_BROKER_EPOCH, active_epoch)
 
 
 def _with_eligible(leadership: Leadership, active: Mapping[int, int]) -> Leadership:
     followers = {
         replica_id: follower._replace(
             is_eligible=follower.fetched_ms is not None
-            and replica_id in active
-            and follower.broker_epoch in (NO_BROKER_EPOCH, active[replica_id])
+            and _is_eligible(follower.broker_epoch, active.get(replica_id))
         )
         for replica_id, follower in leadership.followers.items()
     }

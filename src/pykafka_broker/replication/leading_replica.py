@@ -16,7 +16,6 @@ from pykafka_broker.cluster.image import BrokerRegistration, PartitionRegistrati
 from pykafka_broker.cluster.replica_directories import without_online_directory
 from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.partition.limit import Limit
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.producers import AppendOrigin
 from pykafka_broker.log.partition.rolling import NamesDue
@@ -30,8 +29,9 @@ from pykafka_broker.protocol.records.batch import NO_LEADER_EPOCH
 from pykafka_broker.replication.committing import Committing
 from pykafka_broker.replication.core.access import (
     ACKS_ALL,
+    NO_LEADER_EPOCH,
+    check_follower,
     is_end_known,
-    limit_for_replica,
     not_enough_replicas,
 )
 from pykafka_broker.replication.core.events import (
@@ -354,15 +354,15 @@ class LeadingReplica:
 
     # --- reading ----------------------------------------------------------------------------------
 
-    def limit_for_replica(self, replica_id: int, leader_epoch: int) -> Limit:
-        """The limit of another broker's reads; `leader_epoch` is the current one or -1.
+    def check_follower(self, replica_id: int, leader_epoch: int) -> None:
+        """Refuse another broker that is no follower; `leader_epoch` is the current one or -1.
 
         Raises:
             KafkaError: UNKNOWN_LEADER_EPOCH, or without an epoch NOT_LEADER_OR_FOLLOWER, for a broker that is
                 not assigned to the partition.
         """
         assert self.leadership is not None
-        return limit_for_replica(self.leadership, replica_id, leader_epoch)
+        check_follower(self.leadership, replica_id, leader_epoch)
 
     @property
     def is_end_known(self) -> bool:

@@ -11,10 +11,10 @@ from pykafka_broker.replication.core.access import (
     CONSUMER_LIMITS,
     READ_COMMITTED,
     READ_UNCOMMITTED,
+    check_follower,
     check_leader_epoch,
     is_end_known,
-    limit_for_offsets,
-    limit_for_replica,
+    limit_of_reader,
     not_enough_replicas,
     outcome_of_committed,
 )
@@ -27,17 +27,14 @@ def test_consumers_read_what_is_committed() -> None:
     assert CONSUMER_LIMITS[READ_COMMITTED] == "last_stable"
 
 
-def test_followers_read_to_the_log_end() -> None:
-    assert limit_for_replica(leading(1), 3, 5) == "log_end"
-
-
 @pytest.mark.parametrize("replica_id", [1, 4], ids=["the leader itself", "a broker that is not assigned"])
 def test_only_the_other_replicas_follow(replica_id: int) -> None:
+    check_follower(leading(1), 3, 5)
     with pytest.raises(KafkaError) as without_epoch:
-        limit_for_replica(leading(1), replica_id, NO_LEADER_EPOCH)
+        check_follower(leading(1), replica_id, NO_LEADER_EPOCH)
     assert without_epoch.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
     with pytest.raises(KafkaError) as with_epoch:
-        limit_for_replica(leading(1), replica_id, 5)
+        check_follower(leading(1), replica_id, 5)
     assert with_epoch.value.code is ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
@@ -50,10 +47,10 @@ def test_only_the_other_replicas_follow(replica_id: int) -> None:
         (2, READ_COMMITTED, "log_end"),
     ],
 )
-def test_offsets_are_listed_to_the_end_of_what_the_asking_one_may_read(
+def test_replicas_and_tools_read_to_the_log_end_and_consumers_what_is_committed(
     replica_id: int, isolation_level: int, limit: str
 ) -> None:
-    assert limit_for_offsets(replica_id, isolation_level) == limit
+    assert limit_of_reader(replica_id, isolation_level) == limit
 
 
 def test_the_leader_epoch_of_a_client_is_the_current_one_or_none() -> None:

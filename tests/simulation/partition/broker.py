@@ -195,7 +195,7 @@ class Broker:
         access.check_leader_epoch(self.registration.leader_epoch, asked.leader_epoch)
         if self.leadership is None:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        access.limit_for_replica(self.leadership, asked.replica_id, asked.leader_epoch)
+        access.check_follower(self.leadership, asked.replica_id, asked.leader_epoch)
         log = self.log
         answer = Fetched(asked.replica_id, asked, high_watermark=log.high_watermark)
         if asked.last_epoch >= 0:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.denials import denied_topics
 from pykafka_broker.apis.fetching.answer import Answers, failed, unknown
-from pykafka_broker.apis.fetching.followed import DEBUGGING_REPLICA_ID, followed
+from pykafka_broker.apis.fetching.followed import followed
 from pykafka_broker.apis.fetching.kept_waits import Waited, Waits, Wanted
 from pykafka_broker.apis.fetching.replica import replica_id_of
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, AclOperation
@@ -29,10 +29,10 @@ from pykafka_broker.protocol.messages.fetch import (
 )
 from pykafka_broker.protocol.records.batch import NO_LEADER_EPOCH
 from pykafka_broker.replication.core.access import (
-    CONSUMER_LIMITS,
     CONSUMER_REPLICA_ID,
     check_leader_epoch,
     check_topic_id,
+    limit_of_reader,
 )
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def plan_fetch(
     if before is not None:
         waits = before.waits
     elif waits is None:
-        waits = Waits(CONSUMER_LIMITS[request.isolation_level])
+        waits = Waits(limit_of_reader(replica_id_of(request), request.isolation_level))
     planner = _Planner(request, context, max_bytes, ctx, before, waits)
     unsettled = _unsettled(context, waits.settled)
     if planner.replica_id < 0:
@@ -171,8 +171,6 @@ class _Planner:
         self.waits = waits
         self.planned = PlannedFetch(waits)
         self.replica_id = replica_id = replica_id_of(request)
-        if replica_id == DEBUGGING_REPLICA_ID:
-            waits.limit = "log_end"
         is_old_consumer = replica_id == CONSUMER_REPLICA_ID and ctx.version < READ_REPLICA_VERSION
         self.from_any_replica = replica_id < 0 and not is_old_consumer
         #: The rack of a consumer that may be redirected to a nearer replica.
@@ -251,13 +249,13 @@ class _Planner:
     ) -> tuple[PartitionData, ReadPlan | None] | None:
         """The answer without its records, and the plan to read them; None if the partition is settled."""
         log, waits = leading.log, self.waits
-        limit = waits.limit = leading.limit_for_replica(self.replica_id, leader_epoch)
+        leading.check_follower(self.replica_id, leader_epoch)
         has_all = self.context.lists_news and _has_all(wanted, log)
         plan: ReadPlan | None
         if has_all:
             data, plan = _without_records(wanted, log), nothing_at(wanted.fetch_offset)
         else:
-            data, plan = _read_partition(wanted, log, limit, self.left, first=not self.planned.reads)
+            data, plan = _read_partition(wanted, log, waits.limit, self.left, first=not self.planned.reads)
         if plan is not None and self.before is None:
             # A parked fetch shows no new progress when it is planned again.
             self.planned.progress.append((leading, wanted, data))

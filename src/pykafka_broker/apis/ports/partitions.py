@@ -6,7 +6,6 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from pykafka_broker.log.partition.limit import Limit
     from pykafka_broker.log.partition.partition_log import PartitionLog
     from pykafka_broker.log.partition.writer import AppendResult
     from pykafka_broker.protocol.buffers import Buffer
@@ -121,8 +120,8 @@ class LedPartition(HeldPartition, Protocol):
         """
         ...
 
-    def limit_for_replica(self, replica_id: int, leader_epoch: int) -> Limit:
-        """The limit of reads of another broker, which sends the current leader epoch or none (-1).
+    def check_follower(self, replica_id: int, leader_epoch: int) -> None:
+        """Refuse another broker that is no follower; it sends the current leader epoch or none (-1).
 
         Raises:
             KafkaError: UNKNOWN_LEADER_EPOCH, or without an epoch NOT_LEADER_OR_FOLLOWER, for a broker that is

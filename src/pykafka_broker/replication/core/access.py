@@ -48,15 +48,15 @@ def check_leader_epoch(leader_epoch: int, current_leader_epoch: int) -> None:
         raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
 
 
-def limit_for_replica(leadership: Leadership, replica_id: int, leader_epoch: int) -> Limit:
-    """Followers read up to the log end; `leader_epoch` is the current one, or none.
+def check_follower(leadership: Leadership, replica_id: int, leader_epoch: int) -> None:
+    """Refuse a broker that is no follower; `leader_epoch` is the current one, or none.
 
     Raises:
         KafkaError: UNKNOWN_LEADER_EPOCH for a broker that this node does not know as a replica: a broker just
             added tries again. NOT_LEADER_OR_FOLLOWER if the request names no epoch.
     """
     if replica_id in leadership.followers:
-        return "log_end"
+        return
     if leader_epoch == NO_LEADER_EPOCH:
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
@@ -69,8 +69,8 @@ def is_end_known(leadership: Leadership, high_watermark: int) -> bool:
     return high_watermark >= leadership.epoch_start_offset
 
 
-def limit_for_offsets(replica_id: int, isolation_level: int) -> Limit:
-    """The limit of ListOffsets: the log end for replicas and tools, the limit of reads for consumers."""
+def limit_of_reader(replica_id: int, isolation_level: int) -> Limit:
+    """The limit of Fetch and ListOffsets: the log end for replicas and tools, committed records for consumers."""
     return CONSUMER_LIMITS[isolation_level] if replica_id == CONSUMER_REPLICA_ID else "log_end"
 
 

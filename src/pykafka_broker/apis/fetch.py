@@ -82,14 +82,12 @@ def fetch(request: FetchRequest, ctx: RequestContext) -> Any:
     if planned.progress:
         report_progress(planned, follower_of(request))
     keep_waits(request, context, planned, ctx)
-    enough_bytes = min(request.min_bytes, max_bytes)
-    if request.max_wait_ms > 0 and not planned.at_once and planned.available_bytes < enough_bytes:
-        until_ms = until_ms_of(request, ctx.node)
-        return park(request, context, max_bytes, planned, until_ms, ctx)
+    if request.max_wait_ms > 0 and planned.has_to_wait:
+        return park(request, context, max_bytes, planned, until_ms_of(request, ctx.node), ctx)
     for data, plan, log in planned.reads:
         records = plan.answer_cached(partial(ctx.node.cold_reads.run, log))
         if records is None:
-            until_ms = ctx.node.clock.now_ms() + request.max_wait_ms
+            until_ms = until_ms_of(request, ctx.node)
             return read_from_disks(request, context, planned, until_ms, max_bytes, ctx)
         data.records = records
     return response(request, context, planned.answers, ctx)

@@ -211,7 +211,7 @@ class ClusterImage(NamedTuple):
         return None if found is None else found.partitions.get(partition)
 
     def leader_of(self, topic: str, partition: int) -> int:
-        """The broker that leads a partition, which may be fenced; NO_LEADER if none does, or it is unknown."""
+        """The broker that leads a partition, fenced or not; NO_LEADER if none does, or it is unknown."""
         found = self.partition(topic, partition)
         return NO_LEADER if found is None else found.leader
 

@@ -52,7 +52,7 @@ class ClusterAdministration(Protocol):
 
     @property
     def is_active(self) -> bool:
-        """Whether it decides: this node leads the metadata log, and has read the records of earlier leaders."""
+        """Whether it decides: this node leads the metadata log, and has read what earlier leaders wrote."""
         ...
 
     async def ask(

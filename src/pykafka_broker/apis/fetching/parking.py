@@ -45,10 +45,9 @@ async def park(
 ) -> FetchResponse:
     """Wait until there are enough records or news, at the latest until `until_ms`; then answer."""
     node = ctx.node
-    enough_bytes = min(request.min_bytes, max_bytes)
     replica_id = replica_id_of(request)
-    while planned.available_bytes < enough_bytes and not planned.at_once:
-        waited_for, ready, kept = planned.waited_for, _ready(planned, enough_bytes), context.kept
+    while planned.has_to_wait:
+        waited_for, ready, kept = planned.waited_for, _ready(planned), context.kept
         watched: list[Any] = planned.logs if kept is None else [kept]
         if replica_id >= 0:
             watched.append(node.fetching.awaited.moves(replica_id))
@@ -58,7 +57,6 @@ async def park(
         moved = await node.purgatory.wait(watched, until_ms, ctx.connection, ready if kept is None else None)
         # Other connections may have unread answers now, which lowers the budget.
         max_bytes = min(max_bytes, ctx.connection.answer_budget_bytes)
-        enough_bytes = min(enough_bytes, max_bytes)
         planned = plan_fetch(request, context, max_bytes, ctx, planned)
         keep_waits(request, context, planned, ctx)
         if not moved or planned.waited_for < waited_for:
@@ -94,12 +92,12 @@ def until_ms_of(request: FetchRequest, node: NodePorts) -> int:
     return node.clock.now_ms() + wait_ms
 
 
-def _ready(planned: PlannedFetch, enough_bytes: int) -> Callable[[PartitionLog], bool]:
+def _ready(planned: PlannedFetch) -> Callable[[PartitionLog], bool]:
     """The predicate that decides whether a move of a log wakes the fetch; it also notes the move.
 
     Not every move concerns this fetch: followers read records before they are committed, consumers after.
     """
-    return _Anything(planned.waits) if enough_bytes <= 1 else _Enough(planned, enough_bytes)
+    return _Anything(planned.waits) if planned.enough_bytes <= 1 else _Enough(planned)
 
 
 class _Anything:
@@ -126,11 +124,11 @@ class _Enough:
 
     __slots__ = ("_missing_bytes", "_readable", "_waits")
 
-    def __init__(self, planned: PlannedFetch, enough_bytes: int) -> None:
+    def __init__(self, planned: PlannedFetch) -> None:
         self._waits = waits = planned.waits
         #: The readable bytes by log, of logs that have some.
         self._readable = {waited.log: waited.readable_bytes(waits.limit) for waited in planned.open}
-        self._missing_bytes = enough_bytes - sum(self._readable.values())
+        self._missing_bytes = planned.enough_bytes - sum(self._readable.values())
 
     def __call__(self, log: PartitionLog) -> bool:
         waited = self._waits.moved(log)
@@ -163,7 +161,7 @@ async def read_from_disks(
     in_memory_bytes = sum(min(plan.size_bytes, LEAST_BYTES) for _, plan, _ in planned.reads) if cold else 0
     ctx.connection.reads_ahead(in_memory_bytes)
     try:
-        has_enough = await _wait_for_disks(cold, planned, min(request.min_bytes, max_bytes), ctx.node)
+        has_enough = await _wait_for_disks(cold, planned, ctx.node)
     finally:
         ctx.connection.reads_ahead(-in_memory_bytes)
     if not has_enough and ctx.node.clock.now_ms() < until_ms:
@@ -174,9 +172,7 @@ async def read_from_disks(
     return response(request, context, planned.answers, ctx)
 
 
-async def _wait_for_disks(
-    cold: list[_ColdRead], planned: PlannedFetch, enough_bytes: int, node: NodePorts
-) -> bool:
+async def _wait_for_disks(cold: list[_ColdRead], planned: PlannedFetch, node: NodePorts) -> bool:
     """Take the records that are read in time; return whether they are enough to answer."""
     begun_ms = node.clock.now_ms()
     while True:
@@ -194,7 +190,7 @@ async def _wait_for_disks(
         if not cold:
             return True
         read_bytes = sum([len(data.records) for data, _, _ in planned.reads])
-        has_enough = planned.at_once or read_bytes >= max(1, enough_bytes)
+        has_enough = planned.at_once or read_bytes >= max(1, planned.enough_bytes)
         due_ms = begun_ms + (DISK_PATIENCE_MS if has_enough else LONG_DISK_PATIENCE_MS)
         if node.clock.now_ms() >= due_ms:
             break

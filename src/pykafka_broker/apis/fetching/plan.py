@@ -56,6 +56,7 @@ class PlannedFetch:
         "answers",
         "at_once",
         "available_bytes",
+        "enough_bytes",
         "late",
         "open",
         "progress",
@@ -64,7 +65,9 @@ class PlannedFetch:
         "waits",
     )
 
-    def __init__(self, waits: Waits) -> None:
+    def __init__(self, waits: Waits, enough_bytes: int) -> None:
+        #: So many bytes end the wait.
+        self.enough_bytes = enough_bytes
         #: Without settled partitions, unless they were planned now or the answer lists all partitions.
         self.answers: Answers = []
         self.reads: list[tuple[PartitionData, ReadPlan, PartitionLog]] = []
@@ -101,6 +104,11 @@ class PlannedFetch:
                 self.answers.append((wanted, data))
 
     @property
+    def has_to_wait(self) -> bool:
+        """Whether there are too few bytes, and no news."""
+        return not self.at_once and self.available_bytes < self.enough_bytes
+
+    @property
     def logs(self) -> list[PartitionLog]:
         """The logs whose moves may end the wait."""
         settled = [waited.log for waited in self.waits.settled.values()]
@@ -135,7 +143,7 @@ def plan_fetch(
     plan = planner.plan
     for wanted in unsettled:
         plan(wanted)
-    return planner.finish(min(request.min_bytes, max_bytes), max_bytes)
+    return planner.finish(max_bytes)
 
 
 class _Planner:
@@ -169,7 +177,7 @@ class _Planner:
         self.ctx = ctx
         self.before = before
         self.waits = waits
-        self.planned = PlannedFetch(waits)
+        self.planned = PlannedFetch(waits, min(request.min_bytes, max_bytes))
         self.replica_id = replica_id = replica_id_of(request)
         is_old_consumer = replica_id == CONSUMER_REPLICA_ID and ctx.version < READ_REPLICA_VERSION
         self.from_any_replica = replica_id < 0 and not is_old_consumer
@@ -295,17 +303,17 @@ class _Planner:
             planned.available_bytes += plan.size_bytes
             self.left = max(0, self.left - plan.size_bytes)
 
-    def finish(self, min_bytes: int, max_bytes: int) -> PlannedFetch:
-        """The plan of all partitions, for a fetch that waits for `min_bytes`."""
+    def finish(self, max_bytes: int) -> PlannedFetch:
+        """The plan of all partitions."""
         planned, waits, before = self.planned, self.waits, self.before
         # A partition that does not exist does not end the wait for others; without others there is no wait.
         planned.at_once = planned.at_once or not (planned.answers or waits.settled)
         if before is not None and not self.context.lists_news:
             planned.answers = _with_settled(planned, before, self.context)
         planned.answers += self.unknown_ids + self.unknown_partitions
-        if planned.reads and planned.available_bytes < min_bytes:
+        if planned.reads and planned.available_bytes < planned.enough_bytes:
             # Whole batches may fall short of a limit inside the next batch; count the bytes up to the limit,
-            # or `min_bytes` would never be reached.
+            # or there would never be enough.
             readable_bytes = sum([waited.readable_bytes(waits.limit) for waited in planned.open])
             planned.available_bytes = max(planned.available_bytes, min(readable_bytes, max_bytes))
         return planned

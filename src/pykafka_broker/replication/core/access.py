@@ -70,7 +70,7 @@ def is_end_known(leadership: Leadership, high_watermark: int) -> bool:
 
 
 def limit_of_reader(replica_id: int, isolation_level: int) -> Limit:
-    """The limit of Fetch and ListOffsets: the log end for replicas and tools, committed records for consumers."""
+    """The limit of Fetch and ListOffsets: the log end for replicas and tools, `CONSUMER_LIMITS` else."""
     return CONSUMER_LIMITS[isolation_level] if replica_id == CONSUMER_REPLICA_ID else "log_end"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
 from pykafka_broker.system.named_tuple import NamedTuple
 
 
@@ -15,3 +16,12 @@ class Marker(NamedTuple):
     coordinator_epoch: int
     #: The transaction version: from 2 on, the partition's leader checks the epoch more strictly (KIP-1228).
     transaction_version: int = 0
+
+    def batch(self, now_ms: int) -> bytes:
+        """The batch that is written into a partition."""
+        return build_marker_batch(
+            EndTransactionMarker(self.commit, self.coordinator_epoch),
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            timestamp_ms=now_ms,
+        )

@@ -9,7 +9,6 @@ from pykafka_broker.coordinator.groups.core.record import encode_record
 from pykafka_broker.coordinator.groups.core.transactional_records import TransactionalRecord, TransactionEnd
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch
 from pykafka_broker.protocol.records.compression import Codec
-from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
 
 
 def write(log: CoordinatorLog, partition: int, records: tuple[Any, ...], *, now_ms: int, codec: Codec) -> int:
@@ -19,13 +18,7 @@ def write(log: CoordinatorLog, partition: int, records: tuple[Any, ...], *, now_
     first = records[0]
     if isinstance(first, TransactionEnd):
         marker = first.marker
-        batch = build_marker_batch(
-            EndTransactionMarker(marker.commit, marker.coordinator_epoch),
-            producer_id=marker.producer_id,
-            producer_epoch=marker.producer_epoch,
-            timestamp_ms=now_ms,
-        )
-        return log.append(partition, batch, transaction_version=marker.transaction_version)
+        return log.append(partition, marker.batch(now_ms), transaction_version=marker.transaction_version)
     if isinstance(first, TransactionalRecord):
         batch = build_batch(
             [(now_ms, *encode_record(entry.record), ()) for entry in records],

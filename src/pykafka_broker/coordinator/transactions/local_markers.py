@@ -15,7 +15,6 @@ from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.coordinator.ports import LedPartitions
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
 from pykafka_broker.protocol.topic_partition import TopicPartition
 from pykafka_broker.replication.core.access import ACKS_ALL
 from pykafka_broker.replication.leading_replica import LeadingReplica
@@ -54,12 +53,7 @@ class LocalMarkers:
         """
         results: dict[TopicPartition, ErrorCode] = {}
         waiting: dict[TopicPartition, Awaitable[ErrorCode]] = {}
-        batch = build_marker_batch(
-            EndTransactionMarker(marker.commit, marker.coordinator_epoch),
-            producer_id=marker.producer_id,
-            producer_epoch=marker.producer_epoch,
-            timestamp_ms=self._now_ms(),
-        )
+        batch = marker.batch(self._now_ms())
         for each in dict.fromkeys(partitions):
             partition = self._partitions.led(each.topic, each.partition)
             results[each] = ErrorCode.NONE

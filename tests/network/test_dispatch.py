@@ -9,6 +9,8 @@ import pytest
 
 from pykafka_broker.network.dispatch import Dispatch
 from pykafka_broker.protocol.errors import ProtocolError
+from pykafka_broker.protocol.fields import has_records
+from pykafka_broker.protocol.messages import API_NAMES, response_type
 from tests.support.serving import apis
 
 
@@ -38,6 +40,14 @@ def test_header_formats_follow_the_version_except_for_api_versions(
     route = Dispatch(apis(heartbeat=heartbeat)).find(code(key, version))
     assert route is not None
     assert (route.flexible_request, route.flexible_response) == (flexible_request, flexible_response)
+
+
+def test_answers_that_carry_records_may_be_large() -> None:
+    assert {API_NAMES[key] for key in API_NAMES if has_records(response_type(key))} == {
+        "Fetch",
+        "FetchSnapshot",
+        "ShareFetch",
+    }
 
 
 def test_every_other_api_key_is_refused() -> None:

@@ -16,13 +16,10 @@ from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, Authorizer
 from pykafka_broker.apis.ports.quotas import UNLIMITED, Quotas
 from pykafka_broker.protocol.compile import Cut, Decoder, Encoder, decoder, encoder
 from pykafka_broker.protocol.errors import ProtocolError
-from pykafka_broker.protocol.fields import schema_of
-from pykafka_broker.protocol.messages import API_VERSIONS_KEY
+from pykafka_broker.protocol.fields import has_records, schema_of
+from pykafka_broker.protocol.messages import API_VERSIONS_KEY, response_type
 
 Ports = TypeVar("Ports")
-
-#: Fetch, FetchSnapshot and ShareFetch: their answers carry records, so they may be large.
-LARGE_ANSWERS = frozenset({1, 59, 78})
 
 
 class Route:
@@ -49,7 +46,7 @@ class Route:
         self.flexible_request = version in schema_of(api.request).flexible
         # A client of any age must be able to read the answer to its first question.
         self.flexible_response = self.flexible_request and api.key != API_VERSIONS_KEY
-        self.large_answers = api.key in LARGE_ANSWERS
+        self.large_answers = has_records(response_type(api.key))
         #: Requests served, for metrics.
         self.requests = 0
 

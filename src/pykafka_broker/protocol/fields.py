@@ -166,6 +166,17 @@ def blank(cls: type[M]) -> M:
     )
 
 
+def has_records(message_class: type) -> bool:
+    """Whether the messages of a class may carry record batches."""
+
+    def carries(field: Field) -> bool:
+        if field.element is not None:
+            return carries(field.element)
+        return field.kind == "records" or (field.struct is not None and has_records(field.struct))
+
+    return any(map(carries, schema_of(message_class).fields))
+
+
 def error_codes(message: object) -> Iterator[int]:
     """Every `error_code` in a response, in the order of its fields."""
     for field in schema_of(message).fields:

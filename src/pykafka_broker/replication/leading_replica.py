@@ -29,7 +29,6 @@ from pykafka_broker.protocol.records.batch import NO_LEADER_EPOCH
 from pykafka_broker.replication.committing import Committing
 from pykafka_broker.replication.core.access import (
     ACKS_ALL,
-    NO_LEADER_EPOCH,
     check_follower,
     is_end_known,
     not_enough_replicas,

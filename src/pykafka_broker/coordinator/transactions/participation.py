@@ -11,7 +11,6 @@ from pykafka_broker.coordinator.partition_work import pause
 from pykafka_broker.coordinator.transactions import refusals
 from pykafka_broker.coordinator.transactions.add_or_verify import FirstWrite, Participation
 from pykafka_broker.coordinator.transactions.core import events
-from pykafka_broker.coordinator.transactions.core.state import EPOCH_BUMP
 from pykafka_broker.coordinator.transactions.remote_participation import RemoteParticipation
 from pykafka_broker.coordinator.transactions.service import TransactionService
 from pykafka_broker.protocol.errors import ErrorCode

@@ -20,7 +20,6 @@ from pykafka_broker.apis.ports.quotas import Quota
 from pykafka_broker.config.describe import describe_topic
 from pykafka_broker.controller.channel import each_result
 from pykafka_broker.controller.core.events import CreateTopicResult, CreateTopics, NewTopic
-from pykafka_broker.controller.core.topics import CLUSTER_METADATA_TOPIC
 from pykafka_broker.controller.wire import create_topics as wire
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.create_topics import (
@@ -30,6 +29,7 @@ from pykafka_broker.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from pykafka_broker.protocol.topic_partition import METADATA_TOPIC
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import AdministrationContext
@@ -93,7 +93,7 @@ def _denied(topics: Iterable[CreatableTopic], ctx: AdministrationContext) -> Set
     if may_on_cluster(ctx, AclOperation.CREATE, is_attempt=False):
         return frozenset()
     given = Counter(topic.name for topic in topics)
-    once = (name for name, times in given.items() if times == 1 and name != CLUSTER_METADATA_TOPIC)
+    once = (name for name, times in given.items() if times == 1 and name != METADATA_TOPIC)
     return denied_topics(ctx, AclOperation.CREATE, once)
 
 

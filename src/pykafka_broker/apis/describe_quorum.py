@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles, leaderless
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.controller.core.topics import CLUSTER_METADATA_TOPIC
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -27,6 +26,7 @@ from pykafka_broker.protocol.messages.describe_quorum import (
     Node,
     ReplicaState,
 )
+from pykafka_broker.protocol.topic_partition import METADATA_TOPIC
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import AdministrationContext, RequestContext
@@ -51,7 +51,7 @@ def without_leader(request: DescribeQuorumRequest, ctx: RequestContext) -> Descr
     [own] = [replica for replica in (*status.voters, *status.observers) if replica.last_fetch_ms >= 0]
     silence_s = (own.last_fetch_ms - own.last_caught_up_ms) // 1_000
     text = f"No controller leads: none has answered broker {own.key.node_id} for {silence_s} s."
-    answer = _answer([(CLUSTER_METADATA_TOPIC, [_described(status)])], _nodes(quorum))
+    answer = _answer([(METADATA_TOPIC, [_described(status)])], _nodes(quorum))
     answer.error_code, answer.error_message = int(ErrorCode.REQUEST_TIMED_OUT), text
     return answer
 
@@ -71,7 +71,7 @@ async def describe_quorum(
     asked = [
         (topic.topic_name, [part.partition_index for part in topic.partitions]) for topic in request.topics
     ]
-    if asked != [(CLUSTER_METADATA_TOPIC, [PARTITION])]:
+    if asked != [(METADATA_TOPIC, [PARTITION])]:
         topics = [
             (name, [_refused(partition, UNKNOWN) for partition in partitions]) for name, partitions in asked
         ]
@@ -81,8 +81,8 @@ async def describe_quorum(
     except KafkaError as error:
         if error.code is not ErrorCode.NOT_CONTROLLER:
             return failed(request, error)
-        return _answer([(CLUSTER_METADATA_TOPIC, [_refused(PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER)])])
-    return _answer([(CLUSTER_METADATA_TOPIC, [_described(quorum.status)])], _nodes(quorum))
+        return _answer([(METADATA_TOPIC, [_refused(PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER)])])
+    return _answer([(METADATA_TOPIC, [_described(quorum.status)])], _nodes(quorum))
 
 
 def _nodes(quorum: QuorumDescription) -> list[Node]:

@@ -21,9 +21,9 @@ from pykafka_broker.protocol.messages.describe_quorum import (
     DescribeQuorumRequestTopicData,
     DescribeQuorumResponse,
 )
+from pykafka_broker.protocol.topic_partition import METADATA_TOPIC
 from pykafka_broker.system.named_tuple import NamedTuple
 
-METADATA_TOPIC = "__cluster_metadata"
 #: The time-out of an answer that a command can do without. Asked twice, as an election takes less.
 QUORUM_WITHIN_S = 3.0
 

@@ -6,6 +6,9 @@ from collections.abc import Iterable
 
 from pykafka_broker.system.named_tuple import NamedTuple
 
+#: The topic of the metadata log, which has one partition.
+METADATA_TOPIC = "__cluster_metadata"
+
 #: A partition as a dictionary key; a `TopicPartition` is one.
 PartitionKey = tuple[str, int]
 

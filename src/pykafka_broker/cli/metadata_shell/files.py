@@ -19,12 +19,13 @@ from pykafka_broker.log.disk.names import (
     METADATA_TOPIC,
     parse_offset_file,
     parse_partition_folder,
+    partition_folder,
 )
 from pykafka_broker.protocol.records.batch import check_batch, iter_batches
 from pykafka_broker.raft.core.log_view import SnapshotId
 from pykafka_broker.raft.snapshots import decode_snapshot, parse_snapshot_name
 
-FOLDER = "__cluster_metadata-0"
+FOLDER = partition_folder(METADATA_TOPIC, 0)
 
 
 def read_snapshot(path: str) -> View:

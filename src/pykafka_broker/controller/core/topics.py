@@ -33,9 +33,8 @@ from pykafka_broker.controller.core.state import ControllerState, Decision, chec
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.protocol.messages.records import metadata as m
+from pykafka_broker.protocol.topic_partition import METADATA_TOPIC
 
-#: The metadata log itself, which clients may not create.
-CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 MAX_PARTITIONS_PER_REQUEST = 10_000
 
 
@@ -50,7 +49,7 @@ def create_topics(state: ControllerState, event: CreateTopics, moment: Moment) -
         if topic.name in by_name:
             duplicates[topic.name] = None
         by_name[topic.name] = topic
-    asked = [t for t in by_name.values() if t.name not in duplicates and t.name != CLUSTER_METADATA_TOPIC]
+    asked = [t for t in by_name.values() if t.name not in duplicates and t.name != METADATA_TOPIC]
     _check_total_partitions(state, asked)
 
     records: list[object] = []
@@ -69,9 +68,9 @@ def create_topics(state: ControllerState, event: CreateTopics, moment: Moment) -
     results += [
         CreateTopicResult(name, ErrorCode.INVALID_REQUEST, "Duplicate topic name.") for name in duplicates
     ]
-    if CLUSTER_METADATA_TOPIC in by_name and CLUSTER_METADATA_TOPIC not in duplicates:
-        text = f"Creation of internal topic {CLUSTER_METADATA_TOPIC} is prohibited."
-        results.append(CreateTopicResult(CLUSTER_METADATA_TOPIC, ErrorCode.INVALID_REQUEST, text))
+    if METADATA_TOPIC in by_name and METADATA_TOPIC not in duplicates:
+        text = f"Creation of internal topic {METADATA_TOPIC} is prohibited."
+        results.append(CreateTopicResult(METADATA_TOPIC, ErrorCode.INVALID_REQUEST, text))
     return Decision(() if event.validate_only else tuple(records), tuple(results))
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+# The name of its folder, too: importers of this module find it here.
+from pykafka_broker.protocol.topic_partition import METADATA_TOPIC as METADATA_TOPIC
 from pykafka_broker.system.named_tuple import NamedTuple
 
 LOG_SUFFIX = ".log"
@@ -47,7 +49,6 @@ OFFSETS_SUFFIX = "-offset-checkpoint"
 CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
 
-METADATA_TOPIC = "__cluster_metadata"
 #: Folders in a log directory that are not of partitions: Kafka's cache of remote indexes, and the folder that
 #: file systems have at their root.
 OTHER_FOLDERS = frozenset({"remote-log-index-cache", "lost+found"})

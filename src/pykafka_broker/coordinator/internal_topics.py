@@ -10,8 +10,8 @@ from pykafka_broker.config.typed_values import NumberKey
 from pykafka_broker.system.named_tuple import NamedTuple
 
 
-class InternalTopic(NamedTuple):
-    """One topic: the keys of its partition count and its replication factor, and its own configuration."""
+class CreationSettings(NamedTuple):
+    """Of one topic: the keys of its partition count and its replication factor, and its own configuration."""
 
     partitions_key: NumberKey
     replication_factor_key: NumberKey
@@ -47,15 +47,15 @@ def _share_configs(config: BrokerConfig) -> Mapping[str, str]:
 
 
 CREATED_WITH = {
-    OFFSETS_TOPIC: InternalTopic(
+    OFFSETS_TOPIC: CreationSettings(
         "offsets.topic.num.partitions", "offsets.topic.replication.factor", _offsets_configs
     ),
-    TRANSACTIONS_TOPIC: InternalTopic(
+    TRANSACTIONS_TOPIC: CreationSettings(
         "transaction.state.log.num.partitions",
         "transaction.state.log.replication.factor",
         _transaction_configs,
     ),
-    SHARE_STATE_TOPIC: InternalTopic(
+    SHARE_STATE_TOPIC: CreationSettings(
         "share.coordinator.state.topic.num.partitions",
         "share.coordinator.state.topic.replication.factor",
         _share_configs,

@@ -11,7 +11,7 @@ from pykafka_broker.authorization.index import Acl
 from pykafka_broker.cluster.image import ResourceType
 from pykafka_broker.cluster.records import RECORD_TYPES
 from pykafka_broker.config.rules import is_secret_config
-from pykafka_broker.controller.channel import Requester
+from pykafka_broker.controller.channel import ChangeRequester
 from pykafka_broker.controller.core import events as e
 from pykafka_broker.controller.core.state import ControllerState
 from pykafka_broker.controller.decision_lines import _CHANGES, Decided, Line, lines
@@ -21,7 +21,7 @@ from pykafka_broker.system.wording import MOST_CHARACTERS
 from tests.controller.deciding import NOW_MS, a_cluster, heartbeat, isr_change, registration, stepped, uuid
 from tests.support.metadata import Node
 
-ALICE = Requester("User:alice", "10.0.0.7")
+ALICE = ChangeRequester("User:alice", "10.0.0.7")
 
 
 class Story:
@@ -31,7 +31,9 @@ class Story:
         self.state: ControllerState = a_cluster(*range(1, brokers + 1), node_id=node_id)
         self.lines: list[Line] = []
 
-    def decide(self, event: e.Event, requester: Requester | None = ALICE, now_ms: int = NOW_MS) -> list[str]:
+    def decide(
+        self, event: e.Event, requester: ChangeRequester | None = ALICE, now_ms: int = NOW_MS
+    ) -> list[str]:
         """Decide; return the texts of the lines."""
         before, step = self.state.image, stepped(self.state, event, now_ms)
         self.state = step.state

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from pykafka_broker.apis.ports.administration import AdministrationPorts
 from pykafka_broker.apis.ports.controller import ControllerPorts
 from pykafka_broker.apis.ports.node import NodePorts
-from pykafka_broker.controller.channel import Requester
+from pykafka_broker.controller.channel import ChangeRequester
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.ports.connection import ClientConnection
@@ -59,9 +59,9 @@ class Context(Generic[Ports]):
         return self.connection.client_host
 
     @property
-    def requester(self) -> Requester:
+    def requester(self) -> ChangeRequester:
         """The principal and the address of the client, for the log of the controller."""
-        return Requester(self.principal, self.client_host.removeprefix("/"))
+        return ChangeRequester(self.principal, self.client_host.removeprefix("/"))
 
 
 class ForwardedContext(Context[Ports]):

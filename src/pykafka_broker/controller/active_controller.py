@@ -24,7 +24,7 @@ from typing import Union, cast
 from pykafka_broker.cluster.image import MINIMUM_METADATA_VERSION, ClusterImage, replay
 from pykafka_broker.controller.bootstrap import first_records
 from pykafka_broker.controller.broker_probes import BrokerProbes, Probe, is_refused
-from pykafka_broker.controller.channel import Requester
+from pykafka_broker.controller.channel import ChangeRequester
 from pykafka_broker.controller.core import events
 from pykafka_broker.controller.core.brokers import next_session_end_ms
 from pykafka_broker.controller.core.delegation_tokens import TokenTimer
@@ -66,7 +66,7 @@ class ActiveController:
         self._probes = BrokerProbes(scheduler, self._on_probed, probe)
         self._lines = DecisionLines(state.rules.node_id, state.rules.configs.is_secret)
         #: The client whose event is being decided.
-        self._requester: Requester | None = None
+        self._requester: ChangeRequester | None = None
         self._shard: Shard[ControllerState, events.Asked] = Shard(
             state,
             ShardCore(self._transition, _timer_event),
@@ -108,7 +108,7 @@ class ActiveController:
         """The offset of the next record."""
         return self._log.end_offset
 
-    def ask(self, event: events.Event, requester: Requester | None = None) -> Answer:
+    def ask(self, event: events.Event, requester: ChangeRequester | None = None) -> Answer:
         """Decide now; the answer comes when the decision is committed and published."""
         self._requester = requester
         moment = self._moment()
@@ -134,7 +134,7 @@ class ActiveController:
         return self._log.kraft_version
 
     async def upgrade_kraft_version(
-        self, *, validate_only: bool, requester: Requester | None = None
+        self, *, validate_only: bool, requester: ChangeRequester | None = None
     ) -> str | None:
         """Raise kraft.version to 1, or only check that; return why the voters do not allow it, or None.
 

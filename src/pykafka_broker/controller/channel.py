@@ -23,7 +23,7 @@ from pykafka_broker.raft.quorum_description import QuorumDescription
 from pykafka_broker.system.named_tuple import NamedTuple
 
 
-class Requester(NamedTuple):
+class ChangeRequester(NamedTuple):
     """The client that asks for a change: its principal, as "User:alice", and its address."""
 
     principal: str
@@ -56,7 +56,7 @@ class ClusterAdministration(Protocol):
         ...
 
     async def ask(
-        self, event: Event, timeout_ms: int | None = None, requester: Requester | None = None
+        self, event: Event, timeout_ms: int | None = None, requester: ChangeRequester | None = None
     ) -> Any:
         """As in `ControllerChannel`; the log of the controller names the requester."""
         ...

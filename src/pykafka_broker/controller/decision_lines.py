@@ -24,7 +24,7 @@ from pykafka_broker.cluster.image import (
     ResourceType,
     acl_of,
 )
-from pykafka_broker.controller.channel import Requester
+from pykafka_broker.controller.channel import ChangeRequester
 from pykafka_broker.controller.core import events
 from pykafka_broker.protocol.acls import AclOperation, AclPermission, AclResourceType, PatternType
 from pykafka_broker.protocol.messages.records import metadata as m
@@ -49,7 +49,7 @@ class Decided(NamedTuple):
     records: tuple[object, ...]
     before: ClusterImage
     after: ClusterImage
-    requester: Requester | None = None
+    requester: ChangeRequester | None = None
 
 
 class Line(NamedTuple):
@@ -136,7 +136,7 @@ class DecisionLines:
         for logger, level, text in lines(decided, self._is_secret):
             logger.log(level, "[QuorumController id=%d] %s", self._node_id, text)
 
-    def tell_kraft_version(self, level: int, requester: Requester | None) -> None:
+    def tell_kraft_version(self, level: int, requester: ChangeRequester | None) -> None:
         """The quorum has raised kraft.version, for which the controller has no record."""
         why = "" if requester is None else f", as {cut(str(requester))} asked"
         text = printable(f"{_FEATURE.one}kraft.version from 0 to {level}{why}.")

@@ -15,7 +15,7 @@ from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.controller.active_controller import ActiveController
 from pykafka_broker.controller.bootstrap import feature_levels
 from pykafka_broker.controller.broker_probes import Probe, is_refused
-from pykafka_broker.controller.channel import Requester
+from pykafka_broker.controller.channel import ChangeRequester
 from pykafka_broker.controller.connected_brokers import ConnectedBrokers, NotedConnection
 from pykafka_broker.controller.core import events
 from pykafka_broker.controller.core.client_quotas import named_hosts
@@ -83,7 +83,7 @@ class ControllerRole:
             self._heartbeats.note(node_id, connection)
 
     async def ask(
-        self, event: events.Event, timeout_ms: int | None = None, requester: Requester | None = None
+        self, event: events.Event, timeout_ms: int | None = None, requester: ChangeRequester | None = None
     ) -> Any:
         """The result of an event, as in `ClusterAdministration`."""
         if timeout_ms is not None and timeout_ms <= 0:
@@ -94,7 +94,9 @@ class ControllerRole:
             return await self._raise_kraft_version(event, timeout_ms, requester)
         return await self._decided(event, timeout_ms, requester)
 
-    async def _decided(self, event: events.Event, timeout_ms: int | None, requester: Requester | None) -> Any:
+    async def _decided(
+        self, event: events.Event, timeout_ms: int | None, requester: ChangeRequester | None
+    ) -> Any:
         answer = self.active.ask(event, requester)
         if timeout_ms is None or isinstance(answer, Prompt):
             result = await answer
@@ -111,7 +113,7 @@ class ControllerRole:
         return result
 
     async def _raise_kraft_version(
-        self, event: events.UpdateFeatures, timeout_ms: int | None, requester: Requester | None
+        self, event: events.UpdateFeatures, timeout_ms: int | None, requester: ChangeRequester | None
     ) -> None:
         """Check the event, then raise the level by control records."""
         if self.active.kraft_version > 0:
@@ -179,7 +181,7 @@ class NoController:
     is_active = False
 
     async def ask(
-        self, event: events.Event, timeout_ms: int | None = None, requester: Requester | None = None
+        self, event: events.Event, timeout_ms: int | None = None, requester: ChangeRequester | None = None
     ) -> Any:
         """Raises KafkaError: NOT_CONTROLLER."""
         raise KafkaError(ErrorCode.NOT_CONTROLLER)

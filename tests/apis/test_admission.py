@@ -18,7 +18,7 @@ from pykafka_broker.apis.needs import (
     Need,
     on_any_topic,
     on_cluster,
-    on_group,
+    on_group_of_request,
     on_groups,
     on_topics,
     partly_on_cluster,
@@ -134,7 +134,7 @@ def refused(request: HeartbeatRequest, error: KafkaError) -> HeartbeatResponse:
     return HeartbeatResponse(error_code=int(error.code))
 
 
-READ_GROUP = on_group(AclOperation.READ)
+READ_GROUP = on_group_of_request(AclOperation.READ)
 heartbeat = handles(HeartbeatRequest, versions="0-4", needs=[READ_GROUP], error_response=refused)(answer)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.needs import on_group, on_transactional_id
+from pykafka_broker.apis.needs import on_group_of_request, on_transactional_id_of_request
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.transactional import OLD_CLIENT, known_error
 from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC
@@ -36,7 +36,7 @@ def failed(_request: AddOffsetsToTxnRequest, error: KafkaError) -> AddOffsetsToT
 @handles(
     AddOffsetsToTxnRequest,
     versions="0-4",
-    needs=[on_transactional_id(AclOperation.WRITE), on_group(AclOperation.READ)],
+    needs=[on_transactional_id_of_request(AclOperation.WRITE), on_group_of_request(AclOperation.READ)],
     error_response=failed,
 )
 async def add_offsets_to_txn(request: AddOffsetsToTxnRequest, ctx: RequestContext) -> AddOffsetsToTxnResponse:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.consumer_groups import serves_consumer_groups
 from pykafka_broker.apis.denials import denied_topics
-from pykafka_broker.apis.needs import on_group, on_topics
+from pykafka_broker.apis.needs import on_group_of_request, on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.coordinator.groups import refusals
 from pykafka_broker.coordinator.groups.core import events
@@ -37,7 +37,7 @@ def failed(_request: ConsumerGroupHeartbeatRequest, error: KafkaError) -> Consum
 @handles(
     ConsumerGroupHeartbeatRequest,
     versions="0-1",
-    needs=[on_group(AclOperation.READ), on_topics(AclOperation.DESCRIBE).asked_by_handler()],
+    needs=[on_group_of_request(AclOperation.READ), on_topics(AclOperation.DESCRIBE).asked_by_handler()],
     error_response=failed,
 )
 async def consumer_group_heartbeat(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.needs import on_transactional_id
+from pykafka_broker.apis.needs import on_transactional_id_of_request
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.transactional import OLD_CLIENT, known_error
 from pykafka_broker.coordinator.transactions.core import events
@@ -33,7 +33,7 @@ def failed(_request: EndTxnRequest, error: KafkaError) -> EndTxnResponse:
 @handles(
     EndTxnRequest,
     versions="0-5",
-    needs=[on_transactional_id(AclOperation.WRITE)],
+    needs=[on_transactional_id_of_request(AclOperation.WRITE)],
     error_response=failed,
 )
 async def end_txn(request: EndTxnRequest, ctx: RequestContext) -> EndTxnResponse:

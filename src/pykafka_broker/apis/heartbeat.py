@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.needs import on_group
+from pykafka_broker.apis.needs import on_group_of_request
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.coordinator.groups import refusals
 from pykafka_broker.coordinator.groups.core import events
@@ -27,7 +27,7 @@ def failed(_request: HeartbeatRequest, error: KafkaError) -> HeartbeatResponse:
 @handles(
     HeartbeatRequest,
     versions="0-4",
-    needs=[on_group(AclOperation.READ)],
+    needs=[on_group_of_request(AclOperation.READ)],
     error_response=failed,
 )
 async def heartbeat(request: HeartbeatRequest, ctx: RequestContext) -> HeartbeatResponse:

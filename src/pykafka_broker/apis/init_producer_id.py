@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.needs import on_any_topic, on_cluster, on_transactional_id
+from pykafka_broker.apis.needs import on_any_topic, on_cluster, on_transactional_id_of_request
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.transactional import known_error
 from pykafka_broker.coordinator.transactions.core import events
@@ -32,7 +32,7 @@ def failed(_request: InitProducerIdRequest, error: KafkaError) -> InitProducerId
     InitProducerIdRequest,
     versions="0-5",
     needs=[
-        on_transactional_id(AclOperation.WRITE),
+        on_transactional_id_of_request(AclOperation.WRITE),
         on_cluster(AclOperation.IDEMPOTENT_WRITE, lambda request: request.transactional_id is None)
         | on_any_topic(AclOperation.WRITE),
     ],

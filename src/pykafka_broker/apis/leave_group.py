@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.needs import on_group
+from pykafka_broker.apis.needs import on_group_of_request
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.told_changes import GROUPS, tell
 from pykafka_broker.coordinator.groups import refusals
@@ -35,7 +35,7 @@ def failed(_request: LeaveGroupRequest, error: KafkaError) -> LeaveGroupResponse
 @handles(
     LeaveGroupRequest,
     versions="0-5",
-    needs=[on_group(AclOperation.READ)],
+    needs=[on_group_of_request(AclOperation.READ)],
     error_response=failed,
 )
 async def leave_group(request: LeaveGroupRequest, ctx: RequestContext) -> LeaveGroupResponse:

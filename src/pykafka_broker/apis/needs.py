@@ -100,12 +100,12 @@ def on_cluster(operation: AclOperation, when: Callable[[Any], bool] = lambda req
     return Need(operation, AclResourceType.CLUSTER, lambda request: (CLUSTER_NAME,) if when(request) else ())
 
 
-def on_group(operation: AclOperation) -> Need:
+def on_group_of_request(operation: AclOperation) -> Need:
     """An operation on the group that the whole request is about."""
     return Need(operation, AclResourceType.GROUP, lambda request: (request.group_id,))
 
 
-def on_transactional_id(operation: AclOperation, field: str = "transactional_id") -> Need:
+def on_transactional_id_of_request(operation: AclOperation, field: str = "transactional_id") -> Need:
     """An operation on the transactional id that the whole request is about, if it has one."""
 
     def names(request: Any) -> Collection[str]:

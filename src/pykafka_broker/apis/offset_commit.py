@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.denials import denied_topics
-from pykafka_broker.apis.needs import on_group, on_topics
+from pykafka_broker.apis.needs import on_group_of_request, on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.told_changes import line
 from pykafka_broker.coordinator.groups import refusals
@@ -60,7 +60,7 @@ def failed(request: OffsetCommitRequest, error: KafkaError) -> OffsetCommitRespo
 @handles(
     OffsetCommitRequest,
     versions="2-10",
-    needs=[on_group(AclOperation.READ), on_topics(AclOperation.READ).asked_by_handler()],
+    needs=[on_group_of_request(AclOperation.READ), on_topics(AclOperation.READ).asked_by_handler()],
     error_response=failed,
 )
 def offset_commit(request: OffsetCommitRequest, ctx: RequestContext) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.denials import denied_topics
-from pykafka_broker.apis.needs import on_group, on_topics
+from pykafka_broker.apis.needs import on_group_of_request, on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.told_changes import OFFSETS, tell
 from pykafka_broker.coordinator.groups import refusals
@@ -35,7 +35,7 @@ def failed(_request: OffsetDeleteRequest, error: KafkaError) -> OffsetDeleteResp
 @handles(
     OffsetDeleteRequest,
     versions="0",
-    needs=[on_group(AclOperation.DELETE), on_topics(AclOperation.READ).asked_by_handler()],
+    needs=[on_group_of_request(AclOperation.DELETE), on_topics(AclOperation.READ).asked_by_handler()],
     error_response=failed,
 )
 async def offset_delete(request: OffsetDeleteRequest, ctx: RequestContext) -> OffsetDeleteResponse:

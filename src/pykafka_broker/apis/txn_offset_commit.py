@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.denials import denied_topics
-from pykafka_broker.apis.needs import on_group, on_topics, on_transactional_id
+from pykafka_broker.apis.needs import (
+    on_group_of_request,
+    on_topics,
+    on_transactional_id_of_request,
+)
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.producing.verification import participation
 from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC
@@ -54,8 +58,8 @@ def failed(request: TxnOffsetCommitRequest, error: KafkaError) -> TxnOffsetCommi
     TxnOffsetCommitRequest,
     versions="0-5",
     needs=[
-        on_transactional_id(AclOperation.WRITE),
-        on_group(AclOperation.READ),
+        on_transactional_id_of_request(AclOperation.WRITE),
+        on_group_of_request(AclOperation.READ),
         on_topics(AclOperation.READ).asked_by_handler(),
     ],
     error_response=failed,

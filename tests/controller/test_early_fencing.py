@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pykafka_broker.cluster.features import NODE_FEATURES
 from pykafka_broker.cluster.image import RegisteredEndpoint
-from pykafka_broker.controller.core.brokers import activate
+from pykafka_broker.controller.core.brokers import SESSIONS, activate
 from pykafka_broker.controller.core.early_fencing import (
     PATIENCE_AFTER_ELECTION_MS,
     PATIENCE_MS,
@@ -15,9 +15,11 @@ from pykafka_broker.controller.core.events import (
     BrokerConnected,
     BrokerProbed,
     ExpireSessions,
+    HeartbeatsEnded,
     RegisterController,
 )
 from pykafka_broker.controller.core.state import ControllerState
+from pykafka_broker.machine.step import SetTimer, Start
 from tests.controller.deciding import NOW_MS, a_cluster, stepped, unfence, uuid
 
 SESSION_MS = 9_000
@@ -50,6 +52,14 @@ def test_a_broker_without_a_connection_whose_listeners_refuse_is_fenced_after_a_
     state = probe(state, 2, *after(PATIENCE_MS))
     assert fenced(state) == [2]
     assert suspects(state) == {}
+
+
+def test_a_change_of_sessions_sets_their_timer_and_names_the_brokers_to_probe() -> None:
+    step = stepped(a_cluster(1, 2, 3), BrokerConnected(2, False))
+    timer = SetTimer(SESSIONS, NOW_MS + SESSION_MS)
+    assert step.effects == (timer, Start(suspects(step.state)))
+    assert stepped(step.state, HeartbeatsEnded(2)).effects == (timer,)
+    assert stepped(step.state, BrokerConnected(2, False)).effects == ()
 
 
 def test_a_few_refusals_are_not_enough_however_late_they_come() -> None:

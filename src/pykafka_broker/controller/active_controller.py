@@ -26,16 +26,15 @@ from pykafka_broker.controller.bootstrap import first_records
 from pykafka_broker.controller.broker_probes import BrokerProbes, Probe, is_refused
 from pykafka_broker.controller.channel import ChangeRequester
 from pykafka_broker.controller.core import events
-from pykafka_broker.controller.core.brokers import next_session_end_ms
 from pykafka_broker.controller.core.delegation_tokens import TokenTimer
-from pykafka_broker.controller.core.early_fencing import Suspect, suspects
+from pykafka_broker.controller.core.early_fencing import Suspect
 from pykafka_broker.controller.core.requested_elections import ElectionTimer, election_event
 from pykafka_broker.controller.core.state import ControllerRules, ControllerState
 from pykafka_broker.controller.core.transitions import transition
 from pykafka_broker.controller.decision_lines import Decided, DecisionLines
 from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.machine.shard import Answer, Shard, ShardCore, ShardPorts
-from pykafka_broker.machine.step import CancelTimer, Effect, SetTimer, Start, Step
+from pykafka_broker.machine.step import Start, Step
 from pykafka_broker.metadata.leadership import LeaderLog
 from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -43,8 +42,6 @@ from pykafka_broker.raft.core.messages import AddVoter, ChangeAnswer, RemoveVote
 from pykafka_broker.raft.format import random_uuid
 from pykafka_broker.raft.quorum_description import QuorumDescription
 
-#: The key of the timer that ends sessions.
-SESSIONS = "sessions"
 #: How long an answer waits by default for the commit of its records: the patience of Kafka's brokers.
 COMMIT_TIMEOUT_MS = 60_000
 
@@ -185,15 +182,7 @@ class ActiveController:
         if step.records:
             decided = Decided(asked.event, step.records, state.image, step.state.image, self._requester)
             step = step._replace(effects=(Start(decided), *step.effects))
-        if step.state.sessions is state.sessions and not isinstance(asked.event, events.ExpireSessions):
-            return step
-        end_ms = next_session_end_ms(step.state)
-        timer: Effect = CancelTimer(SESSIONS) if end_ms is None else SetTimer(SESSIONS, end_ms)
-        effects = (*step.effects, timer)
-        probed = suspects(step.state)
-        if probed != suspects(state):
-            effects = (*effects, Start(probed))
-        return step._replace(effects=effects)
+        return step
 
     def _start(self, work: object) -> None:
         if isinstance(work, Decided):

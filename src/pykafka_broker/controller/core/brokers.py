@@ -43,6 +43,7 @@ from pykafka_broker.controller.core.partitions import (
     leads_something,
 )
 from pykafka_broker.controller.core.state import ControllerState, Decision, Session
+from pykafka_broker.machine.step import CancelTimer, Effect, SetTimer, Start
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.protocol.messages.records import metadata as m
@@ -382,10 +383,16 @@ def _directory_changes(state: ControllerState, broker: BrokerRegistration, event
     return records
 
 
-def next_session_end_ms(state: ControllerState) -> int | None:
-    """When there is the next session to expire, or None."""
-    first = _first_end(state)
-    return None if first is None else first[0]
+#: The key of the timer that ends sessions.
+SESSIONS = "sessions"
+
+
+def watch_sessions(before: ControllerState, after: ControllerState) -> tuple[Effect, ...]:
+    """The timer of the session that ends first, and the brokers to probe if they are others than before."""
+    first = _first_end(after)
+    timer: Effect = CancelTimer(SESSIONS) if first is None else SetTimer(SESSIONS, first[0])
+    suspects = early_fencing.suspects(after)
+    return (timer,) if suspects == early_fencing.suspects(before) else (timer, Start(suspects))
 
 
 def expire_sessions(state: ControllerState, event: ExpireSessions, moment: Moment) -> Decision:

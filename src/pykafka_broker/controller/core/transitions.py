@@ -30,7 +30,7 @@ from pykafka_broker.controller.core import (
     topics,
 )
 from pykafka_broker.controller.core.state import ControllerState, Decision
-from pykafka_broker.machine.step import Reply, Step
+from pykafka_broker.machine.step import Effect, Reply, Step
 from pykafka_broker.protocol.errors import KafkaError
 
 
@@ -84,7 +84,7 @@ RULES: dict[type, Callable[[ControllerState, Any], Decision]] = {
 
 def transition(state: ControllerState, asked: events.Asked) -> Step[ControllerState]:
     """Decide on an event. An event refused as a whole is answered with an `EventError`, without records."""
-    event, moment, token = asked
+    (event, moment, token), before = asked, state
     try:
         timed = TIMED_RULES.get(type(event))
         decision = RULES[type(event)](state, event) if timed is None else timed(state, event, moment)
@@ -96,4 +96,7 @@ def transition(state: ControllerState, asked: events.Asked) -> Step[ControllerSt
         state = state._replace(image=image)
     if sessions is not None:
         state = state._replace(sessions=sessions)
-    return Step(state, records, timers if token is None else (Reply(token, result), *timers))
+    effects: tuple[Effect, ...] = timers if token is None else (Reply(token, result), *timers)
+    if state.sessions is not before.sessions or isinstance(event, events.ExpireSessions):
+        effects += brokers.watch_sessions(before, state)
+    return Step(state, records, effects)

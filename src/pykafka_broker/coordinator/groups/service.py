@@ -14,21 +14,16 @@ from functools import partial
 from typing import Any, TypeVar
 
 from pykafka_broker.coordinator.batches import CoordinatorLog
-from pykafka_broker.coordinator.groups.core import deletion, events
+from pykafka_broker.coordinator.groups.core import events
 from pykafka_broker.coordinator.groups.core.classic.state import ClassicGroup
 from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.groups.core.consumer.turn import ResolveRegexes
 from pykafka_broker.coordinator.groups.core.events import Event
 from pykafka_broker.coordinator.groups.core.loading import Loader
-from pykafka_broker.coordinator.groups.core.share.events import (
-    ShareOutcomeRefused,
-    ShareStateDeleted,
-    ShareStateInitialized,
-    ShareWork,
-)
+from pykafka_broker.coordinator.groups.core.share.events import ShareWork
 from pykafka_broker.coordinator.groups.core.state import Groups
 from pykafka_broker.coordinator.groups.core.topics import NO_TOPICS, TopicDirectory
-from pykafka_broker.coordinator.groups.core.transitions import transition
+from pykafka_broker.coordinator.groups.core.transitions import refused_event, transition
 from pykafka_broker.coordinator.groups.progress import log_progress
 from pykafka_broker.coordinator.groups.regexes import DescribableTopics, resolve
 from pykafka_broker.coordinator.groups.share_work import ShareWorker
@@ -235,18 +230,7 @@ class GroupService:
 
 
 def _refused_event(event: Event, error: KafkaError) -> Event | None:
-    """The event that tells the core of refused records, if calls other than the sender's wait for them."""
-    if (
-        isinstance(event, events.TimerFired)
-        and isinstance(event.key, tuple)
-        and event.key[0] == deletion.TIMER
-    ):
-        return events.DeletionRefused(event.key[1], event.now_ms, error)
-    if isinstance(event, (ShareStateInitialized, ShareStateDeleted)) and event.work.token is not None:
-        return ShareOutcomeRefused(event, error)
-    if not isinstance(event, events.SyncGroup):
-        return None
-    return events.AssignmentRefused(event.token, event.now_ms, event.group_id, as_answered(error).code)
+    return refused_event(event, as_answered(error))
 
 
 def _timer_event(key: Hashable, now_ms: int) -> Event:

@@ -15,6 +15,7 @@ from pykafka_broker.coordinator.groups.core import (
 from pykafka_broker.coordinator.groups.core.classic import join
 from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.groups.core.events import (
+    AssignmentRefused,
     ClassicRequest,
     CommitOffsets,
     CommitTransactionalOffsets,
@@ -28,14 +29,21 @@ from pykafka_broker.coordinator.groups.core.events import (
     JoinGroup,
     ListGroups,
     Loaded,
+    SyncGroup,
     TimerFired,
     TopicsChanged,
     TopicsDeleted,
 )
 from pykafka_broker.coordinator.groups.core.kind import TimerHandler
 from pykafka_broker.coordinator.groups.core.kinds import KIND_OF_EVENT, KINDS, kind_of
+from pykafka_broker.coordinator.groups.core.share.events import (
+    ShareOutcomeRefused,
+    ShareStateDeleted,
+    ShareStateInitialized,
+)
 from pykafka_broker.coordinator.groups.core.state import Group, Groups
 from pykafka_broker.machine.step import Effect, SetTimer, Step
+from pykafka_broker.protocol.errors import KafkaError
 
 #: The timer of the search for offsets that are too old.
 EXPIRY_TIMER = ("expiry",)
@@ -64,6 +72,19 @@ def transition(groups: Groups, event: Event, config: GroupCoordinatorConfig) -> 
         if deleted is not None:
             return deletion.on_deleted_first(groups, deleted)
     return kind.handle(groups, event, config)
+
+
+def refused_event(event: Event, error: KafkaError) -> Event | None:
+    """The event that follows if the log has refused the records of `event`; None if only its sender waits for
+    them. `error` has the code for clients.
+    """
+    if isinstance(event, TimerFired) and isinstance(event.key, tuple) and event.key[0] == deletion.TIMER:
+        return DeletionRefused(event.key[1], event.now_ms, error)
+    if isinstance(event, (ShareStateInitialized, ShareStateDeleted)) and event.work.token is not None:
+        return ShareOutcomeRefused(event, error)
+    if isinstance(event, SyncGroup):
+        return AssignmentRefused(event.token, event.now_ms, event.group_id, error.code)
+    return None
 
 
 def _for_all_kinds(groups: Groups, event: CommonEvent, config: GroupCoordinatorConfig) -> Step[Groups]:

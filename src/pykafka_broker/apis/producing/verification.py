@@ -1,7 +1,8 @@
 """Asks the transaction coordinator before a transaction's first batch is written to a partition (KIP-890).
 
-Shared by Produce and TxnOffsetCommit: a guard from the log, a request to the transaction coordinator, and
-errors that clients of any version understand.
+For Produce: a guard from the log, a request to the transaction coordinator, and errors after which producers
+of any version do the right thing. TxnOffsetCommit, whose clients retry after other errors, asks by itself and
+has only `participation` from here.
 """
 
 from __future__ import annotations

@@ -178,7 +178,7 @@ async def test_a_leader_that_is_cut_off_names_no_leader_when_it_refuses_records(
     for _ in range(3):
         replicated.node.broker.replicas.check_controller(SESSION_MS)
     assert [r.getMessage() for r in caplog.records if r.name == "kafka.server.ReplicaManager"] == [
-        "Neither the controller nor all in-sync replicas of 1 partition (t-0) are heard from: refusing "
+        "The controller and at least one in-sync replica of 1 partition (t-0) are silent: refusing "
         "records with acks=all, and closing the connections of producers that send them: another broker may "
         "lead."
     ]

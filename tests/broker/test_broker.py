@@ -285,7 +285,7 @@ async def test_a_folder_that_cannot_be_written_is_refused(code: int) -> None:
     home.files.fail("make_directory", code)
     reason = {errno.EROFS: "Read-only file system", errno.EACCES: "Permission denied"}[code]
     assert await refusal(home) == (
-        f"There is no log directory to start on (/data: {reason}). Let this user write there, "
+        f"Cannot start on the log directories (/data: {reason}). Let this user write there, "
         "or name other folders with log.dirs and metadata.log.dir."
     )
 

@@ -233,7 +233,7 @@ async def test_a_folder_that_cannot_be_used_is_left_out_unless_it_has_the_metada
         assert await user.values("new") == [b"x"]
 
     files.fail("make_directory", errno.EIO, path="/a")
-    with pytest.raises(LogDirError, match=r"no log directory to start on \(/a: Input/output error\)"):
+    with pytest.raises(LogDirError, match=r"Cannot start on the log directories \(/a: Input/output error\)"):
         await home.new_broker().start()
 
 

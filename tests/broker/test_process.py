@@ -113,9 +113,7 @@ def test_formatting_beside_a_garbage_folder_is_refused(data_dir: Path, tmp_path:
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     line = refused("--data-dir", str(tmp_path / "file" / "data"))
-    assert line.startswith(
-        f"Error: There is no log directory to start on ({tmp_path / 'file' / 'data'}: Not a"
-    )
+    assert line.startswith(f"Error: Cannot start on the log directories ({tmp_path / 'file' / 'data'}: Not a")
 
 
 @pytest.fixture

@@ -73,7 +73,7 @@ def alter_loggers(
             )
     if not validate_only:
         for name, level, text in accepted:
-            # Before the change, so that the log shows who silenced it.
+            # Logged first: after the change the logger may no longer write this line, which names the client.
             tell(text)
             (logging.root if name == ROOT else logging.getLogger(name)).setLevel(level)
 

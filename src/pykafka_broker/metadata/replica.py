@@ -25,14 +25,14 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The longest time that a stop waits for another voter to lead, as in Kafka.
 HAND_OVER_TIMEOUT_MS = 5_000
-#: How long a start waits until it logs what for; other controllers may start at the same time.
+#: A start that waits longer than this logs what it waits for; other controllers may be starting too.
 WAIT_LOGGED_AFTER_MS = 5_000
-#: How often it logs that again.
+#: The interval at which it logs this again.
 WAIT_LOGGED_EVERY_MS = 60_000
 
 
 class ReplicaPorts(NamedTuple):
-    """The functions of its node that the replica calls.
+    """The functions of the node that the replica calls.
 
     `driver` has the functions that the raft driver calls. `on_failure` is called when the metadata log fails
     after the start: a node without metadata must stop.
@@ -62,7 +62,7 @@ class MetadataReplica:
         self._ports = ports
         self._is_started = False
         self._hands_over = True
-        #: The timer of the line about a start that waits.
+        #: Fires when a start has waited so long that it logs what it waits for.
         self._logging: Timer
         self.host = RaftHost(
             storage,
@@ -85,10 +85,11 @@ class MetadataReplica:
         publisher.watch(self._snapshotter.on_published)
 
     async def start(self) -> None:
-        """Read the log and take a role; everything that the quorum has committed is published at the return.
+        """Read the log, take a role, and return when everything that the quorum has committed is published.
 
-        That needs a leader, which a replica learns over the network. It logs what it waits for, once after a
-        few seconds and then rarely. An only voter leads at once, and commits its whole log.
+        A replica needs a leader to learn what is committed, and finds it over the network. A start that waits
+        logs what it waits for after `WAIT_LOGGED_AFTER_MS`, then every `WAIT_LOGGED_EVERY_MS`. The only voter
+        of a quorum leads at once, and commits its whole log.
 
         Raises:
             OtherVotersError, CorruptMetadataError, MalformedFile: the log cannot be used by this node.
@@ -113,7 +114,7 @@ class MetadataReplica:
         self._log_wait_in(WAIT_LOGGED_EVERY_MS)
 
     def fall_silent(self) -> None:
-        """Let `close` not hand over to another voter."""
+        """Make `close` skip the handover to another voter."""
         self._hands_over = False
 
     async def close(self) -> None:

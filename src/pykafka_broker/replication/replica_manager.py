@@ -235,7 +235,7 @@ class ReplicaManager:
         cut_off = [leading.log.name for leading in self._leading() if leading.check_controller(silent_for_ms)]
         if cut_off:
             logger.warning(
-                "Neither the controller nor all in-sync replicas of %s are heard from: refusing records with "
+                "The controller and at least one in-sync replica of %s are silent: refusing records with "
                 "acks=all, and closing the connections of producers that send them: another broker may lead.",
                 _named(cut_off),
             )

@@ -548,7 +548,7 @@ async def test_a_directory_that_cannot_be_used_at_start_is_skipped_unless_it_has
     assert [log_dir.is_online for log_dir in manager.dirs.of_partitions] == [True, False]
 
     files.fail("make_directory", errno.EACCES, path="/c")
-    with pytest.raises(LogDirError, match=r"no log directory to start on \(/c: Permission denied\)"):
+    with pytest.raises(LogDirError, match=r"Cannot start on the log directories \(/c: Permission denied\)"):
         await started(files, "/c", "/d")
 
 

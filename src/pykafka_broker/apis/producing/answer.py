@@ -72,8 +72,8 @@ def _part_if_cut_off(refused: Iterable[tuple[str | None, int]], ctx: RequestCont
         led = ctx.node.partitions.led(name, index) if name else None
         if led is not None and led.is_cut_off:
             logger.debug(
-                "Closing connection of client id %s after the answer to its produce request: neither the "
-                "controller nor all in-sync replicas of %s-%d are heard from.",
+                "Closing connection of client id %s after the answer to its produce request: the controller "
+                "and at least one in-sync replica of %s-%d are silent.",
                 ctx.client_id,
                 name,
                 index,

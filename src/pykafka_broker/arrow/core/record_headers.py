@@ -1,8 +1,8 @@
 """The headers of many records at once. Pure.
 
 Records have few headers, so the first headers of all records are read together, then the second ones of those
-that have two, and so on. The last few records are read one by one: a record of a million headers costs a
-microsecond for each.
+that have two, and so on. When fewer than `FEWEST_TOGETHER` records have headers left, each of these records
+is read by itself, which takes about a microsecond per header, even for a record with a million headers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FEWEST_TOGETHER = 16
 
 
 class HeaderSpans(NamedTuple):
-    """The headers of some records, in order: their number in each, and the positions of their parts."""
+    """The headers of some records, in order: how many each record has, and where each header's parts are."""
 
     counts: Positions
     names_at: Positions
@@ -30,10 +30,12 @@ class HeaderSpans(NamedTuple):
 
 
 def read_headers(octets: Octets, at: Positions, ends: Positions) -> HeaderSpans:
-    """The headers of records whose numbers of headers are at `at`; each must end with its record, at `ends`.
+    """The headers of some records, whose header counts are at the positions `at`.
+
+    The headers of a record must end where the record ends; `ends` has these positions.
 
     Raises:
-        InvalidRecord: they do not.
+        InvalidRecord: the headers of a record end elsewhere, or are malformed.
     """
     counts, pos = read_numbers(octets, at)
     if ((counts < 0) | (counts * 2 > ends - pos)).any():

@@ -20,7 +20,7 @@ class ClientSettings:
     user: str | None = None
     password: str | None = field(default=None, repr=False)
     mechanism: str | None = None
-    #: The certificate of the authority that signed the broker's, as PEM; None without TLS.
+    #: The PEM certificate of the authority that signed the broker's certificate; None without TLS.
     authority: str | None = field(default=None, repr=False)
 
     @property

@@ -83,8 +83,8 @@ def nodes_argument(command: Any) -> Any:
     type=click.IntRange(1, MOST_NODES),
     help="How many nodes, each a broker and a controller; 3 in a new folder.",
 )
-@click.option("--brokers", type=click.IntRange(1, MOST_NODES), help="Brokers apart from the controllers.")
-@click.option("--controllers", type=click.IntRange(1, MOST_NODES), help="Controllers apart from the brokers.")
+@click.option("--brokers", type=click.IntRange(1, MOST_NODES), help="Nodes that are only brokers.")
+@click.option("--controllers", type=click.IntRange(1, MOST_NODES), help="Nodes that are only controllers.")
 @click.option(
     "-p",
     "--port",
@@ -204,8 +204,8 @@ def restart(
 ) -> None:
     """Stop and start nodes, one after the other; all of them if none is named.
 
-    The next one stops when the replicas of the one before are in sync again. Brokers are asked for that: with
-    the security of a client, where they ask for one.
+    Each node stops only when the replicas of the one before are in sync again. The command asks the brokers
+    whether they are; if the brokers require TLS or a login, give it --ca, --user or --command-config.
     """
     found = _existing(folder)
     security = identity_with(COMMAND, command_config, login, ca).security
@@ -221,13 +221,13 @@ def restart(
     "roles",
     type=click.Choice(("broker", "controller")),
     multiple=True,
-    help="What it is, given twice for both; as the last node if nothing is said.",
+    help="The role of the node; give it twice for both. Default: the roles of the last node.",
 )
 @folder_option
 @timeout_option
 @json_option(NodeState, key="nodes")
 def add_node(roles: tuple[str, ...], folder: Path, timeout_s: float, output: Output) -> None:
-    """Make a node more; it starts if others run.
+    """Add a node, and start it if others run.
 
     A controller joins the voters by itself. Partitions move to a broker with `reassign plan`.
     """
@@ -255,7 +255,7 @@ def kill(nodes: tuple[int, ...], folder: Path, output: Output) -> None:
 @folder_option
 @json_option(NodeState, key="nodes")
 def pause(nodes: tuple[int, ...], folder: Path, output: Output) -> None:
-    """Freeze nodes, as a machine that does not answer (SIGSTOP)."""
+    """Freeze nodes (SIGSTOP): to the others they look like machines that do not answer."""
     found = _existing(folder)
     pause_nodes(found, _checked(found, nodes))
     _show(found, output)

@@ -42,7 +42,7 @@ from pykafka_broker.spark.security import source_options
     metavar="URL",
     default="local[2]",
     show_default=True,
-    help="Where to start a session, to look from its executors.",
+    help="The Spark master of the session whose executors connect to the brokers.",
 )
 @click.option("--no-session", is_flag=True, help="Start no session: look from this process only.")
 @cluster_options
@@ -84,7 +84,9 @@ def doctor(
 
 
 def _security_of(cluster: Cluster) -> dict[str, str]:
-    """The properties of Spark's connector; none if no broker answers, which the doctor reports itself.
+    """The client properties that Spark's connector needs for security; none if no broker answers.
+
+    The checks of the doctor report a broker that does not answer.
 
     Raises:
         KafkaError: the login is refused.

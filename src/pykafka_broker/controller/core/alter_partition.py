@@ -2,8 +2,9 @@
 
 Replicas that fall behind leave the ISR, and return when they have caught up. The change is made only if the
 leader knows the newest state of the partition, and every broker in the new ISR is active and has the given
-epoch. A reassignment ends when the last new replica joins the ISR. If that removes the leader, it is told
-that another one leads. The checks, their order and codes are Apache Kafka 4.3's.
+epoch. A reassignment ends when the last new replica joins the ISR. If the leader is not among the target
+replicas, its request is answered with NEW_LEADER_ELECTED. The checks, their order and codes are Apache Kafka
+4.3's.
 """
 
 from __future__ import annotations

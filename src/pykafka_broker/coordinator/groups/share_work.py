@@ -1,7 +1,7 @@
 """Does the work of share groups: initializes, deletes and reads share states, and finds high watermarks.
 
-All partitions of one work are asked about at once. The outcome lists them in the iteration order of Apache
-Kafka 4.3's hash maps.
+The requests for all partitions of a `ShareWork` are sent at once. The outcome lists the partitions in the
+iteration order of Apache Kafka 4.3's hash maps.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ShareStates(Protocol):
         ...
 
 
-#: (topic, partition) of each -> its error and its high watermark.
+#: For each (topic, partition): an error and the high watermark.
 EndOffsets = Callable[[Iterable[tuple[str, int]]], Awaitable[Mapping[tuple[str, int], tuple[ErrorCode, int]]]]
 
 

@@ -52,7 +52,7 @@ class MarkerWork:
     ) -> None:
         """Write all markers under the epoch of the coordinator's partition, then `tell` the shard.
 
-        A coordinator that has been replaced stops: its successor has ended the transaction.
+        A coordinator that has been replaced stops and does not call `tell`: its successor writes the markers.
         """
         marker = Marker(
             work.producer_id,
@@ -74,16 +74,17 @@ class MarkerWork:
             except Exception:  # the transaction is decided, and is open until its markers are written
                 if is_first:
                     logger.exception(
-                        "Failed to write the markers of transaction %s; trying on.", work.transactional_id
+                        "Failed to write the markers of transaction %s; retrying.", work.transactional_id
                     )
                 is_first = False
                 await pause(self._scheduler, RETRY_MS)
                 continue
             if ErrorCode.TRANSACTION_COORDINATOR_FENCED in results.values():
                 logger.warning(
-                    "A later coordinator than that of epoch %d has ended transaction %s.",
-                    marker.coordinator_epoch,
+                    "Stopped writing the markers of transaction %s: a coordinator with a later epoch than "
+                    "%d has taken over.",
                     work.transactional_id,
+                    marker.coordinator_epoch,
                 )
                 return False
             left = frozenset(
@@ -96,7 +97,7 @@ class MarkerWork:
             if is_first:
                 reasons = sorted({results[partition].name for partition in left})
                 logger.info(
-                    "Markers of transaction %s cannot be written to %d partitions yet (%s); trying on.",
+                    "Markers of transaction %s cannot be written to %d partitions yet (%s); retrying.",
                     work.transactional_id,
                     len(left),
                     ", ".join(reasons),

@@ -76,7 +76,7 @@ class LogDirs:
 
     @property
     def online(self) -> list[LogDir]:
-        """The directories for partitions that are in service."""
+        """The directories in `log.dirs` that are in service."""
         return [log_dir for log_dir in self.of_partitions if log_dir.is_online]
 
     def cordon(self, paths: Iterable[str]) -> None:
@@ -130,7 +130,7 @@ class LogDirs:
         if not self.metadata.is_online or not any(log_dir.is_online for log_dir in self.of_partitions):
             reasons = [f"{d.path}: {d.error.strerror or d.error}" for d in self.all if d.error]
             raise LogDirError(
-                f"There is no log directory to start on ({', '.join(reasons)}). Let this user write there, "
+                f"Cannot start on the log directories ({', '.join(reasons)}). Let this user write there, "
                 "or name other folders with log.dirs and metadata.log.dir."
             )
 

@@ -1,6 +1,6 @@
 """AlterConfigs (API key 33): replace a resource's whole configuration; IncrementalAlterConfigs is better.
 
-v1 throttle time before throttling, v2 flexible.
+v1: a broker answers before it throttles, not after; v2 flexible.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """DeleteGroups (API key 42): remove empty groups with their offsets.
 
-v1 throttle time before throttling, v2 flexible.
+v1: a broker answers before it throttles, not after; v2 flexible.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Partitions need a state at the share coordinator before members can have them (KIP-932).
 
 A heartbeat notes subscribed partitions without a state as *initializing* and requests states for them. When
-the states exist, the partitions become *initialized*, and the next heartbeat makes a target with them. After
-a failure they are not initializing any more, so that the next heartbeat tries again; a request without an
-answer is repeated after `group.share.initialize.retry.interval.ms`.
+the states exist, the partitions become *initialized*, and the next heartbeat makes a target with them. If the
+request fails, the partitions stop being *initializing*, so that the next heartbeat requests their states
+again. A request that gets no answer is repeated after `group.share.initialize.retry.interval.ms`.
 """
 
 from __future__ import annotations

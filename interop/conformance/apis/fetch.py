@@ -409,6 +409,9 @@ def committed_records_are_read_up_to_the_first_open_transaction(talk: Talk) -> N
     for level in (0, 1):
         talk.ask(fetching(of(topic), isolation_level=level))
         talk.ask(fetching(of(topic, at(2)), isolation_level=level))
+        for replica_id in (-2, -3):
+            state = ReplicaState(replica_id=replica_id)
+            talk.ask(fetching(of(topic), isolation_level=level, replica_id=replica_id, replica_state=state))
     producer.ends()
     for level in (0, 1):
         talk.ask(fetching(of(topic), isolation_level=level))

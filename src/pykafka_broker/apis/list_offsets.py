@@ -37,7 +37,7 @@ from pykafka_broker.replication.core.access import (
     READ_COMMITTED,
     READ_UNCOMMITTED,
     check_leader_epoch,
-    limit_of_reader,
+    limit_of_offsets,
 )
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -246,7 +246,7 @@ def _end_not_available(
 
 def _end(log: PartitionLog, request: ListOffsetsRequest) -> int:
     """The end of the log for this client."""
-    return log.state.limit_offset(limit_of_reader(request.replica_id, request.isolation_level))
+    return log.state.limit_offset(limit_of_offsets(request.replica_id, request.isolation_level))
 
 
 def _special(

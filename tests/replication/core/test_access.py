@@ -14,7 +14,8 @@ from pykafka_broker.replication.core.access import (
     check_follower,
     check_leader_epoch,
     is_end_known,
-    limit_of_reader,
+    limit_of_fetch,
+    limit_of_offsets,
     not_enough_replicas,
     outcome_of_committed,
 )
@@ -39,18 +40,21 @@ def test_only_the_other_replicas_follow(replica_id: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("replica_id", "isolation_level", "limit"),
+    ("replica_id", "isolation_level", "of_fetch", "of_offsets"),
     [
-        (-1, READ_UNCOMMITTED, "high_watermark"),
-        (-1, READ_COMMITTED, "last_stable"),
-        (-2, READ_UNCOMMITTED, "log_end"),
-        (2, READ_COMMITTED, "log_end"),
+        (-1, READ_UNCOMMITTED, "high_watermark", "high_watermark"),
+        (-1, READ_COMMITTED, "last_stable", "last_stable"),
+        (-2, READ_UNCOMMITTED, "high_watermark", "log_end"),
+        (-2, READ_COMMITTED, "last_stable", "log_end"),
+        (-3, READ_COMMITTED, "log_end", "log_end"),
+        (2, READ_COMMITTED, "log_end", "log_end"),
     ],
 )
-def test_replicas_and_tools_read_to_the_log_end_and_consumers_what_is_committed(
-    replica_id: int, isolation_level: int, limit: str
+def test_replicas_read_to_the_log_end_and_tools_only_hear_of_it(
+    replica_id: int, isolation_level: int, of_fetch: str, of_offsets: str
 ) -> None:
-    assert limit_of_reader(replica_id, isolation_level) == limit
+    assert limit_of_fetch(replica_id, isolation_level) == of_fetch
+    assert limit_of_offsets(replica_id, isolation_level) == of_offsets
 
 
 def test_the_leader_epoch_of_a_client_is_the_current_one_or_none() -> None:

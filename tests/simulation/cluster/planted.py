@@ -319,7 +319,7 @@ PLANTED = (
     ),
     Planted(
         "consumers of what is committed read up to the high watermark",
-        (Wrong(fetch_plan, "limit_of_reader", lambda right: lambda replica_id, _: right(replica_id, 0)),),
+        (Wrong(fetch_plan, "limit_of_fetch", lambda right: lambda replica_id, _: right(replica_id, 0)),),
         faults={**CALM, "transactional": 2},
     ),
     Planted(

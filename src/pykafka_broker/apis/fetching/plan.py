@@ -32,7 +32,7 @@ from pykafka_broker.replication.core.access import (
     CONSUMER_REPLICA_ID,
     check_leader_epoch,
     check_topic_id,
-    limit_of_reader,
+    limit_of_fetch,
 )
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def plan_fetch(
     if before is not None:
         waits = before.waits
     elif waits is None:
-        waits = Waits(limit_of_reader(replica_id_of(request), request.isolation_level))
+        waits = Waits(limit_of_fetch(replica_id_of(request), request.isolation_level))
     planner = _Planner(request, context, max_bytes, ctx, before, waits)
     unsettled = _unsettled(context, waits.settled)
     if planner.replica_id < 0:

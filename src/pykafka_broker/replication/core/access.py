@@ -17,6 +17,8 @@ READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 CONSUMER_LIMITS: tuple[Limit, Limit] = ("high_watermark", "last_stable")
 #: The replica id of consumers. Brokers have ids from 0 on; -2 is a tool that reads one replica.
 CONSUMER_REPLICA_ID = -1
+#: The replica id of a replica that is being made in another log directory.
+FUTURE_REPLICA_ID = -3
 #: A producer that waits for all in-sync replicas.
 ACKS_ALL = -1
 
@@ -69,8 +71,14 @@ def is_end_known(leadership: Leadership, high_watermark: int) -> bool:
     return high_watermark >= leadership.epoch_start_offset
 
 
-def limit_of_reader(replica_id: int, isolation_level: int) -> Limit:
-    """The limit of Fetch and ListOffsets: the log end for replicas and tools, `CONSUMER_LIMITS` else."""
+def limit_of_fetch(replica_id: int, isolation_level: int) -> Limit:
+    """The limit of Fetch: the log end for replicas, `CONSUMER_LIMITS` for consumers and tools."""
+    is_replica = replica_id >= 0 or replica_id == FUTURE_REPLICA_ID
+    return "log_end" if is_replica else CONSUMER_LIMITS[isolation_level]
+
+
+def limit_of_offsets(replica_id: int, isolation_level: int) -> Limit:
+    """The limit of ListOffsets: the log end for replicas and tools, `CONSUMER_LIMITS` for consumers."""
     return CONSUMER_LIMITS[isolation_level] if replica_id == CONSUMER_REPLICA_ID else "log_end"
 
 

@@ -118,11 +118,16 @@ def test_a_local_cluster_is_found_by_its_folder(tmp_path: Path, monkeypatch: pyt
     assert (missing.status, missing.err) == (1, "Error: There is no cluster in nothing\n")
 
 
-def test_the_lag_is_that_of_the_last_replica_that_tells() -> None:
-    one, other, without = (partition(leader, [1, 2, 3], [1, 2, 3], leader) for leader in (1, 2, 3))
-    topic = MetadataResponseTopic(error_code=0, name="orders", partitions=[one, other, without])
-    ends = {(1, ("orders", 1)): 10, (2, ("orders", 1)): 4, (2, ("orders", 2)): 7, (3, ("orders", 2)): 8}
-    assert topic_status(topic, 2, ends, {}).max_lag == 6, "broker 3 does not tell, and has grown meanwhile"
+def test_the_lag_is_that_of_the_last_replica_and_unknown_if_one_does_not_tell() -> None:
+    told, untold, without = (partition(leader, [1, 2, 3], [1, 2, 3], leader) for leader in (1, 2, 3))
+    ends = {(1, ("orders", 1)): 10, (2, ("orders", 1)): 4, (3, ("orders", 1)): 9}
+    ends |= {(1, ("orders", 2)): 7, (2, ("orders", 2)): 7}
+    topic = MetadataResponseTopic(error_code=0, name="orders", partitions=[told, untold, without])
+    found = partition_statuses(topic, 2, ends, {}, answering=[1, 2])
+    assert [one.max_lag for one in found] == [6, None, None], "broker 3 may lack any number of records"
+    assert topic_status(topic, 2, ends, {}).max_lag is None
+    topic.partitions = [told]
+    assert topic_status(topic, 2, ends, {}).max_lag == 6
 
 
 def test_a_cluster_of_one_node_lacks_nothing(run: Run, broker: str) -> None:

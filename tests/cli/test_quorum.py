@@ -90,6 +90,20 @@ def test_followers_and_observers_lag_behind_the_leader() -> None:
     ]
 
 
+def test_of_voters_with_the_same_end_the_last_one_is_silent_longest() -> None:
+    described = DescribeQuorumResponsePartitionData(
+        partition_index=0,
+        error_code=0,
+        leader_id=1,
+        leader_epoch=3,
+        high_watermark=10,
+        current_voters=[replica(1, 10, 9_000), replica(2, 10, 8_900), replica(3, 10, 2_000)],
+        observers=[],
+    )
+    found = _quorum("cluster", described, [])
+    assert (found.max_follower_lag, found.max_follower_lag_time_ms) == (0, 7_000)
+
+
 @pytest.fixture
 def controller(tmp_path: Path) -> Path:
     """The configuration of a formatted controller."""

@@ -208,7 +208,12 @@ def _quorum(cluster_id: str, described: Any, nodes: Sequence[Any]) -> Quorum:
     }
     voters, observers = described.current_voters, described.observers
     leader = next(one for one in (*voters, *observers) if one.replica_id == described.leader_id)
-    last = min(voters, key=lambda voter: int(voter.log_end_offset), default=leader)
+    # Ends are equal while nothing is written. Then the last voter is the one that caught up longest ago.
+    last = min(
+        voters,
+        key=lambda voter: (voter.log_end_offset, voter.last_caught_up_timestamp),
+        default=leader,
+    )
     if last is leader:
         lag_time_ms: int | None = 0
     elif min(leader.last_caught_up_timestamp, last.last_caught_up_timestamp) < 0:

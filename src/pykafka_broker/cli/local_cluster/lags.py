@@ -80,17 +80,19 @@ def _ends_on(client: Client, broker_id: int, held: Mapping[str, list[int]]) -> d
     }
 
 
-def max_lag(topic: Any, ends: Ends) -> int | None:
-    """The greatest lag, in records, of the replicas that tell; None if no leader tells."""
-    lags = (partition_lag(topic.name, one, ends) for one in topic.partitions)
-    return max((lag for lag in lags if lag is not None), default=None)
-
-
 def partition_lag(topic: str, described: Any, ends: Ends) -> int | None:
-    """The same for one partition."""
+    """The records that the last replica lacks; None if a replica or the leader does not tell its log end."""
     partition = (topic, described.partition_index)
-    end = ends.get((described.leader_id, partition))
-    if end is None:
-        return None
-    own = (ends.get((broker_id, partition), end) for broker_id in described.replica_nodes)
-    return max(0, end - min(own, default=end))
+    asked = [described.leader_id, *described.replica_nodes]
+    told = [ends[broker_id, partition] for broker_id in asked if (broker_id, partition) in ends]
+    return max(0, told[0] - min(told)) if len(told) == len(asked) else None
+
+
+def greatest(lags: Iterable[int | None]) -> int | None:
+    """The greatest of some lags; None if one is not known, and 0 without any."""
+    found = 0
+    for lag in lags:
+        if lag is None:
+            return None
+        found = max(found, lag)
+    return found

@@ -26,7 +26,7 @@ from pykafka_broker.cli.brokers import (
 from pykafka_broker.cli.cells import Cell, Column, Line, Styled, Table
 from pykafka_broker.cli.cluster import Cluster, cluster_options
 from pykafka_broker.cli.interrupts import Interrupts
-from pykafka_broker.cli.local_cluster.lags import Ends, log_ends, max_lag, partition_lag
+from pykafka_broker.cli.local_cluster.lags import Ends, greatest, log_ends, partition_lag
 from pykafka_broker.cli.local_cluster.options import folder_option
 from pykafka_broker.cli.local_cluster.processes import states_of
 from pykafka_broker.cli.options import Seconds
@@ -62,15 +62,15 @@ class TopicStatus(NamedTuple):
     at_min_isr: int | None
     under_min_isr: int | None
     offline: int | None
-    #: In records, of the last replica that tells where it is; None if no leader tells.
+    #: In records, of the last replica; None if one of them, or a leader, does not tell its log end.
     max_lag: int | None = None
 
 
 class PartitionStatus(NamedTuple):
-    """A partition; `leader` and lag are None without a leader. `missing` are the replicas that are not in
-    sync, except those that a reassignment adds. `acks` are the strongest with which it takes records now:
-    "all", "1", or None. It `is_well` if these are "all", no replica is missing and `min.insync.replicas` are
-    in sync.
+    """A partition; `leader` is None without one, `max_lag` as in `TopicStatus`. `missing` are the replicas
+    that are not in sync, except those that a reassignment adds. `acks` are the strongest with which it takes
+    records now: "all", "1", or None. It `is_well` if these are "all", no replica is missing and
+    `min.insync.replicas` are in sync.
     """
 
     topic: str
@@ -276,7 +276,7 @@ def topic_status(topic: Any, least: int, ends: Ends, ongoing: Mapping[PartitionK
         sum(len(one.isr_nodes) == least for one in partitions),
         sum(len(one.isr_nodes) < least for one in partitions),
         sum(one.leader_id < 0 for one in partitions),
-        max_lag(topic, ends),
+        greatest(partition_lag(topic.name, one, ends) for one in partitions),
     )
 
 
@@ -334,7 +334,6 @@ def _lacks(topic: TopicStatus, found: ClusterStatus) -> bool:
 
 
 def _totals(topics: Sequence[TopicStatus]) -> list[tuple[str, int | str]]:
-    lags = [topic.max_lag for topic in topics if topic.max_lag is not None]
     return [
         ("Topics", len(topics)),
         ("Partitions", sum(topic.partitions for topic in topics)),
@@ -342,7 +341,7 @@ def _totals(topics: Sequence[TopicStatus]) -> list[tuple[str, int | str]]:
         ("AtMinIsr", _total(topic.at_min_isr for topic in topics)),
         ("UnderMinIsr", _total(topic.under_min_isr for topic in topics)),
         ("Offline", _total(topic.offline for topic in topics)),
-        ("MaxLag", _told(max(lags, default=None if topics else 0))),
+        ("MaxLag", or_unknown(greatest(topic.max_lag for topic in topics))),
     ]
 
 
@@ -382,7 +381,7 @@ def _lines(
             f"Topic: {topic.topic}\tPartitions: {topic.partitions}\t"
             f"UnderReplicated: {or_unknown(topic.under_replicated)}\t"
             f"AtMinIsr: {or_unknown(topic.at_min_isr)}\tUnderMinIsr: {or_unknown(topic.under_min_isr)}\t"
-            f"Offline: {or_unknown(topic.offline)}\tMaxLag: {_told(topic.max_lag)}"
+            f"Offline: {or_unknown(topic.offline)}\tMaxLag: {or_unknown(topic.max_lag)}"
         )
         for one in partitions:
             if one.topic == topic.topic:
@@ -391,7 +390,7 @@ def _lines(
                     f"\tTopic: {one.topic}\tPartition: {one.partition}\tLeader: {leader}\t"
                     f"Replicas: {_joined(one.replicas)}\t"
                     f"Isr: {_joined(one.isr)}\tMissing: {_joined(one.missing)}\t"
-                    f"MaxLag: {_told(one.max_lag)}\tAcks: {one.acks or ''}"
+                    f"MaxLag: {or_unknown(one.max_lag)}\tAcks: {one.acks or ''}"
                 )
 
 
@@ -419,10 +418,7 @@ def _tables(
         numbers = ("PARTITIONS", "UNDER REPLICATED", "AT MIN ISR", "UNDER MIN ISR", "OFFLINE", "MAX LAG")
         yield Table(
             (Column("TOPIC"), *(Column(title, is_number=True) for title in numbers)),
-            [
-                (topic.topic, topic.partitions, *map(or_unknown, topic[2:-1]), topic.max_lag)
-                for topic in topics
-            ],
+            [(topic.topic, topic.partitions, *map(or_unknown, topic[2:])) for topic in topics],
         )
     if partitions:
         yield Table(
@@ -444,7 +440,7 @@ def _tables(
                     _joined(one.replicas),
                     Styled(_joined(one.isr), "" if one.is_well else "yellow"),
                     _joined(one.missing),
-                    one.max_lag,
+                    or_unknown(one.max_lag),
                     one.acks,
                 )
                 for one in partitions

@@ -314,8 +314,16 @@ PLANTED = (
     Planted(
         "producers that wait are told success by a leader that is deposed",
         (Wrong(Committing, "resign", _waiting_producers_are_told_success),),
-        faults={**CUTS, "partition_ms": 6000, "pause_ms": 4000, "drop": 0.05},
-        found_by=2,
+        faults={
+            **CUTS,
+            "producers": 3,
+            "partitions": 3,
+            "partition_ms": 6000,
+            "pause_ms": 4000,
+            "drop": 0.05,
+        },
+        seeds=60,
+        found_by=3,
     ),
     Planted(
         "consumers of what is committed read up to the high watermark",
@@ -379,7 +387,8 @@ PLANTED = (
         "a replica that is not in sync is elected although unclean elections are off",
         (Wrong(ControllerState, "unclean_election_enabled", lambda right: lambda self, topic: True),),
         faults={**CUTS, "kill_ms": 3000},
-        found_by=1,
+        seeds=40,
+        found_by=23,
     ),
     Planted(
         "a broker whose session is over is not fenced",
@@ -421,7 +430,7 @@ PLANTED = (
         "what only a leader has had is not truncated after a power cut, when it follows",
         (Wrong(following, "truncation_offset", _keeps_all),),
         faults={**POWER_CUTS, "power_ms": 1500, "ahead": 2, "delay_ms": 60},
-        seeds=20,
-        found_by=6,
+        seeds=40,
+        found_by=27,
     ),
 )

@@ -10,6 +10,7 @@ from itertools import cycle
 
 import pytest
 
+from pykafka_broker.cluster.records import encode_record
 from pykafka_broker.controller.core.events import (
     CreateTopicResult,
     NewTopic,
@@ -24,16 +25,19 @@ from pykafka_broker.metadata.replica import (
 )
 from pykafka_broker.metadata.snapshotter import SnapshotSettings
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.raft.core.messages import Answer, Current, FetchAnswer, Refused, Vote, VoteAnswer
+from pykafka_broker.protocol.messages.records.metadata import NoOpRecord
+from pykafka_broker.raft.core.log_view import Batch
+from pykafka_broker.raft.core.messages import Answer, Current, Fetch, FetchAnswer, Refused, Vote, VoteAnswer
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet
 from pykafka_broker.raft.core.settings import Settings
 from pykafka_broker.raft.core.state import Send
 from pykafka_broker.raft.driver import DriverPorts
 from pykafka_broker.raft.format import NewNode, format_storage
+from pykafka_broker.raft.quorum_lines import MEANWHILE, REMEDY
 from pykafka_broker.raft.storage import RaftStorage
-from pykafka_broker.testing.clock import VirtualClock
+from pykafka_broker.testing.clock import VirtualClock, VirtualTimer
 from pykafka_broker.testing.memory_files import MemoryFiles
-from tests.support.metadata import DATA, Node, Worker, open_metadata_log
+from tests.support.metadata import DATA, FOLDER, VERSION, Node, Worker, open_metadata_log
 
 VOTERS = {
     node_id: Voter(ReplicaKey(node_id, bytes([node_id]) * 16), {"CONTROLLER": ("here", 9000 + node_id)})
@@ -41,12 +45,31 @@ VOTERS = {
 }
 
 
-class Others:
-    """The other nodes: some answer that none leads, some refuse, and the rest is silent."""
+def first_batch() -> Batch:
+    """What the leader of epoch 1 has appended."""
+    files = MemoryFiles()
+    files.make_directory(FOLDER)
+    log = open_metadata_log(files)
+    RaftStorage(files, log).append_metadata([encode_record(NoOpRecord(), VERSION)], epoch=1, now_ms=0)
+    data = log.reader.plan_read(0, 1 << 20, limit="log_end").read()
+    return Batch(0, log.state.log_end_offset, 1, data=data)
 
-    def __init__(self) -> None:
+
+class Others:
+    """The other nodes: one may lead, some answer, some refuse, and the rest is silent."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.clock = clock
         self.answering: set[int] = set()
         self.refusing: set[int] = set()
+        self.current = Current(0)
+        self.batch = first_batch()
+        self.parked: list[VirtualTimer] = []
+
+    def elect(self, leader_id: int | None) -> None:
+        """Let another node lead the next epoch; None: the leader resigns."""
+        epoch = self.current.epoch + (leader_id is not None)
+        self.current = Current(epoch, leader_id, VOTERS[leader_id].endpoints if leader_id else {})
 
     def send(self, send: Send, answered: Callable[[Answer | None], None]) -> None:
         port = send.to.address[1]
@@ -56,17 +79,34 @@ class Others:
         elif port not in self.answering:
             return
         elif isinstance(send.request, Vote):
-            answer = VoteAnswer(ErrorCode.NONE, Current(0), granted=False)
+            answer = VoteAnswer(ErrorCode.NONE, self.current, granted=False)
         else:
-            answer = FetchAnswer(ErrorCode.NOT_LEADER_OR_FOLLOWER, Current(0))
+            assert isinstance(send.request, Fetch)
+            if self.current.leader_id == port - 9000:
+                at_ms = self.clock.monotonic_ms() + send.request.max_wait_ms
+                self.parked.append(self.clock.call_at(at_ms, partial(self.unpark, send, answered)))
+                return
+            answer = FetchAnswer(ErrorCode.NOT_LEADER_OR_FOLLOWER, self.current)
         asyncio.get_running_loop().call_soon(answered, answer)
 
-    async def close(self) -> None: ...
+    def unpark(self, send: Send, answered: Callable[[Answer | None], None]) -> None:
+        """Answer a fetch: all that the leader has is committed."""
+        port = send.to.address[1]
+        if port in self.refusing or self.current.leader_id != port - 9000:
+            answered(None)
+        else:
+            assert isinstance(send.request, Fetch)
+            new = (self.batch,) if send.request.offset == 0 else ()
+            answered(FetchAnswer(ErrorCode.NONE, self.current, high_watermark=1, batches=new))
+
+    async def close(self) -> None:
+        for timer in self.parked:
+            timer.cancel()
 
 
 @pytest.fixture
-def others() -> Others:
-    return Others()
+def others(clock: VirtualClock) -> Others:
+    return Others(clock)
 
 
 @pytest.fixture
@@ -74,10 +114,12 @@ def clock() -> VirtualClock:
     return VirtualClock()
 
 
-def waiting(others: Others, clock: VirtualClock, node_id: int) -> MetadataReplica:
+def waiting(
+    others: Others, clock: VirtualClock, node_id: int, *, knows_voters: bool = True
+) -> MetadataReplica:
     """A replica of a quorum of three that has not started yet; node 4 votes in none."""
     files = MemoryFiles()
-    new = NewNode(node_id, (), None, "cluster", VoterSet(VOTERS) if node_id in VOTERS else None)
+    new = NewNode(node_id, (), None, "cluster", VoterSet(VOTERS) if knows_voters else None)
     format_storage(files, [DATA], new, now_ms=0)
     own = VOTERS.get(node_id, Voter(ReplicaKey(node_id, b"4" * 16), {}))
     chances = cycle((0.0, 0.4, 0.8))
@@ -98,10 +140,15 @@ def waiting(others: Others, clock: VirtualClock, node_id: int) -> MetadataReplic
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """The lines about the wait, without their common beginning."""
-    told = [one for one in caplog.records if one.name == "org.apache.kafka.image.loader.MetadataLoader"]
+    """The lines about waits; those about a leader that does not answer from the time on."""
+    loggers = ("org.apache.kafka.image.loader.MetadataLoader", "org.apache.kafka.raft.KafkaRaftClient")
+    told = [one.getMessage() for one in caplog.records if one.name in loggers]
     caplog.clear()
-    return [one.getMessage().partition("No controller leads: ")[2] for one in told]
+    return [text.partition("No controller that leads has answered for ")[2] or text for text in told]
+
+
+def leaderless(seconds: int, known: str, silent: str) -> str:
+    return f"{seconds} s. Of the others ({known}) these do not answer: {silent}. {REMEDY}"
 
 
 @pytest.mark.parametrize(
@@ -122,27 +169,68 @@ async def test_a_node_that_waits_for_a_leader_says_who_does_not_answer(
     third: str,
 ) -> None:
     others.refusing = {9001, 9002}
-    replica = waiting(others, clock, node_id)
+    replica = waiting(others, clock, node_id, knows_voters=node_id in VOTERS)
     starting = asyncio.ensure_future(replica.start())
     await clock.pass_time(WAIT_LOGGED_AFTER_MS - 1)
     assert lines(caplog) == []
     await clock.pass_time(1)
-    way = "More than half of the voters must run, and reach each other."
-    silent = f"of the others ({known}) these have not answered for 5 s: "
-    assert lines(caplog) == [f"{silent}{known}. {way}"]
+    assert lines(caplog) == [leaderless(5, known, known)]
 
     others.answering, others.refusing = {9002}, {9001}
     await clock.pass_time(WAIT_LOGGED_EVERY_MS)
-    assert lines(caplog) == [f"{silent}{third}. {way}"]
+    assert lines(caplog) == [leaderless(65, known, third)]
     others.answering, others.refusing = {9001, 9003}, {9002}
     await clock.pass_time(WAIT_LOGGED_EVERY_MS)
-    assert lines(caplog) == [f"{silent}{second}. {way}"]
+    assert lines(caplog) == [leaderless(125, known, second)]
     others.answering = {9001, 9002, 9003}
     others.refusing.clear()
     await clock.pass_time(WAIT_LOGGED_EVERY_MS)
-    assert lines(caplog) == [f"all others ({known}) answer, and none of them leads. {way}"]
+    assert lines(caplog) == [f"185 s. All others ({known}) answer, and none of them leads. {REMEDY}"]
     starting.cancel()
     await asyncio.gather(starting, return_exceptions=True)
+    await replica.close()
+    assert clock.pending_timers == 0
+
+
+@pytest.mark.parametrize(
+    ("node_id", "known"),
+    [(1, "2@here:9002, 3@here:9003"), (4, "1@here:9001, 2@here:9002, 3@here:9003")],
+    ids=["a voter", "a broker"],
+)
+async def test_a_node_whose_leader_is_gone_says_so_until_one_leads_again(
+    others: Others, clock: VirtualClock, caplog: pytest.LogCaptureFixture, node_id: int, known: str
+) -> None:
+    caplog.set_level("INFO")
+    others.answering = {9001, 9002, 9003}
+    others.elect(2)
+    replica = waiting(others, clock, node_id)
+    starting = asyncio.ensure_future(replica.start())
+    await clock.pass_time(2_000)
+    await starting
+    for leader_id in (3, 2):  # elections, however often, are no news here
+        others.elect(None)
+        await clock.pass_time(3_000)
+        others.elect(leader_id)
+        await clock.pass_time(2_000)
+    assert lines(caplog) == []
+
+    # The quorum is lost. A voter goes from role to role from now on.
+    others.answering.discard(9002)
+    others.refusing = {9002}
+    others.elect(None)
+    await clock.pass_time(WAIT_LOGGED_AFTER_MS)
+    assert lines(caplog) == []
+    await clock.pass_time(1_000)
+    assert lines(caplog) == [f"{leaderless(5, known, '2@here:9002')} {MEANWHILE}"]
+    await clock.pass_time(WAIT_LOGGED_EVERY_MS - 1_000)
+    assert lines(caplog) == []
+    await clock.pass_time(1_000)
+    assert lines(caplog) == [f"{leaderless(65, known, '2@here:9002')} {MEANWHILE}"]
+
+    others.elect(3)
+    await clock.pass_time(WAIT_LOGGED_EVERY_MS)
+    told = f"[RaftManager id={node_id}] The wait is over: node 3 leads the quorum in epoch 4."
+    assert lines(caplog) == [told]
     await replica.close()
     assert clock.pending_timers == 0
 

@@ -124,6 +124,8 @@ class Replica:
     def on_role(self) -> None:
         self.roles.append(self.driver.state.role)
 
+    def on_led(self) -> None: ...
+
     def boot(self) -> Replica:
         loaded = self.driver.storage.load()
         self.listener.take(self.driver.storage, loaded)

@@ -160,6 +160,8 @@ class Node:
     def on_role(self) -> None:
         self.roles.append(self.driver.state.role)
 
+    def on_led(self) -> None: ...
+
     def on_failure(self, error: Exception) -> None:
         self.failures.append(error)
 

@@ -57,7 +57,7 @@ SHOWN_BY = {
         "torture/test_damage.py::test_no_damage_of_any_file_makes_a_broker_serve_a_wrong_byte",
     ],
     "partition.metadata lost: recognised from the metadata, written again": [
-        "broker/test_storage.py::test_a_lost_partition_metadata_does_not_make_a_stray",
+        "broker/test_formatting.py::test_a_lost_partition_metadata_does_not_make_a_stray",
     ],
     "disk full: producers are told, consumers served, service returns": [
         "torture/test_resources.py::test_a_full_disk_refuses_producers_serves_consumers_and_heals_by_itself",

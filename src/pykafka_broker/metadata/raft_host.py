@@ -139,8 +139,13 @@ class RaftHost:
         """The leader's address; None if unknown, and on the leader itself."""
         return self._driver.leader_address
 
+    @property
+    def was_led(self) -> bool:
+        """Whether this node led the quorum, or its leader answered it, after the last step."""
+        return self._driver.view.was_led
+
     def watch_leader(self, watcher: Callable[[], None]) -> None:
-        """Call `watcher` when the leader may have changed, or when this node's controller becomes active."""
+        """Call `watcher` if the leader or `was_led` may have changed, or this controller becomes active."""
         self._leader_watchers.append(watcher)
 
     def membership_below(self, end_offset: int) -> Membership:
@@ -179,22 +184,22 @@ class RaftHost:
         return None if status is None else QuorumDescription(status, self.voter_endpoints)
 
     def log_wait(self, silence_ms: int) -> None:
-        """Log what the start of this node waits for: a leader, if there is none, and which of the other
-        voters have not answered for `silence_ms`, or the records that it lacks. An only voter logs nothing.
+        """Log what this node waits for: a leader, if there is none, and which of the other voters have not
+        answered for `silence_ms`, or the records that its start lacks. An only voter logs nothing.
         """
         if self._lines is None:
             return
-        driver = self._driver
-        if driver.view.is_led:
-            self._lines.waits(self._next_offset, driver.high_watermark)
+        view, high_watermark = self._driver.view, self._driver.high_watermark
+        if view.was_led:
+            self._lines.waits(self._next_offset, high_watermark)
         else:
-            self._lines.waits_for_leader(
-                self._next_offset,
-                driver.high_watermark,
-                silence_ms,
-                driver.view.others,
-                driver.view.silent(silence_ms),
-            )
+            silent = view.silent(silence_ms)
+            self._lines.waits_for_leader(high_watermark, view.unchanged_ms, view.others, silent)
+
+    def log_end_of_wait(self) -> None:
+        """Log that the wait of which `log_wait` has told is over."""
+        if self._lines is not None:
+            self._lines.wait_is_over(self.leader_id, self.epoch)
 
     @property
     def voter_endpoints(self) -> dict[int, Endpoints]:
@@ -291,6 +296,10 @@ class RaftHost:
         if self._lines is not None:
             self._lines.has_role(self._driver.state.role)
         self._tell_leadership()
+        self._tell_watchers()
+
+    def on_led(self) -> None:
+        """The leader begins to answer, or ceases to."""
         self._tell_watchers()
 
     def on_snapshot(self, snapshot: StoredSnapshot) -> None:

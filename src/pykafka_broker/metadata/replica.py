@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pykafka_broker.machine.clock import Timer
+from pykafka_broker.machine.clock import Clock, Timer
 from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.metadata.feature_check import check_features
 from pykafka_broker.metadata.leadership import Leadership
@@ -25,7 +25,8 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The longest time that a stop waits for another voter to lead, as in Kafka.
 HAND_OVER_TIMEOUT_MS = 5_000
-#: A start that waits longer than this logs what it waits for; other controllers may be starting too.
+#: A node that waits longer than this logs what it waits for; elections, and starts at the same time, take
+#: less.
 WAIT_LOGGED_AFTER_MS = 5_000
 #: The interval at which it logs this again.
 WAIT_LOGGED_EVERY_MS = 60_000
@@ -62,8 +63,6 @@ class MetadataReplica:
         self._ports = ports
         self._is_started = False
         self._hands_over = True
-        #: Fires when a start has waited so long that it logs what it waits for.
-        self._logging: Timer
         self.host = RaftHost(
             storage,
             local,
@@ -83,13 +82,14 @@ class MetadataReplica:
             settings=snapshots,
         )
         publisher.watch(self._snapshotter.on_published)
+        self._wait = _Wait(self.host, ports.driver.clock)
+        self.host.watch_leader(self._leader_changed)
 
     async def start(self) -> None:
         """Read the log, take a role, and return when everything that the quorum has committed is published.
 
-        A replica needs a leader to learn what is committed, and finds it over the network. A start that waits
-        logs what it waits for after `WAIT_LOGGED_AFTER_MS`, then every `WAIT_LOGGED_EVERY_MS`. The only voter
-        of a quorum leads at once, and commits its whole log.
+        A replica needs a leader to learn what is committed, and finds it over the network. The only voter of
+        a quorum leads at once, and commits its whole log.
 
         Raises:
             OtherVotersError, CorruptMetadataError, MalformedFile: the log cannot be used by this node.
@@ -98,20 +98,15 @@ class MetadataReplica:
         self.host.load()
         check_features(self.publisher.replayed_image.features)
         self.host.boot()
-        self._log_wait_in(WAIT_LOGGED_AFTER_MS)
-        try:
-            await self.publisher.caught_up()
-        finally:
-            self._logging.cancel()
+        await self.publisher.caught_up()
         self._is_started = True
+        self._leader_changed()
 
-    def _log_wait_in(self, delay_ms: int) -> None:
-        clock = self._ports.driver.clock
-        self._logging = clock.call_at(clock.monotonic_ms() + delay_ms, self._log_wait)
-
-    def _log_wait(self) -> None:
-        self.host.log_wait(WAIT_LOGGED_AFTER_MS)
-        self._log_wait_in(WAIT_LOGGED_EVERY_MS)
+    def _leader_changed(self) -> None:
+        if self._is_started and self.host.was_led:
+            self._wait.end()
+        else:
+            self._wait.begin()
 
     def fall_silent(self) -> None:
         """Make `close` skip the handover to another voter."""
@@ -123,6 +118,7 @@ class MetadataReplica:
         if self._is_started and self._hands_over:
             await self.host.hand_over(HAND_OVER_TIMEOUT_MS)
         await self.host.close()
+        self._wait.cancel()
         await self.publisher.close()
         if self._is_started:
             await self._snapshotter.close(self.publisher.image)
@@ -131,3 +127,40 @@ class MetadataReplica:
         self.publisher.fail(error)
         if self._is_started:
             self._ports.on_failure(error)
+
+
+class _Wait:
+    """The wait of a node that starts, or has lost its leader: logged after a few seconds, and then rarely."""
+
+    def __init__(self, host: RaftHost, clock: Clock) -> None:
+        self._host = host
+        self._clock = clock
+        #: Of the next line; None while the node does not wait.
+        self._timer: Timer | None = None
+        self._is_logged = False
+
+    def begin(self) -> None:
+        """Wait, unless the node waits already."""
+        if self._timer is None:
+            self._log_in(WAIT_LOGGED_AFTER_MS)
+
+    def end(self) -> None:
+        """Wait no more; a wait that was logged gets a last line."""
+        self.cancel()
+        if self._is_logged:
+            self._is_logged = False
+            self._host.log_end_of_wait()
+
+    def cancel(self) -> None:
+        """Log nothing more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _log_in(self, delay_ms: int) -> None:
+        self._timer = self._clock.call_at(self._clock.monotonic_ms() + delay_ms, self._log)
+
+    def _log(self) -> None:
+        self._is_logged = True
+        self._host.log_wait(WAIT_LOGGED_AFTER_MS)
+        self._log_in(WAIT_LOGGED_EVERY_MS)

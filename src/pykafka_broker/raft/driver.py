@@ -90,6 +90,10 @@ class ReplicaListener(Protocol):
         """The replica has another role, or the same in another epoch."""
         ...
 
+    def on_led(self) -> None:
+        """`QuorumView.was_led` has changed."""
+        ...
+
     def on_failure(self, error: Exception) -> None:
         """The disk has failed, or the state is impossible: the replica has stopped. Called once."""
         ...
@@ -375,6 +379,8 @@ class RaftDriver:
             self._requests.reply(reply)
         if before is None or type(before.role) is not type(role) or before.role.epoch != role.epoch:
             self._listener.on_role()
+        if self.view.note_step():
+            self._listener.on_led()
         if step.advance is not None:
             self.storage.log.state.advance_high_watermark(step.advance)
             self._listener.on_commit(step.advance)

@@ -1,5 +1,5 @@
 """The log lines of a node in a quorum of several: its roles, the leader, the voters, the active controller,
-and what a node waits for that starts while no controller leads.
+and what a node waits for while it starts, or while no controller leads.
 
 Loggers and the beginnings of the lines are those of Apache Kafka. Each change is one line. A replica that is
 cut off alternates between roles of the same epoch, which is logged only now and then.
@@ -23,10 +23,18 @@ from pykafka_broker.raft.core.roles import (
 )
 from pykafka_broker.system.repeated_lines import RepeatedLines
 
+client_logger = logging.getLogger("org.apache.kafka.raft.KafkaRaftClient")
 role_logger = logging.getLogger("org.apache.kafka.raft.QuorumState")
 voters_logger = logging.getLogger("org.apache.kafka.raft.internals.KRaftControlRecordStateMachine")
 loader_logger = logging.getLogger("org.apache.kafka.image.loader.MetadataLoader")
 controller_logger = logging.getLogger("org.apache.kafka.controller.QuorumController")
+
+REMEDY = "More than half of the voters must run, and reach each other and this node."
+#: True of a node without a leader, also if others lead where it does not reach them.
+MEANWHILE = (
+    "Until then this node neither makes nor sees changes of topics, leaders and ISRs; brokers serve the "
+    "partitions that they lead, with acks=all where the whole ISR answers."
+)
 
 
 class QuorumLines:
@@ -66,22 +74,29 @@ class QuorumLines:
 
     def waits_for_leader(
         self,
-        offset: int,
         high_watermark: int | None,
-        silence_ms: int,
+        leaderless_ms: int,
         others: Sequence[Destination],
         silent: Sequence[Destination],
     ) -> None:
-        """It needs a leader for that, and the `silent` of the `others` have not answered for `silence_ms`."""
+        """No leader has answered for `leaderless_ms`, and the `silent` of the `others` do not answer.
+
+        A node that does not know the high watermark cannot start; any other one goes on.
+        """
         known = ", ".join(map(_named, others))
-        who = f"all others ({known}) answer, and none of them leads"
+        who = f"All others ({known}) answer, and none of them leads"
         if silent:
-            who = (
-                f"of the others ({known}) these have not answered for {silence_ms // 1_000:,} s: "
-                f"{', '.join(map(_named, silent))}"
-            )
-        text = "%s No controller leads: %s. More than half of the voters must run, and reach each other."
-        loader_logger.warning(text, self._waiting(offset, high_watermark), who)
+            who = f"Of the others ({known}) these do not answer: {', '.join(map(_named, silent))}"
+        text = f"No controller that leads has answered for {leaderless_ms // 1_000:,} s. {who}. {REMEDY}"
+        if high_watermark is None:
+            loader_logger.warning("%s %s", self._waiting(0, None), text)
+        else:
+            client_logger.warning("[RaftManager id=%s] %s %s", self._node_id, text, MEANWHILE)
+
+    def wait_is_over(self, leader_id: int, epoch: int) -> None:
+        """The node has what it has waited for."""
+        text = "[RaftManager id=%s] The wait is over: node %s leads the quorum in epoch %s."
+        client_logger.info(text, self._node_id, leader_id, epoch)
 
     def _waiting(self, offset: int, high_watermark: int | None) -> str:
         reason = "we still don't know the high water mark yet."

@@ -21,10 +21,26 @@ class QuorumView:
         self._state = state
         #: When the others last answered, by address: those of voters and bootstrap servers, which are few.
         self._heard_ms: dict[Address, int] = {}
+        #: `is_led` after the last step.
+        self.was_led = False
+        self._changed_ms = clock.monotonic_ms()
 
     def heard(self, other: Destination) -> None:
         """Note that another voter, or a bootstrap server, has answered."""
         self._heard_ms[other.address] = self._clock.monotonic_ms()
+
+    def note_step(self) -> bool:
+        """Note a step of the replica; return whether `was_led` has changed."""
+        was_led, self.was_led = self.was_led, self.is_led
+        if self.was_led is was_led:
+            return False
+        self._changed_ms = self._clock.monotonic_ms()
+        return True
+
+    @property
+    def unchanged_ms(self) -> int:
+        """How long `was_led` has been as it is."""
+        return self._clock.monotonic_ms() - self._changed_ms
 
     @property
     def is_led(self) -> bool:
@@ -48,7 +64,7 @@ class QuorumView:
         """Those of the others that have not answered this replica for `silence_ms`."""
         earliest_ms = self._clock.monotonic_ms() - silence_ms
         heard_ms = self._heard_ms
-        return [one for one in self.others if heard_ms.get(one.address, earliest_ms - 1) < earliest_ms]
+        return [one for one in self.others if heard_ms.get(one.address, earliest_ms) <= earliest_ms]
 
     def describe(self) -> QuorumStatus | None:
         """The quorum with times of the wall clock; None on a replica that does not lead it."""

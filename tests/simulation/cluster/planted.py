@@ -408,8 +408,7 @@ PLANTED = (
     Planted(
         "a controller that was deposed goes by what it has appended and nobody has committed",
         (Wrong(RaftHost, "_tell_leadership", _notes_of_the_deposed_stay),),
-        faults=PAUSES,
-        found_by=1,
+        faults={**PAUSES, "change_ms": 300},
     ),
     Planted(
         "a reassignment ends before the replicas that it adds are in sync",

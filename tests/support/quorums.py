@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 from pykafka_broker.broker.broker import Broker
 from pykafka_broker.broker.formatting import NewCluster, format_directories
+from pykafka_broker.local_cluster.held_ports import HeldPorts
 from pykafka_broker.machine.clock import SystemClock
 from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet
@@ -87,7 +88,12 @@ class Quorum:
 
     @asynccontextmanager
     async def running(self, *node_ids: int) -> AsyncIterator[None]:
-        """Nodes, all if none is named, that have elected a leader; those that still run are stopped after."""
+        """Nodes, all if none is named, that have elected a leader; those that still run are stopped after.
+
+        The ports of nodes that start later are held: other tests look for free ports at the same time.
+        """
+        held = HeldPorts()
+        held.hold(self.ports.values())
         try:
             await self.start(*(node_ids or self.homes))
             yield
@@ -95,6 +101,7 @@ class Quorum:
             await asyncio.gather(
                 *(home.broker.stop() for home in self.homes.values() if hasattr(home, "broker"))
             )
+            held.release()
 
     def broker(self, node_id: int) -> Broker:
         """The node that was started last with this id."""

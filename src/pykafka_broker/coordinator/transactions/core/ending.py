@@ -50,24 +50,23 @@ _COMPLETE = {True: TransactionState.COMPLETE_COMMIT, False: TransactionState.COM
 
 
 def on_end(state: Transactions, event: EndTransaction, config: TransactionConfig) -> Step[Transactions]:
-    """Decide, or refuse."""
+    """Decide, or refuse; an `ErrorCode` of the rules below is a final answer."""
     metadata = state.by_id.get(event.transactional_id)
     if metadata is None:
         return _refuse(state, event, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-    if event.client_version < EPOCH_BUMP:
-        return _end_in_same_epoch(state, metadata, event, config)
-    return _end_with_bump(state, metadata, event, config)
+    end = _end_in_same_epoch if event.client_version < EPOCH_BUMP else _end_with_bump
+    ended = end(state, metadata, event, config)
+    if isinstance(ended, ErrorCode):
+        return confirmed(state, metadata, config, event.token, ProducerIdResult(ended))
+    return ended
 
 
 def _end_in_same_epoch(
     state: Transactions, metadata: TransactionMetadata, event: EndTransaction, config: TransactionConfig
-) -> Step[Transactions]:
-    def final(error: ErrorCode) -> Step[Transactions]:
-        return confirmed(state, metadata, config, event.token, ProducerIdResult(error))
-
+) -> Step[Transactions] | ErrorCode:
     error = fenced(metadata, event.producer_id, event.producer_epoch)
     if error is not ErrorCode.NONE:
-        return final(error)
+        return error
     if metadata.state.is_decided:
         return _refuse(state, event, ErrorCode.CONCURRENT_TRANSACTIONS)
     if metadata.state is TransactionState.ONGOING:
@@ -80,16 +79,13 @@ def _end_in_same_epoch(
         reply = Reply(event.token, ProducerIdResult(ErrorCode.NONE))
         return written(state, decided, config, reply, markers_of(decided))
     if metadata.state is _COMPLETE[event.commit]:
-        return final(ErrorCode.NONE)
-    return final(ErrorCode.INVALID_TXN_STATE)
+        return ErrorCode.NONE
+    return ErrorCode.INVALID_TXN_STATE
 
 
 def _end_with_bump(
     state: Transactions, metadata: TransactionMetadata, event: EndTransaction, config: TransactionConfig
-) -> Step[Transactions]:
-    def final(error: ErrorCode) -> Step[Transactions]:
-        return confirmed(state, metadata, config, event.token, ProducerIdResult(error))
-
+) -> Step[Transactions] | ErrorCode:
     if metadata.state.is_decided:
         # Checked first: the producer may already use the id that it gets at the completion.
         return _refuse(state, event, ErrorCode.CONCURRENT_TRANSACTIONS)
@@ -100,18 +96,18 @@ def _end_with_bump(
     )
     is_retry = id_was_replaced or metadata.producer_epoch == event.producer_epoch + 1
     if metadata.producer_id != event.producer_id and not id_was_replaced:
-        return final(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     is_complete = metadata.state in _COMPLETE.values()
     if event.producer_epoch != metadata.producer_epoch and not (is_complete and is_retry):
-        return final(ErrorCode.PRODUCER_FENCED)
+        return ErrorCode.PRODUCER_FENCED
     if is_complete and is_retry:
         if metadata.state is not _COMPLETE[event.commit]:
-            return final(ErrorCode.INVALID_TXN_STATE)
+            return ErrorCode.INVALID_TXN_STATE
         again = ProducerIdResult(ErrorCode.NONE, metadata.producer_id, metadata.producer_epoch)
         return confirmed(state, metadata, config, event.token, again)
     is_ongoing = metadata.state is TransactionState.ONGOING
     if event.commit and not is_ongoing:
-        return final(ErrorCode.INVALID_TXN_STATE)
+        return ErrorCode.INVALID_TXN_STATE
     decided = _decided_with_bump(
         metadata, event.commit, event.client_version, event.now_ms, event.fresh_producer_id
     )

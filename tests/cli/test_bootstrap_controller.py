@@ -15,6 +15,7 @@ from pykafka_broker.config.authorizer import STANDARD_AUTHORIZER
 from tests.cli.conftest import Result, run_command
 from tests.cli.test_security import leaves
 from tests.support.pages import REPOSITORY
+from tests.support.waiting import until
 
 BROKER = 4
 
@@ -56,8 +57,11 @@ def test_controllers_configure_brokers_and_describe_themselves(follower: str) ->
     for whom in (("--broker-defaults",), ("--broker", str(BROKER)), ("--broker", "2")):
         altered = asked(follower, "configs", "alter", *whom, "--set", "log.cleaner.backoff.ms=12345")
         assert altered.status == 0, altered.err
-    described = asked(follower, "configs", "describe", "--broker", "2")
-    assert "log.cleaner.backoff.ms=12345" in described.out
+    described = ("configs", "describe", "--broker", "2")
+    until(
+        lambda: "log.cleaner.backoff.ms=12345" in asked(follower, *described).out,
+        "controller 2 has what the active one has committed",
+    )
     assert asked(follower, "configs", "describe", "--broker", str(BROKER)) == (
         1,
         "",

@@ -59,6 +59,12 @@ def test_why_a_broker_is_not_forgotten_and_the_way_are_said() -> None:
     )
 
 
+def listed(broker_id: int, at: tuple[str, str]) -> str:
+    """The line about a broker; empty if the one that is asked does not know it."""
+    lines = run_command("brokers", "list", *at).out.splitlines()
+    return next((line for line in lines if line.startswith(f"Broker: {broker_id}\t")), "")
+
+
 def test_a_broker_is_forgotten_when_it_has_stopped_and_holds_nothing(tmp_path: Path) -> None:
     with Cluster(controllers=1, brokers=2, data_dir=tmp_path) as cluster:
         first, last = cluster.node_ids[1:]
@@ -70,18 +76,18 @@ def test_a_broker_is_forgotten_when_it_has_stopped_and_holds_nothing(tmp_path: P
         assert refused.err.startswith(f"Error: Broker {last} is up and holds 1 replica (kept-0).\n")
         assert f"Broker: {last}\tState: up\t" in run_command("brokers", "list", *at).out
         cluster.stop(last)
+        # The broker that is asked hears from the controller of this stop, and of all that follows.
+        until(lambda: "\tState: fenced\t" in listed(last, at), "it knows of the stop")
         refused = run_command("brokers", "unregister", str(last), *at)
         assert (refused.status, refused.err.startswith(f"Error: Broker {last} holds 1 replica")) == (1, True)
         moves = str(tmp_path / "moves.json")
         planned = run_command("reassign", "plan", "--without", str(last), "-r", "1", "-o", moves, *at)
         assert planned.status == 0, planned.err
         assert run_command("reassign", "run", moves, "--wait", *at).status == 0
-        listed = run_command("brokers", "list", *at)
-        assert f"Broker: {last}\tState: fenced\t" in listed.out
+        until(lambda: "\tReplicas: 0\t" in listed(last, at), "it knows of the move")
         forgotten = run_command("brokers", "unregister", str(last), *at)
         assert forgotten.out == f"Broker {last} is no longer registered.\n"
-        # The broker that is listed from hears of it from the controller.
-        until(lambda: f"Broker: {last}\t" not in run_command("brokers", "list", *at).out, "it is gone")
+        until(lambda: not listed(last, at), "it is gone")
         again = run_command("brokers", "unregister", str(last), *at)
         assert (again.status, again.err) == (1, f"Error: Broker ID {last} is not currently registered\n")
 

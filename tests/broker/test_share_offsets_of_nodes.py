@@ -39,6 +39,7 @@ async def test_brokers_that_coordinate_no_group_answer_for_named_topics_as_the_c
         async with cluster.user_of(coordinator) as user:
             while (await altered(user, {"t": {0: 0}})).error_code != NONE:
                 pass  # the coordinator is still coming
+        await cluster.agree(NODES)
         for node_id in NODES:
             async with cluster.user_of(node_id) as user:
                 assert offsets_in(await described(user, {"t": [0, 1], "u": [0]})) == {

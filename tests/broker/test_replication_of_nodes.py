@@ -24,7 +24,7 @@ QUICK_FETCHES = {"replica.fetch.wait.max.ms": "100", "replica.fetch.backoff.ms":
 async def create(
     cluster: Cluster, name: str, replicas: Sequence[Sequence[int]], configs: Mapping[str, str] | None = None
 ) -> None:
-    """Create a topic with these replicas of each partition, and wait until all brokers hold their part."""
+    """Create a topic with these replicas of each partition; return when all brokers hold and show theirs."""
     topic = creation.CreatableTopic(
         name=name,
         num_partitions=-1,
@@ -41,6 +41,7 @@ async def create(
     await until(
         lambda: all(
             cluster.broker(node_id).node.logs.get(name, index) is not None
+            and cluster.broker(node_id).node.image.partition(name, index) is not None
             for index, brokers in enumerate(replicas)
             for node_id in brokers
         )

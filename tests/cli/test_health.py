@@ -14,10 +14,12 @@ import pytest
 
 from pykafka_broker import Cluster
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.testing.home import Home, until
+from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.home import until as arrives
 from tests.cli.conftest import Result, Run, run_command
 from tests.cli.test_main import unused_address
 from tests.support.pages import REPOSITORY
+from tests.support.waiting import until
 
 HEALTH_CHECK = REPOSITORY / "docker" / "health"
 
@@ -63,8 +65,10 @@ def test_a_controller_is_alive_and_a_broker_is_ready_if_it_may_commit_what_it_le
         cluster.leader("strict")
         assert run_command("health", cluster.address(one), "--ready").status == 0
         cluster.stop(other)
+        is_ready = ("health", cluster.address(one), "--ready")
+        until(lambda: run_command(*is_ready).status == 3, "it knows of the stop")
         assert run_command("health", cluster.address(one)).status == 0, "replicas are not asked about"
-        result = run_command("health", cluster.address(one), "--ready")
+        result = run_command(*is_ready)
     assert result.status == 3
     first, second = result.out.splitlines()
     assert first.startswith(f"serving, not ready: broker {one} of cluster ")
@@ -123,7 +127,7 @@ async def test_a_broker_whose_disk_refuses_records_is_degraded_until_there_is_ro
 
         home.files.free_bytes = None
         await home.pass_time(12_000)
-        await until(lambda: home.broker.node.logs.dirs.metadata.refusal is None)
+        await arrives(lambda: home.broker.node.logs.dirs.metadata.refusal is None)
         assert json.loads((await health_of(home, "--json")).out)["problems"] == []
 
 

@@ -76,7 +76,7 @@ class Producer:
         await coordinated(user, transactional_id)
         producer = cls(user, transactional_id, old=old)
         answer = await user.send(initialising(transactional_id, timeout_ms=timeout_ms), 5)
-        assert ErrorCode(answer.error_code) == ErrorCode.NONE
+        assert ErrorCode(answer.error_code) == ErrorCode.NONE, answer
         producer.goes_on_as(answer.producer_id, answer.producer_epoch)
         return producer
 

@@ -20,6 +20,7 @@ from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorReq
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatRequest
 from pykafka_broker.protocol.messages.list_groups import ListGroupsRequest
 from pykafka_broker.protocol.messages.list_transactions import ListTransactionsRequest
+from pykafka_broker.testing.home import until
 from pykafka_broker.testing.user import TOPIC_RESOURCE, User
 from tests.apis.transacting import Producer, committed_values, completed, described
 from tests.support.clusters import Cluster
@@ -80,16 +81,17 @@ class Users:
             assert ErrorCode(answer.error_code) is ErrorCode.COORDINATOR_NOT_AVAILABLE
 
     async def key_at(self, key_type: int, node_id: int) -> str:
-        """A group or transactional id that this broker coordinates."""
+        """A group or transactional id that this broker coordinates, when it has loaded its partition."""
         await self.coordinator(key_type, "any")
         await self.cluster.agree(self.cluster.homes)
         topic = TRANSACTIONS_TOPIC if key_type == TRANSACTION else OFFSETS_TOPIC
         partitions = self.cluster.broker(1).node.image.topics[topic].partitions
-        return next(
-            key
-            for key in (f"id-{number}" for number in range(1_000))
-            if partitions[string_hash_abs(key) % len(partitions)].leader == node_id
-        )
+        coordinators = self.cluster.broker(node_id).node.broker.coordinators
+        service = coordinators.transactions if key_type == TRANSACTION else coordinators.groups
+        place = {key: string_hash_abs(key) % len(partitions) for key in (f"id-{n}" for n in range(1_000))}
+        key = next(key for key, partition in place.items() if partitions[partition].leader == node_id)
+        await until(lambda: place[key] in service.shards.loaded_partitions)
+        return key
 
 
 @asynccontextmanager

@@ -300,10 +300,17 @@ class Nodes:
             time.sleep(0.05)
 
     def __enter__(self) -> Self:
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self.kill()
+            raise
         return self
 
     def __exit__(self, *exc_info: object) -> None:
+        self.kill()
+
+    def kill(self) -> None:
         """Kill all of them: a test that examines a stop stops nodes itself."""
         for node in self:
             node.kill()

@@ -297,6 +297,7 @@ OPEN_FILES = {
     "cli/log_files.py": "prints files for `dump-log` as they are, wherever they lie",
     "cli/security.py": "reads the authority that `--ca` names, for programs that get it as a text",
     "cli/metadata_shell/files.py": "reads the metadata log for `metadata shell` as it is, wherever it lies",
+    "local_cluster/free_ports.py": "locks the ports that processes have been given, before there is a node",
     "system/descriptors.py": "holds descriptors of the null device in reserve",
     "system/processes.py": "asks /proc about processes",
     "tls/contexts.py": "gives OpenSSL keys, which it takes from files only",

@@ -1,13 +1,17 @@
-"""Ports stay a cluster's while none of its nodes listens there."""
+"""A port is given once, and a held one stays its cluster's while none of its nodes listens there."""
 
 from __future__ import annotations
 
 import errno
+import random
 import socket
+import subprocess
 import sys
+from itertools import chain, count
 
 import pytest
 
+from pykafka_broker.local_cluster.free_ports import FIRST_PORT
 from pykafka_broker.local_cluster.held_ports import HeldPorts
 from pykafka_broker.local_cluster.layout import HOST
 from pykafka_broker.network.endpoint import ListenerLimits
@@ -46,3 +50,18 @@ def test_a_port_that_another_has_is_left_to_it() -> None:
         held.hold([port])
         socket.create_connection((HOST, port)).close()
     held.release()
+
+
+def test_no_port_is_given_while_the_process_that_was_given_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    asks = "from pykafka_broker.testing.processes import free_port; print(free_port(), flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", asks], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        theirs = int(other.stdout.readline())
+        tried = chain((theirs,), count(FIRST_PORT))
+        monkeypatch.setattr(random.SystemRandom, "randrange", lambda *_: next(tried))
+        assert free_port() != theirs
+        other.communicate("\n")
+    tried = chain((theirs,))
+    assert free_port() == theirs

@@ -6,9 +6,12 @@ while a server is down, a client that tries to reach it, or another server, does
 
 from __future__ import annotations
 
+import os
 import random
 import socket
+import tempfile
 from contextlib import suppress
+from functools import cache
 
 from pykafka_broker.local_cluster.layout import HOST
 
@@ -24,13 +27,39 @@ MOST_HANDED_OUT = 10_000
 
 
 def free_port() -> int:
-    """A free port that this process has not handed out before."""
+    """A free port that no process of this user has handed out and still runs, this one included."""
     while True:
         port = _DICE.randrange(FIRST_PORT, FIRST_OUTGOING_PORT)
         with socket.socket() as listener, suppress(OSError):
             listener.bind((HOST, port))
             if len(_HANDED_OUT) == MOST_HANDED_OUT:
                 _HANDED_OUT.clear()
-            if port not in _HANDED_OUT:
+            if port not in _HANDED_OUT and _claimed(port):
                 _HANDED_OUT.add(port)
                 return port
+
+
+def _claimed(port: int) -> bool:
+    """Whether this process has the port now, among those that ask here, until it ends."""
+    claims = _claims()
+    if claims is None:
+        return True
+    import fcntl
+
+    try:
+        fcntl.lockf(claims, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@cache
+def _claims() -> int | None:
+    """The file in which each byte is the lock of a port; None on Windows, or if it cannot be opened."""
+    if os.name == "nt":
+        return None
+    path = os.path.join(tempfile.gettempdir(), f"pykafka_broker-ports-{os.getuid()}")
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import random
 import socket
 import subprocess
@@ -65,3 +66,13 @@ def test_no_port_is_given_while_the_process_that_was_given_it_runs(monkeypatch: 
         other.communicate("\n")
     tried = chain((theirs,))
     assert free_port() == theirs
+
+
+def test_ports_are_given_without_locks_where_the_file_system_has_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "lockf", refused)
+    assert free_port() >= FIRST_PORT

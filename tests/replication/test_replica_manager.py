@@ -326,6 +326,30 @@ async def test_a_log_made_late_is_not_taken_for_that_of_another_topic_of_the_sam
     assert await user.produce("orders", b"new") == 0
 
 
+async def test_a_log_made_for_the_next_topic_of_a_name_stays_when_the_missing_one_is_dropped(
+    home: Home, user: User
+) -> None:
+    """A snapshot of the metadata may show a deletion and a creation at once."""
+    home.files.fail("create", errno.ENOSPC, path="orders-0", times=1)
+    await user.create_topic("orders")
+    replicas, image = home.broker.node.broker.replicas, home.broker.node.image
+    again = image.topics["orders"]._replace(topic_id=b"\x09" * 16)
+    remade = image._replace(topics={**image.topics, "orders": again})
+
+    preparation = replicas.prepare(remade)
+    assert preparation is not None
+    await preparation
+    replicas.apply(remade)
+
+    partition = replicas.hosted("orders", 0)
+    assert partition is not None
+    assert partition.log.topic_id == partition.topic_id == again.topic_id
+    assert await user.produce("orders", b"new") == 0
+    await home.pass_time(2 * MINUTE_MS)
+    assert folders(home, "orders") == [f"{DATA}/orders-0"]
+    assert await user.values("orders") == [b"new"]
+
+
 # --- topic configs --------------------------------------------------------------------------------
 
 

@@ -259,23 +259,26 @@ class ReplicaManager:
                     continue
                 now = None if kept is None or is_deleted else kept.partitions.get(index)
                 if now is None or self._node_id not in now.replicas:
-                    self._remove(name, index)
+                    self._remove(topic, index)
                     removed.append(f"{name}-{index}")
         if removed:
             logger.info("Removed %s: their logs are scheduled for deletion.", _named(removed))
 
-    def _remove(self, topic: str, index: int) -> None:
+    def _remove(self, topic: TopicImage, index: int) -> None:
         """Drop this partition; its log is deleted after `file.delete.delay.ms`."""
-        if self._missing.pop((topic, index), None) is not None:
-            self._logs.delete(topic, index)  # a thread may be making it
-        removed = self._partitions.pop((topic, index), None)
+        key = topic.name, index
+        if self._missing.pop(key, None) is not None:
+            made = self._logs.get(*key)
+            if made is None or made.topic_id == topic.topic_id:  # else made for the next topic of this name
+                self._logs.delete(*key)  # a thread may be making it
+        removed = self._partitions.pop(key, None)
         if removed is None:
             return
         if removed.leader != NO_LEADER:
             removed.resign()
             for roles in self._roles:
                 roles.resign(removed)
-        self._logs.delete(topic, index)
+        self._logs.delete(*key)
 
     def _apply_partition(
         self, topic: TopicImage, registration: PartitionRegistration, config: LogConfig

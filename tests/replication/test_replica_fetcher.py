@@ -415,17 +415,21 @@ async def test_what_a_leader_refuses_is_told_once_in_one_line_for_each_error(
     assert levels == [["INFO", "DEBUG", "DEBUG"], ["DEBUG", "INFO"], ["DEBUG", "DEBUG"]]
 
 
-async def test_a_failed_disk_stops_only_its_partition() -> None:
-    led, here = [log_of(0), log_of(1)], [log_of(0), log_of(1)]
-    here[0].state.offline = OSError(5, "broken")
+async def test_a_failed_disk_stops_only_its_partitions_without_a_line_for_each(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    led, here = [log_of(number) for number in range(5)], [log_of(number) for number in range(5)]
     for log in led:
         append(log, b"value", epoch=5)
+    for log in here[:4]:
+        log.state.offline = OSError(5, "broken")
     async with following(*led) as node:
         for log in here:
             node.follow(log)
-        await node.until(lambda: values(here[1]) == [b"value"])
+        await node.until(lambda: values(here[4]) == [b"value"])
         await node.clock.pass_time(10 * BACKOFF_MS)
-        assert here[0].state.log_end_offset == 0
+        assert [log.state.log_end_offset for log in here] == [0, 0, 0, 0, 1]
+    assert caplog.messages == []
 
 
 async def test_a_leader_that_cannot_be_reached_is_tried_again_after_the_backoff() -> None:

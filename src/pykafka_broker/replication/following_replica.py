@@ -285,7 +285,9 @@ class FollowingReplica:
         name, log = self._ports.fetcher_name, self.partition.log
         at_end = rules.at_log_end(self._following, log.state)
         if log.state.offline is not None or error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
-            logger.error("%s %s is not followed any more: %s", name, log.name, error.message)
+            # A directory out of service has one log line for all its partitions.
+            level = logging.ERROR if log.state.offline is None else logging.DEBUG
+            logger.log(level, "%s %s is not followed any more: %s", name, log.name, error.message)
             self._following = rules.stopped(at_end)
         else:
             # A full disk has log lines of its own.

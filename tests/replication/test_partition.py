@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -294,6 +295,36 @@ async def test_who_wants_all_acks_waits_for_followers_and_who_wants_the_leaders_
 
     assert await waiting is ErrorCode.NONE
     assert acknowledged(partition, end, ACKS_ALL) is None
+
+
+def calls(work: Callable[[], object]) -> int:
+    """How many functions of Python are called."""
+    count = 0
+
+    def note(_frame: object, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+async def test_an_append_looks_at_none_of_the_producers_that_wait_for_followers() -> None:
+    partition = held()
+    partition.become(registration(1, 2))
+    produce(partition, b"one")
+    without = calls(lambda: produce(partition, b"two"))
+    waiting = [acknowledged(partition, produce(partition, b"more"), ACKS_ALL) for _ in range(20)]
+
+    assert calls(lambda: produce(partition, b"last")) == without
+
+    led(partition).follower_fetched(2, BROKER_EPOCH, partition.log.state.log_end_offset)
+    assert [await each for each in waiting if each is not None] == [ErrorCode.NONE] * 20
 
 
 async def test_where_syncs_are_asked_for_all_acks_wait_for_the_sync_and_for_the_followers() -> None:

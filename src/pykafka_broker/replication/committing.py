@@ -30,7 +30,15 @@ class _Awaited(NamedTuple):
 class Committing:
     """Moves the high watermark of one partition, and answers its producers. Event loop only."""
 
-    __slots__ = ("_clock", "_flushing", "_led", "_producers", "acknowledges_at_once", "commits_at_once")
+    __slots__ = (
+        "_clock",
+        "_flushing",
+        "_has_followers_in_sync",
+        "_led",
+        "_producers",
+        "acknowledges_at_once",
+        "commits_at_once",
+    )
 
     def __init__(self, led: Led, sync_threads: SyncThreads, clock: Clock) -> None:
         self._led = led
@@ -40,6 +48,8 @@ class Committing:
         # Flags that appends read, computed when the leadership changes.
         #: No follower counts.
         self.commits_at_once = False
+        #: Others are in the ISR, or asked for: their fetches move the high watermark, and no append does.
+        self._has_followers_in_sync = False
         #: Appended records may be acknowledged at once, with any acks.
         self.acknowledges_at_once = False
 
@@ -51,6 +61,7 @@ class Committing:
     def take_up(self, leadership: Leadership) -> None:
         """Begin or change the leadership."""
         self.commits_at_once = commits_at_once(leadership)
+        self._has_followers_in_sync = leadership.isr.maximal != {leadership.node_id}
         self.acknowledges_at_once = self.commits_at_once and not self._flushing.is_under_way
         self.commit()
 
@@ -76,7 +87,7 @@ class Committing:
         elif self.commits_at_once:
             state.advance_high_watermark(state.log_end_offset)
             return
-        else:
+        elif not self._has_followers_in_sync:
             self.commit()
         if state.on_advance and state.high_watermark == high_watermark_before:
             state.wake_waiting()  # parked fetches of followers, which read to the log end

@@ -287,6 +287,26 @@ async def test_a_follower_that_may_join_the_isr_joins_with_its_next_fetch(
     assert leadership is not None and FOLLOWER in leadership.isr.maximal
 
 
+async def test_a_follower_that_may_join_the_isr_while_its_fetch_is_parked_joins_with_the_next(
+    home: Home, followed: FollowedTopic, plans: Plans
+) -> None:
+    """The plan at the end of the wait settled the partition, and the follower joined after `QUIET_MS`."""
+    followed.follower = followed.follower._replace(fenced=True)
+    followed.replicate(in_sync=False)
+    waiting = await parked(home, followed.fetch())
+    followed.follower = followed.follower._replace(fenced=False)
+    led(followed.partition(3)).brokers_changed()
+    await home.clock.pass_time(WAIT_MS)
+    assert read(await waiting) == {}
+    plans.taken()
+
+    await followed.fetch(wait_ms=0)
+
+    assert plans.taken() == 1
+    leadership = led(followed.partition(3)).leadership
+    assert leadership is not None and FOLLOWER in leadership.isr.maximal
+
+
 async def test_a_fetch_that_is_parked_while_its_session_is_closed_looks_for_itself(
     home: Home, another: User, followed: FollowedTopic
 ) -> None:

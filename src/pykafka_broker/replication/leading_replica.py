@@ -240,7 +240,7 @@ class LeadingReplica:
             self._expect_followers()
 
     def _expect_followers(self) -> None:
-        """Wake parked fetches: the next fetch of a follower outside the ISR may let it join."""
+        """Let a follower outside the ISR be heard when it fetches next, which may let it join."""
         leadership = self.leadership
         if leadership is not None and not leadership.followers.keys() <= leadership.isr.maximal:
             self.log.state.wake_waiting()
@@ -414,6 +414,15 @@ class LeadingReplica:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self._take(event)
         self.deletion.followers_moved()
+
+    def expects(self, replica_id: int) -> bool:
+        """Whether this is a follower outside the ISR, which may join with its next fetch."""
+        leadership = self.leadership
+        return (
+            leadership is not None
+            and replica_id in leadership.followers
+            and replica_id not in leadership.isr.maximal
+        )
 
     def brokers_changed(self) -> None:
         """The brokers in the image have changed, which affects the ISR and deletions of records."""

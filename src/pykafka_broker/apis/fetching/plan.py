@@ -267,10 +267,14 @@ class _Planner:
         if plan is not None and self.before is None:
             # A parked fetch shows no new progress when it is planned again.
             self.planned.progress.append((leading, wanted, data))
-        if has_all and wanted.knows(log.state):
+        if has_all and wanted.knows(log.state) and self._may_settle(leading):
             waits.settled[wanted] = waits.by_log[log] = Waited(wanted, log, leading, leading.leader_epoch)
             return None
         return data, plan
+
+    def _may_settle(self, leading: LedPartition | None) -> bool:
+        """False if the next fetch of this follower must be planned: its progress may let it join the ISR."""
+        return self.before is None or leading is None or not leading.expects(self.replica_id)
 
     def _answer(
         self,
@@ -292,7 +296,12 @@ class _Planner:
             if self.replica_id >= 0 and leading is not None and leading.throttle.holds_back(self.replica_id):
                 return  # a throttled follower: the records do not end the wait either
         waited = waits.by_log[log] = Waited(wanted, log, partition, partition.leader_epoch)
-        if plan is not None and not self.rack and _is_settled(wanted, log, waits.limit, data, self.context):
+        if (
+            plan is not None
+            and not self.rack
+            and _is_settled(wanted, log, waits.limit, data, self.context)
+            and self._may_settle(leading)
+        ):
             waits.settled[wanted] = waited
             return
         planned.open.append(waited)

@@ -139,6 +139,10 @@ class LedPartition(HeldPartition, Protocol):
         """
         ...
 
+    def expects(self, replica_id: int) -> bool:
+        """Whether this is a follower outside the ISR, which may join with its next fetch."""
+        ...
+
     def nearest_replica(self, rack: str, fetch_offset: int, listener_name: str) -> int | None:
         """The follower that a consumer in `rack` should read from; None for this leader."""
         ...

@@ -231,6 +231,26 @@ async def test_a_follower_hears_of_the_high_watermark_that_its_own_fetch_has_mov
     assert (told.partition_index, told.high_watermark, told.records) == (3, 1, b"")
 
 
+async def test_a_partition_whose_high_watermark_was_told_costs_the_next_fetch_nothing(
+    home: Home, another: User, followed: FollowedTopic, plans: Plans
+) -> None:
+    """It was planned and reported again, although nothing had changed."""
+    await append(another, 3)
+    await followed.fetch()
+    waiting = await parked(home, followed.fetch(wanting(followed.topic_id, 1, 3, leader_epoch=0)))
+    await append(another, 5)
+    sizes = read(await waiting)
+    assert (sorted(sizes), sizes[3]) == ([3, 5], 0)
+    plans.taken()
+
+    waiting = await parked(home, followed.fetch(wanting(followed.topic_id, 1, 5, leader_epoch=0)))
+    assert plans.taken() == 1
+    await append(another, 3)
+
+    sizes = read(await waiting)
+    assert (sorted(sizes), sizes[5]) == ([3, 5], 0)
+
+
 async def test_a_fetch_that_has_moved_the_high_watermark_is_woken_by_the_next_record(
     home: Home, another: User, followed: FollowedTopic
 ) -> None:

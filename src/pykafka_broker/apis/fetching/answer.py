@@ -24,6 +24,7 @@ from pykafka_broker.protocol.messages.fetch import (
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.apis.fetching.kept_waits import KeptWaits
     from pykafka_broker.apis.fetching.sessions import FetchContext, WantedPartition
 
 LEADER_HINTS_VERSION = 16
@@ -78,19 +79,23 @@ def refused_whole(request: FetchRequest, error: ErrorCode) -> FetchResponse:
     return FetchResponse(error_code=int(error), session_id=request.session_id, responses=topics)
 
 
-def _count_sent(listed: Answers, ctx: RequestContext) -> None:
-    """Count the bytes sent to a follower."""
+def _answered(replica_id: int, listed: Answers, kept: KeptWaits | None, ctx: RequestContext) -> None:
+    """Count the bytes sent to a follower, and settle the partitions of which it was told only offsets."""
     for wanted, data in listed:
-        if data.records and wanted.topic is not None:
-            partition = ctx.node.partitions.led(wanted.topic, wanted.partition)
-            if partition is not None:
-                partition.throttle.count(len(data.records))
+        partition = ctx.node.partitions.led(wanted.topic, wanted.partition) if wanted.topic else None
+        if partition is None:
+            continue
+        if data.records:
+            partition.throttle.count(len(data.records))
+        elif kept is not None and not partition.expects(replica_id):
+            kept.waits.told(partition.log)
 
 
 def response(
     request: FetchRequest, context: FetchContext, answers: Answers, ctx: RequestContext
 ) -> FetchResponse:
-    is_replica = replica_id_of(request) >= 0
+    replica_id = replica_id_of(request)
+    is_replica = replica_id >= 0
     if not is_replica and ctx.node.quotas.is_active and (throttle_ms := _throttle_ms(context, answers, ctx)):
         error, session_id = context.finish_empty()
         return FetchResponse(
@@ -98,7 +103,7 @@ def response(
         )
     error, session_id, listed = context.finish(answers)
     if is_replica:
-        _count_sent(listed, ctx)
+        _answered(replica_id, listed, context.kept, ctx)
     response = FetchResponse(
         throttle_time_ms=0, error_code=int(error), session_id=session_id, responses=_topics(listed)
     )

@@ -4,9 +4,9 @@ A parked fetch is planned again each time it is woken. A settled partition stays
 
 A follower fetches all of its partitions, perhaps ten thousand, again and again, in a session whose requests
 name only changes. The session keeps the settled partitions, and listens to their logs: the next fetch plans
-only partitions that it names, that have moved, or that had records or news. All others cost nothing. A parked
-fetch of the session watches `KeptWaits` like a single log. Every `Fetching.quiet_ms` all partitions are
-planned, so that each sees that its follower lives.
+only partitions that it names, that have moved, or that had records. All others cost nothing. A parked fetch
+of the session watches `KeptWaits` like a single log. Every `Fetching.quiet_ms` all partitions are planned, so
+that each sees that its follower lives.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.fetching.replica import Follower
     from pykafka_broker.log.partition.limit import Limit
     from pykafka_broker.log.partition.partition_log import PartitionLog
+    from pykafka_broker.log.partition.state import LogState
 
 
 class Wanted(Protocol):
@@ -28,6 +29,10 @@ class Wanted(Protocol):
 
     fetch_offset: int
     max_bytes: int
+
+    def knows(self, state: LogState) -> bool:
+        """Whether the reader was told the offsets in `state`."""
+        ...
 
 
 class Led(Protocol):
@@ -55,6 +60,12 @@ class Waited(NamedTuple):
             or self.partition.leader_epoch != self.leader_epoch
         )
 
+    def has_nothing(self, limit: Limit) -> bool:
+        """Whether there is nothing to read, and nothing to tell."""
+        state = self.log.state
+        at_end = self.wanted.fetch_offset >= state.limit_offset(limit)
+        return at_end and self.wanted.knows(state) and not self.has_news
+
     def readable_bytes(self, limit: Limit) -> int:
         """About how many bytes there are to read now, at most the partition's `max_bytes`."""
         readable = self.log.reader.available_bytes(self.wanted.fetch_offset, limit)
@@ -80,6 +91,12 @@ class Waits:
         if waited is not None:
             self.settled.pop(waited.wanted, None)
         return waited
+
+    def told(self, log: PartitionLog) -> None:
+        """The reader was told the offsets of this log: settle its partition, unless it has moved since."""
+        waited = self.by_log.get(log)
+        if waited is not None and waited.has_nothing(self.limit):
+            self.settled[waited.wanted] = waited
 
 
 class KeptWaits:

@@ -327,6 +327,24 @@ async def test_an_append_looks_at_none_of_the_producers_that_wait_for_followers(
     assert [await each for each in waiting if each is not None] == [ErrorCode.NONE] * 20
 
 
+async def test_a_fetch_that_moves_nothing_looks_at_none_of_the_producers_that_wait_for_followers() -> None:
+    partition = held()
+    partition.become(registration(1, 2))
+    produce(partition, b"one")
+
+    def fetch() -> None:
+        led(partition).follower_fetched(2, BROKER_EPOCH, 0)
+
+    fetch()
+    without = calls(fetch)
+    waiting = [acknowledged(partition, produce(partition, b"more"), ACKS_ALL) for _ in range(20)]
+
+    assert calls(fetch) == without
+
+    led(partition).follower_fetched(2, BROKER_EPOCH, partition.log.state.log_end_offset)
+    assert [await each for each in waiting if each is not None] == [ErrorCode.NONE] * 20
+
+
 async def test_where_syncs_are_asked_for_all_acks_wait_for_the_sync_and_for_the_followers() -> None:
     disk = Disk()
     partition = held(disk, flush_messages=1)

@@ -63,7 +63,8 @@ class Committing:
         self.commits_at_once = commits_at_once(leadership)
         self._has_followers_in_sync = leadership.isr.maximal != {leadership.node_id}
         self.acknowledges_at_once = self.commits_at_once and not self._flushing.is_under_way
-        self.commit()
+        self._advance()
+        self._acknowledge()
 
     def resign(self) -> None:
         """End the leadership. Producers that wait only for a sync are answered after it."""
@@ -93,15 +94,20 @@ class Committing:
             state.wake_waiting()  # parked fetches of followers, which read to the log end
 
     def commit(self) -> None:
-        """Move the high watermark as far as possible, and acknowledge requests up to it."""
-        leadership = self._led.leadership
-        if leadership is not None:
-            state, offset = self._led.log.state, self._local_offset()
-            if not self.commits_at_once:
-                offset = high_watermark(leadership, state, offset, self._clock.monotonic_ms())
-            state.advance_high_watermark(offset)
-        if self._producers:
+        """Move the high watermark as far as possible; if it moves, acknowledge requests up to it."""
+        if self._advance():
             self._acknowledge()
+
+    def _advance(self) -> bool:
+        """Move the high watermark as far as possible; return whether it has moved."""
+        leadership, state, offset = self._led.leadership, self._led.log.state, self._local_offset()
+        if leadership is None:
+            return False
+        if not self.commits_at_once:
+            offset = high_watermark(leadership, state, offset, self._clock.monotonic_ms())
+        high_watermark_before = state.high_watermark
+        state.advance_high_watermark(offset)
+        return state.high_watermark > high_watermark_before
 
     def acknowledged(
         self, next_offset: int, required_acks: int, timeout_ms: int | None = None
@@ -134,19 +140,21 @@ class Committing:
 
     def _acknowledge(self) -> None:
         """Answer the producers whose batches may be acknowledged."""
-        self._producers.answer(
-            lambda each: (
-                outcome_of_committed(self._led.leadership, each.required_acks)
-                if each.next_offset <= self._acknowledged_offset(each.required_acks)
-                else None
+        if self._producers:
+            self._producers.answer(
+                lambda each: (
+                    outcome_of_committed(self._led.leadership, each.required_acks)
+                    if each.next_offset <= self._acknowledged_offset(each.required_acks)
+                    else None
+                )
             )
-        )
 
     # --- syncs ------------------------------------------------------------------------------------
 
     def on_flushed(self) -> None:
-        """More appended records are on disk."""
-        self.commit()
+        """More appended records are on disk, which is enough for some producers."""
+        self._advance()
+        self._acknowledge()
 
     def on_flush_ended(self, error: ErrorCode) -> None:
         """All appended records are on disk; or the sync has failed, and waiting producers get `error`."""

@@ -16,7 +16,7 @@ from pykafka_broker.log.partition.replica_writer import Copied
 from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.machine.illegal_state import IllegalState
-from pykafka_broker.machine.step import Effect, Start, Step
+from pykafka_broker.machine.step import Effect, Start
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.fetch import PartitionData
@@ -165,7 +165,8 @@ class FollowingReplica:
         answer = Answer(error, None if diverging is None else EpochEnd(diverging.epoch, diverging.end_offset))
         log_state = self.partition.log.state
         step = rules.fetched(self._following, wanted, answer, log_state, self._retry_at_ms())
-        await self._take(step, data)
+        self._following = step.state
+        await self._carry_out(step.effects, data)
         if error is ErrorCode.NONE:
             self._lags = data.high_watermark > self._following.fetch_offset
             if data.records and self.partition.is_throttled_follower:
@@ -174,17 +175,14 @@ class FollowingReplica:
     async def offset_told(self, asked: Phase, error: ErrorCode, offset: int) -> None:
         """The leader has answered with the end of its log, or for ASKING_START with its start."""
         told = rules.leader_end_told if asked is Phase.ASKING_END else rules.leader_start_told
-        log_state = self.partition.log.state
-        await self._take(told(self._following, error, offset, log_state, self._retry_at_ms()), None)
+        step = told(self._following, error, offset, self.partition.log.state, self._retry_at_ms())
+        self._following = step.state
+        await self._carry_out(step.effects, None)
 
     def _retry_at_ms(self) -> int:
         return self._ports.clock.monotonic_ms() + self._ports.backoff_ms
 
     # --- the log ----------------------------------------------------------------------------------
-
-    async def _take(self, step: Step[Following], data: PartitionData | None) -> None:
-        self._following = step.state
-        await self._carry_out(step.effects, data)
 
     async def _carry_out(self, effects: Iterable[Effect], data: PartitionData | None) -> None:
         """Carry out the core's decision; a failure stops or holds back only this partition."""
@@ -195,7 +193,8 @@ class FollowingReplica:
                 work = effect.work
                 if isinstance(work, rules.Append):
                     assert data is not None
-                    await self._append(data)
+                    if not data.records or await self._append(data.records):
+                        self._take_over_offsets(data)
                 elif isinstance(work, rules.TruncateTo):
                     await self._truncate(work.offset, is_reset=False)
                 elif isinstance(work, rules.StartAt):
@@ -211,25 +210,14 @@ class FollowingReplica:
             logger.exception("%s %s is not followed any more", name, log.name)
             self._following = rules.stopped(self._following)
 
-    async def _append(self, data: PartitionData) -> None:
-        """Append the records of an answer, if any, and take over the leader's offsets."""
-        if data.records:
-            fetched, log = self._following.fetch_offset, self.partition.log
-            if log.state.log_end_offset != fetched:
-                raise IllegalState(
-                    f"Offset mismatch for partition {log.name}: fetched offset = {fetched}, "
-                    f"log end offset = {log.state.log_end_offset}."
-                )
-            if not await self._write(data.records):
-                return
-        log = self.partition.log
-        state = log.state
-        state.advance_high_watermark(data.high_watermark)
-        log.trimmer.advance_log_start_offset(min(data.log_start_offset, state.high_watermark))
-        self._following = rules.at_log_end(self._following, state)
-
-    async def _write(self, records: Buffer) -> bool:
+    async def _append(self, records: Buffer) -> bool:
         """Append the records of an answer; False if the partition was left meanwhile."""
+        fetched, log = self._following.fetch_offset, self.partition.log
+        if log.state.log_end_offset != fetched:
+            raise IllegalState(
+                f"Offset mismatch for partition {log.name}: fetched offset = {fetched}, "
+                f"log end offset = {log.state.log_end_offset}."
+            )
         logs, left = self._ports.logs, memoryview(records)
 
         def append() -> Copied | NamesDue:
@@ -251,6 +239,14 @@ class FollowingReplica:
         if copied.flush_due and self.is_current:
             await logs.flush(self.partition.log)
         return self.is_current
+
+    def _take_over_offsets(self, data: PartitionData) -> None:
+        """Take over the leader's high watermark and log start offset."""
+        log = self.partition.log
+        state = log.state
+        state.advance_high_watermark(data.high_watermark)
+        log.trimmer.advance_log_start_offset(min(data.log_start_offset, state.high_watermark))
+        self._following = rules.at_log_end(self._following, state)
 
     async def _truncate(self, offset: int, *, is_reset: bool) -> None:
         log = self.partition.log

@@ -138,10 +138,12 @@ class FollowingReplica:
             return now_ms + self._ports.backoff_ms
         return now_ms
 
-    async def catch_up(self, now_ms: int) -> None:
-        """Carry out the remaining effects before the leader is asked, if due."""
-        if not (self._todo or self._is_unsettled) or not rules.is_due(self._following, now_ms):
-            return
+    def has_to_catch_up(self, now_ms: int) -> bool:
+        """Whether effects remain that are due before the leader is asked."""
+        return (bool(self._todo) or self._is_unsettled) and rules.is_due(self._following, now_ms)
+
+    async def catch_up(self) -> None:
+        """Carry out the remaining effects."""
         todo, self._todo = self._todo, ()
         await self._carry_out(todo, None)
         if self._is_unsettled and self.is_current:

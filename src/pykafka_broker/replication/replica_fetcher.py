@@ -202,8 +202,8 @@ class ReplicaFetcher:
         asking: dict[Phase, list[FollowingReplica]] = {Phase.ASKING_END: [], Phase.ASKING_START: []}
         for key in changed:
             follower = self._followers.get(key)
-            if follower is not None:
-                await follower.catch_up(now_ms)
+            if follower is not None and follower.has_to_catch_up(now_ms):
+                await follower.catch_up()
             if follower is None or not follower.is_current:
                 self._session.forgets(key)
                 continue

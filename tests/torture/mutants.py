@@ -35,7 +35,7 @@ def plant(name: str) -> None:
     if name in MUTANTS:
         MUTANTS[name].plant()
     else:
-        {**RESOURCE_BUGS, **REPLICATION_BUGS}[name]()
+        {**RESOURCE_BUGS, **REPLICATION_BUGS, **COORDINATOR_BUGS}[name]()
 
 
 def patch(owner: object, name: str, bug: Bug) -> None:
@@ -289,3 +289,16 @@ REPLICATION_BUGS_AND_SIGNS = {
     truncate_by_offset: "replicas",
 }
 REPLICATION_BUGS = {bug.__name__: bug for bug in REPLICATION_BUGS_AND_SIGNS}
+
+
+# --- bugs of coordinators: `test_group_readers.py` ---------------------------------------------------
+
+
+def forget_committed_offsets() -> None:
+    """A group coordinator that loads a shard takes in the groups, and none of their offsets."""
+    from pykafka_broker.coordinator.groups.core.records import Replay
+
+    patch(Replay, "_set_offset", lambda self, group_id, place, committed: None)
+
+
+COORDINATOR_BUGS = {forget_committed_offsets.__name__: forget_committed_offsets}

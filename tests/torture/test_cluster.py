@@ -69,9 +69,7 @@ class FaultyNodes(TorturedCluster):
         load.wait_for(RECORDS_A_ROUND)
 
     def restart_in_turn(self, load: Load) -> None:
-        for node in self.nodes:
-            node.restart()
-            self.heal()
+        self.restart_all()
         load.wait_for(RECORDS_A_ROUND)
 
     def two_down(self, load: Load) -> None:

@@ -7,7 +7,7 @@ import pytest
 from tests.torture import mutants
 
 PLANTED = {name: each.plant for name, each in mutants.MUTANTS.items()}
-PLANTED |= mutants.RESOURCE_BUGS | mutants.REPLICATION_BUGS
+PLANTED |= mutants.RESOURCE_BUGS | mutants.REPLICATION_BUGS | mutants.COORDINATOR_BUGS
 
 
 @pytest.mark.parametrize("name", PLANTED)

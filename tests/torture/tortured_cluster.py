@@ -3,8 +3,9 @@
 Idempotent producers write with acks=all, a transactional one commits and aborts, groups of both kinds read,
 and so do a query of Spark and an application of Kafka Streams. In the end no acknowledged record is lost,
 none is there twice, and all stand in their order; each transaction is whole or not there; each group and the
-query have read every record, and the application has copied each of them once. Then the nodes are killed, and
-all replicas of a partition are the same.
+query have read every record, and the application has copied each of them once. Each node is restarted once
+more, and the coordinators still know what they had acknowledged to groups. Then the nodes are killed, and all
+replicas of a partition are the same.
 """
 
 from __future__ import annotations
@@ -171,6 +172,12 @@ class TorturedCluster:
             )
         )
 
+    def restart_all(self) -> None:
+        """Restart one node after the other: each coordinator moves, and loads its partitions."""
+        for node in self.nodes:
+            node.restart()
+            self.heal()
+
     def _start_the_dead(self) -> None:
         for node_id in NODES:
             node = self.node(node_id)
@@ -243,6 +250,8 @@ def torture(
             missed = readers.missed(acknowledged, 60)
             missed_by_spark = query.wrong(acknowledged, 60)
             miscopied = streams.wrong(load.history.acknowledged_values, 120)
+        cluster.restart_all()
+        forgotten = readers.forgotten()
         found = read_transfers(cluster.addresses, users=users)
         differing = replicas.replica_differences(cluster.nodes, compacted=[BALANCES])
     outcomes = Counter(transfers.outcomes.values())
@@ -255,6 +264,7 @@ def torture(
         "records": anomalies(load.history),
         "transactions": transfer_anomalies(transfers.outcomes, found),
         "not read by groups": missed,
+        "forgotten by their coordinators": forgotten,
         "not read by Spark as it should": missed_by_spark,
         "not copied by Streams as it should": miscopied,
         "replicas": differing,

@@ -17,6 +17,7 @@ from pykafka_broker.controller.core.state import ControllerState, Decision
 from pykafka_broker.controller.role import ControllerRole
 from pykafka_broker.coordinator import coordinator_topic
 from pykafka_broker.coordinator.groups.core.classic.kind import ClassicKind
+from pykafka_broker.coordinator.groups.core.records import Replay
 from pykafka_broker.coordinator.topic_log import last_whole_batch
 from pykafka_broker.coordinator.transactions.core import timers as transactions
 from pykafka_broker.log.disk.checkpoints import EpochEntry
@@ -343,6 +344,11 @@ PLANTED = (
     Planted(
         "a coordinator loads its log only up to the high watermark",
         (Wrong(coordinator_topic, "batches_in", _reads_up_to_high_watermark),),
+        faults=KILLS,
+    ),
+    Planted(
+        "a coordinator loads groups without their committed offsets",
+        (Wrong(Replay, "_set_offset", lambda right: lambda *_: None),),
         faults=KILLS,
     ),
     Planted(

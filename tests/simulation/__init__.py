@@ -11,6 +11,6 @@ shell_replica.py      `metadata/raft_host.py` over `raft/driver.py` and its stor
 invariants.py       what must hold after every event; violation.py: what is raised when it does not
 quorum.py           a quorum of replicas, its clients and administrators, and its faults
 planted.py          known mistakes, each of which the simulation finds
-planted_in_shell.py   those that only the shell can make
+planted_in_shell.py   those that only the shell can make; wrong.py: how they are planted
 __main__.py         `make simulate`: as many seeds, or seconds, as asked for
 """

@@ -290,11 +290,11 @@ class CoreReplica:
         snapshot = self.replicas.snapshots[self.disk.received]
         self.surroundings.watcher.installs(self, chunk.snapshot_id, snapshot.content)
         check(not self._is_flushing, f"n{self.node_id} loads a snapshot while a sync runs")
-        self._install(snapshot)
+        self.install(snapshot)
         view = self.disk.view()
         self.hand_in(SnapshotInstalled(view._replace(flushed_offset=view.end_offset)))
 
-    def _install(self, snapshot: Snapshot) -> None:
+    def install(self, snapshot: Snapshot) -> None:
         self.disk.install(snapshot)
 
     # -- the network -----------------------------------------------------------------------------------

@@ -21,17 +21,11 @@ from pykafka_broker.raft.core import (
 )
 from pykafka_broker.raft.core.log_view import LogView
 from pykafka_broker.raft.core.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from pykafka_broker.raft.core.state import ElectionState
 from pykafka_broker.raft.core.turn import Turn
 from tests.simulation.core_replica import CORE, CoreReplica
 from tests.simulation.replica import Kind
-
-
-class Wrong(NamedTuple):
-    """`owner.name` becomes `wrong`, which is given what it replaces."""
-
-    owner: object
-    name: str
-    wrong: Callable[[Any], object]
+from tests.simulation.wrong import Wrong
 
 
 class Planted(NamedTuple):
@@ -91,11 +85,12 @@ def _vote_not_written(right: Any) -> Any:
 
 
 def _vote_forgotten_at_boot(right: Any) -> Any:
-    def boot_role(*facts: Any) -> Any:
-        role = right(*facts)
-        return role._replace(voted=None) if isinstance(role, Unattached) else role
+    def boot(local: Any, election: ElectionState, *facts: Any) -> Any:
+        if election.voted_id != local.key.node_id:
+            election = ElectionState(election.leader_epoch, election.leader_id)
+        return right(local, election, *facts)
 
-    return boot_role
+    return boot
 
 
 def _leader_again(right: Any) -> Any:
@@ -267,9 +262,7 @@ PLANTED = (
         _earlier_epochs_by_count,
     ),
     Planted("a vote is given before it is on disk", CoreReplica, "persist", _vote_not_written, faults=DUELS),
-    Planted(
-        "a vote is forgotten at a restart", transitions, "_boot_role", _vote_forgotten_at_boot, faults=DUELS
-    ),
+    Planted("a vote is forgotten at a restart", transitions, "boot", _vote_forgotten_at_boot, faults=DUELS),
     Planted("a leader takes its epoch up again after a restart", transitions, "boot", _leader_again),
     Planted("a vote is given to a shorter log", elections, "is_up_to_date", _no_comparison_of_logs),
     Planted(
@@ -286,14 +279,14 @@ PLANTED = (
         "is_safe_to_fetch",
         _fetch_before_flush,
     ),
-    Planted("a follower of a live leader gives a pre-vote", elections, "_grants", _pre_vote_of_a_follower),
+    Planted("a follower of a live leader gives a pre-vote", elections, "grants_vote", _pre_vote_of_a_follower),
     Planted("pre-votes count as votes", Turn, "become_candidate", _pre_votes_are_votes),
     Planted("logs are compared by offset, not by epoch", leading, "divergence", _divergence_by_offset),
     Planted("a follower truncates below its high watermark", following, "truncate", _truncates_everything),
     Planted(
         "a snapshot is loaded, and the log stays",
         CoreReplica,
-        "_install",
+        "install",
         _log_kept_beside_a_snapshot,
         faults={"snapshot_ms": 500, "partition_ms": 2000},
     ),
@@ -323,6 +316,10 @@ PLANTED = (
         faults={**CHANGES, "voters": 2, "observers": 0, "partition_ms": 2000, "empty_disk_ms": 0},
     ),
     Planted(
-        "a leader that was voted out leads on", leading, "_voted_out", _leads_though_voted_out, faults=CHANGES
+        "a leader that was voted out leads on",
+        leading,
+        "is_voted_out",
+        _leads_though_voted_out,
+        faults=CHANGES,
     ),
 )

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
-from pykafka_broker.log.disk.files import join
+import pytest
+
+from pykafka_broker.log.disk.files import FileSystem, join
 from pykafka_broker.log.partition.folder import LogFolder
+from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.protocol.messages.records.control import SnapshotFooterRecord
 from pykafka_broker.protocol.records.batch import iter_batches
-from pykafka_broker.raft import received_snapshots
-from pykafka_broker.raft.core import following
-from pykafka_broker.raft.core.state import Flushed
+from pykafka_broker.raft import received_snapshots, storage
+from pykafka_broker.raft.core import following, leading
+from pykafka_broker.raft.core.log_view import LogView
+from pykafka_broker.raft.core.state import Chunk
 from pykafka_broker.raft.driver import RaftDriver
 from pykafka_broker.raft.quorum_state import QUORUM_STATE, decode_quorum_state, encode_quorum_state
 from pykafka_broker.raft.received_snapshots import ReceivedSnapshots
 from pykafka_broker.raft.snapshots import control_batch
 from pykafka_broker.raft.storage import RaftStorage
-from tests.simulation.planted import Planted, Wrong
+from pykafka_broker.testing.memory_files import MemoryFile
+from tests.simulation.planted import Planted
 from tests.simulation.shell_replica import SHELL
+from tests.simulation.wrong import Wrong
 
 
 def _no_sync(right: Any) -> Any:
@@ -26,16 +33,7 @@ def _no_sync(right: Any) -> Any:
 
 
 def _counts_what_came_during_the_sync(right: Any) -> Any:
-    async def flush(self: RaftDriver) -> None:
-        try:
-            while self._flushed < self.storage.end_offset and self._failed is None:
-                await self._ports.run_blocking(self.storage.flush)
-                self._flushed = self.storage.end_offset
-                self._take(Flushed(self._flushed))
-        finally:
-            self._flushing = None
-
-    return flush
+    return lambda turn, end_offset: right(turn, turn.log.end_offset)
 
 
 def _fetch_while_a_sync_runs(right: Any) -> Any:
@@ -43,10 +41,13 @@ def _fetch_while_a_sync_runs(right: Any) -> Any:
 
 
 def _truncated_log_counts_as_synced(right: Any) -> Any:
-    def truncate(self: RaftDriver, end_offset: int) -> None:
-        self.storage.truncate(end_offset)
+    """What is appended behind a truncation counts, as far as the log was synced before."""
 
-    return truncate
+    def truncated(self: LogView, end_offset: int) -> LogView:
+        log: LogView = right(self, end_offset)
+        return log._replace(flushed_offset=self.flushed_offset)
+
+    return truncated
 
 
 def _election_written_later(right: Any) -> Any:
@@ -57,19 +58,18 @@ def _election_written_later(right: Any) -> Any:
 
 
 def _election_not_synced(right: Any) -> Any:
-    def write(self: RaftStorage, state: Any, membership: Any) -> None:
-        path = join(self.log.directory, QUORUM_STATE)
-        self._files.replace_file(path, encode_quorum_state(state), sync=False)
+    def write(files: FileSystem, directory: str, *what: Any) -> None:
+        files.replace_file(join(directory, QUORUM_STATE), encode_quorum_state(*what), sync=False)
 
     return write
 
 
 def _election_of_the_page_cache(right: Any) -> Any:
-    def read(self: RaftStorage) -> Any:
+    def read(files: FileSystem, directory: str) -> Any:
         try:
-            return decode_quorum_state(self._files.read_file(join(self.log.directory, QUORUM_STATE)))
+            return decode_quorum_state(files.read_file(join(directory, QUORUM_STATE)))
         except FileNotFoundError:
-            return right(self)
+            return right(files, directory)
 
     return read
 
@@ -109,18 +109,44 @@ def _no_footer_needed(right: Any) -> Any:
 
 def _name_before_content(right: Any) -> Any:
     def finish(self: ReceivedSnapshots) -> Any:
-        self._file.sync = lambda: None  # type: ignore
-        return right(self)
+        with pytest.MonkeyPatch.context() as unsynced:
+            unsynced.setattr(MemoryFile, "sync", lambda file: None)
+            return right(self)
 
     return finish
 
 
-def _log_gone_before_the_snapshot_is_there(right: Any) -> Any:
-    async def install(self: RaftDriver, snapshot_id: Any) -> None:
-        self.storage.begin_at(snapshot_id)
-        await right(self, snapshot_id)
+class _Hasty(ReceivedSnapshots):
+    """Begins the log anew with the last part of a snapshot."""
 
-    return install
+    __slots__ = ("storage",)
+
+    storage: RaftStorage
+
+    def write(self, chunk: Chunk) -> None:
+        super().write(chunk)
+        if chunk.is_last:
+            self.storage.begin_at(chunk.snapshot_id)
+
+
+def _log_gone_before_the_snapshot_is_there(right: Any) -> Any:
+    def init(self: RaftStorage, files: FileSystem, log: PartitionLog, *more: Any) -> None:
+        right(self, files, log, *more)
+        self.received = hasty = _Hasty(files, log.directory)
+        hasty.storage = self
+
+    return init
+
+
+def _told_while_it_appends(right: Any) -> Any:
+    """The machine takes what waits for it, the append first, before the caller hears of the append."""
+
+    def append(self: RaftDriver, values: Sequence[bytes]) -> int:
+        end_offset: int = right(self, values)
+        self.snapshots_changed()
+        return end_offset
+
+    return append
 
 
 #: Followers that fall behind, and snapshots that they are sent.
@@ -150,15 +176,11 @@ CUTS = {
 }
 
 
-def _told_while_it_appends(right: Any) -> Any:
-    return RaftDriver._take_events
-
-
 PLANTED_IN_SHELL = (
     Planted(
         "a leader may be deposed by what it appends, before that is noted",
         RaftDriver,
-        "_take_events_soon",
+        "append",
         _told_while_it_appends,
         faults={"pause_ms": 2000, "append_ms": 100},
         kind=SHELL,
@@ -166,8 +188,8 @@ PLANTED_IN_SHELL = (
     Planted("a sync is reported that was not done", RaftStorage, "flush", _no_sync, kind=SHELL),
     Planted(
         "what was appended during a sync counts as synced",
-        RaftDriver,
-        "_flush",
+        leading,
+        "flushed",
         _counts_what_came_during_the_sync,
         kind=SHELL,
     ),
@@ -180,8 +202,8 @@ PLANTED_IN_SHELL = (
     ),
     Planted(
         "after a truncation the shorter log counts as synced",
-        RaftDriver,
-        "_truncate",
+        LogView,
+        "truncated",
         _truncated_log_counts_as_synced,
         kind=SHELL,
     ),
@@ -192,13 +214,11 @@ PLANTED_IN_SHELL = (
         _election_written_later,
         kind=SHELL,
     ),
-    Planted(
-        "quorum-state is not synced", RaftStorage, "write_election_state", _election_not_synced, kind=SHELL
-    ),
+    Planted("quorum-state is not synced", storage, "write_quorum_state", _election_not_synced, kind=SHELL),
     Planted(
         "a quorum-state that a killed process has not synced counts as written",
-        RaftStorage,
-        "_read_election_state",
+        storage,
+        "read_quorum_state",
         _election_of_the_page_cache,
         faults={**CUTS, "crash_ms": 0, "power_cut": 0.05},
         kind=SHELL,
@@ -231,8 +251,8 @@ PLANTED_IN_SHELL = (
     ),
     Planted(
         "the log begins anew before its snapshot is on disk",
-        RaftDriver,
-        "_install",
+        RaftStorage,
+        "__init__",
         _log_gone_before_the_snapshot_is_there,
         faults=SNAPSHOTS,
         kind=SHELL,

@@ -19,6 +19,7 @@ from tests.simulation.quorum import Quorum, run
 from tests.simulation.replica import Kind
 from tests.simulation.shell_replica import SHELL
 from tests.simulation.violation import Violation
+from tests.simulation.wrong import plant
 
 pytestmark = pytest.mark.acknowledged
 
@@ -63,16 +64,11 @@ def test_voters_that_all_stand_at_the_same_moment_would_split_the_votes(
 
 @pytest.mark.parametrize("planted", PLANTED + PLANTED_IN_SHELL, ids=lambda planted: planted.bug)
 def test_a_planted_bug_is_found(planted: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(planted, monkeypatch)
+    plant(planted.wrongs, monkeypatch)
     seed = next((seed for seed in range(planted.seeds) if fails(seed, planted)), None)
     assert seed is not None
     monkeypatch.undo()
     run(seed, planted.faults, planted.kind)  # it is the bug that fails
-
-
-def plant(planted: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
-    for owner, name, wrong in planted.wrongs:
-        monkeypatch.setattr(owner, name, wrong(vars(owner)[name]))
 
 
 def fails(seed: int, planted: Planted) -> bool:
@@ -89,7 +85,7 @@ def fails(seed: int, planted: Planted) -> bool:
 )
 def test_a_failing_seed_is_replayed_with_a_transcript(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     planted = next(planted for planted in PLANTED + PLANTED_IN_SHELL if planted.bug == bug)
-    plant(planted, monkeypatch)
+    plant(planted.wrongs, monkeypatch)
     seed = next(seed for seed in range(planted.seeds) if fails(seed, planted))
 
     with pytest.raises(Violation) as first:

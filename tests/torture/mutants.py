@@ -47,6 +47,7 @@ def patch(owner: object, name: str, bug: Bug) -> None:
 def check_place(owner: object, name: str, bug: Bug) -> None:
     """Raise if a bug cannot be called as what it replaces, for it would show something else than itself."""
     assert hasattr(owner, name), f"there is no {name} any more: the bug would change nothing"
+    assert not name.startswith("_") or name.endswith("__"), f"{name} is private: it may change at any time"
     parameters = signature(getattr(owner, name)).parameters.values()
     by_name = [each.name for each in parameters if each.kind is Parameter.KEYWORD_ONLY]
     by_place = [each.name for each in parameters if each.kind is Parameter.POSITIONAL_OR_KEYWORD]
@@ -93,32 +94,33 @@ def acknowledge_before_the_sync() -> None:
 @mutant("lost", plans=TWO_KILLS)
 def acknowledge_before_the_write() -> None:
     """A batch is kept in the process until the next one comes."""
-    import pykafka_broker.log.segment.segment as segments
+    from pykafka_broker.log.disk.names import LOG_SUFFIX
+    from pykafka_broker.log.segment.segment_files import SegmentFiles
 
     kept: dict[str, tuple[Any, bytes, int]] = {}
-    original = segments.Segment.append
+    original = SegmentFiles.open
 
     class Keeper:
-        def __init__(self, segment: Any) -> None:
-            self._segment = segment
-            self._file = segment.file
+        def __init__(self, file: Any, path: str) -> None:
+            self._file = file
+            self._path = path
 
         def __getattr__(self, name: str) -> Any:
             return getattr(self._file, name)
 
         def pwrite(self, data: Any, position: int) -> int:
-            if before := kept.pop(self._segment.path, None):
+            if before := kept.pop(self._path, None):
                 before[0].pwrite(*before[1:])
-            kept[self._segment.path] = (self._file, bytes(data), position)
+            kept[self._path] = (self._file, bytes(data), position)
             return len(data)
 
-    def append(self: Any, *arguments: Any) -> None:
+    def open_file(self: SegmentFiles, suffix: str, *, create: bool = False, writable: bool = True) -> Any:
+        file = original(self, suffix, create=create, writable=writable)
         # The metadata log is read again as it is committed: without its last batch no broker starts.
-        if "__cluster_metadata" not in self.path and not isinstance(self.file, Keeper):
-            self._file = Keeper(self)
-        original(self, *arguments)
+        is_kept = suffix == LOG_SUFFIX and "__cluster_metadata" not in self.path
+        return Keeper(file, self.path) if is_kept else file
 
-    patch(segments.Segment, "append", append)
+    patch(SegmentFiles, "open", open_file)
 
 
 @mutant("lost", "vanished", plans=TORN_WRITES)
@@ -254,7 +256,14 @@ def acknowledge_before_followers_have_it() -> None:
     """acks=all is answered as acks=1 is."""
     from pykafka_broker.replication.committing import Committing
 
-    patch(Committing, "_acknowledged_offset", lambda self, required_acks: self._local_offset())
+    original = Committing.acknowledged
+
+    def acknowledged(
+        self: Committing, next_offset: int, required_acks: int, timeout_ms: int | None = None
+    ) -> Any:
+        return original(self, next_offset, 1, timeout_ms)
+
+    patch(Committing, "acknowledged", acknowledged)
 
 
 def commit_without_followers() -> None:

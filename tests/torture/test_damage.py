@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import pytest
@@ -32,7 +32,7 @@ from pykafka_broker.log.segment.index import OffsetIndex
 from pykafka_broker.log.segment.index_pair import IndexPair
 from pykafka_broker.log.segment.segment import Segment
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.protocol.records.batch import Record, iter_batches, read_records
+from pykafka_broker.protocol.records.batch import BatchHeader, Record, iter_batches, read_records
 from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.raft.format import StorageFormatError
 from pykafka_broker.testing.clock import NOW
@@ -299,7 +299,7 @@ def believe_any_offset_index(patch: pytest.MonkeyPatch) -> None:
 
 def believe_any_time_index(patch: pytest.MonkeyPatch) -> None:
     """Its last entry says which segments a search passes over, the others where it begins."""
-    patch.setattr(IndexPair, "_is_newest", lambda self, log, timestamp, offset: True)
+    patch.setattr(IndexPair, "is_newest", lambda self, log, timestamp, offset: True)
     patch.setattr(Segment, "carries", lambda self, timestamp, offset: True)
 
 
@@ -329,8 +329,20 @@ def refuse_a_start_over_a_garbled_checkpoint(patch: pytest.MonkeyPatch) -> None:
 
 def cut_a_log_where_it_is_damaged(patch: pytest.MonkeyPatch) -> None:
     """As Apache Kafka does: what follows the damage goes too."""
-    patch.setattr(BatchScan, "_next_good", lambda self, position: None)
-    patch.setattr(BatchScan, "tail_damage", lambda self, next_offset: Damaged(0, self._size, 0, next_offset))
+    good_batches, tail_damage = BatchScan.__iter__, BatchScan.tail_damage
+
+    def up_to_the_damage(self: BatchScan) -> Iterator[tuple[int, BatchHeader]]:
+        for batch in good_batches(self):
+            if self.damages:
+                self.damages.clear()
+                return
+            yield batch
+
+    def all_of_it(self: BatchScan, next_base_offset: int) -> Damaged:
+        return tail_damage(self, next_base_offset)._replace(position=0, first_offset=0)
+
+    patch.setattr(BatchScan, "__iter__", up_to_the_damage)
+    patch.setattr(BatchScan, "tail_damage", all_of_it)
 
 
 def stop_at_unreadable_leader_epochs(patch: pytest.MonkeyPatch) -> None:

@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from pykafka_broker.cluster.image import CorruptMetadataError
 from pykafka_broker.cluster.records import MAX_RECORDS_PER_OPERATION, decode_record, encode_record
 from pykafka_broker.log.disk.checkpoints import MalformedFile
-from pykafka_broker.metadata.batch import MetadataBatch
+from pykafka_broker.metadata.batch import AppendedBatches, MetadataBatch
 from pykafka_broker.metadata.leadership import Leadership
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.core.log_view import Membership, SnapshotId
@@ -93,8 +92,7 @@ class RaftHost:
         self._loaded: Loaded | None = None
         #: The offset of the first batch that has not been handed over.
         self._next_offset = 0
-        #: The batches that this node has appended as leader and not handed over yet.
-        self._led: deque[MetadataBatch] = deque()
+        self._appended = AppendedBatches()
         #: The epoch that `leadership` was told of.
         self._led_epoch: int | None = None
         self._leader_watchers: list[Callable[[], None]] = []
@@ -282,7 +280,7 @@ class RaftHost:
                 # Only a part of the decision is in the log, so the state in memory differs from it.
                 self.fail("written", error)
                 raise
-        self._led.append(MetadataBatch(base_offset, end_offset, self.epoch, records))
+        self._appended.add(MetadataBatch(base_offset, end_offset, self.epoch, records))
         return end_offset
 
     # -- calls of the driver ---------------------------------------------------------------------------
@@ -327,11 +325,11 @@ class RaftHost:
 
     def _committed(self, offset: int) -> Iterator[MetadataBatch]:
         """Yield the batches below `offset` that have not been handed over."""
-        led = self._led
-        while led and led[0].next_offset <= offset:
-            yield from self._read(led[0].base_offset)
-            yield led.popleft()
-        yield from self._read(min(offset, led[0].base_offset) if led else offset)
+        for batch in self._appended.take(offset):
+            yield from self._read(batch.base_offset)
+            yield batch
+        next_appended = self._appended.base_offset
+        yield from self._read(offset if next_appended is None else min(offset, next_appended))
 
     def _read(self, end_offset: int) -> Iterator[MetadataBatch]:
         """Read and decode the batches of the log below `end_offset` that have not been handed over."""
@@ -350,8 +348,7 @@ class RaftHost:
         if epoch == self._led_epoch:
             return
         if self._led_epoch is not None:
-            # The next leader decides whether uncommitted records count: the log will show it.
-            self._led.clear()
+            self._appended.forget()
             if self._lines is not None:
                 self._lines.controller_ends(self._led_epoch, role)
             self._leadership.end(KafkaError(ErrorCode.NOT_CONTROLLER))

@@ -14,11 +14,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pykafka_broker.log.disk.checkpoints import MalformedFile, uuid_bytes
+from pykafka_broker.log.disk.files import FileSystem, join
 from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.raft.core.quorum import UNKNOWN_DIRECTORY
 from pykafka_broker.raft.core.state import ElectionState
 
 QUORUM_STATE = "quorum-state"
+
+
+def read_quorum_state(files: FileSystem, directory: str) -> ElectionState:
+    """The election state on disk; that of a new replica if there is no file.
+
+    Raises:
+        MalformedFile: the file cannot be read.
+        OSError: the disk failed.
+    """
+    try:
+        data = files.read_file(join(directory, QUORUM_STATE))
+    except FileNotFoundError:
+        return ElectionState()
+    # The previous process may have been killed between renaming the file and syncing the directory.
+    files.sync_directory(directory)
+    return decode_quorum_state(data)
+
+
+def write_quorum_state(
+    files: FileSystem, directory: str, state: ElectionState, static_voters: Sequence[int] = ()
+) -> None:
+    """Replace the file, as `encode_quorum_state` writes it; on disk when this returns."""
+    files.replace_file(join(directory, QUORUM_STATE), encode_quorum_state(state, static_voters), sync=True)
 
 
 def encode_quorum_state(state: ElectionState, static_voters: Sequence[int] = ()) -> bytes:

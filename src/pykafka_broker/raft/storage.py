@@ -34,7 +34,7 @@ from pykafka_broker.raft.core.log_view import (
 )
 from pykafka_broker.raft.core.quorum import NO_VOTERS, VoterSet
 from pykafka_broker.raft.core.state import ElectionState
-from pykafka_broker.raft.quorum_state import QUORUM_STATE, decode_quorum_state, encode_quorum_state
+from pykafka_broker.raft.quorum_state import read_quorum_state, write_quorum_state
 from pykafka_broker.raft.received_snapshots import ReceivedSnapshots, remove_parts
 from pykafka_broker.raft.snapshots import (
     control_batch,
@@ -150,7 +150,7 @@ class RaftStorage:
         )
         if view.kraft_version == 0:
             self.static_voters = tuple(sorted(view.voters.voters))
-        return Loaded(self._read_election_state(), view, snapshot)
+        return Loaded(read_quorum_state(self._files, self.log.directory), view, snapshot)
 
     def _cut_at_damage(self, end_offset: int, error: KafkaError) -> None:
         """Truncate the log at the damage, as in Kafka: other voters have the rest.
@@ -279,22 +279,12 @@ class RaftStorage:
         names = (parse_snapshot_name(entry.name) for entry in self._files.entries(self.log.directory))
         return [name for name in names if name is not None]
 
-    def _read_election_state(self) -> ElectionState:
-        try:
-            data = self._files.read_file(join(self.log.directory, QUORUM_STATE))
-        except FileNotFoundError:
-            return ElectionState()
-        # The previous process may have been killed between renaming the file and syncing the directory.
-        self._files.sync_directory(self.log.directory)
-        return decode_quorum_state(data)
-
     # -- while running ---------------------------------------------------------------------------------
 
     def write_election_state(self, state: ElectionState, membership: Membership) -> None:
         """Write a vote or an epoch in the form of the kraft.version; on disk when this returns."""
-        path = join(self.log.directory, QUORUM_STATE)
         static_voters = () if membership.kraft_version else tuple(sorted(membership.voters.voters))
-        self._files.replace_file(path, encode_quorum_state(state, static_voters), sync=True)
+        write_quorum_state(self._files, self.log.directory, state, static_voters)
 
     def append_control(self, messages: Sequence[object], *, epoch: int, now_ms: int) -> int:
         """Append one control batch; returns its first offset. Not on disk before `flush`."""

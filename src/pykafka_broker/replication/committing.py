@@ -11,7 +11,11 @@ from collections.abc import Awaitable
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.replication.core.access import ACKS_ALL, outcome_of_committed
+from pykafka_broker.replication.core.access import (
+    ACKS_ALL,
+    outcome_of_committed,
+    outcome_without_leader,
+)
 from pykafka_broker.replication.core.high_watermark import commits_at_once, high_watermark
 from pykafka_broker.replication.core.state import Leadership
 from pykafka_broker.replication.flushing import Flushing, SyncThreads
@@ -74,9 +78,7 @@ class Committing:
     def send_to_next_leader(self) -> None:
         """Answer the producers that wait for followers with NOT_LEADER_OR_FOLLOWER."""
         if self._producers and self._waits_for_followers():
-            self._producers.answer(
-                lambda each: ErrorCode.NOT_LEADER_OR_FOLLOWER if each.required_acks == ACKS_ALL else None
-            )
+            self._producers.answer(lambda each: outcome_without_leader(each.required_acks))
 
     def appended(self, flush_due: bool) -> None:
         """Commit the appended records, or begin the sync that they wait for."""

@@ -16,6 +16,7 @@ from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.directories import LogDirError
 from pykafka_broker.log.manager import log_moves
 from pykafka_broker.log.manager.future_log import LogMove
+from pykafka_broker.log.manager.log_folders import LogFolders
 from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.manager.log_moves import LogMoves
 from pykafka_broker.log.partition.partition_log import PartitionLog
@@ -681,9 +682,19 @@ def the_shorter_folder_wins(patch: pytest.MonkeyPatch) -> None:
 
 
 def the_old_folder_goes_before_the_new_one_is_on_the_disk(patch: pytest.MonkeyPatch) -> None:
-    async def clear_up(moves: LogMoves, move: LogMove) -> None:
-        moves._folders.remove(move.source)
+    init = LogMoves.__init__
+    folders_of: dict[LogMoves, LogFolders] = {}
 
+    def noting(
+        moves: LogMoves, files: Any, dirs: Any, registry: Any, folders: LogFolders, *others: Any
+    ) -> None:
+        init(moves, files, dirs, registry, folders, *others)
+        folders_of[moves] = folders
+
+    async def clear_up(moves: LogMoves, move: LogMove) -> None:
+        folders_of[moves].remove(move.source)
+
+    patch.setattr(LogMoves, "__init__", noting)
     patch.setattr(LogMoves, "clear_up", clear_up)
 
 

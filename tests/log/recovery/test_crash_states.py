@@ -24,7 +24,7 @@ from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.segment.aborted_txns import AbortedTxn
 from pykafka_broker.protocol.records.batch import build_batch
-from pykafka_broker.testing.memory_files import MemoryFiles
+from pykafka_broker.testing.memory_files import MemoryFile, MemoryFiles
 from tests.log.logs import NOW, TOPIC_ID, end_transaction, produce, served
 from tests.log.manager.test_log_manager import Broker
 
@@ -172,21 +172,15 @@ async def test_aborted_transactions_are_known_in_every_state() -> None:
 
 
 def no_file_syncs(files: Recorder) -> None:
-    original = files._inode
+    original = files.open
 
-    def forget(path: str) -> object:
-        inode = original(path)
+    def forgetful(path: str, **how: bool) -> MemoryFile:
+        file = original(path, **how)
         if path.endswith(".log"):
-            inode.__class__ = _Forgetful
-        return inode
+            file.sync = lambda: None  # type: ignore[method-assign]
+        return file
 
-    files._inode = forget  # type: ignore[method-assign,assignment]
-
-
-class _Forgetful(MemoryFiles().open("/x", create=True)._inode.__class__):  # type: ignore[misc]
-    """Content that a sync does not reach."""
-
-    synced = property(lambda self: b"", lambda self, value: None)
+    files.open = forgetful  # type: ignore[method-assign]
 
 
 def no_folder_syncs(files: Recorder) -> None:

@@ -10,6 +10,8 @@ import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, NamedTuple
 
+import pytest
+
 from pykafka_broker.apis.fetching import plan as fetch_plan
 from pykafka_broker.controller.core import alter_partition, brokers, partitions
 from pykafka_broker.controller.core.partitions import Target
@@ -21,31 +23,25 @@ from pykafka_broker.coordinator.groups.core.records import Replay
 from pykafka_broker.coordinator.topic_log import last_whole_batch
 from pykafka_broker.coordinator.transactions.core import timers as transactions
 from pykafka_broker.log.disk.checkpoints import EpochEntry
+from pykafka_broker.log.partition.producers import ProducerStates
 from pykafka_broker.log.partition.reader import LogReader
-from pykafka_broker.log.partition.replica_writer import ReplicaWriter
+from pykafka_broker.log.partition.replica_writer import Copied, ReplicaWriter
 from pykafka_broker.log.recovery import crash_scan
 from pykafka_broker.log.recovery.found_log import FoundLog
 from pykafka_broker.log.segment.segment import Segment
 from pykafka_broker.machine.shard import Shard
 from pykafka_broker.machine.step import Start, Step
-from pykafka_broker.metadata.raft_host import RaftHost
+from pykafka_broker.metadata.batch import AppendedBatches
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.fetch import FetchRequest
 from pykafka_broker.raft.core import elections, progress, turn
-from pykafka_broker.replication import leading_replica
+from pykafka_broker.replication import committing, leading_replica
 from pykafka_broker.replication.committing import Committing
 from pykafka_broker.replication.core import following, high_watermark, transitions
 from pykafka_broker.replication.core.events import FollowerFetched
 from pykafka_broker.replication.core.following import FollowerLog, Following, TruncateTo
 from pykafka_broker.replication.core.state import Leadership
-
-
-class Wrong(NamedTuple):
-    """`owner.name` becomes `wrong`, which is given what it replaces."""
-
-    owner: Any
-    name: str
-    wrong: Callable[[Any], object]
+from tests.simulation.wrong import Wrong
 
 
 class Planted(NamedTuple):
@@ -103,14 +99,6 @@ def _the_leader_is_enough(right: Any) -> object:
     return lambda self, next_offset, *_: right(self, next_offset, 1)
 
 
-def _waiting_producers_are_told_success(right: Any) -> object:
-    def resign(self: Committing) -> None:
-        self._producers.answer(lambda _: ErrorCode.NONE)
-        right(self)
-
-    return resign
-
-
 def _moves_end_at_once(right: Any) -> object:
     def completed(target: Target) -> Target:
         if not target.adding and not target.removing:
@@ -138,11 +126,13 @@ def _keeps_all(right: Any) -> object:
 
 
 def _notes_no_producers(right: Any) -> object:
-    def note(self: ReplicaWriter, run: Any) -> None:
-        state = self._state
-        state.producers.end_offset = state.log_end_offset = run[-1].header.last_offset + 1
+    def append(self: ReplicaWriter, records: Any, **about: Any) -> Copied:
+        with pytest.MonkeyPatch.context() as deaf:
+            deaf.setattr(ProducerStates, "note", lambda *_: None)
+            copied: Copied = right(self, records, **about)
+        return copied
 
-    return note
+    return append
 
 
 # -- coordinators -------------------------------------------------------------------------------------------
@@ -202,16 +192,6 @@ def _forgets_who_is_gone(right: Any) -> object:
         return decision._replace(records=())
 
     return end_session
-
-
-def _notes_of_the_deposed_stay(right: Any) -> object:
-    def tell_leadership(self: RaftHost) -> None:
-        led = list(self._led)
-        right(self)
-        if not self._led:
-            self._led.extend(led)
-
-    return tell_leadership
 
 
 def _fenced_brokers_keep_what_they_lead(right: Any) -> object:
@@ -314,7 +294,7 @@ PLANTED = (
     ),
     Planted(
         "producers that wait are told success by a leader that is deposed",
-        (Wrong(Committing, "resign", _waiting_producers_are_told_success),),
+        (Wrong(committing, "outcome_without_leader", lambda right: lambda _: ErrorCode.NONE),),
         faults={
             **CUTS,
             "producers": 3,
@@ -338,7 +318,7 @@ PLANTED = (
     ),
     Planted(
         "followers do not note sequence numbers",
-        (Wrong(ReplicaWriter, "_note", _notes_no_producers),),
+        (Wrong(ReplicaWriter, "append", _notes_no_producers),),
         faults={**KILLS, "ahead": 1},
     ),
     Planted(
@@ -381,12 +361,12 @@ PLANTED = (
     ),
     Planted(
         "a leader that was deposed is not fenced, and changes the ISR",
-        (Wrong(alter_partition, "_refusal", _deposed_leaders_may_change_the_isr),),
+        (Wrong(alter_partition, "refusal", _deposed_leaders_may_change_the_isr),),
         faults={**CUTS, "pause_ms": 4000, "replica_lag_ms": 3000, "min_insync": 1},
     ),
     Planted(
         "a broker that has crashed stays in sync",
-        (Wrong(brokers, "_partitions_after_shutdown", lambda right: lambda *_: []),),
+        (Wrong(brokers, "partitions_after_shutdown", lambda right: lambda *_: []),),
         faults={**CALM, "power_ms": 3000},
     ),
     Planted(
@@ -398,12 +378,12 @@ PLANTED = (
     ),
     Planted(
         "a broker whose session is over is not fenced",
-        (Wrong(brokers, "_end_session", _forgets_who_is_gone),),
+        (Wrong(brokers, "end_session", _forgets_who_is_gone),),
         faults=ABSENCES,
     ),
     Planted(
         "a broker is fenced and leads on",
-        (Wrong(brokers, "_fence", _fenced_brokers_keep_what_they_lead),),
+        (Wrong(brokers, "fence", _fenced_brokers_keep_what_they_lead),),
         faults=KILLS,
     ),
     Planted(
@@ -413,12 +393,12 @@ PLANTED = (
     ),
     Planted(
         "a controller that was deposed goes by what it has appended and nobody has committed",
-        (Wrong(RaftHost, "_tell_leadership", _notes_of_the_deposed_stay),),
+        (Wrong(AppendedBatches, "forget", lambda right: lambda self: None),),
         faults={**PAUSES, "change_ms": 300},
     ),
     Planted(
         "a reassignment ends before the replicas that it adds are in sync",
-        (Wrong(partitions, "_completed", _moves_end_at_once),),
+        (Wrong(partitions, "completed", _moves_end_at_once),),
         faults=CHANGES,
     ),
     Planted(

@@ -9,6 +9,7 @@ import pytest
 
 from tests.simulation.cluster.cluster import Cluster, run
 from tests.simulation.cluster.planted import PLANTED, Planted
+from tests.simulation.wrong import plant
 
 #: Quick ones, which run with all other tests.
 QUICK = frozenset(
@@ -35,8 +36,7 @@ def _parameter(planted: Planted) -> object:
 
 @pytest.mark.parametrize("planted", [_parameter(planted) for planted in PLANTED])
 def test_a_planted_bug_is_found(planted: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
-    for owner, name, wrong in planted.wrongs:
-        monkeypatch.setattr(owner, name, wrong(vars(owner)[name]))
+    plant(planted.wrongs, monkeypatch)
     seeds = sorted(range(planted.seeds), key=lambda seed: seed != planted.found_by)
     seed = next((seed for seed in seeds if _fails(seed, planted)), None)
     assert seed is not None

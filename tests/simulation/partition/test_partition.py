@@ -9,6 +9,7 @@ import pytest
 from tests.simulation.partition.cluster import PartitionCluster
 from tests.simulation.partition.planted import PLANTED, Planted
 from tests.simulation.violation import Violation
+from tests.simulation.wrong import plant
 
 pytestmark = pytest.mark.acknowledged
 
@@ -29,8 +30,7 @@ def test_no_committed_record_is_lost_whatever_goes_wrong() -> None:
 
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.bug)
 def test_a_planted_bug_is_found(planted: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
-    for owner, name, wrong in planted.wrongs:
-        monkeypatch.setattr(owner, name, wrong(vars(owner)[name]))
+    plant(planted.wrongs, monkeypatch)
 
     assert any(fails(seed) for seed in range(planted.seeds))
 

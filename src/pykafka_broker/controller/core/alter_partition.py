@@ -50,7 +50,7 @@ def alter_partition(state: ControllerState, event: AlterPartition) -> Decision:
         if partition is None:
             results.append(IsrChangeResult(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             continue
-        error = _refusal(state, event.broker_id, partition, change)
+        error = refusal(state, event.broker_id, partition, change)
         if error is not ErrorCode.NONE:
             results.append(IsrChangeResult(error))
             continue
@@ -85,9 +85,10 @@ def _change(
     return partition_change(state, topic, partition, target, election_allowed(state, topic))
 
 
-def _refusal(
+def refusal(
     state: ControllerState, broker_id: int, partition: PartitionRegistration, change: IsrChange
 ) -> ErrorCode:
+    """The error that refuses the change of a leader; NONE if it may be made."""
     # The leader knows newer epochs, so this controller is no longer the active one.
     if change.leader_epoch > partition.leader_epoch or change.partition_epoch > partition.partition_epoch:
         return ErrorCode.NOT_CONTROLLER
@@ -104,11 +105,12 @@ def _refusal(
         len(isr) > 1 or partition.leader_recovery_state == LeaderRecoveryState.RECOVERED
     ):
         return ErrorCode.INVALID_REQUEST
-    if not all(_may_be_in_sync(state, member) for member in change.isr):
+    if not all(may_be_in_sync(state, member) for member in change.isr):
         return ErrorCode.INELIGIBLE_REPLICA
     return ErrorCode.NONE
 
 
-def _may_be_in_sync(state: ControllerState, member: IsrMember) -> bool:
+def may_be_in_sync(state: ControllerState, member: IsrMember) -> bool:
+    """Whether the broker is active and has not registered again since the leader heard of it (KIP-841)."""
     broker = state.image.brokers.get(member.broker_id)
     return broker is not None and broker.active and member.broker_epoch in (_ANY_EPOCH, broker.epoch)

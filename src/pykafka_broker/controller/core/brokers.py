@@ -90,7 +90,7 @@ def register_broker(state: ControllerState, event: RegisterBroker, moment: Momen
     records: list[object] = []
     sessions = dict(state.sessions)
     if existing is None or existing.incarnation_id != event.incarnation_id:
-        records += _partitions_after_shutdown(state, event, existing)
+        records += partitions_after_shutdown(state, event, existing)
         epoch, fenced, in_controlled_shutdown = state.next_offset, True, False
         sessions.pop(event.broker_id, None)
     else:
@@ -199,7 +199,7 @@ def _first_end(state: ControllerState) -> tuple[int, int] | None:
     )
 
 
-def _partitions_after_shutdown(
+def partitions_after_shutdown(
     state: ControllerState, event: RegisterBroker, existing: BrokerRegistration | None
 ) -> list[object]:
     """Remove a new incarnation from every ISR; after an unclean stop, with ELR, from every ELR too."""
@@ -249,7 +249,7 @@ def heartbeat(state: ControllerState, event: Heartbeat, moment: Moment) -> Decis
         elif following is _Standing.CONTROLLED_SHUTDOWN:
             records += _begin_controlled_shutdown(state, broker)
         else:
-            records += _fence(state, broker)
+            records += fence(state, broker)
     if event.offline_directories or event.cordoned_directories is not None:
         # A partition that has just got this broker as its leader may lose it again with the directory.
         image = replay(state.image, records, offset=state.next_offset, epoch=state.image.epoch)
@@ -327,7 +327,8 @@ def _unfence(state: ControllerState, broker: BrokerRegistration) -> list[object]
     return [record, *leader_and_isr_changes(state, leaderless, added=broker.broker_id)]
 
 
-def _fence(state: ControllerState, broker: BrokerRegistration) -> list[object]:
+def fence(state: ControllerState, broker: BrokerRegistration) -> list[object]:
+    """Fence a broker: it leaves every ISR, and others lead in its place."""
     changes = leader_and_isr_changes(state, in_isr(broker.broker_id), removed=broker.broker_id)
     record = m.BrokerRegistrationChangeRecord(broker_id=broker.broker_id, broker_epoch=broker.epoch, fenced=1)
     return [*changes, record]
@@ -400,7 +401,7 @@ def expire_sessions(state: ControllerState, event: ExpireSessions, moment: Momen
     first = _first_end(state)
     if first is None or first[0] > moment.now_ms:
         return Decision()
-    return _end_session(state, first[1])
+    return end_session(state, first[1])
 
 
 def broker_probed(state: ControllerState, event: BrokerProbed, moment: Moment) -> Decision:
@@ -409,11 +410,12 @@ def broker_probed(state: ControllerState, event: BrokerProbed, moment: Moment) -
     if absence is None:
         return Decision()
     if early_fencing.has_ended(absence, moment.now_ms):
-        return _end_session(state, event.broker_id)
+        return end_session(state, event.broker_id)
     session = state.sessions[event.broker_id]._replace(absence=absence)
     return Decision(sessions={**state.sessions, event.broker_id: session})
 
 
-def _end_session(state: ControllerState, broker_id: int) -> Decision:
+def end_session(state: ControllerState, broker_id: int) -> Decision:
+    """Fence a broker that is silent or gone."""
     sessions = {key: session for key, session in state.sessions.items() if key != broker_id}
-    return Decision(tuple(_fence(state, state.image.brokers[broker_id])), None, sessions)
+    return Decision(tuple(fence(state, state.image.brokers[broker_id])), None, sessions)

@@ -95,7 +95,7 @@ def partition_change(
 
     `is_acceptable` says which brokers may lead; the default is the active ones.
     """
-    target = _completed(target)
+    target = completed(target)
     eligible = _eligible_replicas(state, topic, partition, target)
     may_lead = online_replica(state, target.replicas, target.directories, is_acceptable or state.is_active)
     candidates = target.isr or eligible
@@ -124,7 +124,7 @@ def partition_change(
     return None if _changes_nothing(record) else record
 
 
-def _completed(target: Target) -> Target:
+def completed(target: Target) -> Target:
     """The target with its reassignment finished, if the replicas being added are in sync.
 
     If more replicas are removed than added, all that remain must be in sync.

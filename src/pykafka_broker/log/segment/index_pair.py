@@ -192,7 +192,7 @@ class IndexPair:
                 index = TimeIndex.from_bytes(self._files.read(TIME_INDEX_SUFFIX), self.base_offset)
                 if not len(index) and log.size:
                     raise InvalidIndexError("time index is empty")
-                if log.size and not self._is_newest(log, *index.last):
+                if log.size and not self.is_newest(log, *index.last):
                     raise InvalidIndexError("time index does not end with the newest timestamp")
             except (FileNotFoundError, InvalidIndexError):
                 index = self._rebuild(log)[1]
@@ -296,11 +296,11 @@ class IndexPair:
         if self.time_index is None:
             data = self._files.read_end(TIME_INDEX_SUFFIX, TIME_ENTRY_BYTES)
             last = last_time_entry(data, self.base_offset)
-            if last is not None and self._is_newest(log, *last):
+            if last is not None and self.is_newest(log, *last):
                 return last
         return self.by_time(log).last
 
-    def _is_newest(self, log: IndexedLog, timestamp: int, offset: int) -> bool:
+    def is_newest(self, log: IndexedLog, timestamp: int, offset: int) -> bool:
         """Whether the batch that holds `offset` has this timestamp, and no batch after the last index entry a
         greater one. Otherwise the time index has lost its end, or belongs to another log.
         """

@@ -23,7 +23,7 @@ def on_vote(turn: Turn, token: int, request: Vote) -> None:
         turn.become_unattached(request.epoch)
     if error is ErrorCode.NONE and not names_this_replica(turn, request.voter):
         error = ErrorCode.INVALID_VOTER_KEY
-    granted = error is ErrorCode.NONE and _grants(turn, request)
+    granted = error is ErrorCode.NONE and grants_vote(turn, request)
     if granted and not request.pre_vote:
         _keep_vote(turn, request.candidate)
     if error is ErrorCode.NONE and request.pre_vote and not granted:
@@ -38,7 +38,8 @@ def _vote_error(turn: Turn, request: Vote) -> ErrorCode:
     return voter_request_error(turn, request.candidate.node_id, request.epoch)
 
 
-def _grants(turn: Turn, request: Vote) -> bool:
+def grants_vote(turn: Turn, request: Vote) -> bool:
+    """Whether this replica gives its vote, or its pre-vote, for a valid request."""
     role = turn.role
     if isinstance(role, Leader) or not is_up_to_date(turn, request):
         return False

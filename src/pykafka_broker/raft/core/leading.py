@@ -124,7 +124,7 @@ def flushed(turn: Turn, end_offset: int) -> None:
 def poll_leader(turn: Turn, role: Leader) -> None:
     """Resign if this replica may no longer lead; otherwise answer parked fetches and announce the epoch."""
     role = poll_change(turn, role)
-    if turn.stopping or _lost_quorum(turn, role) or _voted_out(turn, role):
+    if turn.stopping or _lost_quorum(turn, role) or is_voted_out(turn, role):
         turn.become_resigned(successors(turn, role))
         return
     _answer_parked(turn)
@@ -143,7 +143,7 @@ def _lost_quorum(turn: Turn, role: Leader) -> bool:
     return turn.has_reached(role.check_quorum_deadline_ms)
 
 
-def _voted_out(turn: Turn, role: Leader) -> bool:
+def is_voted_out(turn: Turn, role: Leader) -> bool:
     """Whether this replica's removal from the voters is committed."""
     return (
         not turn.is_voter

@@ -89,6 +89,13 @@ def outcome_of_committed(leadership: Leadership | None, required_acks: int) -> E
     return ErrorCode.NONE
 
 
+def outcome_without_leader(required_acks: int) -> ErrorCode | None:
+    """The answer to a producer whose acks this node cannot fulfil any more, because another broker leads or
+    may lead; None if it waits only for a sync, which goes on.
+    """
+    return ErrorCode.NOT_LEADER_OR_FOLLOWER if required_acks == ACKS_ALL else None
+
+
 def not_enough_replicas(leadership: Leadership, partition_name: str) -> KafkaError:
     """The error for a producer with acks=all while `is_under_min_isr`; nothing is appended."""
     isr = leadership.isr.committed

@@ -508,15 +508,7 @@ def _tells_an_error_once(right: Any) -> Any:
 
 
 def _stays_in_place(right: Any) -> Any:
-    def spoilt(self: ShareContext, answers: Any) -> Any:
-        session = self._session
-        before = None if session is None else dict(session.partitions)
-        told = right(self, answers)
-        if session is not None and before is not None:
-            session.partitions = before
-        return told
-
-    return spoilt
+    return lambda self, place: None
 
 
 def _any_epoch(right: Any) -> Any:
@@ -532,10 +524,15 @@ def _does_not_move(right: Any) -> Any:
 
 
 def _keeps_the_old_one(right: Any) -> Any:
-    def spoilt(self: ShareSessions, member: Member, *rest: Any) -> Any:
-        if member in self._sessions:
-            return ShareContext(self._sessions[member].partitions.values())
-        return right(self, member, *rest)
+    begun: dict[tuple[ShareSessions, Member], ShareContext] = {}
+
+    def spoilt(self: ShareSessions, member: Member, epoch: int, *rest: Any, **more: Any) -> Any:
+        if epoch == INITIAL_EPOCH and (self, member) in begun:
+            return begun[self, member]
+        context = right(self, member, epoch, *rest, **more)
+        if epoch == INITIAL_EPOCH:
+            begun[self, member] = context
+        return context
 
     return spoilt
 
@@ -557,9 +554,9 @@ def _only_the_last_of_a_connection(right: Any) -> Any:
 
 def _forgets_ended_groups(right: Any) -> Any:
     def spoilt(self: ShareSessions, connection: Any) -> Any:
-        if connection in self._on:
-            self._on[connection].ended_groups.clear()
-        return right(self, connection)
+        ended = right(self, connection)
+        had_sessions = {session.member.group_id for session in ended.sessions}
+        return ended._replace(emptied=tuple(group for group in ended.emptied if group in had_sessions))
 
     return spoilt
 
@@ -574,10 +571,10 @@ def _takes_one_more(right: Any) -> Any:
 BUGS: list[tuple[type, str, Callable[[Any], Any]]] = [
     (SharedPartition, "__init__", _never_due),
     (SharedPartition, "is_news", _tells_an_error_once),
-    (ShareContext, "listed", _stays_in_place),
+    (ShareSession, "served", _stays_in_place),
     (ShareSession, "move", _any_epoch),
     (ShareSession, "move", _does_not_move),
-    (ShareSessions, "_first", _keeps_the_old_one),
+    (ShareSessions, "begin", _keeps_the_old_one),
     (ShareSessions, "end", _empties_too_soon),
     (ShareSessions, "lost", _only_the_last_of_a_connection),
     (ShareSessions, "lost", _forgets_ended_groups),

@@ -209,11 +209,13 @@ def _nearest_name_only(right: Any) -> Any:
 
 def _allow_wins(right: Any) -> Any:
     def decide(self: AclIndex, *asked: Any) -> Ruling:
-        allowing = AclIndex()
-        for holder, grants in self._grants.items():
-            allowing._grants[holder] = {kind: names for kind, names in grants.items() if kind[0] == ALLOW}
-        ruling: Ruling = right(allowing, *asked)
-        return ruling if ruling.verdict is Verdict.ALLOWED else right(self, *asked)
+        ruling: Ruling = right(self, *asked)
+        if ruling.verdict is not Verdict.DENIED or ruling.acl is None:
+            return ruling
+        self.remove(ruling.acl)
+        without = decide(self, *asked)
+        self.add(ruling.acl)
+        return without if without.verdict is Verdict.ALLOWED else ruling
 
     return decide
 

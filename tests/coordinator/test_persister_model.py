@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -9,13 +10,15 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.coordinator import broker_queues
+from pykafka_broker.coordinator.broker_queues import BrokerQueues
 from pykafka_broker.coordinator.share import attempts, persister, questions, remote_states
 from pykafka_broker.coordinator.share.attempts import Again
-from pykafka_broker.coordinator.share.persister import Persister
+from pykafka_broker.coordinator.share.persister import Persister, ShareMap
 from pykafka_broker.coordinator.share.remote_states import RemoteStates
 from pykafka_broker.coordinator.share.service import ShareService
 from pykafka_broker.machine.backoff import Backoff
+from pykafka_broker.machine.lines import Lines
+from pykafka_broker.machine.wait import Wait
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.persister_model import PersisterModel
 
@@ -57,20 +60,22 @@ def _without_turns(_: Any) -> Any:
 def _forgetting_the_line(turn: Any) -> Any:
     """The line is forgotten with the first answer, whoever stands in it."""
 
+    forgotten: Counter[Any] = Counter()
+
     @asynccontextmanager
     async def spoilt(self: Any, key: Any) -> Any:
-        try:
-            async with turn(self, key):
+        async with turn(self, (key, forgotten[key])):
+            try:
                 yield
-        finally:
-            self._lines.pop(key, None)
-            self._lines.setdefault(key, persister._Line()).length += 1
+            finally:
+                forgotten[key] += 1
 
     return spoilt
 
 
 def _never_leaving_the_line(turn: Any) -> Any:
-    """Who goes away before its turn stays in the line."""
+    """Who goes away before its turn stays in line."""
+    left = []
 
     @asynccontextmanager
     async def spoilt(self: Any, key: Any) -> Any:
@@ -81,35 +86,34 @@ def _never_leaving_the_line(turn: Any) -> Any:
                 yield
         finally:
             if not had_its_turn:
-                self._lines.setdefault(key, persister._Line()).length += 1
+                left.append(turn(self, object()))
+                await left[-1].__aenter__()
 
     return spoilt
 
 
-def _without_a_second_look(_: Any) -> Any:
-    async def spoilt(self: Any, key: Any) -> int:
-        found: int = self._where.coordinator_of(key)
-        if found == persister.NO_COORDINATOR:
-            await self._where.ensure_topic()
-        return found if found == 0 or self._elsewhere.is_reachable(found) else persister.NO_COORDINATOR
+def _without_a_second_look(ensure_topic: Any) -> Any:
+    def spoilt(self: ShareMap) -> Any:
+        async def in_vain() -> bool:
+            await ensure_topic.__get__(self)()
+            return False
 
-    return spoilt
+        return in_vain
 
-
-def _counting_all(pause: Any) -> Any:
-    async def spoilt(self: Any, duration_ms: int) -> bool:
-        await pause(self, duration_ms)
-        return True
-
-    return spoilt
+    return property(spoilt)
 
 
-def _counting_none(pause: Any) -> Any:
-    async def spoilt(self: Any, duration_ms: int) -> bool:
-        await pause(self, duration_ms)
-        return False
+def _ended_in_time(answer: bool) -> Callable[[Any], Any]:
+    """Pauses say so, or that they were not, whatever has ended them."""
 
-    return spoilt
+    def spoil(until: Any) -> Any:
+        async def spoilt(self: Wait, *when: Any) -> bool:
+            await until(self, *when)
+            return answer
+
+        return spoilt
+
+    return spoil
 
 
 def _keeping_look_ups(after: Any) -> Any:
@@ -143,13 +147,13 @@ async def _at_once(_self: Any, _key: Any) -> None:
 
 
 BUGS = [
-    Bug("questions do not wait for their turn", Persister, "_turn", _without_turns),
-    Bug("the line is forgotten too early", Persister, "_turn", _forgetting_the_line),
-    Bug("who goes away stays in the line", Persister, "_turn", _never_leaving_the_line),
-    Bug("the metadata is not looked at again", Persister, "_find", _without_a_second_look),
+    Bug("questions do not wait for their turn", Lines, "turn", _without_turns),
+    Bug("the line is forgotten too early", Lines, "turn", _forgetting_the_line),
+    Bug("who goes away stays in the line", Lines, "turn", _never_leaving_the_line),
+    Bug("the metadata is not looked at again", ShareMap, "ensure_topic", _without_a_second_look),
     Bug("news of coordinators are ignored", Persister, "look_again", lambda _: lambda self: None),
-    Bug("attempts after news count", Persister, "_pause", _counting_all),
-    Bug("no attempts count", Persister, "_pause", _counting_none),
+    Bug("attempts after news count", Wait, "until", _ended_in_time(False)),
+    Bug("no attempts count", Wait, "until", _ended_in_time(True)),
     Bug("a coordinator that is being loaded is not waited for", ShareService, "loaded", lambda _: _at_once),
     Bug("there are six attempts", attempts, "MAX_ATTEMPTS", lambda right: right + 1),
     Bug("there are four attempts", attempts, "MAX_ATTEMPTS", lambda right: right - 1),
@@ -170,15 +174,15 @@ BUGS = [
     Bug(
         "what is left out is done",
         remote_states,
-        "_left_out",
+        "left_out",
         lambda _: lambda kind, question: kind.answer(None, None),
     ),
     Bug("errors in answers are not seen", questions, "error_of", lambda _: lambda code: ErrorCode.NONE),
     Bug(
         "a share partition is in a request twice",
-        broker_queues.BrokerQueues,
-        "_next_batch",
-        lambda _: lambda self, waiting: [waiting.popleft() for _ in range(len(waiting))],
+        BrokerQueues,
+        "__init__",
+        lambda right: lambda self, exchange, key: right(self, exchange, lambda question: object()),
     ),
 ]
 

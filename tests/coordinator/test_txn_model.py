@@ -10,7 +10,6 @@ import pytest
 
 from pykafka_broker.coordinator.transactions.core import ending, init_producer_id, partitions, timers, turn
 from pykafka_broker.coordinator.transactions.core.state import TransactionMetadata, TransactionState
-from pykafka_broker.log.partition import producers
 from pykafka_broker.log.partition.producers import ProducerStates
 from pykafka_broker.machine.step import Start, Step
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -84,6 +83,13 @@ def _decides_anew(on_end: Any) -> Any:
     return spoilt
 
 
+def _takes_any_marker(check: Any) -> Any:
+    def spoilt(self: ProducerStates, header: Any, origin: Any, marker: Any = None, **more: Any) -> Any:
+        return None if marker is not None else check(self, header, origin, marker, **more)
+
+    return spoilt
+
+
 def _without_window(check: Any) -> Any:
     def spoilt(self: ProducerStates, *args: Any, **more: Any) -> None:
         try:
@@ -102,8 +108,13 @@ BUGS = [
     Bug("a new coordinator forgets what was decided", timers, "on_loaded", _nothing_unfinished),
     Bug("the end of a transaction does not bump the epoch", ending, "_decided_with_bump", _keeps_epoch),
     Bug("old epochs may add partitions", partitions, "fenced", lambda _: lambda *_: ErrorCode.NONE),
-    Bug("the log verifies nothing", ProducerStates, "_check_verification", lambda _: lambda *_: None),
-    Bug("markers of any epoch are taken", producers, "_check_marker", lambda _: lambda *_: None),
+    Bug(
+        "the log verifies nothing",
+        ProducerStates,
+        "check",
+        lambda right: lambda *about, **more: right(*about, **{**more, "guard": None}),
+    ),
+    Bug("markers of any epoch are taken", ProducerStates, "check", _takes_any_marker),
     Bug(
         "readers do not wait for open transactions",
         ProducerStates,

@@ -84,6 +84,10 @@ class ShareSession:
             raise KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
         self.epoch = next_epoch(epoch)
 
+    def served(self, place: Place) -> None:
+        """Move a partition with records to the end, so that small limits do not starve the others."""
+        self.partitions[place] = self.partitions.pop(place)
+
 
 class ShareContext:
     """One ShareFetch: the partitions to serve in order, and how its answer relates to a session."""
@@ -114,8 +118,7 @@ class ShareContext:
                 continue
             listed.append((place, answer))
             if partition is not None and len(answer.records or b"") > 0:
-                # Served partitions go to the end, so that small limits do not starve the others.
-                session.partitions[place] = session.partitions.pop(place)
+                session.served(place)
         return listed
 
 

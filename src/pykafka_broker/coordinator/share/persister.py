@@ -10,10 +10,8 @@ Nothing here raises for an error of a coordinator: errors are refusals in the an
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 
 from pykafka_broker.cluster.image import NO_LEADER
 from pykafka_broker.coordinator.share.attempts import Attempts, after_lookup, after_refusal
@@ -33,6 +31,7 @@ from pykafka_broker.coordinator.share.questions import (
 )
 from pykafka_broker.coordinator.share.remote_states import RemoteStates
 from pykafka_broker.coordinator.share.service import ShareService
+from pykafka_broker.machine.lines import Lines
 from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.machine.wait import Wait
 from pykafka_broker.protocol.errors import KafkaError
@@ -67,8 +66,8 @@ class Persister:
         self._elsewhere = elsewhere
         self._where = where
         self._scheduler = scheduler
-        #: By share partition, the questions that are asked or wait for their turn.
-        self._lines: dict[SharePartitionKey, _Line] = {}
+        #: The questions that are asked or wait for their turn.
+        self._lines: Lines[SharePartitionKey] = Lines()
         #: The pauses of the questions that will be asked again.
         self._pauses: set[Wait] = set()
 
@@ -108,7 +107,7 @@ class Persister:
     @property
     def questions_in_line(self) -> int:
         """The questions about single share partitions that are not answered yet."""
-        return sum(line.length for line in self._lines.values())
+        return len(self._lines)
 
     def look_again(self) -> None:
         """Coordinators may have moved in the newest metadata: retry all waiting questions at once."""
@@ -118,23 +117,8 @@ class Persister:
     # ---- asking ----
 
     async def _ask_in_turn(self, kind: Kind[Answer], question: Question) -> Answer:
-        async with self._turn(question.key):
+        async with self._lines.turn(question.key):
             return await self._ask(kind, question)
-
-    @asynccontextmanager
-    async def _turn(self, key: SharePartitionKey) -> AsyncIterator[None]:
-        """One question about a share partition at a time."""
-        line = self._lines.get(key)
-        if line is None:
-            line = self._lines[key] = _Line()
-        line.length += 1
-        try:
-            async with line.turn:
-                yield
-        finally:
-            line.length -= 1
-            if not line.length:
-                del self._lines[key]
 
     async def _ask(self, kind: Kind[Answer], question: Question) -> Answer:
         """Ask until there is an answer, or it is time to give up."""
@@ -187,13 +171,3 @@ class Persister:
             lambda token: kind.event(token, now_ms, question, count),
             refused=kind.not_here,
         )
-
-
-class _Line:
-    """The questions about one share partition."""
-
-    __slots__ = ("length", "turn")
-
-    def __init__(self) -> None:
-        self.length = 0
-        self.turn = asyncio.Lock()

@@ -20,6 +20,7 @@ from pykafka_broker.coordinator.share.core.events import (
     SummaryResult,
 )
 from pykafka_broker.coordinator.share.core.state import NO_COUNT, NO_EPOCH, NO_START_OFFSET
+from pykafka_broker.coordinator.share.keys import coordinator_key
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, error_of
 from pykafka_broker.protocol.messages import delete_share_group_state as deleting
 from pykafka_broker.protocol.messages import initialize_share_group_state as initializing
@@ -87,6 +88,12 @@ def answers_in(kind: Kind[Answer], group_id: str, response: Any) -> dict[SharePa
         for topic in response.results
         for each in topic.partitions
     }
+
+
+def left_out(kind: Kind[Answer], question: Question) -> Answer:
+    """The answer about a share partition that the response does not have."""
+    text = f"Failed to {kind.deed} for share partition {coordinator_key(question.key)}"
+    return kind.refused(Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, text))
 
 
 def _refusal(result: Any) -> Refusal | None:

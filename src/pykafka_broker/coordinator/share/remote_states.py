@@ -14,8 +14,14 @@ from typing import Any
 
 from pykafka_broker.coordinator.broker_queues import BrokerQueues, Brokers
 from pykafka_broker.coordinator.share.core.events import Refusal
-from pykafka_broker.coordinator.share.keys import coordinator_key
-from pykafka_broker.coordinator.share.questions import Answer, Kind, Question, answers_in, request_of
+from pykafka_broker.coordinator.share.questions import (
+    Answer,
+    Kind,
+    Question,
+    answers_in,
+    left_out,
+    request_of,
+)
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.topic_partition import SharePartitionKey
 from pykafka_broker.system.repeated_lines import RepeatedLines
@@ -78,7 +84,7 @@ class RemoteStates:
                 kind, broker_id, questions, Refusal(ErrorCode.NETWORK_EXCEPTION, str(error))
             )
         told = answers_in(kind, group_id, response)
-        return {question.key: told.get(question.key) or _left_out(kind, question) for question in questions}
+        return {question.key: told.get(question.key) or left_out(kind, question) for question in questions}
 
     def _all_refused(
         self, kind: Kind[Answer], broker_id: int, questions: Sequence[Question], refusal: Refusal
@@ -86,9 +92,3 @@ class RemoteStates:
         text = f"No answer of broker {broker_id} to a request to {kind.deed}: {refusal.message}"
         self._lines.log(logging.WARNING, kind.deed, str(broker_id), text)
         return {question.key: kind.refused(refusal) for question in questions}
-
-
-def _left_out(kind: Kind[Answer], question: Question) -> Answer:
-    """The answer about a share partition that the response does not have."""
-    text = f"Failed to {kind.deed} for share partition {coordinator_key(question.key)}"
-    return kind.refused(Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, text))

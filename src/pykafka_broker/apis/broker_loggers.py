@@ -26,7 +26,9 @@ LEVELS = {
 
 
 def logger_levels() -> dict[str, str]:
-    """Every logger's effective level by its name, in the order of Apache Kafka's hash map."""
+    """Every logger's effective level by its name, in the order of Apache Kafka's hash map, because some
+    clients read the entries of DescribeConfigs by position.
+    """
     found = logging.root.manager.loggerDict.items()
     names = [name for name, each in found if isinstance(each, logging.Logger)]
     return {

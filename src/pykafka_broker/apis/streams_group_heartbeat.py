@@ -222,6 +222,7 @@ def _response(result: StreamsGroupHeartbeatResult) -> StreamsGroupHeartbeatRespo
 
 
 def _task_ids(tasks: Mapping[str, Iterable[int]]) -> list[m.TaskIds]:
+    """Tasks in the order of Apache Kafka's hash map of subtopologies."""
     return [
         m.TaskIds(subtopology_id=name, partitions=sorted(tasks[name])) for name in walked(tasks, string_hash)
     ]

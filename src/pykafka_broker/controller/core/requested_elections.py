@@ -38,7 +38,6 @@ from pykafka_broker.controller.core.state import (
 )
 from pykafka_broker.machine.step import SetTimer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.java_hash import state_walked
 from pykafka_broker.protocol.messages.records import metadata as m
 
 #: The most elections of one round; after a full round the next one follows at once.
@@ -83,9 +82,8 @@ def elect_leaders(state: ControllerState, event: ElectLeaders) -> Decision:
 
 
 def _all_partitions(state: ControllerState) -> Iterator[TopicPartitions]:
-    topics = state.image.topics
-    for name in state_walked(topics):
-        yield TopicPartitions(name, tuple(topics[name].partitions))
+    for name, topic in state.image.topics.items():
+        yield TopicPartitions(name, tuple(topic.partitions))
 
 
 def _elect(

@@ -1,7 +1,6 @@
 """Does the work of share groups: initializes, deletes and reads share states, and finds high watermarks.
 
-The requests for all partitions of a `ShareWork` are sent at once. The outcome lists the partitions in the
-iteration order of Apache Kafka 4.3's hash maps.
+The requests for all partitions of a `ShareWork` are sent at once.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ from pykafka_broker.coordinator.groups.core.share.events import (
 )
 from pykafka_broker.coordinator.share.core.events import StateResult, SummaryResult
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.protocol.java_hash import int_hash, uuid_hash, walked
 from pykafka_broker.protocol.topic_partition import SharePartitionKey
 
 Result = TypeVar("Result")
@@ -129,8 +127,8 @@ async def _answers(
         asked.setdefault(topic_id, {}).setdefault(partition, question)
     places = [
         (topic_id, partition)
-        for topic_id in walked(asked, uuid_hash)
-        for partition in walked(asked[topic_id], int_hash)
+        for topic_id, partitions in asked.items()
+        for partition in partitions
     ]
     answers = await asyncio.gather(*(asked[topic_id][partition]() for topic_id, partition in places))
     results: dict[bytes, list[tuple[int, Result]]] = {}

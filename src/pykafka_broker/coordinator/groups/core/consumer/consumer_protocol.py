@@ -45,7 +45,10 @@ def read_assignment(assignment: bytes) -> ConsumerProtocolAssignment:
 
 
 def write_assignment(assignment: Assignment, metadata: bytes, topics: TopicDirectory) -> bytes:
-    """An assignment in the version of the member's `metadata`, or in version 0 if `metadata` has none."""
+    """An assignment in the version of the member's `metadata`, or in version 0 if `metadata` has none.
+
+    In the order of Apache Kafka's hash maps: the bytes are the same.
+    """
     try:
         version = _version(ConsumerProtocolAssignment, metadata)
     except ProtocolError:

@@ -19,7 +19,7 @@ from pykafka_broker.coordinator.groups.core.topics import TopicDirectory
 from pykafka_broker.coordinator.groups.core.turn import refuse
 from pykafka_broker.machine.step import Step
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.java_hash import string_hash, uuid_hash, walked
+from pykafka_broker.protocol.java_hash import string_hash, walked
 
 
 def on_describe(groups: Groups, event: DescribeConsumerGroup, config: GroupCoordinatorConfig) -> Step[Groups]:
@@ -63,6 +63,6 @@ def _member(group: ConsumerGroup, member: ConsumerMember, topics: TopicDirectory
 def _named(partitions: Mapping[bytes, Iterable[int]], topics: TopicDirectory) -> DescribedPartitions:
     return tuple(
         (topic_id, topic.name, tuple(sorted(partitions[topic_id])))
-        for topic_id in walked(partitions, uuid_hash)
+        for topic_id in partitions
         if (topic := topics.topic_by_id(topic_id)) is not None
     )

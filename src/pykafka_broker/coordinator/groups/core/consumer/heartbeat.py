@@ -42,7 +42,7 @@ from pykafka_broker.coordinator.groups.core.turn import refuse
 from pykafka_broker.machine.step import Reply, SetTimer, Step
 from pykafka_broker.protocol.epochs import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.java_hash import int_hash, string_hash, uuid_hash, walked
+from pykafka_broker.protocol.java_hash import int_hash, string_hash, walked
 
 #: From this version on clients make their member ids themselves.
 CLIENT_MADE_MEMBER_ID_VERSION = 1
@@ -290,9 +290,9 @@ def reconcile(
 
 
 def _shown(assigned: OwnedPartitions) -> tuple[tuple[bytes, tuple[int, ...]], ...]:
+    """The assignment in an answer; partitions are in the order of Apache Kafka's hash set."""
     return tuple(
-        (topic_id, tuple(walked(sorted(assigned[topic_id]), int_hash)))
-        for topic_id in walked(assigned, uuid_hash)
+        (topic_id, tuple(walked(sorted(partitions), int_hash))) for topic_id, partitions in assigned.items()
     )
 
 

@@ -15,7 +15,6 @@ from pykafka_broker.coordinator.groups.core.consumer.state import ConsumerGroup,
 from pykafka_broker.coordinator.groups.core.consumer.turn import ConsumerTurn
 from pykafka_broker.protocol.epochs import JOIN_EPOCH, LEAVE_STATIC_EPOCH
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.java_hash import string_hash, walked
 
 
 def static_member(group: ConsumerGroup, instance_id: str | None) -> ConsumerMember | None:
@@ -83,8 +82,7 @@ def remove_members(turn: ConsumerTurn, members: Iterable[ConsumerMember]) -> Non
     for member in removed:
         turn.write(*member_tombstones(turn.group_id, member.member_id))
         turn.cancel_timers(member.member_id)
-    regexes = {member.subscribed_topic_regex for member in removed if member.subscribed_topic_regex}
-    for regex in walked(regexes, string_hash):
-        if regex not in turn.group.regex_counts:
+    for regex in dict.fromkeys(member.subscribed_topic_regex for member in removed):
+        if regex and regex not in turn.group.regex_counts:
             turn.write(regex_tombstone(turn.group_id, regex))
     turn.bump_epoch(always=True)

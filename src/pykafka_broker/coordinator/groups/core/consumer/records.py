@@ -3,8 +3,6 @@
 Six records describe a group: its epoch, the epoch of its target, its regular expressions, and per member the
 subscription, the target, and the assignment it really has. Transitions change a group only by applying
 records they also write, so a replay leads to the same group.
-
-Topics and partitions in a record are in the iteration order of Java's hash maps.
 """
 
 from __future__ import annotations
@@ -31,7 +29,6 @@ from pykafka_broker.coordinator.groups.core.epoch_records import (
     without_assignment,
 )
 from pykafka_broker.coordinator.groups.core.record import Record
-from pykafka_broker.protocol.java_hash import int_hash, string_hash, uuid_hash, walked
 from pykafka_broker.protocol.messages.records import group as m
 
 ConsumerGroupKey = (
@@ -99,8 +96,8 @@ def target_record(group_id: str, member_id: str, target: Assignment) -> Record:
         m.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
         m.ConsumerGroupTargetAssignmentMemberValue(
             topic_partitions=[
-                m.TopicPartition(topic_id=topic_id, partitions=partitions_in_order(target[topic_id]))
-                for topic_id in walked(target, uuid_hash)
+                m.TopicPartition(topic_id=topic_id, partitions=sorted(partitions))
+                for topic_id, partitions in target.items()
             ]
         ),
     )
@@ -154,7 +151,7 @@ def consumer_group_tombstones(group: ConsumerGroup, member_ids: Iterable[str] | 
     group_id = group.group_id
     regexes = (
         m.ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex)
-        for regex in walked(group.regexes, string_hash)
+        for regex in group.regexes
     )
     return group_tombstones(
         (member_tombstones(group_id, name) for name in member_ids or group.members),
@@ -177,16 +174,10 @@ def consumer_group_records(group: ConsumerGroup) -> list[Record]:
     ]
 
 
-def partitions_in_order(partitions: Iterable[int]) -> list[int]:
-    """Partitions as a Java set lists them."""
-    return walked(sorted(partitions), int_hash)
-
-
 def _owned(owned: OwnedPartitions) -> list[m.ConsumerGroupCurrentMemberAssignmentTopicPartitions]:
     result = []
-    for topic_id in walked(owned, uuid_hash):
-        epochs = owned[topic_id]
-        partitions = partitions_in_order(epochs)
+    for topic_id, epochs in owned.items():
+        partitions = sorted(epochs)
         result.append(
             m.ConsumerGroupCurrentMemberAssignmentTopicPartitions(
                 topic_id=topic_id,

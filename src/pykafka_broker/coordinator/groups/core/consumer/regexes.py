@@ -21,7 +21,6 @@ from pykafka_broker.coordinator.groups.core.heartbeats import METADATA_REFRESH_I
 from pykafka_broker.coordinator.groups.core.state import Groups
 from pykafka_broker.machine.step import Step
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.java_hash import string_hash, walked
 
 MIN_REFRESH_INTERVAL_MS = 10_000
 
@@ -150,10 +149,8 @@ def on_regexes_resolved(
     if event.resolved is None:
         return turn.step()
     changed = False
-    resolved = dict(event.resolved)
-    for regex in walked(resolved, string_hash):
+    for regex, topics in event.resolved:
         if regex in group.regex_counts:
-            topics = resolved[regex]
             changed = changed or topics != group.regexes.get(regex, ResolvedRegex()).topics
             found = ResolvedRegex(topics, event.version, event.started_ms)
             turn.write(regex_record(event.group_id, regex, found))

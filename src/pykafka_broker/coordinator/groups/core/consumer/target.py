@@ -27,7 +27,7 @@ def update_target(turn: ConsumerTurn, sender: ConsumerMember) -> None:
     order = _members_in_order(group, sender)
     result = assign(group_spec(group, order, turn.groups.topics))
     # Compared before anything is written: an older version of the table would be expensive to read.
-    targets = {name: result.get(name, NO_ASSIGNMENT) for name in walked(order, string_hash)}
+    targets = {name: result.get(name, NO_ASSIGNMENT) for name in order}
     changed = [name for name, target in targets.items() if group.targets.get(name) != target]
     turn.write(
         *(target_record(group.group_id, name, targets[name]) for name in changed),

@@ -13,7 +13,6 @@ from pykafka_broker.coordinator.groups.core.share.records import apply, states_r
 from pykafka_broker.coordinator.groups.core.share.state import NamedPartitions, ShareGroup, StatePartitions
 from pykafka_broker.coordinator.groups.core.topics import TopicDirectory
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.protocol.java_hash import uuid_hash, walked
 
 
 def states_to_delete(
@@ -31,12 +30,11 @@ def states_to_delete(
         if (topic := topics.topic_by_id(topic_id)) is not None
     }
     gone = combined(combined(group.states.initialized, group.states.initializing), again)
-    order = walked(gone, uuid_hash)
-    names = {topic_id: gone[topic_id].topic_name for topic_id in order}
-    record = states_record_named(group.group_id, StatePartitions(deleting=tuple(order)), names)
+    names = {topic_id: named.topic_name for topic_id, named in gone.items()}
+    record = states_record_named(group.group_id, StatePartitions(deleting=tuple(gone)), names)
     if not gone:
         return [record], None
-    asked = tuple((topic_id, gone[topic_id].partitions) for topic_id in order)
+    asked = tuple((topic_id, named.partitions) for topic_id, named in gone.items())
     return [record], DeleteShareState(token, group.group_id, DeletionPurpose.GROUP, asked)
 
 

@@ -29,7 +29,6 @@ from pykafka_broker.coordinator.groups.core.state import Groups
 from pykafka_broker.coordinator.groups.core.topics import TopicDirectory
 from pykafka_broker.machine.step import Reply, Step
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.protocol.java_hash import uuid_hash, walked
 
 #: Leaves the start offset to the leader that first needs it, by `share.auto.offset.reset`.
 UNKNOWN_START_OFFSET = -1
@@ -56,8 +55,8 @@ def initialize_subscribed(turn: ShareTurn) -> None:
         return
     note_initializing(turn, missing)
     topics = (
-        (topic_id, tuple((partition, UNKNOWN_START_OFFSET) for partition in missing[topic_id].partitions))
-        for topic_id in walked(missing, uuid_hash)
+        (topic_id, tuple((partition, UNKNOWN_START_OFFSET) for partition in named.partitions))
+        for topic_id, named in missing.items()
     )
     turn.start(InitializeShareState(turn.group_id, turn.group.group_epoch, tuple(topics)))
 

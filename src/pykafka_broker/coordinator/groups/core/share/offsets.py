@@ -5,8 +5,6 @@ The share coordinator keeps the start offsets. A group knows which partitions ha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.groups.core.share.events import (
     AlteredShareOffsets,
@@ -29,7 +27,7 @@ from pykafka_broker.coordinator.groups.core.turn import refuse
 from pykafka_broker.machine.step import Reply, Step
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.fields import ZERO_UUID, uuid_text
-from pykafka_broker.protocol.java_hash import int_hash, uuid_hash, walked
+from pykafka_broker.protocol.java_hash import int_hash, walked
 
 #: Apache Kafka's default messages of these errors.
 UNKNOWN_TOPIC_OR_PARTITION_MESSAGE = "This server does not host this topic-partition."
@@ -83,7 +81,7 @@ def on_alter(groups: Groups, event: AlterShareOffsets, config: GroupCoordinatorC
     if initializing:
         note_initializing(turn, initializing)
     answer = AlteredShareOffsets(topics=tuple(answers))
-    asked = tuple((topic_id, tuple(offsets[topic_id].items())) for topic_id in walked(offsets, uuid_hash))
+    asked = tuple((topic_id, tuple(known.items())) for topic_id, known in offsets.items())
     invalid = _negative_partition(asked)
     if invalid is not None:
         # The partitions stay initializing, as in Apache Kafka 4.3.
@@ -177,12 +175,9 @@ def on_deleted(groups: Groups, event: ShareStateDeleted, config: GroupCoordinato
     turn = ShareTurn(groups, group, event.now_ms, config)
     deleting = tuple(topic_id for topic_id in group.states.deleting if topic_id not in gone)
     turn.write_states(group.states._replace(deleting=deleting))
-    turn.reply(work.token, DeletedShareOffsets(topics=(*_deleted(gone), *refused)))
+    deleted = (DeletedShareTopic(name, topic_id) for topic_id, name in gone.items())
+    turn.reply(work.token, DeletedShareOffsets(topics=(*deleted, *refused)))
     return turn.step()
-
-
-def _deleted(gone: dict[bytes, str | None]) -> Iterable[DeletedShareTopic]:
-    return (DeletedShareTopic(gone[topic_id], topic_id) for topic_id in walked(gone, uuid_hash))
 
 
 # ---- outcomes that could not be written down ----

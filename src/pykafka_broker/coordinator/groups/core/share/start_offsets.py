@@ -17,7 +17,6 @@ from pykafka_broker.coordinator.groups.core.turn import refuse
 from pykafka_broker.machine.step import Reply, Start, Step
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.fields import ZERO_UUID
-from pykafka_broker.protocol.java_hash import int_hash, uuid_hash, walked
 
 Topics = tuple[tuple[str, bytes, tuple[ShareOffset, ...]], ...]
 
@@ -127,9 +126,8 @@ def _answered(
             (each.partition, _offset(each, ends.get((name, each.partition)))) for each in summaries
         )
     topics = tuple(
-        (name, topic_id, tuple(offsets[partition] for partition in walked(offsets, int_hash)))
-        for topic_id in walked(found, uuid_hash)
-        for name, offsets in (found[topic_id],)
+        (name, topic_id, tuple(offsets[partition] for partition in sorted(offsets)))
+        for topic_id, (name, offsets) in found.items()
     )
     reply = Reply(read.work.token, DescribedShareOffsets(topics=(*topics, *read.work.missing)))
     return Step(groups, effects=(reply,))

@@ -16,7 +16,7 @@ from pykafka_broker.coordinator.groups.core.streams.topology.declared import (
     Subtopology,
     Topology,
 )
-from pykafka_broker.protocol.java_hash import state_walked, string_hash, walked
+from pykafka_broker.protocol.java_hash import string_hash, walked
 
 
 def described(group: StreamsGroup) -> DescribedStreamsGroup:
@@ -35,8 +35,8 @@ def described(group: StreamsGroup) -> DescribedStreamsGroup:
         group.assignment_epoch,
         topology,
         tuple(
-            DescribedStreamsMember(group.members[name], group.targets.get(name) or Tasks())
-            for name in state_walked(group.members)
+            DescribedStreamsMember(member, group.targets.get(name) or Tasks())
+            for name, member in group.members.items()
         ),
     )
 

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from pykafka_broker.coordinator.groups.core.streams.state import Endpoint, StreamsGroup, StreamsMember
 from pykafka_broker.coordinator.groups.core.streams.topology.configured import ConfiguredSubtopology
 from pykafka_broker.coordinator.groups.core.topics import TopicDirectory
-from pykafka_broker.protocol.java_hash import int_hash, state_walked, string_hash, walked
 from pykafka_broker.system.named_tuple import NamedTuple
 
 #: Partitions of a topic, in the order in which they are sent.
@@ -31,7 +30,7 @@ def endpoint_partitions(
     group: StreamsGroup, sender: StreamsMember, topics: TopicDirectory
 ) -> list[EndpointPartitions]:
     """The endpoints of all members; the sender comes last, as it is after the heartbeat."""
-    others = (group.members[name] for name in state_walked(group.members) if name != sender.member_id)
+    others = (member for name, member in group.members.items() if name != sender.member_id)
     parts = (group.configured.subtopologies if group.configured is not None else None) or {}
     return [
         EndpointPartitions(
@@ -50,17 +49,12 @@ def _partitions(
     topics: TopicDirectory,
 ) -> tuple[TopicPartitions, ...]:
     found: list[TopicPartitions] = []
-    for subtopology_id in walked(tasks, string_hash):
+    for subtopology_id, numbers in tasks.items():
         part = parts.get(subtopology_id)
-        partitions = walked(sorted(tasks[subtopology_id]), int_hash)
         names = () if part is None else (*part.source_topics, *part.repartition_source_topics)
-        for name in walked(dict.fromkeys(names), string_hash):
+        for name in dict.fromkeys(names):
             topic = topics.topic(name)
-            if topic is None:
-                continue
-            # A topic with fewer partitions than another of the subtopology is not in all of its tasks.
-            if topic.partition_count < len(partitions):
-                found.append((name, tuple(sorted(partitions)[: topic.partition_count])))
-            else:
-                found.append((name, tuple(partitions)))
+            if topic is not None:
+                # A topic with fewer partitions than another of the subtopology is not in all of its tasks.
+                found.append((name, tuple(sorted(numbers)[: topic.partition_count])))
     return tuple(found)

@@ -29,7 +29,6 @@ from pykafka_broker.coordinator.groups.core.streams.state import (
 from pykafka_broker.coordinator.groups.core.streams.tasks import NO_OWNED_TASKS, OwnedTasks, TaskEpochs, Tasks
 from pykafka_broker.coordinator.groups.core.streams.topology.declared import Topology
 from pykafka_broker.coordinator.groups.core.streams.topology_record import topology_from, topology_value
-from pykafka_broker.protocol.java_hash import state_walked
 from pykafka_broker.protocol.messages.records import group as m
 
 StreamsGroupKey = (
@@ -143,7 +142,7 @@ def streams_group_tombstones(group: StreamsGroup) -> list[Record]:
     """The tombstones of a group."""
     group_id = group.group_id
     return group_tombstones(
-        (member_tombstones(group_id, name) for name in state_walked(group.members)),
+        (member_tombstones(group_id, name) for name in group.members),
         m.StreamsGroupTargetAssignmentMetadataKey(group_id=group_id),
         m.StreamsGroupMetadataKey(group_id=group_id),
         m.StreamsGroupTopologyKey(group_id=group_id),

@@ -44,6 +44,7 @@ def update_target(
         int(configs.get(NUM_STANDBY_REPLICAS, "0")),
     )
     result = ASSIGNOR(spec)
+    # The records are in the order of another hash map.
     targets = {name: result.get(name, NO_ASSIGNMENT) for name in walked(order, string_hash)}
     # Compared before anything is written: an older version of the table would be expensive to read.
     changed = [name for name, target in targets.items() if group.targets.get(name) != target]

@@ -75,7 +75,7 @@ def _forgetting_the_line(turn: Any) -> Any:
 
 def _never_leaving_the_line(turn: Any) -> Any:
     """Who goes away before its turn stays in line."""
-    left = []
+    left: list[Any] = []
 
     @asynccontextmanager
     async def spoilt(self: Any, key: Any) -> Any:

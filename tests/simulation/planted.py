@@ -20,7 +20,7 @@ from pykafka_broker.raft.core import (
     voter_changes,
 )
 from pykafka_broker.raft.core.log_view import LogView
-from pykafka_broker.raft.core.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from pykafka_broker.raft.core.roles import Candidate, Follower, Leader, Prospective, Resigned
 from pykafka_broker.raft.core.state import ElectionState
 from pykafka_broker.raft.core.turn import Turn
 from tests.simulation.core_replica import CORE, CoreReplica
@@ -279,7 +279,9 @@ PLANTED = (
         "is_safe_to_fetch",
         _fetch_before_flush,
     ),
-    Planted("a follower of a live leader gives a pre-vote", elections, "grants_vote", _pre_vote_of_a_follower),
+    Planted(
+        "a follower of a live leader gives a pre-vote", elections, "grants_vote", _pre_vote_of_a_follower
+    ),
     Planted("pre-votes count as votes", Turn, "become_candidate", _pre_votes_are_votes),
     Planted("logs are compared by offset, not by epoch", leading, "divergence", _divergence_by_offset),
     Planted("a follower truncates below its high watermark", following, "truncate", _truncates_everything),

@@ -19,7 +19,7 @@ from tests.simulation.quorum import Quorum, run
 from tests.simulation.replica import Kind
 from tests.simulation.shell_replica import SHELL
 from tests.simulation.violation import Violation
-from tests.simulation.wrong import plant
+from tests.simulation.wrong import Wrong, plant
 
 pytestmark = pytest.mark.acknowledged
 
@@ -78,6 +78,11 @@ def fails(seed: int, planted: Planted) -> bool:
         # An invariant, or the core itself, which refuses a state that cannot be.
         return True
     return False
+
+
+def test_no_bug_is_planted_in_a_private_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(AssertionError, match="_take is private"):
+        plant([Wrong(transitions, "_take", lambda right: right)], monkeypatch)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a planted bug replaces: rules with public names, so that a bug outlives changes inside what it is in."""
+"""What a planted bug replaces: rules with public names, which outlive changes of what is behind them."""
 
 from __future__ import annotations
 

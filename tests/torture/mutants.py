@@ -46,8 +46,8 @@ def patch(owner: object, name: str, bug: Bug) -> None:
 
 def check_place(owner: object, name: str, bug: Bug) -> None:
     """Raise if a bug cannot be called as what it replaces, for it would show something else than itself."""
-    assert hasattr(owner, name), f"there is no {name} any more: the bug would change nothing"
     assert not name.startswith("_") or name.endswith("__"), f"{name} is private: it may change at any time"
+    assert hasattr(owner, name), f"there is no {name} any more: the bug would change nothing"
     parameters = signature(getattr(owner, name)).parameters.values()
     by_name = [each.name for each in parameters if each.kind is Parameter.KEYWORD_ONLY]
     by_place = [each.name for each in parameters if each.kind is Parameter.POSITIONAL_OR_KEYWORD]

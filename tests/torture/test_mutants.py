@@ -28,3 +28,5 @@ def test_one_that_cannot_be_called_so_is_found() -> None:
         mutants.check_place(mutants, "check_place", lambda owner, name: None)
     with pytest.raises(AssertionError, match="no gone any more"):
         mutants.check_place(mutants, "gone", lambda: None)
+    with pytest.raises(AssertionError, match="_private is private"):
+        mutants.check_place(mutants, "_private", lambda: None)

@@ -1,14 +1,14 @@
 """Java's strings and hashes, as far as they show: the partition of a group, and the iteration order of sets.
 
-Apache Kafka keeps members, topics and partitions in hash tables. Their iteration order is kept where it shows:
+Apache Kafka keeps members, topics and partitions in hash tables. Their iteration order stays where it shows:
 
-* It decides: which member gets a partition, which protocol, assignor, leader or error of several it is.
+* It decides: which member gets a partition; which protocol, assignor or error of several is taken.
 * Clients read by position: the entries of DescribeConfigs, the results of CreatePartitions.
-* The conformance tests compare it: other lists in answers, and the records of share and streams groups.
+* Comparisons with Apache Kafka go by it: other lists in answers, and the records of share and streams groups.
 
-Lists that clients look up by a key, and that the conformance tests compare in any order, have no such order:
-the topics of an assignment, the members and endpoints of a streams group, the start offsets of a share group,
-the results of an election of all partitions. Nor have the records of consumer groups.
+Lists that clients look up by a key, and that are compared in any order, have no such order: the topics of
+an assignment, the members and endpoints of a streams group, the start offsets of a share group, the results
+of an election of all partitions. Nor have the records of consumer groups.
 """
 
 from __future__ import annotations

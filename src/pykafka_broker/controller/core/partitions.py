@@ -152,7 +152,7 @@ def _eligible_replicas(
     if not state.elr_enabled or len(target.isr) >= _min_isr(state, topic):
         return ()
     outside = {*target.isr, target.lost}
-    # In the order of Apache Kafka's hash set: the first of them that can lead is elected.
+    # In the order of Apache Kafka's hash set, in which DescribeTopicPartitions shows them.
     candidates = walked(dict.fromkeys((*partition.elr, *partition.isr)), int_hash)
     return tuple(r for r in candidates if r not in outside and r in target.replicas)
 

@@ -125,11 +125,7 @@ async def _answers(
     asked: dict[bytes, dict[int, Callable[[], Awaitable[Result]]]] = {}
     for topic_id, partition, question in questions:
         asked.setdefault(topic_id, {}).setdefault(partition, question)
-    places = [
-        (topic_id, partition)
-        for topic_id, partitions in asked.items()
-        for partition in partitions
-    ]
+    places = [(topic_id, partition) for topic_id, partitions in asked.items() for partition in partitions]
     answers = await asyncio.gather(*(asked[topic_id][partition]() for topic_id, partition in places))
     results: dict[bytes, list[tuple[int, Result]]] = {}
     for (topic_id, partition), answer in zip(places, answers, strict=True):

@@ -398,8 +398,13 @@ def no_bump(*_: object, **__: object) -> None:
 
 PLANTED: list[tuple[str, object, str, object]] = [
     ("a revocation is taken for done before it is", reconciliation, "_owns_any", never_owned),
-    ("a partition counts as free while it is held", ConsumerGroup, "_partition_epochs", released_at_once),
-    ("a partition is never released", ConsumerGroup, "_partition_epochs", never_released),
+    (
+        "a partition counts as free while it is held",
+        ConsumerGroup,
+        "partition_epochs_after",
+        released_at_once,
+    ),
+    ("a partition is never released", ConsumerGroup, "partition_epochs_after", never_released),
     ("a member that leaves changes nothing for the others", ConsumerTurn, "bump_epoch", no_bump),
     ("a session that ends removes no member", heartbeat, "fence_members", no_bump),
 ]

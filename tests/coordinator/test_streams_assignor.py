@@ -14,7 +14,6 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from pykafka_broker.coordinator.groups.core.streams.assignor import ASSIGNOR, sticky
-from pykafka_broker.coordinator.groups.core.streams.assignor.java_queue import JavaQueue
 from pykafka_broker.coordinator.groups.core.streams.assignor.processes import ProcessLoad
 from pykafka_broker.coordinator.groups.core.streams.assignor.spec import (
     GroupSpec,
@@ -205,8 +204,8 @@ def _forgets_what_processes_have(process: ProcessLoad, task: TaskId) -> bool:
     return False
 
 
-def _gives_up_at_once(assignment: object, queue: JavaQueue[ProcessLoad], task: TaskId) -> bool:
-    return False
+def _finds_no_process_without_a_task(process: ProcessLoad, task: TaskId) -> bool:
+    return True
 
 
 def _drops_a_task(spec: GroupSpec, *, stateful_only: bool) -> list[TaskId]:
@@ -217,14 +216,14 @@ def _every_task_has_state(spec: GroupSpec, *, stateful_only: bool) -> list[TaskI
     return all_tasks(spec)
 
 
-def _is_never_sticky(assignment: object, owner: object, task: TaskId) -> bool:
-    return False
+def _forgets_former_tasks(tasks: object) -> list[TaskId]:
+    return []
 
 
 PLANTED: list[tuple[object, str, Callable[..., Any]]] = [
     (ProcessLoad, "has", _forgets_what_processes_have),
-    (sticky._Assignment, "_give_to_least_loaded", _gives_up_at_once),
-    (sticky._Assignment, "_give_active", _is_never_sticky),
+    (ProcessLoad, "has", _finds_no_process_without_a_task),
+    (sticky, "task_ids", _forgets_former_tasks),
     (sticky, "_all_tasks", _drops_a_task),
     (sticky, "_all_tasks", _every_task_has_state),
 ]

@@ -228,7 +228,7 @@ class ConsumerGroup(NamedTuple):
             regexes[old_regex] = regexes.get(old_regex, 0) - 1
             regex_counts = {regex: count for regex, count in regexes.items() if regex and count > 0}
         if _ownership(before) != _ownership(after):
-            partition_epochs = self._partition_epochs(before, after)
+            partition_epochs = self.partition_epochs_after(before, after)
         return self._replace(
             name_counts=name_counts,
             regex_counts=regex_counts,
@@ -236,7 +236,7 @@ class ConsumerGroup(NamedTuple):
             classic_count=self.classic_count + _is_classic(after) - _is_classic(before),
         )
 
-    def _partition_epochs(
+    def partition_epochs_after(
         self, before: ConsumerMember | None, after: ConsumerMember | None
     ) -> VersionedMap[tuple[bytes, int], int]:
         """Release the partitions that the member had at its old epoch, and take those it has now."""

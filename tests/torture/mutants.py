@@ -306,8 +306,14 @@ REPLICATION_BUGS = {bug.__name__: bug for bug in REPLICATION_BUGS_AND_SIGNS}
 def forget_committed_offsets() -> None:
     """A group coordinator that loads a shard takes in the groups, and none of their offsets."""
     from pykafka_broker.coordinator.groups.core.records import Replay
+    from pykafka_broker.machine.versioned_map import VersionedMap
 
-    patch(Replay, "_set_offset", lambda self, group_id, place, committed: None)
+    original = Replay.state
+
+    def state(self: Replay) -> Any:
+        return original(self)._replace(offsets=VersionedMap(), offset_counts=VersionedMap())
+
+    patch(Replay, "state", state)
 
 
 COORDINATOR_BUGS = {forget_committed_offsets.__name__: forget_committed_offsets}

@@ -20,6 +20,7 @@ from pykafka_broker.controller.role import ControllerRole
 from pykafka_broker.coordinator import coordinator_topic
 from pykafka_broker.coordinator.groups.core.classic.kind import ClassicKind
 from pykafka_broker.coordinator.groups.core.records import Replay
+from pykafka_broker.coordinator.groups.core.state import Groups
 from pykafka_broker.coordinator.topic_log import last_whole_batch
 from pykafka_broker.coordinator.transactions.core import timers as transactions
 from pykafka_broker.log.disk.checkpoints import EpochEntry
@@ -31,6 +32,7 @@ from pykafka_broker.log.recovery.found_log import FoundLog
 from pykafka_broker.log.segment.segment import Segment
 from pykafka_broker.machine.shard import Shard
 from pykafka_broker.machine.step import Start, Step
+from pykafka_broker.machine.versioned_map import VersionedMap
 from pykafka_broker.metadata.batch import AppendedBatches
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.fetch import FetchRequest
@@ -151,6 +153,14 @@ def _reads_up_to_high_watermark(right: Any) -> object:
             yield data[:size]
 
     return batches_in
+
+
+def _loads_no_offsets(right: Any) -> object:
+    def state(self: Replay) -> Groups:
+        groups: Groups = right(self)
+        return groups._replace(offsets=VersionedMap(), offset_counts=VersionedMap())
+
+    return state
 
 
 def _decided_transactions_stay(right: Any) -> object:
@@ -328,7 +338,7 @@ PLANTED = (
     ),
     Planted(
         "a coordinator loads groups without their committed offsets",
-        (Wrong(Replay, "_set_offset", lambda right: lambda *_: None),),
+        (Wrong(Replay, "state", _loads_no_offsets),),
         faults=KILLS,
     ),
     Planted(

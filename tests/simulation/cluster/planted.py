@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from pykafka_broker.apis.fetching import plan as fetch_plan
+from pykafka_broker.cluster.image import PartitionRegistration
 from pykafka_broker.controller.core import alter_partition, brokers, partitions
+from pykafka_broker.controller.core.elections import Election
 from pykafka_broker.controller.core.partitions import Target
 from pykafka_broker.controller.core.state import ControllerState, Decision
 from pykafka_broker.controller.role import ControllerRole
@@ -194,6 +196,24 @@ def _deposed_leaders_may_change_the_isr(right: Any) -> object:
         return ErrorCode.NONE if error in fences else error
 
     return refusal
+
+
+def _any_live_replica_leads_where_none_is_eligible(right: Any) -> object:
+    """Not only the last known leader."""
+
+    def elect(
+        state: ControllerState,
+        partition: PartitionRegistration,
+        replicas: tuple[int, ...],
+        candidates: tuple[int, ...],
+        election: Election,
+        may_lead: Callable[[int], bool],
+    ) -> object:
+        if not candidates:
+            partition, election = partition._replace(last_known_elr=()), Election.UNCLEAN
+        return right(state, partition, replicas, candidates, election, may_lead)
+
+    return elect
 
 
 def _forgets_who_is_gone(right: Any) -> object:
@@ -385,6 +405,12 @@ PLANTED = (
         faults={**CUTS, "kill_ms": 3000},
         seeds=40,
         found_by=23,
+    ),
+    Planted(
+        "any live replica is elected when the last one in sync has crashed and none is eligible",
+        (Wrong(partitions, "elect", _any_live_replica_leads_where_none_is_eligible),),
+        faults={**KILLS, "min_insync": 1, "replica_fetch_bytes": 200},
+        found_by=4,
     ),
     Planted(
         "a broker whose session is over is not fenced",

@@ -33,7 +33,7 @@ from tests.simulation.cluster.ledger import Ledger, Stored, TopicPartition
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.members import KEYS, ClassicMember, ConsumerMember, Member, unshared
 from tests.simulation.cluster.node_process import NodeProcess, burying
-from tests.simulation.cluster.offsets import commit
+from tests.simulation.cluster.offsets import commit, look_at_all
 from tests.simulation.cluster.producers import write, write_ahead, write_in_transactions
 from tests.simulation.cluster.profile import Profile, draw
 from tests.simulation.cluster.remaking import REMADE, ReaderById, Written, label, remake, write_by_id
@@ -174,6 +174,9 @@ class Cluster:
         self.clients.is_over = True
         done = world.run_until(world.now_ms + SETTLE_MS, lambda: self.clients.running == 0)
         check(done, "clients cannot go on")
+        self.clients.start(look_at_all(Client(self.clients, "auditor")))
+        done = world.run_until(world.now_ms + SETTLE_MS, lambda: self.clients.running == 0)
+        check(done, "coordinators do not say what is committed")
         settled = world.run_until(world.now_ms + SETTLE_MS, self._has_settled)
         check(settled, f"the cluster does not settle in the end: {self._unsettled()}")
         self.ledger.finished(self._logs())

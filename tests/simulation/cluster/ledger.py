@@ -13,6 +13,13 @@ from tests.simulation.violation import check
 TopicPartition = tuple[str, int]
 
 
+class Committed(NamedTuple):
+    """The place of a committed offset."""
+
+    group: str
+    partition: int
+
+
 class Stored(NamedTuple):
     """A record of a log; that of an aborted transaction is not `counts`."""
 
@@ -42,7 +49,7 @@ class Ledger:
         #: Values of transactions, by the transaction, and what became of it: True committed, False aborted.
         self._transactions: list[tuple[list[tuple[TopicPartition, int]], bool]] = []
         #: The last offset of a group that is known to be committed, and the last one that may be.
-        self._committed: dict[str, tuple[int, int]] = {}
+        self._committed: dict[Committed, tuple[int, int]] = {}
         self.readers: list[CommittedReads] = []
         #: Who has a partition of a classic group in a generation.
         self._owners: dict[tuple[str, int, int], str] = {}
@@ -75,33 +82,37 @@ class Ledger:
         """The end of a transaction was acknowledged."""
         self._transactions.append((values, committed))
 
-    def commits(self, group: str, offset: int) -> None:
+    def commits(self, key: Committed, offset: int) -> None:
         """A group is about to commit."""
-        known, may_be = self._committed.get(group, (-1, -1))
-        self._committed[group] = known, max(may_be, offset)
+        known, may_be = self._committed.get(key, (-1, -1))
+        self._committed[key] = known, max(may_be, offset)
 
-    def committed(self, group: str, offset: int) -> None:
+    def committed(self, key: Committed, offset: int) -> None:
         """The commit was acknowledged."""
-        known, may_be = self._committed[group]
-        self._committed[group] = max(known, offset), may_be
+        known, may_be = self._committed[key]
+        self._committed[key] = max(known, offset), may_be
 
-    def not_committed(self, group: str) -> None:
+    def not_committed(self, key: Committed) -> None:
         """The commit was part of a transaction that was aborted."""
-        known, _ = self._committed[group]
-        self._committed[group] = known, known
+        known, _ = self._committed[key]
+        self._committed[key] = known, known
 
-    def known(self, group: str) -> int:
+    def known(self, key: Committed) -> int:
         """The offset that is certainly committed by now."""
-        return self._committed.get(group, (-1, -1))[0]
+        return self._committed.get(key, (-1, -1))[0]
 
-    def fetched(self, group: str, offset: int, known: int) -> None:
+    def offsets(self) -> list[Committed]:
+        """Where groups have committed, or tried to."""
+        return list(self._committed)
+
+    def fetched(self, key: Committed, offset: int, known: int) -> None:
         """The committed offset, as the coordinator tells it; `known` was committed before it was asked."""
-        known_now, may_be = self._committed.get(group, (-1, -1))
+        known_now, may_be = self._committed.get(key, (-1, -1))
         check(
             known <= offset <= may_be,
-            f"group {group} has committed {known}, perhaps {may_be}, and its coordinator says {offset}",
+            f"{key} has committed {known}, perhaps {may_be}, and its coordinator says {offset}",
         )
-        self._committed[group] = max(known_now, offset), may_be
+        self._committed[key] = max(known_now, offset), may_be
 
     def owns(self, group: str, generation: int, partition: int, member: str) -> None:
         """A member of a classic group was assigned a partition."""

@@ -31,6 +31,8 @@ from tests.simulation.cluster.offsets import commit_one, look_at_committed
 HEARTBEAT_MS = 1_000
 SESSION_MS = 6_000
 REBALANCE_MS = 3_000
+#: A member looks what is committed before each commit of a multiple of this offset.
+LOOKS_EVERY = 5
 #: Nodes whose members come and go this quickly.
 KEYS = {
     "group.initial.rebalance.delay.ms": "100",
@@ -106,7 +108,7 @@ class Member:
         """Commit the next offset of each partition."""
         for partition, last in list(self.owned.items()):
             found = last
-            if found is None:
+            if found is None or (found + 1) % LOOKS_EVERY == 0:
                 found = await look_at_committed(self.client, node_id, self.group, partition)
                 if found is None:
                     continue

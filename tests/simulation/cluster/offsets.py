@@ -1,4 +1,6 @@
-"""Committed offsets of groups: one request to the coordinator, and a client that commits from outside."""
+"""Committed offsets of groups: one request to the coordinator, a client that commits from outside, and
+one that looks at all of them in the end.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from pykafka_broker.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from tests.simulation.cluster.client import REQUEST_MS, TOPIC, Client, ask
+from tests.simulation.cluster.client import REQUEST_MS, RETRY_MS, TOPIC, Client, ask
+from tests.simulation.cluster.ledger import Committed
 
 #: The newest versions that name topics.
 _COMMIT_VERSION, _FETCH_VERSION = 9, 9
@@ -47,7 +50,7 @@ async def commit_one(
     generation: int = -1,
 ) -> int:
     """Commit an offset as this member, or as none; return the error code."""
-    key = committed_key(group, partition)
+    key = Committed(group, partition)
     client.ledger.commits(key, offset)
     committing = OffsetCommitRequestPartition(
         partition_index=partition, committed_offset=offset, committed_metadata=""
@@ -71,7 +74,7 @@ async def look_at_committed(client: Client, node_id: int, group: str, partition:
     One that is cut off from the controllers, and does not know that another one has taken over, answers what
     was committed before: so does Apache Kafka's, for brokers serve on while no controller is there.
     """
-    key = committed_key(group, partition)
+    key = Committed(group, partition)
     known = client.ledger.known(key)
     asked = OffsetFetchRequestGroup(
         group_id=group, topics=[OffsetFetchRequestTopics(name=TOPIC, partition_indexes=[partition])]
@@ -87,6 +90,17 @@ async def look_at_committed(client: Client, node_id: int, group: str, partition:
     return offset
 
 
-def committed_key(group: str, partition: int) -> str:
-    """The name of a committed offset in the ledger."""
-    return f"{group}/{partition}"
+async def look_at_all(client: Client) -> None:
+    """Look at every offset that the ledger knows of, each until the coordinator says what is committed."""
+    for group, partition in client.ledger.offsets():
+        found = None
+        while found is None:
+            try:
+                node_id = await client.run(
+                    find_coordinator(client.brokers, group, client.attempt(REQUEST_MS))
+                )
+                found = await look_at_committed(client, node_id, group, partition)
+            except CANNOT:
+                pass
+            if found is None:
+                await client.pause(RETRY_MS)

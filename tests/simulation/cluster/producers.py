@@ -18,7 +18,8 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch, with_producer
 from tests.simulation.cluster.client import REQUEST_MS, RETRY_MS, TOPIC, Client
-from tests.simulation.cluster.offsets import committed_key, look_at_committed
+from tests.simulation.cluster.ledger import Committed
+from tests.simulation.cluster.offsets import look_at_committed
 from tests.simulation.violation import Violation
 
 TRANSACTION_MS = 10_000
@@ -154,7 +155,7 @@ async def _one_transaction(
         stored(client, partition, base_offset, values)
         written += [(partition, value) for value in values]
     group = f"group-of-{client.name}"
-    key = committed_key(group, 0)
+    key = Committed(group, 0)
     offset = next(offsets) if chance.random() < 0.5 else None
     if offset is not None:
         client.ledger.commits(key, offset)

@@ -3,8 +3,9 @@
 Seeds of quorums of the core, of quorums of the shell over files, and of clusters of whole nodes: each kind
 takes several times as long as the one before. After them seeds of quorums whose leader is killed, and of a
 replicated partition, which are quick.
-Without SHELL_SEEDS and CLUSTER_SEEDS there are a tenth and a fiftieth as many of them, at least one; of
-SECONDS each kind gets a fifth. FIRST is the first seed (0). A seed that fails prints its transcript, and the
+Without SHELL_SEEDS and CLUSTER_SEEDS there are a tenth and a fiftieth as many of them, at least one. As many
+clusters are of the kinds that no seed draws (`OTHERS` in `cluster/profile.py`), one kind after the other. Of
+SECONDS each kind gets a sixth. FIRST is the first seed (0). A seed that fails prints its transcript, and the
 exit code is 1.
 """
 
@@ -22,6 +23,7 @@ from typing import NamedTuple
 
 from tests.simulation import killed_leader, quorum
 from tests.simulation.cluster import cluster
+from tests.simulation.cluster.profile import OTHERS
 from tests.simulation.core_replica import CORE
 from tests.simulation.partition.cluster import PartitionCluster
 from tests.simulation.shell_replica import SHELL
@@ -34,16 +36,22 @@ FORKS = multiprocessing.get_context("fork")
 def main() -> int:
     """Run seeds of all kinds until there are enough of them, or the time is over."""
     logging.disable()  # what a log says of damage and cuts is nothing new here
-    seconds = float(os.environ.get("SECONDS") or 0) / 5
+    seconds = float(os.environ.get("SECONDS") or 0) / 6
     seeds = int(os.environ.get("SEEDS") or (sys.maxsize if seconds else 1000))
     shell_seeds = int(os.environ.get("SHELL_SEEDS") or -(-seeds // 10))
     cluster_seeds = int(os.environ.get("CLUSTER_SEEDS") or -(-seeds // 50))
     failed = simulate(CORE.name, partial(quorum.run, kind=CORE), seeds, seconds)
     failed += simulate(SHELL.name, partial(quorum.run, kind=SHELL), shell_seeds, seconds)
     failed += simulate("cluster", cluster.run, cluster_seeds, seconds)
+    failed += simulate("other cluster", run_other, cluster_seeds, seconds)
     failed += simulate("killed leader", killed_leader.kill_leader, seeds, seconds)
     failed += simulate("partition", lambda seed: PartitionCluster(seed).run(), seeds, seconds)
     return 1 if failed else 0
+
+
+def run_other(seed: int) -> int:
+    """Run a seed of a cluster of one of the kinds that no seed draws; return its number of events."""
+    return cluster.run(seed, list(OTHERS.values())[seed % len(OTHERS)])
 
 
 class Done(NamedTuple):

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.simulation.cluster.cluster import Cluster, run
+from tests.simulation.cluster.profile import OTHERS
 
 pytestmark = pytest.mark.acknowledged
 
@@ -28,6 +29,12 @@ def _quiet() -> Iterator[None]:
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_cluster_keeps_what_it_has_promised_whatever_goes_wrong(seed: int) -> None:
     run(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", OTHERS)
+def test_a_cluster_of_another_kind_keeps_what_it_has_promised(kind: str) -> None:
+    run(0, OTHERS[kind])
 
 
 def test_brokers_whose_processes_end_are_fenced_early_and_no_other_is() -> None:

@@ -165,6 +165,7 @@ class Cluster:
         self._repeat(profile.pause_ms, self._pause)
         self._repeat(profile.partition_ms, self._partition)
         self._repeat(profile.stop_ms, self._stop)
+        self._repeat(profile.full_disk_ms, self._fill)
         world.run_until(world.now_ms + FAULTS_MS, self._is_spinning)
         self._heal()
         settled = world.run_until(world.now_ms + SETTLE_MS, self._has_settled)
@@ -242,6 +243,7 @@ class Cluster:
         self.world.note(lambda: "all is healed")
         for machine in self.machines.values():
             machine.paused_until_ms = 0
+            machine.make_room()
             machine.start()
 
     # -- what must hold --------------------------------------------------------------------------------------
@@ -326,10 +328,11 @@ class Cluster:
             )
 
     def _note_disturbed(self) -> None:
-        """Note the machines that are down, paused, or cut off from others."""
+        """Note the machines that are down, paused, cut off from others, or full."""
         now_ms, cut = self.world.now_ms, {number for link in self.network.cut for number in link}
         for number, machine in self.machines.items():
-            if not machine.is_serving or machine.paused_until_ms > now_ms or number in cut:
+            is_held_up = machine.paused_until_ms > now_ms or machine.is_full or number in cut
+            if not machine.is_serving or is_held_up:
                 self._disturbed_ms[number] = now_ms
             if machine.is_up:
                 self._up_ms[number] = now_ms
@@ -534,6 +537,13 @@ class Cluster:
             self.network.cut = set()
         else:
             self.network.partition(self.machines)
+
+    def _fill(self) -> None:
+        """Fill one disk at a time, for a while."""
+        if not any(machine.is_full for machine in self.machines.values()):
+            machine = self._any()
+            machine.fill(self.world.random.choice((0, 500, 20_000)))
+            self.world.at(self.world.random.choice((500, 5_000, 15_000)), machine.make_room)
 
     def _stop(self) -> None:
         machine = self._any()

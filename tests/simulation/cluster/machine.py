@@ -17,6 +17,8 @@ from tests.simulation.world import World
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 #: A clean stop that has not ended by then never will.
 STOP_MS = 60_000
+#: What runs a node starts it again after this time, if its full disk has ended it.
+START_AGAIN_MS = 1_000
 
 
 class Machine:
@@ -35,6 +37,8 @@ class Machine:
         self._wires = wires
         self._keys = keys
         self._life = 0
+        #: Whether the disk was full at some time of this life.
+        self._has_been_full = False
 
     def __repr__(self) -> str:
         return f"n{self.number}"
@@ -44,12 +48,28 @@ class Machine:
         """Whether a process runs, paused or not."""
         return self.process is not None
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the disk has little room or none."""
+        return self.files.free_bytes is not None
+
+    def fill(self, free_bytes: int) -> None:
+        """Leave the disk this much room."""
+        self._world.note(lambda: f"{self} has {free_bytes} bytes free")
+        self.files.free_bytes = free_bytes
+        self._has_been_full = True
+
+    def make_room(self) -> None:
+        """Let the disk take all writes."""
+        self.files.free_bytes = None
+
     def start(self) -> None:
         """Start the node, unless it runs."""
         if self.process is not None:
             return
         self._life += 1
         self.has_power = True
+        self._has_been_full = self.is_full
         self._world.note(lambda: f"{self} starts")
         world, profile = self._world, self._wires.network.profile
         process = NodeProcess(  # type: ignore[abstract]  # what asyncio needs of it is there
@@ -75,23 +95,45 @@ class Machine:
             self._world.note(lambda: text)
             if life == self._life:
                 self._ended()
+                if self._has_been_full:
+                    self._world.at(START_AGAIN_MS, self.start)
             return
         if life == self._life:
             self.is_serving = True
             self._world.note(lambda: f"{self} serves")
+            await self._outlive(broker, life)
+
+    async def _outlive(self, broker: Broker, life: int) -> None:
+        """End the process of a node that cannot go on, which only one may whose disk was full."""
+        try:
+            await broker.failed()
+        except Exception as error:
+            if life != self._life:
+                return
+            if not self._has_been_full:
+                raise
+            text = f"{self} cannot go on: {error!r}"
+            self._world.note(lambda: text)
+            self.kill()
+            self._world.at(START_AGAIN_MS, self.start)
 
     def kill(self) -> None:
         """End the process at once; the disk has what the process has written."""
         if self.process is not None:
             self._world.note(lambda: f"{self} is killed")
-            self.files = self.files.killed()
+            self._find(self.files.killed())
             self._ended()
+
+    def _find(self, files: MemoryFiles) -> None:
+        """What is on the disk after the process has ended; a disk that was full still is."""
+        files.free_bytes = self.files.free_bytes
+        self.files = files
 
     def cut_power(self) -> None:
         """Lose what was not synced, and say nothing to anybody."""
         if self.process is not None:
             self._world.note(lambda: f"{self} loses its power")
-            self.files = self.files.power_cut(self._world.random)
+            self._find(self.files.power_cut(self._world.random))
             self.has_power = False
             self._ended()
 
@@ -108,7 +150,7 @@ class Machine:
             await broker.stop()
             if life == self._life:
                 self._world.note(lambda: f"{self} has stopped")
-                self.files = self.files.killed()
+                self._find(self.files.killed())
                 self._ended()
                 stopped()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from typing import NamedTuple
 
 
@@ -42,6 +43,8 @@ class Profile(NamedTuple):
     remake_ms: int = 0
     #: How much longer a machine has no power than it is down after other faults.
     longer_down_ms: int = 0
+    #: How often the disk of a machine is full for some seconds.
+    full_disk_ms: int = 0
     #: Of the network of `tests/simulation/network.py`, where messages travel alone.
     duplicate: float = 0.0
     very_late: float = 0.0
@@ -64,7 +67,14 @@ class Profile(NamedTuple):
             stop_ms=0,
             change_ms=0,
             remake_ms=0,
+            full_disk_ms=0,
         )
+
+
+#: Clusters of kinds that no seed draws, as values of their profiles.
+OTHERS: Mapping[str, Mapping[str, float]] = {
+    "full disks": {"full_disk_ms": 6_000},
+}
 
 
 def draw(chance: random.Random) -> Profile:

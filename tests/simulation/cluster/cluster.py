@@ -83,10 +83,10 @@ class Cluster:
         self.wires = Wires(self.world, self.network)
         self.machines = {
             number: Machine(self.world, self.wires, number, self._keys(number))
-            for number in range(1, self.profile.brokers + 1)
+            for number in range(1, self.controllers.stop)
         }
         self.ledger = Ledger()
-        bootstrap = [Address(machine.host, 9092) for machine in self.machines.values()]
+        bootstrap = [Address(self.machines[number].host, 9092) for number in self.brokers]
         self.clients = Clients(self.world, self.wires, bootstrap, self.ledger, count(1), self._is_coordinator)
         self._is_faulty = False
         self._has_topic = False
@@ -111,16 +111,32 @@ class Cluster:
         #: When a machine was last up.
         self._up_ms: dict[int, int] = {}
 
+    @property
+    def brokers(self) -> range:
+        """The numbers of the brokers."""
+        return range(1, self.profile.brokers + 1)
+
+    @property
+    def controllers(self) -> range:
+        """The numbers of the controllers: of the brokers, unless the profile separates them."""
+        if not self.profile.separate:
+            return self.brokers
+        return range(self.profile.brokers + 1, 2 * self.profile.brokers + 1)
+
     def _keys(self, number: int) -> Mapping[str, str]:
         profile = self.profile
-        numbers = range(1, profile.brokers + 1)
         replicas = str(profile.replication_factor)
+        listeners: dict[str, str] = {}
+        if number in self.brokers:
+            listeners["broker"] = f"PLAINTEXT://10.0.0.{number}:9092"
+        if number in self.controllers:
+            listeners["controller"] = f"CONTROLLER://10.0.0.{number}:9093"
         return {
-            "process.roles": "broker,controller",
+            "process.roles": ",".join(listeners),
             "node.id": str(number),
-            "controller.quorum.voters": ",".join(f"{n}@10.0.0.{n}:9093" for n in numbers),
+            "controller.quorum.voters": ",".join(f"{n}@10.0.0.{n}:9093" for n in self.controllers),
             "controller.listener.names": "CONTROLLER",
-            "listeners": f"PLAINTEXT://10.0.0.{number}:9092,CONTROLLER://10.0.0.{number}:9093",
+            "listeners": ",".join(listeners.values()),
             "min.insync.replicas": str(profile.min_isr),
             "offsets.topic.num.partitions": str(STATE_PARTITIONS),
             "offsets.topic.replication.factor": replicas,
@@ -347,8 +363,7 @@ class Cluster:
                 check(broker is None or broker.fenced, f"n{number} is gone since {up_ms} ms and not fenced")
 
     def _check_controller(self, machine: Machine, role: ControllerRole | None) -> None:
-        assert role is not None
-        if role.is_active:
+        if role is not None and role.is_active:
             epoch = role.active._log.epoch
             controller = self._controllers.setdefault(epoch, machine.number)
             check(
@@ -422,6 +437,8 @@ class Cluster:
             TIMED_RULES[BrokerProbed] = decide
 
     def _partitions(self, machine: Machine) -> list[Partition]:
+        if machine.number not in self.brokers:
+            return []
         assert machine.broker is not None
         replicas = machine.broker.node.broker.replicas
         found = [

@@ -45,6 +45,8 @@ class Profile(NamedTuple):
     longer_down_ms: int = 0
     #: How often the disk of a machine is full for some seconds.
     full_disk_ms: int = 0
+    #: 1: as many controllers as brokers, each on a machine of its own.
+    separate: int = 0
     #: Of the network of `tests/simulation/network.py`, where messages travel alone.
     duplicate: float = 0.0
     very_late: float = 0.0
@@ -74,6 +76,7 @@ class Profile(NamedTuple):
 #: Clusters of kinds that no seed draws, as values of their profiles.
 OTHERS: Mapping[str, Mapping[str, float]] = {
     "full disks": {"full_disk_ms": 6_000},
+    "separate controllers": {"separate": 1},
 }
 
 

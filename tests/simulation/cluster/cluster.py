@@ -16,6 +16,7 @@ from typing import NamedTuple
 from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.cluster.image import NO_LEADER, ClusterImage, PartitionRegistration
 from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC
+from pykafka_broker.config.settings import RACK_AWARE_SELECTOR
 from pykafka_broker.controller.core.events import BrokerProbed, Moment
 from pykafka_broker.controller.core.state import ControllerState, Decision
 from pykafka_broker.controller.core.transitions import TIMED_RULES
@@ -131,7 +132,7 @@ class Cluster:
             listeners["broker"] = f"PLAINTEXT://10.0.0.{number}:9092"
         if number in self.controllers:
             listeners["controller"] = f"CONTROLLER://10.0.0.{number}:9093"
-        return {
+        keys = {
             "process.roles": ",".join(listeners),
             "node.id": str(number),
             "controller.quorum.voters": ",".join(f"{n}@10.0.0.{n}:9093" for n in self.controllers),
@@ -147,6 +148,9 @@ class Cluster:
             "replica.lag.time.max.ms": str(profile.replica_lag_ms),
             **KEYS,
         }
+        if profile.racks:
+            keys |= {"broker.rack": rack(number), "replica.selector.class": RACK_AWARE_SELECTOR}
+        return keys
 
     # -- the run ---------------------------------------------------------------------------------------------
 
@@ -223,7 +227,10 @@ class Cluster:
                 clients.start(write_ahead(Client(clients, f"a{number}"), profile.partitions, 2 * pause_ms))
             for index in range(profile.partitions):
                 for level in (READ_UNCOMMITTED, READ_COMMITTED):
-                    clients.start(Consumer(Client(clients, f"c{index}-{level}"), index, level).run())
+                    client = Client(clients, f"c{index}-{level}")
+                    # Those of a partition are in two racks, one of which may be the leader's.
+                    near = rack(1 + (index + level) % profile.brokers) if profile.racks else ""
+                    clients.start(Consumer(client, index, level, near).run())
             for number in range(2):
                 clients.start(commit(Client(clients, f"g{number}"), f"group-{number}", pause_ms))
             for number in range(profile.members):
@@ -566,6 +573,11 @@ class Cluster:
         machine = self._any()
         if self.world.now_ms >= machine.paused_until_ms:
             machine.stop(partial(self._restart_later, machine))
+
+
+def rack(number: int) -> str:
+    """The rack of a broker."""
+    return f"rack-{number}"
 
 
 def _running() -> tuple[Host, NodeProcess]:

@@ -41,12 +41,15 @@ PASSES = frozenset(
 class Consumer:
     """One consumer of one partition."""
 
-    def __init__(self, client: Client, partition: int, isolation_level: int) -> None:
+    def __init__(self, client: Client, partition: int, isolation_level: int, rack: str = "") -> None:
         self._client = client
         self._partition = partition
         self._isolation_level = isolation_level
         self._offset = 0
         self._leader: int | None = None
+        self._rack = rack
+        #: The follower in its rack, if the leader has named one; it reads from that.
+        self._near: int | None = None
         #: As Kafka's own clients, it takes no metadata older than what it has.
         self._epoch = -1
         #: The last high watermark, and the leader epoch it was told in.
@@ -86,11 +89,21 @@ class Consumer:
             if is_new:
                 return await self._look_at_end(self._leader)
         if client.world.happens(0.05):
+            self._near = None
             return await self._look_at_end(self._leader)
-        response = await client.run(ask(self._fetch(), self._leader, at_most=12))
+        near, self._near = self._near, None
+        response = await client.run(ask(self._fetch(), self._leader if near is None else near, at_most=12))
         answer: PartitionData = response.responses[0].partitions[0]
         code = ErrorCode(answer.error_code)
-        if not code:
+        if code is ErrorCode.OFFSET_OUT_OF_RANGE and near is not None:
+            # The follower lacks what the leader had; as Kafka's own clients, it asks the leader.
+            return ErrorCode.NONE
+        if code:
+            return code
+        if answer.preferred_read_replica >= 0:
+            self._near = answer.preferred_read_replica
+        else:
+            self._near = near
             self._take(answer)
         return code
 
@@ -113,10 +126,12 @@ class Consumer:
 
     def _take(self, answer: PartitionData) -> None:
         before, epoch = self._high_watermark
-        if epoch == self._epoch:
-            text = f"is told the high watermark {answer.high_watermark} after {before}"
-            check(answer.high_watermark >= before, f"{self._client.name} {text}")
-        self._high_watermark = answer.high_watermark, self._epoch
+        # A follower may tell a lower one than its leader, and after a start than it told before.
+        if self._near is None:
+            if epoch == self._epoch:
+                text = f"is told the high watermark {answer.high_watermark} after {before}"
+                check(answer.high_watermark >= before, f"{self._client.name} {text}")
+            self._high_watermark = answer.high_watermark, self._epoch
         for offset, value in self._read(answer):
             self._client.ledger.consumed((TOPIC, self._partition), offset, value)
             self._reads.values[offset] = value
@@ -152,5 +167,6 @@ class Consumer:
             min_bytes=1,
             max_bytes=1 << 20,
             isolation_level=self._isolation_level,
+            rack_id=self._rack,
             topics=[FetchTopic(topic=TOPIC, partitions=[asked])],
         )

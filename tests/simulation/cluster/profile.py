@@ -47,6 +47,8 @@ class Profile(NamedTuple):
     full_disk_ms: int = 0
     #: 1: as many controllers as brokers, each on a machine of its own.
     separate: int = 0
+    #: 1: each broker is in a rack, and consumers read from the replica in theirs (KIP-392).
+    racks: int = 0
     #: Of the network of `tests/simulation/network.py`, where messages travel alone.
     duplicate: float = 0.0
     very_late: float = 0.0
@@ -77,6 +79,7 @@ class Profile(NamedTuple):
 OTHERS: Mapping[str, Mapping[str, float]] = {
     "full disks": {"full_disk_ms": 6_000},
     "separate controllers": {"separate": 1},
+    "racks": {"racks": 1, "replication_factor": 3},
 }
 
 

@@ -5,7 +5,7 @@ Clients are the project's own: its conversations, and its asyncio shell on the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, TypeVar
 
 from pykafka_broker.client.aio import Connection, connect
@@ -14,7 +14,11 @@ from pykafka_broker.client.core.conversation import CANNOT, Ask, Conversation, R
 from pykafka_broker.client.core.metadata import Brokers, find_broker
 from pykafka_broker.client.core.retries import Attempt, first_attempt
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from pykafka_broker.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
 from tests.simulation.cluster.ledger import Ledger
 from tests.simulation.cluster.node_process import NodeProcess
 from tests.simulation.cluster.wires import Wires
@@ -165,7 +169,11 @@ class Client:
 
 
 async def create_topic(
-    client: Client, partitions: int, replication_factor: int, created: Callable[[], None]
+    client: Client,
+    partitions: int,
+    replication_factor: int,
+    created: Callable[[], None],
+    configs: Mapping[str, str],
 ) -> None:
     """Have the topic, once there are enough brokers."""
     topic = CreatableTopic(
@@ -173,7 +181,7 @@ async def create_topic(
         num_partitions=partitions,
         replication_factor=replication_factor,
         assignments=[],
-        configs=[],
+        configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
     )
     request = CreateTopicsRequest(topics=[topic], timeout_ms=REQUEST_MS)
     while True:

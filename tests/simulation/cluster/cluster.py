@@ -7,6 +7,7 @@ same. What clients were promised must be in them.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -18,7 +19,7 @@ from pykafka_broker.cluster.image import NO_LEADER, ClusterImage, PartitionRegis
 from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC
 from pykafka_broker.config.settings import RACK_AWARE_SELECTOR
 from pykafka_broker.controller.core.events import BrokerProbed, Moment
-from pykafka_broker.controller.core.state import ControllerState, Decision
+from pykafka_broker.controller.core.state import UNCLEAN_LEADER_ELECTION, ControllerState, Decision
 from pykafka_broker.controller.core.transitions import TIMED_RULES
 from pykafka_broker.controller.role import ControllerRole
 from pykafka_broker.protocol.java_hash import string_hash_abs
@@ -28,14 +29,14 @@ from pykafka_broker.replication.partition import Partition
 from tests.simulation.cluster import chance
 from tests.simulation.cluster.administrator import STATE_PARTITIONS, administer
 from tests.simulation.cluster.client import TOPIC, Client, Clients, create_topic
-from tests.simulation.cluster.committed import CommittedLogs, batches
+from tests.simulation.cluster.committed import CommittedLogs, batches, identity
 from tests.simulation.cluster.consumers import Consumer
 from tests.simulation.cluster.ledger import Ledger, Stored, TopicPartition
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.members import KEYS, ClassicMember, ConsumerMember, Member, unshared
 from tests.simulation.cluster.node_process import NodeProcess, burying
 from tests.simulation.cluster.offsets import commit, look_at_all
-from tests.simulation.cluster.producers import write, write_ahead, write_in_transactions
+from tests.simulation.cluster.producers import write, write_ahead, write_in_transactions, write_once
 from tests.simulation.cluster.profile import Profile, draw
 from tests.simulation.cluster.remaking import REMADE, ReaderById, Written, label, remake, write_by_id
 from tests.simulation.cluster.wires import Host, Wires
@@ -103,6 +104,10 @@ class Cluster:
         self._images: dict[int, ClusterImage] = {}
         #: The metadata that each node was last seen to have.
         self._seen_images: dict[int, ClusterImage] = {}
+        #: The leader epochs of elections that may have lost records, until their leaders were seen.
+        self._unclean: dict[TopicPartition, int] = {}
+        #: How many of their leaders were seen.
+        self.unclean_leaders = 0
         #: How often a broker was fenced because its process had ended.
         self.early_fencings = 0
         self._members: list[Member] = []
@@ -220,6 +225,8 @@ class Cluster:
                 clients.start(ReaderById(Client(clients, "i1"), written).run())
             for number in range(profile.producers):
                 clients.start(write(Client(clients, f"p{number}"), profile.partitions, pause_ms))
+            for number in range(2 if profile.unclean else 0):
+                clients.start(write_once(Client(clients, f"o{number}"), profile.partitions, pause_ms))
             for number in range(profile.transactional):
                 client = Client(clients, f"x{number}")
                 clients.start(write_in_transactions(client, profile.partitions, pause_ms))
@@ -230,7 +237,8 @@ class Cluster:
                     client = Client(clients, f"c{index}-{level}")
                     # Those of a partition are in two racks, one of which may be the leader's.
                     near = rack(1 + (index + level) % profile.brokers) if profile.racks else ""
-                    clients.start(Consumer(client, index, level, near).run())
+                    consumer = Consumer(client, index, level, near, begins_anew=bool(profile.unclean))
+                    clients.start(consumer.run())
             for number in range(2):
                 clients.start(commit(Client(clients, f"g{number}"), f"group-{number}", pause_ms))
             for number in range(profile.members):
@@ -241,7 +249,8 @@ class Cluster:
                     clients.start(member.run())
 
         admin = Client(clients, "admin")
-        clients.start(create_topic(admin, profile.partitions, profile.replication_factor, created))
+        configs = {UNCLEAN_LEADER_ELECTION: "true"} if profile.unclean else {}
+        clients.start(create_topic(admin, profile.partitions, profile.replication_factor, created, configs))
 
     def _repeat(self, interval_ms: int, action: Callable[[], None]) -> None:
         """Do something again and again, at times of chance, as long as there are faults."""
@@ -304,7 +313,10 @@ class Cluster:
         for partition in self._partitions(machine):
             name = label(partition.topic, partition.topic_id), partition.partition
             view.ends[number, name] = partition.log.state.log_end_offset
-            if self._is_in_sync(number, name):
+            unclean_epoch = self._unclean.get(name, sys.maxsize)
+            if partition.leading is not None and unclean_epoch <= partition.leader_epoch:
+                self._keep_what_is_left(name, partition)
+            if name not in self._unclean and self._is_in_sync(number, name):
                 self._committed.compare(number, partition)
             if partition.leading is not None:
                 view.led[name] = partition
@@ -312,6 +324,36 @@ class Cluster:
                 leader = self._leaders.setdefault(key, number)
                 check(leader == number, f"n{leader} and n{number} lead {partition!r}")
         return True
+
+    def _note_unclean(self, before: ClusterImage, image: ClusterImage) -> None:
+        """Note leaders that may lack records: neither in sync before, nor eligible, nor the last known ones.
+
+        One that more than one election has led to counts as well, since the others were not seen.
+        """
+        topic, old = image.topics.get(TOPIC), before.topics.get(TOPIC)
+        if not self.profile.unclean or topic is None or old is None:
+            return
+        for index, partition in topic.partitions.items():
+            was = old.partitions[index]
+            elections = partition.leader_epoch - was.leader_epoch
+            if partition.leader == NO_LEADER or elections == 0:
+                continue
+            if elections > 1 or partition.leader not in (*was.isr, *was.elr, *was.last_known_elr):
+                self._unclean[TOPIC, index] = partition.leader_epoch
+
+    def _keep_what_is_left(self, name: TopicPartition, partition: Partition) -> None:
+        """Demand from now on only what such a leader has."""
+        del self._unclean[name]
+        self.unclean_leaders += 1
+        state = partition.log.state
+        left = [
+            (header, batch)
+            for header, batch in batches(partition, state.log_start_offset, state.log_end_offset)
+            if header.partition_leader_epoch < partition.leader_epoch
+        ]
+        self._committed.keep(name, {header.base_offset: identity(header) for header, _ in left})
+        records = (record for _, batch in left for record in read_records(batch))
+        self.ledger.keep(name, {record.offset: int(record.value or b"") for record in records})
 
     def _is_in_sync(self, number: int, name: TopicPartition) -> bool:
         """Whether a replica is in sync by the newest metadata. One that has lost its power may have other
@@ -409,6 +451,7 @@ class Cluster:
             return
         self._seen_images[machine.number] = image
         if image.offset > self._newest_image.offset:
+            self._note_unclean(self._newest_image, image)
             self._check_fenced(self._newest_image, image)
             self._check_led_by_live(image)
             self._newest_image = image

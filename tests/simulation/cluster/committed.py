@@ -4,7 +4,7 @@ is, and every other one must have the same batch there, then and later.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pykafka_broker.protocol.records.batch import BatchHeader, iter_batches
 from pykafka_broker.replication.partition import Partition
@@ -36,10 +36,21 @@ class CommittedLogs:
             return
         known = self._batches.setdefault(name, {})
         for header, _ in batches(partition, start, end):
-            batch = header.next_offset, header.partition_leader_epoch, header.crc
+            batch = identity(header)
             other = known.setdefault(header.base_offset, batch)
             check(other == batch, f"n{number} has {batch} in {name} at {header.base_offset}, not {other}")
         self._compared[number, name] = partition, end
+
+    def keep(self, name: TopicPartition, left: Mapping[int, Batch]) -> None:
+        """A leader was elected that may lack batches, and has only these, by their base offsets."""
+        known = self._batches.get(name, {})
+        self._batches[name] = {base: batch for base, batch in known.items() if left.get(base) == batch}
+        self._compared = {key: compared for key, compared in self._compared.items() if key[1] != name}
+
+
+def identity(header: BatchHeader) -> Batch:
+    """What makes a batch the one that another replica has at its offset."""
+    return header.next_offset, header.partition_leader_epoch, header.crc
 
 
 def batches(partition: Partition, start: int, end: int) -> Iterator[tuple[BatchHeader, memoryview]]:

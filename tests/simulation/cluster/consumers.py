@@ -41,13 +41,23 @@ PASSES = frozenset(
 class Consumer:
     """One consumer of one partition."""
 
-    def __init__(self, client: Client, partition: int, isolation_level: int, rack: str = "") -> None:
+    def __init__(
+        self,
+        client: Client,
+        partition: int,
+        isolation_level: int,
+        rack: str = "",
+        *,
+        begins_anew: bool = False,
+    ) -> None:
         self._client = client
         self._partition = partition
         self._isolation_level = isolation_level
         self._offset = 0
         self._leader: int | None = None
         self._rack = rack
+        #: Whether it reads from the beginning again with each leader, which may lack what it has read.
+        self._begins_anew = begins_anew
         #: The follower in its rack, if the leader has named one; it reads from that.
         self._near: int | None = None
         #: As Kafka's own clients, it takes no metadata older than what it has.
@@ -86,6 +96,8 @@ class Consumer:
                 return ErrorCode.LEADER_NOT_AVAILABLE
             is_new = epoch > self._epoch
             self._epoch, self._leader = epoch, leaders_of(topic)[self._partition]
+            if is_new and self._begins_anew:
+                self._begin_anew()
             if is_new:
                 return await self._look_at_end(self._leader)
         if client.world.happens(0.05):
@@ -106,6 +118,11 @@ class Consumer:
             self._near = near
             self._take(answer)
         return code
+
+    def _begin_anew(self) -> None:
+        self._offset = self._reads.up_to = 0
+        self._reads.values.clear()
+        self._aborted.clear()
 
     async def _look_at_end(self, leader: int) -> ErrorCode:
         """The end of the log never goes back behind what was read, whoever leads."""

@@ -5,7 +5,7 @@ Values are numbers that no two records share; those of one producer to one parti
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from tests.simulation.violation import check
@@ -73,6 +73,14 @@ class Ledger:
     def _know(self, partition: TopicPartition, offset: int, value: int, how: str) -> None:
         known = self._records.setdefault(partition, {}).setdefault(offset, value)
         check(known == value, f"{partition} offset {offset} held {known}, and now {value} is {how} there")
+
+    def keep(self, partition: TopicPartition, left: Mapping[int, int]) -> None:
+        """A leader was elected that may lack records, and has only these, by their offsets: no promise of
+        others counts any more.
+        """
+        records = self._records.get(partition, {})
+        self._records[partition] = {at: value for at, value in records.items() if left.get(at) == value}
+        self._somewhere[partition] = self._somewhere.get(partition, set()) & set(left.values())
 
     def end_of(self, partition: TopicPartition) -> int:
         """The offset behind the last record that is acknowledged, or was read."""

@@ -1,4 +1,6 @@
-"""Producers: idempotent ones with one batch or several on their way, and transactional ones."""
+"""Producers: idempotent ones with one batch or several on their way, transactional ones, and some that send
+each batch once.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from pykafka_broker.client.core.producing import commit_offsets, end_transaction
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch, with_producer
-from tests.simulation.cluster.client import REQUEST_MS, RETRY_MS, TOPIC, Client
+from tests.simulation.cluster.client import REQUEST_MS, RETRY_MS, TOPIC, Client, ask
 from tests.simulation.cluster.ledger import Committed
 from tests.simulation.cluster.offsets import look_at_committed
 from tests.simulation.violation import Violation
@@ -124,6 +126,26 @@ def _produce_request(partition: int, batch: bytes) -> ProduceRequest:
         timeout_ms=REQUEST_MS,
         topic_data=[TopicProduceData(name=TOPIC, partition_data=[data])],
     )
+
+
+async def write_once(client: Client, partitions: int, pause_ms: int) -> None:
+    """Write batches with acks=all, each once; one without an answer may be there or not.
+
+    With a leader that lacks records an idempotent producer would have to begin anew.
+    """
+    while not client.is_over:
+        await client.pause(pause_ms)
+        values = [next(client.clients.values) for _ in range(client.world.random.randint(1, 3))]
+        index = client.world.random.randrange(partitions)
+        request = _produce_request(index, batch_of(values, client.clock.now_ms()))
+        try:
+            topic = await client.run(find_topic(client.brokers, TOPIC, client.attempt(REQUEST_MS)))
+            answer = await client.run(ask(request, leaders_of(topic)[index], at_most=_PRODUCE_WITH_NAMES))
+        except CANNOT:
+            continue
+        told = answer.responses[0].partition_responses[0]
+        if not told.error_code:
+            stored(client, (TOPIC, index), told.base_offset, values)
 
 
 async def write_in_transactions(client: Client, partitions: int, pause_ms: int) -> None:

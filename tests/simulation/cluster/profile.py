@@ -49,6 +49,9 @@ class Profile(NamedTuple):
     separate: int = 0
     #: 1: each broker is in a rack, and consumers read from the replica in theirs (KIP-392).
     racks: int = 0
+    #: 1: any live replica may lead the topic. For faults that leave disks as they are and reset connections:
+    #: no answer of a leader may reach a client after the election of the next.
+    unclean: int = 0
     #: Of the network of `tests/simulation/network.py`, where messages travel alone.
     duplicate: float = 0.0
     very_late: float = 0.0
@@ -80,6 +83,26 @@ OTHERS: Mapping[str, Mapping[str, float]] = {
     "full disks": {"full_disk_ms": 6_000},
     "separate controllers": {"separate": 1},
     "racks": {"racks": 1, "replication_factor": 3},
+    "unclean elections": {
+        "unclean": 1,
+        "replication_factor": 3,
+        "min_insync": 1,
+        # With few bytes a fetch, a replica is behind when the leader is killed.
+        "replica_fetch_bytes": 200,
+        "producers": 0,
+        "transactional": 0,
+        "ahead": 0,
+        "members": 0,
+        "drop": 0.0,
+        "delay_ms": 5,
+        "kill_ms": 3_000,
+        "power_ms": 0,
+        "pause_ms": 0,
+        "partition_ms": 0,
+        "stop_ms": 0,
+        "change_ms": 0,
+        "remake_ms": 0,
+    },
 }
 
 

@@ -176,7 +176,7 @@ class Continued:
 
 
 def add_credentials(address: str) -> None:
-    """Give `clerk` SCRAM credentials, which only Apache Kafka serves."""
+    """Give `clerk` SCRAM credentials."""
     admin = AdminClient({"bootstrap.servers": address, **QUIET})
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
     added = UserScramCredentialUpsertion("clerk", info, b"secret")

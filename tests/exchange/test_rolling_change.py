@@ -5,7 +5,8 @@ the other kind, once all replicas are in sync. Idempotent producers write with a
 commits and aborts, and groups of both kinds read and commit, from the first node to the last.
 
 Nodes are controllers and brokers in one; or each is one of the two, and a broker and a controller are killed
-on both ways, instead of stopped in good order.
+on both ways, instead of stopped in good order. A secured cluster also refuses a stranger everything at each
+node: nodes show each other certificates, clients log in with SCRAM, and ACLs count.
 """
 
 from __future__ import annotations
@@ -16,14 +17,16 @@ from collections.abc import Collection
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient
 
 from pykafka_broker.testing.apache.nodes import Nodes, Software
 from tests.torture.clients import PATIENCE_S, QUIET, TOPIC, Load, create_ledger, read_at_the_end
 from tests.torture.group_readers import GroupReaders
 from tests.torture.harness import PARTITIONS, TOPIC_CONFIG, tell
 from tests.torture.history import anomalies
+from tests.torture.security import Security
+from tests.torture.stranger import Stranger, wrong_answers
 from tests.torture.transfers import Transfers, create_transfers, read_transfers, transfer_anomalies
+from tests.torture.users import ANYBODY, Users
 
 NODES = (1, 2, 3)
 #: Where they are not the same nodes.
@@ -38,14 +41,14 @@ PROPERTIES = {
 }
 
 
-def await_in_sync(nodes: Nodes) -> None:
+def await_in_sync(nodes: Nodes, users: Users) -> None:
     """Return when each running node knows all replicas of the ledger in sync, and all nodes vote."""
 
     def is_whole() -> bool:
         for node in nodes:
             if not node.is_broker:
                 continue
-            admin = AdminClient({"bootstrap.servers": node.address, **QUIET})
+            admin = users.admin("clerk", {"bootstrap.servers": node.address, **QUIET})
             found = admin.list_topics(TOPIC, timeout=PATIENCE_S).topics[TOPIC].partitions
             if any(len(partition.isrs) < len(NODES) for partition in found.values()):
                 return False
@@ -61,9 +64,17 @@ def await_in_sync(nodes: Nodes) -> None:
     )
 
 
-def change(nodes: Nodes, node_id: int, software: Software, load: Load, *, killed: bool = False) -> float:
+def change(
+    nodes: Nodes,
+    node_id: int,
+    software: Software,
+    load: Load,
+    users: Users = ANYBODY,
+    *,
+    killed: bool = False,
+) -> float:
     """Replace one node under load; the seconds that it was away."""
-    await_in_sync(nodes)
+    await_in_sync(nodes, users)
     load.wait_for(RECORDS_BETWEEN)
     begun = time.monotonic()
     if killed:
@@ -75,25 +86,33 @@ def change(nodes: Nodes, node_id: int, software: Software, load: Load, *, killed
     return time.monotonic() - begun
 
 
-def changes_nothing(nodes: Nodes, capsys: pytest.CaptureFixture[str], killed: Collection[int] = ()) -> None:
+def changes_nothing(
+    nodes: Nodes,
+    capsys: pytest.CaptureFixture[str],
+    users: Users = ANYBODY,
+    killed: Collection[int] = (),
+) -> None:
     """Run clients while all nodes are replaced, there and back, and check what they have written and read."""
     addresses = ",".join(node.address for node in nodes if node.is_broker)
-    create_ledger(addresses, PARTITIONS, 3, **TOPIC_CONFIG)
-    create_transfers(addresses, 3)
-    await_in_sync(nodes)
-    with GroupReaders(addresses) as readers:
-        with Load(addresses, PARTITIONS, in_flight=1) as load, Transfers(addresses, 1) as transfers:
+    create_ledger(addresses, PARTITIONS, 3, users, **TOPIC_CONFIG)
+    create_transfers(addresses, 3, users)
+    await_in_sync(nodes, users)
+    with GroupReaders(addresses, users) as readers:
+        with (
+            Load(addresses, PARTITIONS, in_flight=1, users=users) as load,
+            Transfers(addresses, 1, users) as transfers,
+        ):
             away = [
-                change(nodes, node.node_id, software, load, killed=node.node_id in killed)
+                change(nodes, node.node_id, software, load, users, killed=node.node_id in killed)
                 for software in THERE_AND_BACK
                 for node in nodes
             ]
-            await_in_sync(nodes)
+            await_in_sync(nodes, users)
             load.wait_for(RECORDS_BETWEEN)
         missed = readers.missed([place for place, _ in load.history.acknowledged], PATIENCE_S)
     forgotten = readers.forgotten()
-    read_at_the_end(addresses, load.history)
-    found = read_transfers(addresses)
+    read_at_the_end(addresses, load.history, users=users)
+    found = read_transfers(addresses, users=users)
     outcomes = Counter(transfers.outcomes.values())
     seconds = ", ".join(f"{each:.1f}" for each in away)
     tell(capsys, f"away for {seconds} s, {load.acknowledged} acknowledged, transactions: {dict(outcomes)}")
@@ -104,20 +123,40 @@ def changes_nothing(nodes: Nodes, capsys: pytest.CaptureFixture[str], killed: Co
     assert outcomes["committed"] > 0
 
 
-@pytest.mark.timeout(900)
-@pytest.mark.usefixtures("kafka_jars")
-def test_a_cluster_changes_its_software_node_by_node_and_back(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    nodes = Nodes(
-        tmp_path,
+def combined(folder: Path) -> Nodes:
+    """Three nodes of Apache Kafka, brokers and controllers in one."""
+    return Nodes(
+        folder,
         dict.fromkeys(NODES, "apache"),
         dynamic=True,
         roles="broker,controller",
         properties=PROPERTIES,
     )
-    with nodes:
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.usefixtures("kafka_jars")
+def test_a_cluster_changes_its_software_node_by_node_and_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with combined(tmp_path) as nodes:
         changes_nothing(nodes, capsys)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.usefixtures("kafka_jars")
+def test_a_secured_cluster_does_so_too_and_a_stranger_gets_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nodes, security = combined(tmp_path), Security(tmp_path, NODES)
+    for node in nodes:
+        security.secure(node)
+    addresses = {node.node_id: node.address for node in nodes}
+    with nodes:
+        security.grant(nodes)
+        with Stranger(security, addresses) as stranger:
+            changes_nothing(nodes, capsys, security.users)
+    assert wrong_answers(NODES, stranger.answers) == {}
 
 
 @pytest.mark.timeout(1800)

@@ -44,6 +44,15 @@ ITERATIONS = 4096
 #: So long a session lasts: clients log in again and again on their connections.
 SESSION_MS = 5_000
 ANY = 1
+ALL_ACLS = DescribeAclsRequest(
+    resource_type_filter=ANY,
+    resource_name_filter=None,
+    pattern_type_filter=ANY,
+    principal_filter=None,
+    host_filter=None,
+    operation=ANY,
+    permission_type=ANY,
+)
 
 
 class Security:
@@ -128,28 +137,27 @@ class Security:
             }
         )
 
+    def super_user(self, node: Node) -> Connection:
+        """A connection of a node's own user to its listener for nodes. Raises as `Connection`."""
+        return opened(self._for_nodes[node.node_id], self.certificates.context(node.node_id))
+
     def _acls_of(self, node: Node) -> int:
         """How many ACLs a node has."""
-        asked = DescribeAclsRequest(
-            resource_type_filter=ANY,
-            resource_name_filter=None,
-            pattern_type_filter=ANY,
-            principal_filter=None,
-            host_filter=None,
-            operation=ANY,
-            permission_type=ANY,
-        )
-        context = self.certificates.context(node.node_id)
-        with closing(opened(self._for_nodes[node.node_id], context)) as connection:
-            answer = connection.send(asked)
+        with closing(self.super_user(node)) as connection:
+            answer = connection.send(ALL_ACLS)
         assert answer.error_code == ErrorCode.NONE
         return sum(len(resource.acls) for resource in answer.resources)
 
     # -- what anybody may try ----------------------------------------------------------------------------
 
-    def login(self, address: str, user: str, password: str) -> Connection:
-        """A connection of a user to the listener for clients at an address. Raises as `Connection`."""
-        login = Login(MECHANISM, user, password, lambda: random_text(randbits(RANDOM_BITS)))
+    def login(
+        self, address: str, user: str, password: str, mechanism: str = MECHANISM, *, by_token: bool = False
+    ) -> Connection:
+        """A connection of a user to the listener for clients at an address; `by_token` as in `Login`.
+
+        Raises as `Connection`.
+        """
+        login = Login(mechanism, user, password, lambda: random_text(randbits(RANDOM_BITS)), by_token)
         return opened(address, self.certificates.public_context(), login)
 
     def _logs_in(self, node: Node, user: str, password: str) -> bool:

@@ -37,17 +37,22 @@ REST_S = 0.02
 Answer = tuple[int, str, ErrorCode]
 
 
-def write(connection: Connection) -> int:
+def written(connection: Connection) -> produce.ProduceResponse:
     batch = build_batch([(int(time.time() * 1000), None, b"strange", ())])
     data = [produce.PartitionProduceData(index=0, records=batch)]
     topic = produce.TopicProduceData(name=TOPIC, partition_data=data)
     request = produce.ProduceRequest(acks=ALL, timeout_ms=1_000, topic_data=[topic])
-    return int(connection.send(request, BY_NAME).responses[0].partition_responses[0].error_code)
+    answer: produce.ProduceResponse = connection.send(request, BY_NAME)
+    return answer
+
+
+def write(connection: Connection) -> int:
+    return int(written(connection).responses[0].partition_responses[0].error_code)
 
 
 def read(connection: Connection) -> int:
     partition = connection.send(fetch_request(TOPIC), BY_NAME).responses[0].partitions[0]
-    assert not partition.records
+    assert not (partition.error_code and partition.records)
     return int(partition.error_code)
 
 

@@ -8,15 +8,18 @@ import json
 import re
 import shlex
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 
 from pykafka_broker import Broker, Security
-from pykafka_broker.config.broker import BROKER_KEYS
-from pykafka_broker.config.keys import UNHEEDED
+from pykafka_broker.config.authorizer import AUTHORIZER_KEYS
+from pykafka_broker.config.broker import BROKER_KEYS, DYNAMIC_ONLY_KEYS
+from pykafka_broker.config.keys import ACTS, UNHEEDED
 from pykafka_broker.config.sasl_listeners import LOGIN_MODULES
 from pykafka_broker.config.sources import load_config
+from pykafka_broker.config.topic import TOPIC_KEYS
 from pykafka_broker.testing.issuer import issuing
 from pykafka_broker.testing.processes import free_port
 from tests.cli.conftest import RunningBroker, run_command
@@ -175,6 +178,24 @@ def test_a_command_logs_in_with_a_token_of_an_identity_provider_as_the_page_says
             as_node = ("-b", broker.address, "--command-config", str(client))
             done = run_command("topics", "create", "orders", *as_node)
             assert done.out == "Created topic orders.\n", done.err
+
+
+def test_the_keys_of_the_table_have_an_effect() -> None:
+    """`sasl.login.*` and `leader.` stand for all keys that begin so, `.scope` for those that end so. Keys
+    that name classes are left out: some classes are refused, as code for Java.
+    """
+    keys = (*BROKER_KEYS, *DYNAMIC_ONLY_KEYS, *TOPIC_KEYS, *AUTHORIZER_KEYS)
+    handling = {key.name: key.handling for key in keys}
+    table = Path(PAGE).read_text().partition("## What the keys do")[2].partition("\nA key with")[0]
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    assert len(rows) > 20
+    without_effect = {}
+    for name in re.findall(r"`([^`]+)`", "".join(rows)):
+        pattern = f"*{name}" if name.startswith(".") else f"{name}*" if name.endswith(".") else name
+        meant = {key for key in handling if fnmatch(key, pattern) and not key.endswith(".class")}
+        if {handling[key] for key in meant} != {ACTS}:
+            without_effect[name] = meant
+    assert without_effect == {}
 
 
 def test_what_is_said_to_be_missing_is_not_served() -> None:

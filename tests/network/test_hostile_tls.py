@@ -24,7 +24,7 @@ from pykafka_broker.testing.home import Home, until
 from pykafka_broker.testing.user import User
 from pykafka_broker.tls.authority import Authority, Issued
 from tests.network.test_hostile_peers import LARGEST_GROWTH_BYTES, resident_bytes
-from tests.support.hostile_tls import API_VERSIONS, Kit, an_attack
+from tests.support.hostile_tls import API_VERSIONS, Kit, an_attack, slow_hello
 
 CASES = int(os.environ.get("FUZZ_CASES", "400"))
 #: So many peers at a time.
@@ -167,6 +167,26 @@ async def test_a_peer_that_never_finishes_its_handshake_is_closed(
     async with home.new_broker():
         reader, writer = await asyncio.open_connection("127.0.0.1", port_of(home, "CLIENTS"))
         assert await reader.read() == b""
+        writer.close()
+
+
+async def test_a_peer_that_sends_its_handshake_byte_by_byte_is_closed_in_the_midst_of_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time limit is that of the whole handshake: it does not begin anew with each byte."""
+    monkeypatch.setattr(transports, "HANDSHAKE_TIMEOUT_S", 0.05)
+    home = Home(settings(folder), listen=None)
+    async with home.new_broker():
+        reader, writer = await asyncio.open_connection("127.0.0.1", port_of(home, "CLIENTS"))
+        for byte in slow_hello():
+            if reader.at_eof() or writer.is_closing():
+                break
+            writer.write(byte)
+            await asyncio.sleep(0)
+        else:
+            pytest.fail("the whole hello was taken")
+        with contextlib.suppress(ConnectionError):  # bytes that came after the close
+            assert await reader.read() == b""
         writer.close()
 
 

@@ -3,6 +3,7 @@
 attack = an_attack(Random(7), kit)        another one for each number
 await attack.says(reader, writer)            all that this peer says; the end is not said
 attack.kind                               by which name it is counted
+slow_hello()                              a hello of 16 KiB, byte by byte
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import contextlib
 import ctypes
 import ssl
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 from random import Random
@@ -63,6 +64,13 @@ def an_attack(chance: Random, kit: Kit) -> Attack:
 def record(kind: int, payload: bytes, version: int = 0x0301, length: int | None = None) -> bytes:
     """A record of TLS, whose header may lie about its length."""
     return struct.pack(">BHH", kind, version, len(payload) if length is None else length) + payload
+
+
+def slow_hello() -> Iterator[bytes]:
+    """Single bytes of the longest hello that fits into one record, which is not over before its last byte."""
+    body = bytes(MOST_RECORD_BYTES - 4)
+    for byte in record(22, b"\x01" + len(body).to_bytes(3, "big") + body):
+        yield bytes([byte])
 
 
 class TlsClient:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 #: What Spark's source and sink need, and nothing else; the project's jobs keep their progress in groups.
 ACLS = {
-    "spark": ["read topic orders", "write topic copies", "create topic copies"],
+    "spark": ["read topic orders", "write topic copies*", "create topic copies*"],
     "jobs": ["all topic *", "all group *", "all transactional-id *"],
     "stranger": ["describe topic orders"],
 }
@@ -139,7 +139,7 @@ def test_jobs_of_this_package_log_in_too(spark: SparkSession, secured: Broker, t
     assert numbers(read(spark, secured, "jobs", "again")) == list(range(100))
 
 
-def test_spark_reads_with_a_delegation_token_of_the_broker(
+def test_spark_reads_and_writes_with_a_delegation_token_of_the_broker(
     spark: SparkSession, secured: Broker, tmp_path: Path
 ) -> None:
     """Spark's own provider asks the broker for the token, with the login of the user. Spark calls it at the
@@ -173,14 +173,11 @@ def test_spark_reads_with_a_delegation_token_of_the_broker(
         groups.getCurrentUser().addCredentials(credentials)
 
         trust = {key: text for key, text in settings.java.items() if key.startswith("ssl.")}
-        frame = (
-            spark.read.format("kafka")
-            .options(**source_options(trust))
-            .option("kafka.bootstrap.servers", secured.bootstrap_servers)
-            .option("subscribe", "orders")
-            .load()
-        )
+        options = {**source_options(trust), "kafka.bootstrap.servers": secured.bootstrap_servers}
+        frame = spark.read.format("kafka").options(**options, subscribe="orders").load()
         assert numbers(frame) == list(range(100))
+        frame.select("value").write.format("kafka").options(**options, topic="copies-by-token").save()
+        assert numbers(read(spark, secured, "boss", "copies-by-token")) == list(range(100))
     finally:
         for key in of_cluster:
             conf.remove(key)

@@ -6,15 +6,14 @@ import time
 from contextlib import closing
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
-from pykafka_broker.client.blocking import Connection
-from pykafka_broker.client.core.addresses import parse_address
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykafka_broker.protocol.records.batch import build_batch
 from pykafka_broker.testing.apache.nodes import Node
 from tests.torture.clients import PATIENCE_S, QUIET
+from tests.torture.users import ANYBODY, Users
 
 TOPIC = "asked-of-minorities"
 #: So many that each node leads some of them, as a rule.
@@ -28,9 +27,10 @@ VERSION = 12
 class Minority:
     """Made before the node is cut off, when the leaders of the partitions are known."""
 
-    def __init__(self, addresses: str, node: Node) -> None:
+    def __init__(self, addresses: str, node: Node, users: Users = ANYBODY) -> None:
         self._node = node
-        admin = AdminClient({"bootstrap.servers": addresses, **QUIET})
+        self._users = users
+        admin = users.admin("clerk", {"bootstrap.servers": addresses, **QUIET})
         try:
             admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3)])[TOPIC].result(PATIENCE_S)
         except KafkaException as error:
@@ -56,7 +56,7 @@ class Minority:
         asked = [PartitionProduceData(index=number, records=batch) for number in self._led]
         topic = TopicProduceData(name=TOPIC, partition_data=asked)
         request = ProduceRequest(acks=ALL, timeout_ms=TIMEOUT_MS, topic_data=[topic])
-        with closing(Connection(parse_address(self._node.address))) as connection:
+        with closing(self._users.connection("writer", self._node.address)) as connection:
             [answered] = connection.send(request, VERSION).responses
         codes = {one.index: ErrorCode(one.error_code) for one in answered.partition_responses}
         assert ErrorCode.NONE not in codes.values(), (

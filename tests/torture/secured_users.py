@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from ssl import create_default_context
 from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, Producer
@@ -19,7 +20,12 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from pykafka_broker.client.blocking import Connection
+from pykafka_broker.client.core.addresses import parse_address
+from pykafka_broker.client.core.connection import Identity, Security
+from pykafka_broker.client.security import login_of
 from tests.torture.clients import GROUP, TOPIC
+from tests.torture.minority import TOPIC as OF_MINORITIES
 from tests.torture.streams_application import COPY
 from tests.torture.transfers import BALANCES, TRANSFERS
 from tests.torture.users import Users
@@ -33,6 +39,7 @@ STRANGER = "stranger"
 #: User, operation, kind of resource, and its name; with a * at the end, all names that begin so.
 GRANTS = (
     ("writer", "write", "topic", TOPIC),
+    ("writer", "write", "topic", OF_MINORITIES),
     ("reader", "read", "topic", TOPIC),
     ("reader", "read", "group", GROUP),
     ("member", "read", "topic", TOPIC),
@@ -44,6 +51,8 @@ GRANTS = (
     ("auditor", "read", "topic", COPY),
     ("clerk", "create", "topic", TOPIC),
     ("clerk", "describe", "topic", TOPIC),
+    ("clerk", "create", "topic", OF_MINORITIES),
+    ("clerk", "describe", "topic", OF_MINORITIES),
     ("clerk", "create", "topic", TRANSFERS),
     ("clerk", "create", "topic", BALANCES),
     ("clerk", "create", "topic", COPY),
@@ -130,6 +139,11 @@ class SecuredUsers(Users):
 
     def admin(self, user: str, settings: Mapping[str, Any]) -> AdminClient:
         return self._made(LearningAdmin, user, settings)
+
+    def connection(self, user: str, address: str) -> Connection:
+        login = login_of(user, self.passwords[user], MECHANISM)
+        security = Security(login, lambda: create_default_context(cafile=str(self._ca)))
+        return Connection(parse_address(address), identity=Identity(security=security))
 
     def _made(self, kind: Callable[[dict[str, Any]], T], user: str, settings: Mapping[str, Any]) -> T:
         password = self.passwords[user]

@@ -4,8 +4,9 @@ directions or in one, two do not reach each other while both reach the third, li
 Clients reach a node that is cut off: what it acknowledges then counts as well. It is asked to write a record
 with acks=all, too, and must not acknowledge it.
 
-This happens twice: on machines of their own (`network.py`) whose packets are lost, where that can be had, and
-behind proxies (`links.py`), where bytes wait and connections can be reset.
+This happens on machines of their own (`network.py`) whose packets are lost, where that can be had, and behind
+proxies (`links.py`), where bytes wait and connections can be reset. In the long form nodes behind proxies are
+also secured: they show each other certificates, and clients log in.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from pathlib import Path
 
 import pytest
 
+from pykafka_broker.client.core.addresses import parse_address
 from pykafka_broker.testing.processes import free_port
 from tests.torture.clients import Load
 from tests.torture.harness import tell
 from tests.torture.links import Link, Links
 from tests.torture.minority import Minority
 from tests.torture.network import IN_LONG_FORM, OUTSIDE, Network, why_not
+from tests.torture.security import Security
 from tests.torture.tortured_cluster import (
     MARKS,
     NODES,
@@ -45,18 +48,24 @@ class LinkedNode(TorturedNode):
     """A node that other nodes reach through links alone."""
 
     def link(self, links: Links) -> None:
-        """Give other nodes the ports of the links, and listen behind them."""
-        controllers, brokers, brokers_behind = free_port(), free_port(), free_port()
-        links.open(self.node_id, self.controller_port, controllers)
-        links.open(self.node_id, brokers, brokers_behind)
-        clients = f"PLAINTEXT://{self.address}"
-        self.properties |= {
-            "listeners": f"{clients},NODES://127.0.0.1:{brokers_behind},CONTROLLER://127.0.0.1:{controllers}",
-            "advertised.listeners": f"{clients},NODES://127.0.0.1:{brokers},"
+        """Give other nodes the ports of the links, and listen behind them. A secured node has its listeners,
+        and the name of that for nodes, already.
+        """
+        self.properties = {
+            "listeners": f"PLAINTEXT://{self.address},NODES://127.0.0.1:{free_port()},"
             f"CONTROLLER://{self.controller_address}",
             "inter.broker.listener.name": "NODES",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,NODES:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            **self.properties,
         }
+        told = self.properties["listeners"]
+        behind = dict(listener.split("://") for listener in told.split(","))
+        for name in ("NODES", "CONTROLLER"):
+            port, port_behind = parse_address(behind[name]).port, free_port()
+            links.open(self.node_id, port, port_behind)
+            behind[name] = f"127.0.0.1:{port_behind}"
+        self.properties["listeners"] = ",".join(f"{name}://{address}" for name, address in behind.items())
+        self.properties["advertised.listeners"] = told
 
 
 class DividedCluster(TorturedCluster):
@@ -86,7 +95,7 @@ class DividedCluster(TorturedCluster):
 
     def cut_off(self, load: Load, node_id: int, links_of: Callable[[int], list[Link]]) -> None:
         """Have a node hear nothing, not be heard, or both."""
-        alone = Minority(self.addresses, self.node(node_id))
+        alone = Minority(self.addresses, self.node(node_id), self.users)
         self.cut(load, links_of(node_id), alone)
 
     def cut(self, load: Load, links: Iterable[Link], alone: Minority | None = None) -> None:
@@ -131,8 +140,10 @@ class ProxiedCluster(DividedCluster):
     node_class = LinkedNode
     links: Links
 
-    def __init__(self, folder: Path, dice: random.Random, links: Links) -> None:
-        super().__init__(folder, dice)
+    def __init__(
+        self, folder: Path, dice: random.Random, links: Links, security: Security | None = None
+    ) -> None:
+        super().__init__(folder, dice, security=security)
         self.links = links
         for node in self.nodes:
             assert isinstance(node, LinkedNode)
@@ -182,7 +193,7 @@ class RoutedCluster(DividedCluster):
     def keep_followers_away(self, load: Load) -> None:
         """The controllers hear of the leader, so it stays leader; but without followers it may not write."""
         leader = self.leader()
-        alone = Minority(self.addresses, self.node(leader))
+        alone = Minority(self.addresses, self.node(leader), self.users)
         for source, target in to(leader):
             self.links.drop(source, target, self.node(leader).port)
         self.notes["writes refused by a leader without followers"] += alone.refuses_to_write()
@@ -226,6 +237,15 @@ class TestADividedNetworkCostsNothingThatWasAcknowledged:
     def test_behind_proxies(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         with Links(lambda: cluster.pids) as links:
             cluster = ProxiedCluster(tmp_path, random.Random(SEED), links)
+            assert torture(cluster, cluster.faults, capsys) == {}
+
+    @IN_LONG_FORM
+    def test_behind_proxies_between_secured_nodes(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        security = Security(tmp_path, NODES)
+        with Links(lambda: cluster.pids) as links:
+            cluster = ProxiedCluster(tmp_path, random.Random(SEED), links, security)
             assert torture(cluster, cluster.faults, capsys) == {}
 
     @IN_LONG_FORM

@@ -1,6 +1,6 @@
 """The users as whom the clients of the torture come, for clusters that ask for none.
 
-writer      writes the ledger
+writer      writes the ledger, and to nodes that are cut off
 reader      reads it, and commits as the bookkeepers
 member      reads it in the groups
 teller      writes the transfers
@@ -18,6 +18,9 @@ from typing import Any
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
+from pykafka_broker.client.blocking import Connection
+from pykafka_broker.client.core.addresses import parse_address
+
 
 class Users:
     """Makes the clients of each user, who is nobody here."""
@@ -33,6 +36,10 @@ class Users:
     def admin(self, _user: str, settings: Mapping[str, Any]) -> AdminClient:
         """An administrator with these settings."""
         return AdminClient(dict(settings))
+
+    def connection(self, _user: str, address: str) -> Connection:
+        """A connection to one broker. Raises as `Connection`."""
+        return Connection(parse_address(address))
 
     def of_java(self, _user: str) -> Mapping[str, str]:
         """The settings of a client in Java that make it this user's."""

@@ -12,6 +12,7 @@ Apache Kafka itself answers otherwise than one node does, ours has to do so as w
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
@@ -21,16 +22,15 @@ from typing import Any
 
 from interop.conformance.accepted import ACCEPTED, OF_SEVERAL_NODES, ONE_NODE
 from interop.conformance.conversation import Case
+from interop.conformance.leftovers import LaidOut, laid_out, removed
 from interop.conformance.play import SETTINGS, Result, Verdict, ids_of, judge_differences, run
 from interop.conformance.shares import PARTITIONS_ASKED
-from interop.conformance.talk import Home, Side
+from interop.conformance.talk import PAUSE_S, Home, Side
 from interop.several_nodes import REPLICATED, SeveralNodes, in_sync
 from pykafka_broker.client.blocking import Connection
 from pykafka_broker.client.core.addresses import parse_address
-from pykafka_broker.protocol.errors import ProtocolError
-from pykafka_broker.protocol.fields import ZERO_UUID
+from pykafka_broker.protocol.errors import KafkaError, ProtocolError
 from pykafka_broker.protocol.messages import create_topics as m
-from pykafka_broker.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from pykafka_broker.protocol.messages.elect_leaders import ElectLeadersRequest
 from pykafka_broker.protocol.messages.init_producer_id import InitProducerIdRequest
 from pykafka_broker.protocol.messages.metadata import (
@@ -48,6 +48,8 @@ KILLED = 1
 MEANWHILE = 10
 #: More than with one node: most of the time they wait for replicas.
 WORKERS = 12
+#: The longest wait for the removal of what conversations have left behind.
+SWEEP_S = 30.0
 
 COMPACTED = {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"}
 #: Neighbouring share partitions belong to neighbouring partitions of __share_group_state. A node leads so
@@ -95,12 +97,14 @@ CLUSTER_SETTINGS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass
 class Cluster:
     """The nodes of one side."""
 
     name: str
     several: SeveralNodes
+    #: What `lay_out` has made.
+    laid_out: LaidOut | None = None
 
     @property
     def side(self) -> Side:
@@ -149,6 +153,7 @@ class Cluster:
             if created.error_code:
                 raise BrokerError(f"{name} is not created: {created}")
         self.come_home()
+        self.laid_out = laid_out(self._ask)
 
     def kill(self) -> None:
         """Kill the node, and wait until others lead in its place."""
@@ -175,23 +180,32 @@ class Cluster:
         self.several.nodes.comes(is_so, "the first replicas do not lead")
         self.several.nodes.comes(self._is_warm, "a node hands out no producer ids")
 
-    def sweep(self) -> None:
-        """Delete what disturbed conversations have left: some are about all topics that there are."""
-        topics = [
-            DeleteTopicState(name=str(topic.name), topic_id=ZERO_UUID)
-            for topic in self._ask(MetadataRequest(topics=None)).topics
-            if topic.name not in INTERNAL_TOPICS
-        ]
-        if topics:
-            self._ask(DeleteTopicsRequest(topics=topics, topic_names=[], timeout_ms=30_000))
+    def sweep(self) -> list[str]:
+        """Remove what conversations have left behind, until no running node shows any of it.
+
+        What is still shown after `SWEEP_S`: the APIs that were asked to remove it.
+        """
+        deadline = time.monotonic() + SWEEP_S
+        while left := [api for node in self._running() for api in self._removed(node)]:
+            if time.monotonic() > deadline:
+                return sorted(set(left))
+            time.sleep(PAUSE_S)
+        return []
+
+    def _removed(self, node: Node) -> list[str]:
+        assert self.laid_out is not None, "nothing is laid out"
+        try:
+            with closing(Connection(parse_address(node.address))) as connection:
+                return removed(connection.send, node.node_id, self.laid_out)
+        except (OSError, ProtocolError, KafkaError) as error:
+            return [f"node {node.node_id}: {error}"]
 
     def _is_warm(self) -> bool:
         """Whether each running node has producer ids to hand out: Apache Kafka's fetches some at the first
         request.
         """
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
-        running = [node for node in self.several.nodes if node.is_running]
-        return not any(ask(node, request).error_code for node in running)
+        return not any(ask(node, request).error_code for node in self._running())
 
     def _homes(self) -> tuple[Home, ...]:
         leaders = self._leaders()
@@ -202,12 +216,14 @@ class Cluster:
 
     def _leaders(self) -> dict[tuple[str, int], int]:
         """The leaders of the internal topics on which all running nodes agree; nothing while they do not."""
-        running = [node for node in self.several.nodes if node.is_running]
-        found = [leaders_by(node) for node in running]
+        found = [leaders_by(node) for node in self._running()]
         return found[0] if all(each == found[0] for each in found) else {("", 0): KILLED}
 
     def _ask(self, request: Any) -> Any:
-        return ask(next(node for node in self.several.nodes if node.is_running), request)
+        return ask(self._running()[0], request)
+
+    def _running(self) -> list[Node]:
+        return [node for node in self.several.nodes if node.is_running]
 
 
 def ask(node: Node, request: Any) -> Any:
@@ -294,14 +310,17 @@ def run_with_a_kill(
         found = run(part, *sides, accepted=ACCEPTED_OF_SEVERAL, workers=WORKERS)
         return [seen_of_several(result) for result in found]
 
+    def sweep() -> None:
+        for cluster in both:
+            if left := cluster.sweep():
+                say(f"    {cluster.name} still has something left behind: {', '.join(left)}")
+
     def held_twice(part: Sequence[Case]) -> list[Result]:
         """Those that differ are held again: on a busy machine one of the nodes may be late."""
         sides = sides_of(both)
-        for cluster in both:
-            cluster.sweep()
+        sweep()
         first = held(part, sides)
-        for cluster in both:
-            cluster.sweep()
+        sweep()
         second = held([result.case for result in first if not is_fine(result)], salted(sides, "again"))
         for result in second:
             report(result)

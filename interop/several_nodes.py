@@ -15,9 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
 
-from pykafka_broker.client.blocking import Connection
-from pykafka_broker.client.core.addresses import parse_address
-from pykafka_broker.protocol.errors import ProtocolError
+from pykafka_broker.client.core.connection import CLIENT, Identity
+from pykafka_broker.protocol.errors import KafkaError, ProtocolError
 from pykafka_broker.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from pykafka_broker.testing.apache.nodes import Node, Nodes, Software
 
@@ -38,8 +37,15 @@ class SeveralNodes:
     """Nodes of one kind, as a scenario sees a broker."""
 
     def __init__(
-        self, software: Software, count: int, properties: Mapping[str, str], folder: Path | None = None
+        self,
+        software: Software,
+        count: int,
+        properties: Mapping[str, str],
+        folder: Path | None = None,
+        *,
+        identity: Identity = CLIENT,
     ) -> None:
+        """`identity` may describe all topics."""
         self._temporary = None if folder else TemporaryDirectory(prefix="several-nodes-")
         self.folder = Path(folder or self._temporary.name)  # type: ignore[union-attr]
         self.nodes = Nodes(
@@ -49,6 +55,8 @@ class SeveralNodes:
             roles="broker,controller",
             properties={**properties, **REPLICATED},
         )
+        for node in self.nodes:
+            node.identity = identity
         self._turns = itertools.cycle(range(1, count + 1))
         self._ended: Node | None = None
         #: Of all nodes: how many processes there were.
@@ -139,9 +147,9 @@ class ChangingNodes(SeveralNodes):
 def in_sync(node: Node) -> bool:
     """Whether this node answers, and knows of no partition that lacks a replica."""
     try:
-        with closing(Connection(parse_address(node.address))) as connection:
+        with closing(node.connection()) as connection:
             answer: MetadataResponse = connection.send(MetadataRequest(topics=None))
-    except (OSError, ProtocolError):
+    except (OSError, ProtocolError, KafkaError):
         return False
     return all(
         not partition.error_code and len(partition.isr_nodes) == len(partition.replica_nodes)

@@ -101,14 +101,21 @@ def report(result: Result, told: Container[Verdict]) -> None:
 
 
 def with_several_nodes(playing: Sequence[Case], tell: Callable[[Result], None]) -> int:
-    """Hold them with clusters; 1 if something differs."""
+    """Hold them with clusters, new ones for each of their settings; 1 if something differs."""
     began = time.monotonic()
-    with clusters.both_clusters({}) as (apache, ours), ExitStack() as in_trouble:
-        in_trouble.callback(keep_logs, apache, ours)
-        came_out = clusters.run_with_a_kill(playing, apache, ours, tell, lambda line: print(line, flush=True))
-        wrong = [result for result in came_out if not clusters.is_fine(result)]
-        if not wrong:
-            in_trouble.pop_all()
+    came_out: list[Result] = []
+    for settings, cases_with in clusters.by_clusters(playing):
+        kind = "secured nodes" if settings else "nodes"
+        print(f"{len(cases_with)} conversations with {kind}", flush=True)
+        with clusters.both_clusters(settings) as (apache, ours), ExitStack() as in_trouble:
+            in_trouble.callback(keep_logs, kind.replace(" ", "-"), apache, ours)
+            found = clusters.run_with_a_kill(
+                cases_with, apache, ours, tell, lambda line: print(line, flush=True)
+            )
+            came_out += found
+            if all(map(clusters.is_fine, found)):
+                in_trouble.pop_all()
+    wrong = [result for result in came_out if not clusters.is_fine(result)]
     counts = table.totals(results.merge({}, came_out))
     print(f"{table.summary(counts)}, in {time.monotonic() - began:.0f} s")
     otherwise = sorted(
@@ -119,14 +126,14 @@ def with_several_nodes(playing: Sequence[Case], tell: Callable[[Result], None]) 
         print(f"alike on both sides, but otherwise than with one node: {', '.join(otherwise)}")
     left_out = len(playing) - len(came_out)
     if left_out:
-        print(f"{left_out} were not held: they are about one node, or have settings of their own")
+        print(f"{left_out} were not held: they are about one node, or have settings that no clusters have")
     return 1 if wrong else 0
 
 
-def keep_logs(apache: clusters.Cluster, ours: clusters.Cluster) -> None:
-    for kind, cluster in (("apache", apache), ("ours", ours)):
-        logs = cluster.several.keep_logs(CACHE / f"conformance-nodes-{kind}")
-        print(f"the logs of the nodes ({kind}) are in {logs}")
+def keep_logs(kind: str, *both: clusters.Cluster) -> None:
+    for cluster in both:
+        logs = cluster.several.keep_logs(CACHE / f"conformance-{kind}-{cluster.name}")
+        print(f"the logs of the nodes ({cluster.name}) are in {logs}")
 
 
 def main() -> int:

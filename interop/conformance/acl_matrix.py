@@ -11,10 +11,11 @@ kind: about one name, a prefix or all names, for this host or another one, with 
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
+from itertools import count, product
 from typing import Any
 
 from interop.conformance.acl_share_groups import (
@@ -27,7 +28,7 @@ from interop.conformance.conversation import Conversation
 from interop.conformance.share_groups import LEAVE as LEAVE_SHARE_GROUP
 from interop.conformance.share_groups import beating as beating_share_group
 from interop.conformance.share_groups import joining as joining_share_group
-from interop.conformance.shares import SHARE
+from interop.conformance.shares import SHARE, share_group_at_home
 from interop.conformance.streams import LEAVE, beating, internal, joining, part, topology
 from interop.conformance.talk import ANY, CLOSED, Talk, Topic
 from interop.conformance.versions import latest_version, served_versions
@@ -142,26 +143,43 @@ class Resources:
 NO_TOPIC_ID = bytes(range(16))
 
 
+def names_with(prefix: str) -> tuple[str, str, str, str]:
+    """The names of a group, of a transactional id, of what does not exist, and of what no ACL is about."""
+    # The hashes of two names that differ in their last letter alone differ by so much that no node has both.
+    return f"{prefix}-g", f"{prefix}-tx", f"{prefix}-missing", f"hidden-{prefix}"
+
+
+def prefix_at_home(root: Talk) -> str:
+    """What these names have in common; in a cluster the home of the conversation coordinates all of them."""
+    if root.home is None:
+        return root.name("acls")
+    coordinates = root.home.coordinates
+    # Names that differ in a digit or two have hashes that differ alike.
+    prefixes = (root.name(f"{zlib.crc32(b'%d' % number):08x}-acls") for number in count())
+    return next(each for each in prefixes if all(map(coordinates, names_with(each))))
+
+
 def resources_of(root: Talk, creations_of: Callable[[str], list[AclCreation]]) -> Resources:
     """Create them, and the ACLs about them; `creations_of` is given what their names begin with."""
-    prefix = root.name("acls")
-    hidden = f"hidden-{prefix}"
-    topics = (root.topic(name=f"{prefix}-t"), root.topic(name=hidden))
-    group, transactional_id = f"{prefix}-g", f"{prefix}-x"
+    prefix = prefix_at_home(root)
+    group, transactional_id, missing, hidden = names_with(prefix)
+    topics: tuple[Topic, ...] = (
+        root.topic(name=f"{prefix}-t"),
+        Topic(missing, NO_TOPIC_ID),
+        root.topic(name=hidden),
+    )
+    if root.home is not None and root.subject.api in OF_SHARE_COORDINATORS:
+        # Of a group and several topics, whose ids are random, several nodes are the coordinators.
+        topics = topics[:1]
+        group = share_group_at_home(root, group, (topics[0].id, 0))
     for key_type, name in ((0, group), (1, transactional_id), (SHARE, share_key(group))):
         root.do(FindCoordinatorRequest(coordinator_keys=[name], key_type=key_type))
     for name in (group, hidden):
         GROUPS_OF.get(root.subject.api, group_with_offsets)(root, name, topics[0])
     for name in (transactional_id, hidden):
         root.do(InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=60_000))
-    missing = Topic(f"{prefix}-missing", NO_TOPIC_ID)
     grant(root, creations_of(prefix))
-    return Resources(
-        prefix,
-        (topics[0], missing, topics[1]),
-        (group, f"{prefix}-missing", hidden),
-        (transactional_id, f"{prefix}-missing", hidden),
-    )
+    return Resources(prefix, topics, (group, missing, hidden), (transactional_id, missing, hidden))
 
 
 def share_key(group: str) -> str:
@@ -208,7 +226,8 @@ def of_operations(prefix: str) -> list[AclCreation]:
 
 def of_kinds(prefix: str) -> list[AclCreation]:
     """The ACLs of `KINDS`."""
-    names = {TOPIC: f"{prefix}-t", GROUP: f"{prefix}-g", TRANSACTIONAL_ID: f"{prefix}-x"}
+    group, transactional_id, *_ = names_with(prefix)
+    names = {TOPIC: f"{prefix}-t", GROUP: group, TRANSACTIONAL_ID: transactional_id}
     return [
         AclCreation(
             resource_type=resource_type,
@@ -470,7 +489,23 @@ def about_start_offsets(cls: type, version: int, resources: Resources) -> list[A
     return [named, of_all]
 
 
+def about_share_partitions(cls: type, version: int, resources: Resources) -> list[Any]:
+    """Of the first group: these declarations do not say that their group is one."""
+    return [Maker(version, resources, {"group_id": resources.groups[0]}).struct(cls, {})]
+
+
+#: Asked of the coordinator of share partitions.
+OF_SHARE_COORDINATORS = frozenset(
+    {
+        "delete_share_group_state",
+        "initialize_share_group_state",
+        "read_share_group_state",
+        "read_share_group_state_summary",
+        "write_share_group_state",
+    }
+)
 SPECIAL: Mapping[str, Special] = {
+    **dict.fromkeys(OF_SHARE_COORDINATORS, about_share_partitions),
     "produce": producing,
     "streams_group_heartbeat": streaming,
     "share_group_heartbeat": sharing,

@@ -10,10 +10,11 @@ from typing import Any
 from interop.conformance import share_groups, streams
 from interop.conformance.consumer_groups import known
 from interop.conformance.share_consumers import ACCEPT, FINAL, LIMITS, ShareMember, acquired
-from interop.conformance.shares import ShareGroup
+from interop.conformance.shares import SHARE, ShareGroup
 from interop.conformance.talk import Talk, Topic
 from pykafka_broker.protocol.messages import share_acknowledge as acknowledging
 from pykafka_broker.protocol.messages import share_fetch as fetching
+from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorRequest
 
 MEMBER, ROOT_MEMBER = "member", "root"
 AT_ONCE = {"share.assignment.interval.ms": "0"}
@@ -30,7 +31,7 @@ Ask = Callable[[Any], Any]
 def share_group_without_members(root: Talk, group: str, topic: Topic) -> None:
     """A share group that begins at the start of the topic, and whose partitions are assigned at once."""
     streams.set_configs(root, group, AT_ONCE)
-    known(root, f"{group}-probe", topic)
+    known(root, root.at_home(f"{group}-probe"), topic)
     root.do(share_groups.setting(group, (topic.name, {0: 0})))
 
 
@@ -61,8 +62,9 @@ class SharedTopics:
             for topic in topics:
                 group = ShareGroup(root, topic)
                 group.id = group_id
+                coordinator(root, group).do(group.initializing(), version=0)
                 # A record that has been delivered shows that the state is loaded.
-                member = ShareMember(root, group.begun(), ROOT_MEMBER).opened()
+                member = ShareMember(root, group, ROOT_MEMBER).opened()
                 root.do(member.fetching(epoch=FINAL))
 
     def read(self, api: str, ask: Ask) -> None:
@@ -83,6 +85,15 @@ class SharedTopics:
             else:
                 ask(_acknowledge(member, 2, self._topics, said))
             ask(_acknowledge(member, FINAL))
+
+
+def coordinator(root: Talk, group: ShareGroup) -> Talk:
+    """A connection to the coordinator of the share partition: in a cluster it need not be the home."""
+    if root.home is None:
+        return root
+    asked = FindCoordinatorRequest(key_type=SHARE, coordinator_keys=[group.key()])
+    [found] = root.do(asked).coordinators
+    return root.to(f"{found.host}:{found.port}")
 
 
 #: First and last offset of records that are accepted.

@@ -1,5 +1,7 @@
 """The same conversations with three nodes of Apache Kafka and with three of ours; one is killed meanwhile.
 
+Those with the settings of the ACL matrix have clusters of their own (`HELD_WITH`).
+
 Each conversation has a home: the node that leads the partitions of its topics and coordinates its groups,
 transactions and share partitions. The topics, also those of the coordinators, have a replica on every node,
 and are laid out alike on both sides. The run has four parts: with all nodes; with the other two while a node
@@ -13,22 +15,31 @@ Apache Kafka itself answers otherwise than one node does, ours has to do so as w
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from interop.conformance import acl_matrix
 from interop.conformance.accepted import ACCEPTED, OF_SEVERAL_NODES, ONE_NODE
-from interop.conformance.conversation import Case
+from interop.conformance.conversation import NO_SETTINGS, Case
 from interop.conformance.leftovers import LaidOut, laid_out, removed
-from interop.conformance.play import SETTINGS, Result, Verdict, ids_of, judge_differences, run
+from interop.conformance.play import (
+    SETTINGS,
+    Result,
+    Verdict,
+    by_settings,
+    ids_of,
+    judge_differences,
+    run,
+)
 from interop.conformance.shares import PARTITIONS_ASKED
 from interop.conformance.talk import PAUSE_S, Home, Side
 from interop.several_nodes import REPLICATED, SeveralNodes, in_sync
-from pykafka_broker.client.blocking import Connection
-from pykafka_broker.client.core.addresses import parse_address
+from pykafka_broker.client.core.connection import CLIENT, Identity, Security
+from pykafka_broker.client.security import login_of
 from pykafka_broker.protocol.errors import KafkaError, ProtocolError
 from pykafka_broker.protocol.messages import create_topics as m
 from pykafka_broker.protocol.messages.elect_leaders import ElectLeadersRequest
@@ -82,6 +93,8 @@ ACCEPTED_OF_SEVERAL = (*ACCEPTED, *OF_SEVERAL_NODES)
 CLUSTER_SETTINGS = {
     **SETTINGS,
     **REPLICATED,
+    # Unless it is named, brokers connect to it without a login, also where it asks for one.
+    "inter.broker.listener.name": "PLAINTEXT",
     "offsets.topic.num.partitions": str(NODES),
     "transaction.state.log.num.partitions": str(NODES),
     "share.coordinator.state.topic.num.partitions": str(NODES * SHARE_PARTITIONS_OF_ONE),
@@ -95,6 +108,16 @@ CLUSTER_SETTINGS = {
     # Leaders go back when this run says so.
     "auto.leader.rebalance.enable": "false",
 }
+
+#: The settings of the conversations that are held, which have clusters of their own for each, and as whom the
+#: run itself asks these.
+HELD_WITH: tuple[tuple[Mapping[str, str], Identity], ...] = (
+    (NO_SETTINGS, CLIENT),
+    (
+        acl_matrix.SETTINGS,
+        Identity(security=Security(login=login_of(acl_matrix.ROOT, acl_matrix.ROOT, "PLAIN"))),
+    ),
+)
 
 
 @dataclass
@@ -195,7 +218,7 @@ class Cluster:
     def _removed(self, node: Node) -> list[str]:
         assert self.laid_out is not None, "nothing is laid out"
         try:
-            with closing(Connection(parse_address(node.address))) as connection:
+            with closing(node.connection()) as connection:
                 return removed(connection.send, node.node_id, self.laid_out)
         except (OSError, ProtocolError, KafkaError) as error:
             return [f"node {node.node_id}: {error}"]
@@ -227,7 +250,7 @@ class Cluster:
 
 
 def ask(node: Node, request: Any) -> Any:
-    with closing(Connection(parse_address(node.address))) as connection:
+    with closing(node.connection()) as connection:
         return connection.send(request)
 
 
@@ -260,7 +283,7 @@ def leaders_by(node: Node) -> dict[tuple[str, int], int]:
     topics = [MetadataRequestTopic(name=name) for name in INTERNAL_TOPICS]
     try:
         answer: MetadataResponse = ask(node, MetadataRequest(topics=topics, allow_auto_topic_creation=False))
-    except (OSError, ProtocolError):
+    except (OSError, ProtocolError, KafkaError):
         return {}
     return {
         (str(topic.name), partition.partition_index): partition.leader_id
@@ -273,13 +296,15 @@ def leaders_by(node: Node) -> dict[tuple[str, int], int]:
 def both_clusters(
     settings: Mapping[str, str], folder: Path | None = None
 ) -> Iterator[tuple[Cluster, Cluster]]:
-    """Three nodes of Apache Kafka and three of ours."""
+    """Three nodes of Apache Kafka and three of ours, with settings of `HELD_WITH`."""
+    [identity] = [each for held_with, each in HELD_WITH if held_with == settings]
     with ExitStack() as stack:
 
         def cluster(software: Software) -> Cluster:
             properties = {**CLUSTER_SETTINGS, **settings}
             own = folder / software if folder else None
-            made = Cluster(software, stack.enter_context(SeveralNodes(software, NODES, properties, own)))
+            several = SeveralNodes(software, NODES, properties, own, identity=identity)
+            made = Cluster(software, stack.enter_context(several))
             made.lay_out()
             return made
 
@@ -293,15 +318,14 @@ def run_with_a_kill(
     report: Callable[[Result], None],
     say: Callable[[str], None],
 ) -> list[Result]:
-    """Hold the conversations in four parts, as told at the top."""
-    kept = [case for case in cases if not is_of_one_node(case)]
-    last = [case for case in kept if case.conversation.last]
-    rest = [case for case in kept if not case.conversation.last]
-    homes = apache.side.homes
+    """Hold the conversations in four parts, as told at the top; they have the settings of these clusters."""
+    last = [case for case in cases if case.conversation.last]
+    rest = [case for case in cases if not case.conversation.last]
+    side = apache.side
     others = [
         case
         for case in rest
-        if not case.conversation.alone and apache.side.home_of(case.subject) != homes[KILLED - 1]
+        if not case.conversation.alone and side.home_of(case.subject) != side.homes[KILLED - 1]
     ]
     meanwhile = set(others[::MEANWHILE])
     parts = [[case for case in rest if case not in meanwhile][start::3] for start in range(3)]
@@ -364,8 +388,15 @@ def is_fine(result: Result) -> bool:
 
 
 def is_of_one_node(case: Case) -> bool:
-    """Whether it can be held with one node only."""
-    return bool(case.conversation.settings) or any(entry.concerns(case) for entry in ONE_NODE)
+    """Whether it is held with one node only."""
+    if any(entry.concerns(case) for entry in ONE_NODE):
+        return True
+    return all(dict(case.conversation.settings) != settings for settings, _ in HELD_WITH)
+
+
+def by_clusters(cases: Iterable[Case]) -> list[tuple[Mapping[str, str], list[Case]]]:
+    """Those of them that are held with clusters, by the settings of these."""
+    return by_settings(case for case in cases if not is_of_one_node(case))
 
 
 def seen_of_several(result: Result) -> Result:

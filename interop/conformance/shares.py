@@ -28,6 +28,24 @@ NO_PARTITION = -1
 Batch = tuple[int, int, int, int]
 
 
+def share_group_at_home(talk: Talk, name: str, *asked: tuple[bytes, int]) -> str:
+    """The name of a share group: `name`, or in a cluster one like it, so that the home of the conversation
+    coordinates the group and these share partitions of it, each the id of a topic and a partition. As ids of
+    topics are random, the name differs from side to side.
+    """
+    home = talk.home
+    if home is None:
+        return name
+
+    def is_at_home(group: str) -> bool:
+        keys = (coordinator_key(SharePartitionKey(group, *partition)) for partition in asked)
+        return home.coordinates(group) and all(map(home.coordinates_share, keys))
+
+    found = next(filter(is_at_home, alike(name)))
+    talk.names.stand_for(found, name)
+    return found
+
+
 class ShareGroup:
     """A group in one topic, whose share coordinator has been found."""
 
@@ -35,7 +53,8 @@ class ShareGroup:
         self, talk: Talk, topic: Topic | None = None, partitions: int = 1, *, label: str = "group"
     ) -> None:
         self.topic = talk.topic(partitions=partitions) if topic is None else topic
-        self.id = self._at_home(talk, label)
+        asked = ((self.topic.id, partition) for partition in (NO_PARTITION, *range(PARTITIONS_ASKED)))
+        self.id = share_group_at_home(talk, talk.name(label), *asked)
         self._talk = talk
         for partition in range(partitions):
             talk.do(FindCoordinatorRequest(key_type=SHARE, coordinator_keys=[self.key(partition)]), version=6)
@@ -54,23 +73,6 @@ class ShareGroup:
         ids = (number.to_bytes(len(NO_TOPIC_ID)) for number in count(1))
         at_home = self._talk.home.coordinates_share
         return next(each for each in ids if at_home(coordinator_key(SharePartitionKey(self.id, each, 0))))
-
-    def _at_home(self, talk: Talk, label: str) -> str:
-        """A name for the group. In a cluster the home of the conversation has to be the coordinator of its
-        share partitions, in whose keys a random topic id stands: the name is another one on each side.
-        """
-        name, home = talk.name(label), talk.home
-        if home is None:
-            return name
-
-        def is_at_home(group: str) -> bool:
-            partitions = NO_PARTITION, *range(PARTITIONS_ASKED)
-            asked = (SharePartitionKey(group, self.topic.id, partition) for partition in partitions)
-            return home.coordinates(group) and all(map(home.coordinates_share, map(coordinator_key, asked)))
-
-        found = next(filter(is_at_home, alike(name)))
-        talk.names.stand_for(found, name)
-        return found
 
     def begun(self, *partitions: int, state_epoch: int = 1, start_offset: int = 0) -> ShareGroup:
         """Initialise share partitions, as set-up."""

@@ -241,7 +241,11 @@ class Talk:
 
     def name(self, label: str = "topic") -> str:
         """A name of this conversation's own: the same with both brokers, another at each version."""
-        name = f"{label}-{zlib.crc32((self.subject.id + self.side.salt).encode()):08x}-v{self.version}"
+        crc = zlib.crc32((self.subject.id + self.side.salt).encode())
+        return self.at_home(f"{label}-{crc:08x}-v{self.version}")
+
+    def at_home(self, name: str) -> str:
+        """`name`, or in a cluster one like it that belongs to the home of this conversation."""
         return self.home.named(name) if self.home else name
 
     @property
@@ -333,6 +337,14 @@ class Talk:
         self._login = user, user if password is None else password
         self.do(SaslHandshakeRequest(mechanism="PLAIN"))
         self.do(SaslAuthenticateRequest(auth_bytes=plain_token(*self._login)))
+
+    def to(self, address: str) -> Talk:
+        """A connection of the same conversation, and of the same user, to another node."""
+        other = Talk(self.subject, self.side, transcript=self.transcript, names=self.names, address=address)
+        self.opened.append(other)
+        if self._login:
+            other.log_in(*self._login)
+        return other
 
     def controllers(self) -> Talk:
         """A connection of the same conversation to the listener of controllers."""

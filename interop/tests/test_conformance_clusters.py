@@ -7,12 +7,21 @@ from typing import cast
 
 import pytest
 
-from interop.conformance.clusters import NODES, homes_at, is_of_one_node, replicas_of, seen_of_several
+from interop.conformance import acl_matrix
+from interop.conformance.acl_matrix import names_with, prefix_at_home
+from interop.conformance.clusters import (
+    NODES,
+    by_clusters,
+    homes_at,
+    is_of_one_node,
+    replicas_of,
+    seen_of_several,
+)
 from interop.conformance.compare import Difference
 from interop.conformance.conversation import Case, cases
 from interop.conformance.normalise import Names, Tree, tree_of
 from interop.conformance.play import Result, Verdict
-from interop.conformance.shares import NO_PARTITION, PARTITIONS_ASKED, ShareGroup
+from interop.conformance.shares import NO_PARTITION, PARTITIONS_ASKED, ShareGroup, share_group_at_home
 from interop.conformance.talk import Home, Side, Subject, Talk, Topic
 from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.protocol.java_hash import string_hash_abs
@@ -81,12 +90,31 @@ def test_what_apache_kafka_does_otherwise_with_several_nodes_must_be_the_same_wi
     ]
 
 
-def test_conversations_with_settings_of_their_own_are_held_with_one_node() -> None:
+def test_conversations_with_other_settings_than_those_of_the_acl_matrix_are_held_with_one_node() -> None:
     with_settings = [case for case in cases() if case.conversation.settings]
+    matrix = [case for case in with_settings if dict(case.conversation.settings) == acl_matrix.SETTINGS]
 
-    assert with_settings
-    assert all(map(is_of_one_node, with_settings))
-    assert not all(map(is_of_one_node, cases()))
+    assert matrix
+    assert [case for case in with_settings if not is_of_one_node(case)] == matrix
+    assert [settings for settings, _ in by_clusters(cases())] == [{}, acl_matrix.SETTINGS]
+    assert [found for settings, found in by_clusters(cases()) if settings] == [matrix]
+
+
+@pytest.mark.parametrize("home", HOMES)
+def test_what_the_acls_of_a_matrix_are_about_is_coordinated_at_home(home: Home) -> None:
+    talk = cast("Talk", SimpleNamespace(home=home, name=lambda label: f"{label}-0badcafe-v1"))
+
+    prefix = prefix_at_home(talk)
+
+    assert prefix.endswith("-acls-0badcafe-v1")
+    assert all(map(home.coordinates, names_with(prefix)))
+
+
+def test_with_one_node_the_names_of_an_acl_matrix_are_those_of_the_conversation() -> None:
+    talk = cast("Talk", SimpleNamespace(home=None, name=lambda label: f"{label}-0badcafe-v1"))
+
+    assert prefix_at_home(talk) == "acls-0badcafe-v1"
+    assert share_group_at_home(talk, "group", (b"\x2a" * 16, 0)) == "group"
 
 
 def test_the_active_controller_may_be_another_node_on_each_side_but_must_be_named() -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
-from interop.conformance import clusters, results
-from interop.conformance.conversation import cases
+import pytest
+
+from interop.conformance import acl_matrix, clusters, results
+from interop.conformance.conversation import NO_SETTINGS, cases
 from interop.conformance.play import Result, Verdict, both_brokers, run, sample
 from interop.conformance.results import Outcomes, verdict_of
 
 SIZE = 200
-#: Of those that are held with clusters; the clusters take most of the time.
-SIZE_WITH_CLUSTERS = 60
+#: Of those that are held with clusters, by their settings; the clusters take most of the time.
+SIZES_WITH_CLUSTERS = ((NO_SETTINGS, 60), (acl_matrix.SETTINGS, 12))
 
 
 #: `CONFORMANCE_SEED=2 pytest ...` takes another sample; all of them is what `make conformance` runs.
@@ -51,11 +54,13 @@ def test_a_sample_of_conversations_ends_as_it_is_stored(kafka_jars: Path) -> Non
     assert not wrong, "\n".join([f"with CONFORMANCE_SEED={SEED}", *told])
 
 
+@pytest.mark.parametrize(("settings", "size"), SIZES_WITH_CLUSTERS, ids=["plain", "secured"])
 def test_a_sample_of_conversations_is_the_same_with_clusters_of_which_a_node_is_killed(
-    kafka_jars: Path,
+    kafka_jars: Path, settings: Mapping[str, str], size: int
 ) -> None:
-    chosen = sample(cases(), SEED, SIZE_WITH_CLUSTERS)
-    with clusters.both_clusters({}) as (apache, ours):
+    [declared] = [found for own, found in clusters.by_clusters(cases()) if own == settings]
+    chosen = sample(declared, SEED, size)
+    with clusters.both_clusters(settings) as (apache, ours):
         came_out = clusters.run_with_a_kill(chosen, apache, ours, lambda _: None, print)
     wrong = [result for result in came_out if not clusters.is_fine(result)]
     told = [described(result, Verdict.EQUAL) for result in wrong]

@@ -24,7 +24,7 @@ from typing import Literal, Self
 
 from pykafka_broker.client.blocking import Connection
 from pykafka_broker.client.core.addresses import parse_address
-from pykafka_broker.client.core.connection import Identity, Security
+from pykafka_broker.client.core.connection import CLIENT, Identity, Security
 from pykafka_broker.log.disk.names import METADATA_TOPIC
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.fields import uuid_text
@@ -72,6 +72,8 @@ class Node(BrokerProcess):
     start_timeout_s = 60.0
     #: Of Apache Kafka's: small, and compiled for a short life. A measurement of its speed sets others.
     jvm_options: tuple[str, ...] = (*SHORT_LIVED, f"-Xmx{HEAP}")
+    #: As whom `connection` asks.
+    identity: Identity = CLIENT
 
     def __init__(
         self,
@@ -154,6 +156,10 @@ class Node(BrokerProcess):
         if self.software == "apache":
             return command("kafka.Kafka", str(self.properties_file), jvm_options=self.jvm_options)
         return [sys.executable, "-m", "pykafka_broker", "start", "--config", str(self.properties_file)]
+
+    def connection(self) -> Connection:
+        """A connection to the address of this broker. Raises as `Connection`."""
+        return Connection(parse_address(self.address), identity=self.identity)
 
     def describe_quorum(self) -> m.DescribeQuorumResponsePartitionData | None:
         """The quorum as this controller describes it; None unless it leads."""

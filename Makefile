@@ -6,6 +6,8 @@ DATA ?= pykafka-data
 ROUNDS ?= 100
 # Processes that share the tests: a number, or auto.
 WORKERS ?= auto
+# The nodes of the clusters that `make interop` and `make conformance` take in the place of one broker: NODES=3.
+NODES ?=
 # Else every process of theirs compiles tests and broker anew.
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
@@ -17,8 +19,8 @@ slow: $(VENV)/.test ; $(PYTEST) -m slow --ignore=tests/torture
 check: $(VENV)/.test ; $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy && $(BIN)/lint-imports && $(BIN)/python -m interop.pages --check
 fix: $(VENV)/.test ; $(BIN)/ruff format . && $(BIN)/ruff check --fix . && $(BIN)/python -m interop.pages
 bench: $(VENV)/.bench ; $(BIN)/python -m bench
-interop: $(VENV)/.test ; $(BIN)/python -m interop
-conformance: $(VENV)/.test ; $(BIN)/python -m interop.conformance
+interop: $(VENV)/.test ; $(BIN)/python -m interop $(if $(NODES),--nodes $(NODES))
+conformance: $(VENV)/.test ; $(BIN)/python -m interop.conformance $(if $(NODES),--nodes $(NODES))
 reencode: $(VENV)/.test ; $(BIN)/python -m interop.reencode
 simulate: $(VENV)/.test ; SEEDS=$(SEEDS) SHELL_SEEDS=$(SHELL_SEEDS) CLUSTER_SEEDS=$(CLUSTER_SEEDS) SECONDS=$(SECONDS) FIRST=$(FIRST) $(BIN)/python -m tests.simulation
 torture: $(VENV)/.test ; TORTURE_ROUNDS=$(ROUNDS) $(PYTEST) tests/torture

@@ -30,7 +30,7 @@ from interop.clients.client import Client
 from interop.clients.driven import ToolchainMissingError
 from interop.clients.java import Java39
 from interop.exactly_once import copying, lane, streams
-from interop.matrix_result import STORED, STORED_SECURITY, STORED_SPARK, MatrixResult, load
+from interop.matrix_result import STORED, STORED_SECURITY, STORED_SPARK, MatrixResult, load, of_nodes
 from interop.run import load_matrix, row, run_matrix
 from interop.scenarios import data, groups
 from interop.several_nodes import ChangingNodes, SeveralNodes
@@ -61,9 +61,9 @@ def options() -> argparse.Namespace:
         default="ours",
         help="changing: three nodes of Apache Kafka that become ours one at a time, and go back",
     )
-    parser.add_argument("--lanes", default=",".join(LANES), help="of %(default)s")
+    parser.add_argument("--lanes", help=f"of {','.join(LANES)}; by default all that take --nodes")
     parser.add_argument(
-        "--nodes", type=int, choices=(1, 3), default=1, help="clients, copies, spark, streams"
+        "--nodes", type=int, choices=(1, 3), default=1, help=f"3: for {', '.join(lanes_with(3))}"
     )
     parser.add_argument("--clients", help="of the clients in matrix.toml, comma separated")
     parser.add_argument("--only", default="", help="scenarios and stories whose name holds this text")
@@ -73,19 +73,25 @@ def options() -> argparse.Namespace:
         help="keep what became of the clients, for docs/conformance.md",
     )
     chosen = parser.parse_args()
+    chosen.lanes = chosen.lanes or ",".join(lanes_with(chosen.nodes))
     known = [*load_matrix()[0], *(release.name for release in spark.RELEASES)]
     for name, there_are in (("lanes", [*LANES]), ("clients", known)):
         asked = [part for part in (getattr(chosen, name) or "").split(",") if part]
         if unknown := [part for part in asked if part not in there_are]:
             parser.error(f"unknown {name}: {', '.join(unknown)} (there are {', '.join(there_are)})")
     lanes = chosen.lanes.split(",")
-    if chosen.nodes > 1 and not set(lanes) <= OF_NODES:
-        parser.error(f"several nodes are for the lanes {', '.join(sorted(OF_NODES))}")
+    if not set(lanes) <= set(there_are := lanes_with(chosen.nodes)):
+        parser.error(f"with {chosen.nodes} nodes there are the lanes {', '.join(there_are)}")
     if chosen.broker == "changing" and chosen.nodes == 1:
         parser.error("one node alone is not replaced under load: --nodes 3")
     if not any(chosen.only in title for title in titles(lanes)):
         parser.error(f"no scenario or story of these lanes has {chosen.only!r} in its name")
     return chosen
+
+
+def lanes_with(nodes: int) -> list[str]:
+    """The lanes that there are with so many nodes."""
+    return [name for name in LANES if nodes == 1 or name in OF_NODES]
 
 
 def titles(lanes: Sequence[str]) -> list[str]:
@@ -143,7 +149,8 @@ def run_clients(chosen: argparse.Namespace, broker: Broker) -> list[str]:
         results = run_matrix(world, chosen_scenarios, say)
     if chosen.store:
         versions = {name: client.version for name, client in clients.items()}
-        store(MatrixResult(versions, results.cells), STORED, names, [scenario.name for scenario in scenarios])
+        path = of_nodes(STORED, chosen.nodes)
+        store(MatrixResult(versions, results.cells), path, names, [scenario.name for scenario in scenarios])
     return absent(chosen, missing) + results.failures
 
 

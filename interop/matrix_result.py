@@ -1,6 +1,6 @@
 """The stored results of runs, which `python -m interop --store` writes and pages read:
 `results/matrix.json` of the clients, `results/security.json` of the same on a secured node,
-`results/spark.json` of the releases of Spark.
+`results/spark.json` of the releases of Spark. Those of several nodes are stored beside them (`of_nodes`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,12 @@ from pathlib import Path
 STORED = Path(__file__).parent / "results" / "matrix.json"
 STORED_SPARK = STORED.with_name("spark.json")
 STORED_SECURITY = STORED.with_name("security.json")
+
+
+def of_nodes(path: Path, nodes: int) -> Path:
+    """Where the same is stored of a cluster of so many nodes; of one node, `path`."""
+    return path if nodes == 1 else path.with_stem(f"{path.stem}-{nodes}-nodes")
+
 
 #: The first word of a cell; "lacks" and "fails" are followed by a colon and the reason.
 OUTCOMES = ("pass", "lacks", "fails")

@@ -28,6 +28,8 @@ STORED = Path(__file__).parent / "results" / "proofs.json"
 #: What no proof runs: pages, and what proofs have stored.
 NOT_PROVED = ("docs", "interop/results", "interop/conformance/results", "CHANGELOG.md")
 OF_PYTEST = r"^=+ (\d.*) in [\d.]+s.* =+$"
+OF_CONFORMANCE = r"^(\d+ of \d+ (?:conversations|walks) .*?)(?:, in \d+ s)?$"
+OF_INTEROP = r"^\d+ failures$"
 
 PAGE = """# Proofs
 
@@ -77,14 +79,28 @@ PROOFS = (
         "Answers are those of Apache Kafka",
         "make conformance",
         240,
-        r"^(\d+ of \d+ (?:conversations|walks) .*?)(?:, in \d+ s)?$",
+        OF_CONFORMANCE,
+    ),
+    Proof(
+        "conformance-nodes",
+        "Answers of three nodes, also while one is killed and dead, are those of three nodes of Apache Kafka",
+        "make conformance NODES=3",
+        240,
+        OF_CONFORMANCE,
     ),
     Proof(
         "interop",
         "Stock clients and tools read what every other has written",
         "make interop",
         240,
-        r"^\d+ failures$",
+        OF_INTEROP,
+    ),
+    Proof(
+        "interop-nodes",
+        "Stock clients, Spark and Streams applications go on when one of three nodes is killed or restarted",
+        "make interop NODES=3",
+        240,
+        OF_INTEROP,
     ),
     Proof(
         "reencode",

@@ -35,6 +35,9 @@ compared as it stands is listed under "What the comparison leaves out"; nothing 
 The conversations are in `interop/conformance/apis/`, one file per API.
 """
 
+#: Of the clusters that clients are tried with.
+NODES = 3
+
 
 def totals(outcomes: Outcomes) -> Counter[Verdict]:
     return Counter(
@@ -191,13 +194,17 @@ def clients() -> list[str]:
     told = "Every ✓ is a run of the scenario (`interop/scenarios/`) with that client, against this broker."
     spark = matrix_result.load(matrix_result.STORED_SPARK)
     security = matrix_result.load(matrix_result.STORED_SECURITY)
+    several = matrix_result.load(matrix_result.of_nodes(matrix_result.STORED, NODES))
+    of_several = ["", SEVERAL, "", *several.as_markdown().splitlines()] if several.cells else []
     return [
-        *("## Clients", "", told, "", *matrix_result.load().as_markdown().splitlines()),
+        *("## Clients", "", told, "", *matrix_result.load().as_markdown().splitlines(), *of_several),
         *("", SECURED, ""),
         *security.as_markdown().splitlines(),
         *("", "Releases of Spark, with the connector of each:", "", *spark.as_markdown().splitlines(), ""),
     ]
 
+
+SEVERAL = "With three nodes, of which a scenario kills or restarts some:"
 
 SECURED = """\
 On a secured node, whose ACLs let each user into topics and groups of his own alone: each client writes,

@@ -99,6 +99,9 @@ def test_the_page_has_a_row_for_each_and_each_is_a_target_of_make() -> None:
     assert len(rows) == len(PROOFS)
     assert rows[-1].endswith(f"| {COMMIT} | 2026-01-02 | 3 min | **red**: 1 failed |")
     assert rows[0].endswith("| | | | not run yet |")
+    assert len({proof.name for proof in PROOFS}) == len({proof.command for proof in PROOFS}) == len(PROOFS)
     makefile = (REPOSITORY / "Makefile").read_text()
     for proof in PROOFS:
-        assert f"\n{proof.command.split()[1]}: " in makefile
+        _, target, *variables = proof.command.split()
+        [recipe] = [line for line in makefile.splitlines() if line.startswith(f"{target}: ")]
+        assert all(f"$({variable.partition('=')[0]})" in recipe for variable in variables)

@@ -68,6 +68,11 @@ def options() -> argparse.Namespace:
     parser.add_argument("--clients", help="of the clients in matrix.toml, comma separated")
     parser.add_argument("--only", default="", help="scenarios and stories whose name holds this text")
     parser.add_argument(
+        "--no-kills",
+        action="store_true",
+        help="with several nodes: kill one only where a scenario does so itself",
+    )
+    parser.add_argument(
         "--store",
         action="store_true",
         help="keep what became of the clients, for docs/conformance.md",
@@ -146,7 +151,8 @@ def run_clients(chosen: argparse.Namespace, broker: Broker) -> list[str]:
     with world_of(broker, clients) as world:
         say(row("clients", list(clients)))
         say(row("", [client.version for client in clients.values()]))
-        results = run_matrix(world, chosen_scenarios, say)
+        kills = chosen.nodes > 1 and not chosen.no_kills
+        results = run_matrix(world, chosen_scenarios, say, kills=kills)
     if chosen.store:
         versions = {name: client.version for name, client in clients.items()}
         path = of_nodes(STORED, chosen.nodes)

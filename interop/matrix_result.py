@@ -20,7 +20,8 @@ def of_nodes(path: Path, nodes: int) -> Path:
     return path if nodes == 1 else path.with_stem(f"{path.stem}-{nodes}-nodes")
 
 
-#: The first word of a cell; "lacks" and "fails" are followed by a colon and the reason.
+#: The first word of a cell; "lacks" and "fails" are followed by a colon and the reason, "pass"
+#: by what else was done meanwhile, if anything was.
 OUTCOMES = ("pass", "lacks", "fails")
 
 
@@ -83,7 +84,8 @@ class MatrixResult:
             for cell in row.cells:
                 outcome, _, reason = cell.partition(": ")
                 number = reasons.setdefault(reason, len(reasons) + 1) if reason else 0
-                shown.append({"pass": "✓", "lacks": f"- [{number}]", "fails": f"✗ [{number}]"}[outcome])
+                mark = {"pass": "✓", "lacks": "-", "fails": "✗"}[outcome]
+                shown.append(f"{mark} [{number}]" if number else mark)
             lines.append(f"| {row.title} | " + " | ".join(shown) + " |")
         lines += ["", *(f"{number}. {reason}" for reason, number in reasons.items())]
         return "\n".join(lines) + "\n"

@@ -90,9 +90,10 @@ class SeveralNodes:
     def start(self) -> float:
         """Start the killed node again; return the seconds that this took."""
         assert self._ended is not None, "no node was killed"
-        ended, self._ended = self._ended, None
+        took = self._ended.start()
+        self._ended = None
         self.pid += 1
-        return ended.start()
+        return took
 
     def _next(self) -> Node:
         return self.nodes[next(self._turns)]

@@ -60,6 +60,8 @@ class World:
     run: int = field(default_factory=lambda: int(time.time()))
     #: Of Kafka's command-line tools.
     tools_version: str = VERSION
+    #: Called once, as soon as the next topic can be used: a scenario has begun and is not over then.
+    in_the_middle: Callable[[], None] | None = None
     _maker: tuple[int, Client] | None = None
 
     @property
@@ -67,6 +69,11 @@ class World:
         """The broker of a world that has just one."""
         assert isinstance(self.broker, BrokerProcess), "this needs one broker"
         return self.broker
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are."""
+        return len(self.broker.address.split(","))
 
     @property
     def maker(self) -> Client:
@@ -88,13 +95,18 @@ class World:
         return f"{prefix}-{self.run}-{next(_numbers)}"
 
     def topic(self, client: Client, partitions: int = 1, **configs: str) -> str:
-        """A new topic, created by the client if it can; configs with underscores for dots."""
+        """A new topic with a replica on each node, created by the client if it can.
+
+        Configs have underscores for dots.
+        """
         name = self.name("interop")
         settings = {key.replace("_", "."): value for key, value in configs.items()}
 
         def created() -> bool:
             try:
-                self.for_client(client, "create_topic").create_topic(name, partitions, configs=settings)
+                self.for_client(client, "create_topic").create_topic(
+                    name, partitions, configs=settings, replication_factor=self.nodes
+                )
             except Refused as error:
                 # A client that has lost its broker (-1) may not know whether it had been heard.
                 if error.code != TOPIC_EXISTS:
@@ -103,6 +115,9 @@ class World:
 
         eventually(created, "the topic is created")
         self.await_topic(client, name, partitions)
+        if self.in_the_middle is not None:
+            now, self.in_the_middle = self.in_the_middle, None
+            now()
         return name
 
     def await_topic(self, client: Client, name: str, partitions: int = 1) -> None:

@@ -78,15 +78,15 @@ def options() -> argparse.Namespace:
         help="keep what became of the clients, for docs/conformance.md",
     )
     chosen = parser.parse_args()
-    chosen.lanes = chosen.lanes or ",".join(lanes_with(chosen.nodes))
+    chosen.lanes = chosen.lanes or ",".join(lanes_with(chosen.nodes, chosen.broker))
     known = [*load_matrix()[0], *(release.name for release in spark.RELEASES)]
     for name, there_are in (("lanes", [*LANES]), ("clients", known)):
         asked = [part for part in (getattr(chosen, name) or "").split(",") if part]
         if unknown := [part for part in asked if part not in there_are]:
             parser.error(f"unknown {name}: {', '.join(unknown)} (there are {', '.join(there_are)})")
     lanes = chosen.lanes.split(",")
-    if not set(lanes) <= set(there_are := lanes_with(chosen.nodes)):
-        parser.error(f"with {chosen.nodes} nodes there are the lanes {', '.join(there_are)}")
+    if not set(lanes) <= set(there_are := lanes_with(chosen.nodes, chosen.broker)):
+        parser.error(f"with these nodes there are the lanes {', '.join(there_are)}")
     if chosen.broker == "changing" and chosen.nodes == 1:
         parser.error("one node alone is not replaced under load: --nodes 3")
     if not any(chosen.only in title for title in titles(lanes)):
@@ -94,9 +94,10 @@ def options() -> argparse.Namespace:
     return chosen
 
 
-def lanes_with(nodes: int) -> list[str]:
-    """The lanes that there are with so many nodes."""
-    return [name for name in LANES if nodes == 1 or name in OF_NODES]
+def lanes_with(nodes: int, broker: str = "ours") -> list[str]:
+    """The lanes that there are with so many nodes of this kind."""
+    with_several = OF_CHANGING_NODES if broker == "changing" else OF_NODES
+    return [name for name in LANES if nodes == 1 or name in with_several]
 
 
 def titles(lanes: Sequence[str]) -> list[str]:
@@ -210,13 +211,14 @@ def spark_lane(chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]:
 
 
 def security_lane(chosen: argparse.Namespace, _broker: BrokerProcess) -> list[str]:
-    """A secured node of its own."""
+    """Secured nodes of its own."""
     names = load_matrix()[0]
     wanted = [name for name in names if not chosen.clients or name in chosen.clients.split(",")]
     software: Software = "ours" if chosen.broker == "ours" else "apache"
-    found = secured_lane.run(software, wanted, "" if chosen.only == "security" else chosen.only, say)
+    only = "" if chosen.only == "security" else chosen.only
+    found = secured_lane.run(software, wanted, only, say, chosen.nodes)
     if chosen.store:
-        store(found.result, STORED_SECURITY, names, secured_lane.titles())
+        store(found.result, of_nodes(STORED_SECURITY, chosen.nodes), names, secured_lane.titles())
     return absent(chosen, found.missing) + found.failures
 
 
@@ -303,8 +305,9 @@ def world_of(broker: Broker, clients: dict[str, Client]) -> Iterator[World]:
 
 Lane = Callable[[argparse.Namespace, BrokerProcess], list[str]]
 
-#: The lanes that `--nodes` is for.
-OF_NODES = {"clients", "copies", "spark", "streams"}
+#: The lanes that take nodes that change, and all that take several nodes.
+OF_CHANGING_NODES = {"clients", "copies", "spark", "streams"}
+OF_NODES = {*OF_CHANGING_NODES, "security"}
 
 STORIES: dict[str, Sequence[lane.Story]] = {"copies": copying.STORIES, "streams": streams.STORIES}
 

@@ -1,8 +1,8 @@
-"""A secured node, ours or Apache Kafka's, with a listener for each way into it (`ways.toml`): TLS alone, a
-certificate of the client, and SASL over TLS with each mechanism.
+"""A secured node, or several, ours or Apache Kafka's, with a listener for each way into it (`ways.toml`): TLS
+alone, a certificate of the client, and SASL over TLS with each mechanism.
 
 Each way has a user of its own, who may do what topics and groups with his name in front allow, and nothing
-else. The node itself and the administrator log in with PLAIN.
+else. The nodes themselves and the administrator log in with PLAIN.
 """
 
 from __future__ import annotations
@@ -12,17 +12,20 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from interop.clients.login import JAAS, OAUTHBEARER, Login
-from pykafka_broker.client.blocking import Connection
-from pykafka_broker.client.core.addresses import parse_address
-from pykafka_broker.client.core.connection import Identity
-from pykafka_broker.client.security import security_of
+from interop.several_nodes import SeveralNodes
+from pykafka_broker.client.blocking import Client, Connection
+from pykafka_broker.client.core.connection import Identity, Security
+from pykafka_broker.client.security import login_of, security_of
 from pykafka_broker.protocol.messages import create_acls as acls
 from pykafka_broker.protocol.messages import create_delegation_token as tokens
 from pykafka_broker.protocol.messages import create_topics as topics
+from pykafka_broker.protocol.messages import describe_acls
+from pykafka_broker.protocol.messages import describe_delegation_token as describe_tokens
 from pykafka_broker.protocol.messages import list_offsets as offsets
 from pykafka_broker.protocol.messages import metadata as describing
 from pykafka_broker.testing.apache.nodes import Node, Software
@@ -43,7 +46,7 @@ MECHANISMS = {
     "token": "SCRAM-SHA-256",
 }
 WAYS = ("tls", "mtls", *MECHANISMS)
-TOPIC, GROUP, LITERAL, PREFIXED, ALL, ALLOW = 2, 3, 3, 4, 2, 3
+TOPIC, GROUP, LITERAL, PREFIXED, ALL, ALLOW, ANY = 2, 3, 3, 4, 2, 3, 1
 #: The groups that clients name which cannot read without one.
 READERS = {"not-a-group": LITERAL, "kafkajs-": PREFIXED, "platformatic-": PREFIXED}
 LATEST = -1
@@ -61,12 +64,13 @@ def password_of(user: str) -> str:
 
 @dataclass(frozen=True)
 class Secured:
-    """A node that runs, and how it is reached in each way."""
+    """Nodes that run, and how they are reached in each way."""
 
-    node: Node
+    nodes: SeveralNodes
+    #: Of all nodes, separated by commas.
     addresses: Mapping[str, str]
     logins: Mapping[str, Login]
-    admin: Connection
+    admin: Client
 
     def foreign(self, way: str) -> Login:
         """The login with a certificate for the same user that another authority has signed."""
@@ -75,51 +79,61 @@ class Secured:
 
     def create_once(self, topic: str) -> None:
         """Make a topic, unless it is there."""
-        asked = describing.MetadataRequest(topics=[describing.MetadataRequestTopic(name=topic)])
-        asked.allow_auto_topic_creation = False
-        if self.admin.send(asked, 9).topics[0].error_code:
+        if self.admin.metadata([topic]).topics[0].error_code:
             self.create(topic)
 
     def end_of(self, topic: str) -> int:
         """The offset behind the last record of the topic's only partition."""
         latest = offsets.ListOffsetsPartition(partition_index=0, timestamp=LATEST)
         wanted = offsets.ListOffsetsTopic(name=topic, partitions=[latest])
-        answer = self.admin.send(offsets.ListOffsetsRequest(replica_id=-1, topics=[wanted]), 7)
+        asked = offsets.ListOffsetsRequest(replica_id=-1, topics=[wanted])
+        answer = self.admin.send(asked, self.admin.leaders(topic)[0], 7)
         return int(answer.topics[0].partitions[0].offset)
 
     def create(self, topic: str) -> None:
-        """Make a topic, as the administrator."""
+        """Make a topic with a replica on each node, as the administrator; then all nodes know it."""
         wanted = topics.CreatableTopic(
-            name=topic, num_partitions=1, replication_factor=1, assignments=[], configs=[]
+            name=topic,
+            num_partitions=1,
+            replication_factor=self.nodes.count,
+            assignments=[],
+            configs=[],
         )
-        created = self.admin.send(topics.CreateTopicsRequest(topics=[wanted], timeout_ms=10_000), 7)
+        created = self.admin.send(topics.CreateTopicsRequest(topics=[wanted], timeout_ms=10_000), version=7)
         assert not created.topics[0].error_code, created
+        self.nodes.await_all(partial(_is_led, topic), f"not all nodes know {topic}")
 
 
 @contextmanager
-def secured(software: Software) -> Iterator[Secured]:
-    """A node of this software, started, with its users, ACLs and topics."""
+def secured(software: Software, count: int = 1) -> Iterator[Secured]:
+    """So many nodes of this software, started, with their users, ACLs and topics."""
     users = {user_of(way): password_of(user_of(way)) for way in WAYS}
     with TemporaryDirectory(prefix="secured-") as folder, issuing(users) as issuer:
         path = Path(folder)
         _write_certificates(path)
-        ports = {name: f"{HOST}:{free_port()}" for name in (*WAYS, "admin")}
-        node = _node(software, path, ports, issuer)
-        with node:
+        as_node = Identity(security=Security(login=login_of(NODE, NODE, "PLAIN")))
+        nodes = SeveralNodes(software, count, {}, path, identity=as_node)
+        of_each: list[dict[str, str]] = []
+        for node in nodes.nodes:
+            of_each.append({name: f"{HOST}:{free_port()}" for name in (*WAYS, "admin")})
+            _secure(node, path, of_each[-1], issuer)
+        addresses = {name: ",".join(of_one[name] for of_one in of_each) for name in (*WAYS, "admin")}
+        with nodes:
             logins = {way: _login(way, path, issuer) for way in WAYS}
             administrator = Login(
                 logins["tls"].ca, mechanism="PLAIN", user=ADMIN, password=password_of(ADMIN)
             )
             with (
-                _connected(ports["admin"], administrator) as admin,
-                _connected(ports["token"], logins["token"]) as owner,
+                Client(addresses["admin"], identity=_identity(administrator)) as admin,
+                Client(addresses["token"], identity=_identity(logins["token"])) as owner,
             ):
-                _create_acls(admin)
+                _create_acls(admin, nodes)
                 asked = tokens.CreateDelegationTokenRequest(renewers=[], max_lifetime_ms=-1)
-                made = owner.send(asked, 3)
+                made = owner.send(asked, version=3)
                 assert not made.error_code, made
+                nodes.await_all(_has_a_token, "not all nodes have the token")
                 logins["token"] = _with_token(logins["token"], made)
-                running = Secured(node, {way: ports[way] for way in WAYS}, logins, admin)
+                running = Secured(nodes, {way: addresses[way] for way in WAYS}, logins, admin)
                 running.create(FORBIDDEN)
                 yield running
 
@@ -135,7 +149,8 @@ def _write_certificates(path: Path) -> None:
         (path / name).write_bytes(issued.key_pem + issued.certificate_pem)
 
 
-def _node(software: Software, path: Path, ports: Mapping[str, str], issuer: Issuer) -> Node:
+def _secure(node: Node, path: Path, ports: Mapping[str, str], issuer: Issuer) -> None:
+    """Set what a node needs before its first start."""
     listener = {way: way.upper().replace("-", "") for way in WAYS}
     protocols = {listener[way]: "SASL_SSL" if way in MECHANISMS else "SSL" for way in WAYS}
     protocols |= {"ADMIN": "SASL_SSL", "NODES": "SASL_PLAINTEXT", "CONTROLLER": "SASL_PLAINTEXT"}
@@ -147,19 +162,10 @@ def _node(software: Software, path: Path, ports: Mapping[str, str], issuer: Issu
             f"{MECHANISMS[way]}=[name={user_of(way)},password={password_of(user_of(way))}]",
         )
     ]
-    node = Node(
-        1,
-        software,
-        "broker,controller",
-        controller_port=free_port(),
-        properties={},
-        folder=path,
-        format_options=("--standalone", *scrams),
-    )
+    node.format_options = (*node.format_options, *scrams)
     addresses = {listener[way]: ports[way] for way in WAYS}
     addresses |= {"ADMIN": ports["admin"], "NODES": node.address, "CONTROLLER": node.controller_address}
     node.properties |= {
-        "controller.quorum.bootstrap.servers": node.controller_address,
         "listeners": ",".join(f"{name}://{address}" for name, address in addresses.items()),
         "listener.security.protocol.map": ",".join(f"{name}:{to}" for name, to in protocols.items()),
         "inter.broker.listener.name": "NODES",
@@ -206,7 +212,6 @@ def _node(software: Software, path: Path, ports: Mapping[str, str], issuer: Issu
         *node.jvm_options,
         f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={issuer.key_set}",
     )
-    return node
 
 
 def _login(way: str, path: Path, issuer: Issuer) -> Login:
@@ -232,18 +237,37 @@ def _with_token(login: Login, made: tokens.CreateDelegationTokenResponse) -> Log
     )
 
 
-@contextmanager
-def _connected(address: str, login: Login) -> Iterator[Connection]:
-    identity = Identity(security=security_of(login.for_java()))
-    connection = Connection(parse_address(address), identity=identity)
-    try:
-        yield connection
-    finally:
-        connection.close()
+def _identity(login: Login) -> Identity:
+    return Identity(security=security_of(login.for_java()))
 
 
-def _create_acls(admin: Connection) -> None:
-    """Those of all users."""
+def _is_led(topic: str, connection: Connection) -> bool:
+    asked = describing.MetadataRequest(
+        topics=[describing.MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False
+    )
+    [described] = connection.send(asked).topics
+    return not described.error_code and not any(each.error_code for each in described.partitions)
+
+
+def _has_a_token(connection: Connection) -> bool:
+    return bool(connection.send(describe_tokens.DescribeDelegationTokenRequest(owners=None)).tokens)
+
+
+def _has_acls(count: int, connection: Connection) -> bool:
+    every = describe_acls.DescribeAclsRequest(
+        resource_type_filter=ANY,
+        resource_name_filter=None,
+        pattern_type_filter=ANY,
+        principal_filter=None,
+        host_filter=None,
+        operation=ANY,
+        permission_type=ANY,
+    )
+    return sum(len(resource.acls) for resource in connection.send(every).resources) == count
+
+
+def _create_acls(admin: Client, nodes: SeveralNodes) -> None:
+    """Those of all users, which all nodes then have."""
     creations = [
         acls.AclCreation(
             resource_type=kind,
@@ -269,5 +293,6 @@ def _create_acls(admin: Connection) -> None:
         )
         for name, pattern in READERS.items()
     ]
-    answer = admin.send(acls.CreateAclsRequest(creations=creations), 3)
+    answer = admin.send(acls.CreateAclsRequest(creations=creations), version=3)
     assert not any(result.error_code for result in answer.results), answer
+    nodes.await_all(partial(_has_acls, len(creations)), "not all nodes have the ACLs")

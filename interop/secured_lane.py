@@ -1,4 +1,4 @@
-"""The lane `security`: every client, in every way into a secured node that it has (`ways.toml`)."""
+"""The lane `security`: every client, in every way into a secured node or several (`ways.toml`)."""
 
 from __future__ import annotations
 
@@ -64,11 +64,15 @@ class Stranger:
 
 
 STRANGERS = (
-    Stranger("mtls", "is refused with a certificate of another authority", lambda node: node.foreign("mtls")),
+    Stranger(
+        "mtls",
+        "is refused with a certificate of another authority",
+        lambda running: running.foreign("mtls"),
+    ),
     Stranger(
         "plain",
         "is refused with a wrong password",
-        lambda node: replace(node.logins["plain"], password="guessed"),
+        lambda running: replace(running.logins["plain"], password="guessed"),
     ),
 )
 
@@ -81,19 +85,21 @@ class Found:
     failures: list[str]
 
 
-def run(software: Software, names: Sequence[str], only: str, report: Callable[[str], None]) -> Found:
-    """Each of these clients in each way whose name holds `only`."""
+def run(
+    software: Software, names: Sequence[str], only: str, report: Callable[[str], None], nodes: int = 1
+) -> Found:
+    """Each of these clients in each way whose name holds `only`, into so many nodes."""
     versions: dict[str, str] = {}
     cells: dict[str, dict[str, str]] = {}
     found = Found(MatrixResult(versions, cells), {}, [])
-    with secured(software) as node:
-        report(row("ways into a secured node", names))
+    with secured(software, nodes) as running:
+        report(row("ways into a secured node" if nodes == 1 else f"ways into {nodes} secured nodes", names))
         for way in (way for way in ways() if only in way.name):
             shown = []
             for name in names:
                 began = time.monotonic()
                 try:
-                    cell = _cell(node, way, name, versions, found.failures)
+                    cell = _cell(running, way, name, versions, found.failures)
                 except (ToolchainMissingError, ApacheUnavailableError) as error:
                     found.missing[name] = str(error)
                     shown.append("missing")
@@ -106,7 +112,7 @@ def run(software: Software, names: Sequence[str], only: str, report: Callable[[s
                 shown = []
                 for name in versions:
                     began = time.monotonic()
-                    cell = _refused(node, stranger, name, found.failures)
+                    cell = _refused(running, stranger, name, found.failures)
                     cells.setdefault(f"security.{stranger.title}", {})[name] = cell
                     shown.append(SHOWN[cell.partition(":")[0]].format(time.monotonic() - began))
                 report(row(stranger.title, shown))
@@ -118,14 +124,14 @@ def run(software: Software, names: Sequence[str], only: str, report: Callable[[s
     return found
 
 
-def _cell(node: Secured, way: Way, name: str, versions: dict[str, str], failures: list[str]) -> str:
+def _cell(running: Secured, way: Way, name: str, versions: dict[str, str], failures: list[str]) -> str:
     if name in way.lacks:
         return f"lacks: {way.lacks[name]}"
     try:
-        client = connect(name, node.addresses[way.name], node.logins[way.name])
+        client = connect(name, running.addresses[way.name], running.logins[way.name])
         try:
             versions[name] = client.version
-            _try(node, way, client)
+            _try(running, way, client)
         finally:
             client.close()
     except (ToolchainMissingError, ApacheUnavailableError):
@@ -136,16 +142,16 @@ def _cell(node: Secured, way: Way, name: str, versions: dict[str, str], failures
     return "pass"
 
 
-def _refused(node: Secured, stranger: Stranger, name: str, failures: list[str]) -> str:
+def _refused(running: Secured, stranger: Stranger, name: str, failures: list[str]) -> str:
     """Whether a client stays out; one that tries again and again is left alone after a while."""
     topic = f"{user_of(stranger.way)}-for-{stranger.way}-strangers"
-    node.create_once(topic)
-    login = stranger.login(node)
+    running.create_once(topic)
+    login = stranger.login(running)
     written: list[bool] = []
 
     def come_in() -> None:
         with suppress(Exception):
-            client = connect(name, node.addresses[stranger.way], login)
+            client = connect(name, running.addresses[stranger.way], login)
             try:
                 client.produce(topic, [Record(b"from a stranger")])
                 written.append(True)
@@ -155,17 +161,17 @@ def _refused(node: Secured, stranger: Stranger, name: str, failures: list[str]) 
     trying = threading.Thread(target=come_in, daemon=True)
     trying.start()
     trying.join(PATIENCE_S)
-    if written or node.end_of(topic):
+    if written or running.end_of(topic):
         failures.append(f"{stranger.title} with {name}: it was let in")
         return "fails: it was let in"
     return "pass"
 
 
-def _try(node: Secured, way: Way, client: Client) -> None:
-    world = World(node.node, {client.name: client})
+def _try(running: Secured, way: Way, client: Client) -> None:
+    world = World(running.nodes, {client.name: client})
     user = user_of(way.name)
     topic = world.name(f"{user}-{client.name}")
-    node.create(topic)
+    running.create(topic)
     works_in_its_own_topic(world, client, user, topic)
     if client.name not in denial().lacks:
         is_denied_the_topic_of_others(client, FORBIDDEN)

@@ -1,20 +1,21 @@
 """A cluster in the place of the one broker of a world: what a scenario kills or restarts is one of its nodes.
 
-The nodes are combined voters and brokers, and everything is replicated to all of them. A kill takes another
-node each time, the others go on; a restart is a rolling one. Before a node ends, all replicas are in sync,
-as an operator would wait for it.
+The nodes are combined voters and brokers, and everything is replicated to all of them; there may be just one.
+A kill takes another node each time, the others go on; a restart is a rolling one. Before a node ends, all
+replicas are in sync, as an operator would wait for it.
 """
 
 from __future__ import annotations
 
 import itertools
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
 
+from pykafka_broker.client.blocking import Connection
 from pykafka_broker.client.core.connection import CLIENT, Identity
 from pykafka_broker.protocol.errors import KafkaError, ProtocolError
 from pykafka_broker.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -46,6 +47,7 @@ class SeveralNodes:
         identity: Identity = CLIENT,
     ) -> None:
         """`identity` may describe all topics."""
+        self.count = count
         self._temporary = None if folder else TemporaryDirectory(prefix="several-nodes-")
         self.folder = Path(folder or self._temporary.name)  # type: ignore[union-attr]
         self.nodes = Nodes(
@@ -53,7 +55,7 @@ class SeveralNodes:
             dict.fromkeys(range(1, count + 1), software),
             dynamic=True,
             roles="broker,controller",
-            properties={**properties, **REPLICATED},
+            properties={**properties, **(REPLICATED if count > 1 else {})},
         )
         for node in self.nodes:
             node.identity = identity
@@ -105,9 +107,13 @@ class SeveralNodes:
             node.restart()
             self.pid += 1
 
+    def await_all(self, is_so: Callable[[Connection], object], what: str) -> None:
+        """Wait until `is_so` of a connection to each node. Raises BrokerError, which says `what`."""
+        self.nodes.comes(lambda: all(finds(node, is_so) for node in self.nodes), what)
+
     def await_in_sync(self) -> None:
         """Wait until each running node knows each partition with a leader and all of its replicas in sync."""
-        self.nodes.comes(lambda: all(map(in_sync, self.nodes)), "the replicas do not come in sync")
+        self.await_all(_replicas_are_in_sync, "the replicas do not come in sync")
 
     def keep_logs(self, folder: Path) -> Path:
         """Copy the log of each node there; the folder."""
@@ -147,11 +153,20 @@ class ChangingNodes(SeveralNodes):
 
 def in_sync(node: Node) -> bool:
     """Whether this node answers, and knows of no partition that lacks a replica."""
+    return finds(node, _replicas_are_in_sync)
+
+
+def finds(node: Node, is_so: Callable[[Connection], object]) -> bool:
+    """Whether this node answers, and `is_so` of a connection to it."""
     try:
         with closing(node.connection()) as connection:
-            answer: MetadataResponse = connection.send(MetadataRequest(topics=None))
+            return bool(is_so(connection))
     except (OSError, ProtocolError, KafkaError):
         return False
+
+
+def _replicas_are_in_sync(connection: Connection) -> bool:
+    answer: MetadataResponse = connection.send(MetadataRequest(topics=None))
     return all(
         not partition.error_code and len(partition.isr_nodes) == len(partition.replica_nodes)
         for topic in answer.topics

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from pathlib import Path
 
 from interop import matrix_result
 from interop.conformance.accepted import ACCEPTED, OF_SEVERAL_NODES
@@ -194,17 +195,23 @@ def clients() -> list[str]:
     told = "Every ✓ is a run of the scenario (`interop/scenarios/`) with that client, against this broker."
     spark = matrix_result.load(matrix_result.STORED_SPARK)
     security = matrix_result.load(matrix_result.STORED_SECURITY)
-    several = matrix_result.load(matrix_result.of_nodes(matrix_result.STORED, NODES))
-    of_several = ["", SEVERAL, "", *several.as_markdown().splitlines()] if several.cells else []
     return [
-        *("## Clients", "", told, "", *matrix_result.load().as_markdown().splitlines(), *of_several),
+        *("## Clients", "", told, "", *matrix_result.load().as_markdown().splitlines()),
+        *of_several(matrix_result.STORED),
         *("", SECURED, ""),
         *security.as_markdown().splitlines(),
+        *of_several(matrix_result.STORED_SECURITY),
         *("", "Releases of Spark, with the connector of each:", "", *spark.as_markdown().splitlines(), ""),
     ]
 
 
-SEVERAL = "With three nodes, of which a scenario kills or restarts some:"
+def of_several(path: Path) -> list[str]:
+    """The same with three nodes, where that is stored."""
+    stored = matrix_result.load(matrix_result.of_nodes(path, NODES))
+    if not stored.cells:
+        return []
+    return ["", f"The same with {NODES} nodes:", "", *stored.as_markdown().splitlines()]
+
 
 SECURED = """\
 On a secured node, whose ACLs let each user into topics and groups of his own alone: each client writes,

@@ -22,12 +22,15 @@ def test_there_is_a_listener_for_each_way_and_no_unknown_client_lacks_one() -> N
 
 
 @pytest.mark.slow
-def test_a_client_finds_each_way_that_it_has_into_our_node(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("nodes", [1, 3])
+def test_a_client_finds_each_way_that_it_has_into_our_nodes(
+    monkeypatch: pytest.MonkeyPatch, nodes: int
+) -> None:
     """And is denied the topic of others in each: a client that was not would be a failure. With a wrong
     password or a foreign certificate it is let into none.
     """
     monkeypatch.setattr(secured_lane, "PATIENCE_S", 2.0)
-    found = run("ours", ["confluent-kafka"], "", lambda line: None)
+    found = run("ours", ["confluent-kafka"], "", lambda line: None, nodes)
     assert found.failures == []
     [version] = found.result.versions
     assert version == "confluent-kafka"

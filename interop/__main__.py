@@ -128,10 +128,17 @@ def say(line: str) -> None:
 
 
 def clients_lane(chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]:
+    return with_nodes(chosen, broker, partial(run_clients, chosen))
+
+
+def with_nodes(
+    chosen: argparse.Namespace, broker: BrokerProcess, run: Callable[[Broker], list[str]]
+) -> list[str]:
+    """What fails with the broker, or with the nodes that were asked for; then their logs are kept."""
     if chosen.nodes == 1:
-        return run_clients(chosen, broker)
+        return run(broker)
     with several(chosen)(PROPERTIES, None) as nodes:
-        failures = run_clients(chosen, nodes)
+        failures = run(nodes)
         if failures:
             say(f"the logs of the nodes are in {nodes.keep_logs(CACHE / 'interop-nodes')}")
     return failures
@@ -223,12 +230,17 @@ def security_lane(chosen: argparse.Namespace, _broker: BrokerProcess) -> list[st
 
 
 def tools_lane(chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]:
-    """Kafka's command-line tools; those about users, on a secured node of its own."""
+    """Kafka's command-line tools; those about users, on secured nodes of its own."""
     if missing := java_is_missing():
         say(f"without the Java tools: {missing}")
         return []
     say("Java command-line tools")
-    failures = []
+    failures = with_nodes(chosen, broker, run_tools)
+    return failures + secured_tools.run("ours" if chosen.broker == "ours" else "apache", say, chosen.nodes)
+
+
+def run_tools(broker: Broker) -> list[str]:
+    failures: list[str] = []
     for version in (VERSION, Java39.version):
         with world_of(broker, {MAKER: connect(MAKER, broker.address)}) as world:
             world.tools_version = version
@@ -236,7 +248,7 @@ def tools_lane(chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]:
             if version == VERSION:
                 failures += share_group_tools.run(world, say)
                 failures += streams_group_tools.run(world, say)
-    return failures + secured_tools.run("ours" if chosen.broker == "ours" else "apache", say)
+    return failures
 
 
 def cluster_tools_lane(chosen: argparse.Namespace, _broker: BrokerProcess) -> list[str]:
@@ -307,7 +319,7 @@ Lane = Callable[[argparse.Namespace, BrokerProcess], list[str]]
 
 #: The lanes that take nodes that change, and all that take several nodes.
 OF_CHANGING_NODES = {"clients", "copies", "spark", "streams"}
-OF_NODES = {*OF_CHANGING_NODES, "security"}
+OF_NODES = {*OF_CHANGING_NODES, "security", "tools"}
 
 STORIES: dict[str, Sequence[lane.Story]] = {"copies": copying.STORIES, "streams": streams.STORIES}
 

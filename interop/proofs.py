@@ -97,7 +97,7 @@ PROOFS = (
     ),
     Proof(
         "interop-nodes",
-        "Stock clients, Spark and Streams applications go on when one of three nodes is killed or restarted",
+        "Clients, tools, Spark and Streams work with three nodes, also while one is killed or restarted",
         "make interop NODES=3",
         240,
         OF_INTEROP,

@@ -1,7 +1,8 @@
-"""Apache Kafka's command-line tools against a node that asks for TLS and a password, and where ACLs count.
+"""Apache Kafka's command-line tools against a node that asks for TLS and a password, and where ACLs count,
+or against several.
 
-The node is secured as docs/security.md says: clients log in over SASL_SSL with SCRAM, the node with PLAIN.
-A check is a function of a secured node; the lane `tools` runs all of them on one node, in this order.
+They are secured as docs/security.md says: clients log in over SASL_SSL with SCRAM, nodes with PLAIN. A check
+is a function of what is secured; the lane `tools` runs all of them on it, in this order.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from interop.checks import tried
+from interop.several_nodes import SeveralNodes
+from pykafka_broker.client.core.connection import Identity, Security
+from pykafka_broker.client.security import login_of
 from pykafka_broker.testing.apache.nodes import Node, Software
 from pykafka_broker.testing.apache.tools import run_tool
 from pykafka_broker.testing.processes import free_port
@@ -45,9 +49,9 @@ class User:
 
 @dataclass(frozen=True)
 class Secured:
-    """A node that runs; `address` is that of its listener for clients."""
+    """Nodes that run; `address` has those of their listeners for clients."""
 
-    node: Node
+    nodes: SeveralNodes
     address: str
     _names: Iterator[int] = field(default_factory=lambda: count(1))
 
@@ -58,14 +62,14 @@ class Secured:
         self, user: str, password: str = "", *, mechanism: str = "SCRAM-SHA-512", more: str = ""
     ) -> str:
         """The file of client properties of a user, whose password is `<user>-secret` if none is given."""
-        path = self.node.folder / f"{self.name(user[:20])}.properties"
+        path = self.nodes.folder / f"{self.name(user[:20])}.properties"
         login = f'username="{user}" password="{password or user + "-secret"}"{more}'
         path.write_text(
             "security.protocol=SASL_SSL\n"
             f"sasl.mechanism={mechanism}\n"
             f"sasl.jaas.config={MODULES}.scram.ScramLoginModule required {login};\n"
             "ssl.truststore.type=PEM\n"
-            f"ssl.truststore.location={self.node.folder / 'ca.pem'}\n"
+            f"ssl.truststore.location={self.nodes.folder / 'ca.pem'}\n"
         )
         return str(path)
 
@@ -112,54 +116,49 @@ class Secured:
 
 
 @contextmanager
-def secured(software: Software) -> Iterator[Secured]:
-    """A node of this software, started."""
+def secured(software: Software, count: int = 1) -> Iterator[Secured]:
+    """So many nodes of this software, started."""
     with TemporaryDirectory(prefix="secured-") as folder:
         path = Path(folder)
         authority = Authority.new(datetime.now(UTC), days=1)
         issued = authority.for_server(["127.0.0.1"])
         (path / "ca.pem").write_bytes(authority.own.certificate_pem)
         (path / "server.pem").write_bytes(issued.key_pem + issued.certificate_pem)
-        clients, controller = free_port(), free_port()
-        address = f"127.0.0.1:{clients}"
-        node = Node(
-            1,
-            software,
-            "broker,controller",
-            controller_port=controller,
-            properties={},
-            folder=path,
-            format_options=(
-                "--standalone",
-                "--add-scram",
-                f"SCRAM-SHA-512=[name={ADMIN},password={ADMIN}-secret]",
-            ),
-        )
-        node.properties |= {
-            "controller.quorum.bootstrap.servers": node.controller_address,
-            "listeners": f"NODES://{node.address},CLIENTS://{address},CONTROLLER://{node.controller_address}",
-            "listener.security.protocol.map": ",".join(
-                f"{name}:{protocol}" for name, protocol in PROTOCOLS.items()
-            ),
-            "inter.broker.listener.name": "NODES",
-            "sasl.mechanism.inter.broker.protocol": "PLAIN",
-            "sasl.mechanism.controller.protocol": "PLAIN",
-            "listener.name.nodes.sasl.enabled.mechanisms": "PLAIN",
-            "listener.name.nodes.plain.sasl.jaas.config": _NODE_LOGIN,
-            "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
-            "listener.name.controller.plain.sasl.jaas.config": _NODE_LOGIN,
-            "sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512",
-            "ssl.keystore.type": "PEM",
-            "ssl.keystore.location": str(path / "server.pem"),
-            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-            "super.users": f"User:node;User:{ADMIN}",
-            "delegation.token.secret.key": "interop",
-        }
-        for mechanism in ("scram-sha-256", "scram-sha-512"):
-            login = f"{MODULES}.scram.ScramLoginModule required;"
-            node.properties[f"listener.name.clients.{mechanism}.sasl.jaas.config"] = login
-        with node:
-            yield Secured(node, address)
+        as_node = Identity(security=Security(login=login_of("node", "node", "PLAIN")))
+        nodes = SeveralNodes(software, count, {}, path, identity=as_node)
+        addresses = {node.node_id: f"127.0.0.1:{free_port()}" for node in nodes.nodes}
+        for node in nodes.nodes:
+            _secure(node, addresses[node.node_id], path)
+        with nodes:
+            yield Secured(nodes, ",".join(addresses.values()))
+
+
+def _secure(node: Node, address: str, path: Path) -> None:
+    """Set what a node needs before its first start; clients come to `address`."""
+    admin = f"SCRAM-SHA-512=[name={ADMIN},password={ADMIN}-secret]"
+    node.format_options = (*node.format_options, "--add-scram", admin)
+    node.properties |= {
+        "listeners": f"NODES://{node.address},CLIENTS://{address},CONTROLLER://{node.controller_address}",
+        "listener.security.protocol.map": ",".join(
+            f"{name}:{protocol}" for name, protocol in PROTOCOLS.items()
+        ),
+        "inter.broker.listener.name": "NODES",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "sasl.mechanism.controller.protocol": "PLAIN",
+        "listener.name.nodes.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.nodes.plain.sasl.jaas.config": _NODE_LOGIN,
+        "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.controller.plain.sasl.jaas.config": _NODE_LOGIN,
+        "sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(path / "server.pem"),
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": f"User:node;User:{ADMIN}",
+        "delegation.token.secret.key": "interop",
+    }
+    for mechanism in ("scram-sha-256", "scram-sha-512"):
+        login = f"{MODULES}.scram.ScramLoginModule required;"
+        node.properties[f"listener.name.clients.{mechanism}.sasl.jaas.config"] = login
 
 
 def acls(printed: str) -> dict[str, set[str]]:
@@ -389,13 +388,13 @@ CHECKS: tuple[Callable[[Secured], None], ...] = (
 )
 
 
-def run(software: Software, report: Callable[[str], None]) -> list[str]:
-    """Run the checks on one node; what failed."""
-    with secured(software) as node:
+def run(software: Software, report: Callable[[str], None], nodes: int = 1) -> list[str]:
+    """Run the checks on so many nodes; what failed."""
+    with secured(software, nodes) as running:
         return [
             failure
             for check in CHECKS
             for failure in tried(
-                f"{check.__name__.replace('_', ' ')} (secured)", partial(check, node), report
+                f"{check.__name__.replace('_', ' ')} (secured)", partial(check, running), report
             )
         ]

@@ -108,7 +108,7 @@ def main() -> int:
         report.machine["spark"] = spark_lane.version()
     if LATENCY_ROWS & set(chosen.rows):
         report.machine["bare round trip"] = bare.describe()
-    if {"tls_produce", "tls_consume"} & set(chosen.rows):
+    if {"tls_produce", "tls_consume", "tls_loops"} & set(chosen.rows):
         report.machine["TLS by itself"] = bare_tls.describe()
     if not ROWS.keys().isdisjoint(chosen.rows):
         for system in chosen.brokers:

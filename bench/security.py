@@ -1,4 +1,5 @@
-"""One secured node of each kind: what TLS costs beside plain text, and what ACLs cost one record.
+"""One secured node of each kind: what TLS costs beside plain text, also on either event loop, and what ACLs
+cost one record.
 
 The node has a listener for each: `PLAINTEXT`, and `TLS` with the certificate of an authority made for the
 run, on the curve P-256. Client and node settle on the cipher.
@@ -76,15 +77,17 @@ class Secured:
 
 
 @contextlib.contextmanager
-def secured(software: Software, more: Mapping[str, str] | None = None) -> Iterator[Secured]:
-    """A node with a topic, started with `more` properties."""
+def secured(
+    software: Software, more: Mapping[str, str] | None = None, kind: type[Node] = Node
+) -> Iterator[Secured]:
+    """A node of this class with a topic, started with `more` properties."""
     with tempfile.TemporaryDirectory(prefix="bench-secured-") as folder:
         path = Path(folder)
         authority = Authority.new(datetime.now(UTC), days=1)
         issued = authority.for_server([HOST])
         (path / "ca.pem").write_bytes(authority.own.certificate_pem)
         (path / "node.pem").write_bytes(issued.key_pem + issued.certificate_pem)
-        node = Node(
+        node = kind(
             1,
             software,
             "broker,controller",
@@ -157,16 +160,7 @@ def beside_plain_text(broker: Secured, what: str, records: int) -> dict[str, flo
     moves in plain text; `of_possible` is that as a part of what would be left if TLS cost only what it costs
     by itself.
     """
-    figures: list[tuple[float, float]] = []
-    payload = records * RECORD_BYTES
-    for address, options in ways(broker):
-        if what == "produce":
-            touch_memory(broker.node.folder, int(payload * 1.2))
-        before = broker.processor_seconds()
-        result = load.run(what, address, TOPIC, records, size=RECORD_BYTES, **options)
-        used = broker.processor_seconds() - before
-        figures.append((payload / result["seconds"] / MB, used / (payload / GB)))
-    (_, plain_cpu), (mb_s, cpu) = figures
+    (_, plain_cpu), (mb_s, cpu) = [moved(broker, what, records, *way) for way in ways(broker)]
     cost = bare_tls.cipher()
     by_itself = cost.decrypt if what == "produce" else cost.encrypt
     return {
@@ -175,6 +169,46 @@ def beside_plain_text(broker: Secured, what: str, records: int) -> dict[str, flo
         "share": plain_cpu / cpu,
         "of_possible": (plain_cpu + by_itself) / cpu,
     }
+
+
+def moved(
+    broker: Secured, what: str, records: int, address: str, options: Mapping[str, str]
+) -> tuple[float, float]:
+    """The payload in MB a second, and the broker's processor seconds for each GB of it."""
+    payload = records * RECORD_BYTES
+    if what == "produce":
+        touch_memory(broker.node.folder, int(payload * 1.2))
+    before = broker.processor_seconds()
+    result = load.run(what, address, TOPIC, records, size=RECORD_BYTES, **options)
+    used = broker.processor_seconds() - before
+    return payload / result["seconds"] / MB, used / (payload / GB)
+
+
+class OnAsyncio(Node):
+    """One of ours that runs on asyncio's own event loop, as where uvloop cannot be imported."""
+
+    def command(self) -> list[str]:
+        python, _, module, *arguments = super().command()
+        run = f"runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
+        return [python, "-c", f"import runpy, sys; sys.modules['uvloop'] = None; {run}", *arguments]
+
+
+def tls_loops(software: Software, scale: float) -> dict[str, float]:
+    """Records of 1 KB, produced and consumed with TLS, by one of our nodes on uvloop and by one on asyncio's
+    own event loop. Apache Kafka has neither, and no figures.
+    """
+    figures: dict[str, float] = {}
+    if software == "apache":
+        return figures
+    records = scaled(1_000_000, scale)
+    for loop, kind in (("uvloop", Node), ("asyncio", OnAsyncio)):
+        with secured(software, kind=kind) as broker:
+            _, tls = ways(broker)
+            for what in ("produce", "consume"):
+                # The same load once before, for the page cache.
+                load.run(what, tls[0], TOPIC, records // 5, size=RECORD_BYTES, **tls[1])
+                _, figures[f"{what}_{loop}"] = moved(broker, what, records, *tls)
+    return figures
 
 
 # -- ACLs ------------------------------------------------------------------------------------------------
@@ -223,4 +257,4 @@ def scaled(count: int, scale: float) -> int:
 SecuredRow = Callable[[Software, float], dict[str, float]]
 
 #: The rows by their names in the table.
-ROWS: dict[str, SecuredRow] = {row.__name__: row for row in (tls_produce, tls_consume, acls)}
+ROWS: dict[str, SecuredRow] = {row.__name__: row for row in (tls_produce, tls_consume, tls_loops, acls)}

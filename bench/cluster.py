@@ -389,6 +389,7 @@ def produce(software: Software, scale: float) -> dict[str, float]:
         return {
             "mb_s": records * RECORD_BYTES / result["seconds"] / MB,
             "cpu": used / (records * RECORD_BYTES / GB),
+            "bulk_p99_ms": result["p99_ms"],
             "acks_per_s": pings["per_s"],
             "p99_ms": pings["p99_ms"],
             "memory": sum(resident_megabytes(node.pid) for node in nodes) / len(NODES),

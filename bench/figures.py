@@ -176,6 +176,7 @@ FIGURES = (
     lower("cluster_client.restart_s", "  a rolling restart, as librdkafka sees it", "s", X(1.0)),
     higher("cluster_produce.mb_s", "  produce 1 KB records to 3 replicas, acks=all", "MB/s", X(1.0)),
     lower("cluster_produce.cpu", "  processor time of all nodes for it", "s/GB", X(0.6)),
+    lower("cluster_produce.bulk_p99_ms", "  p99 of its requests", "ms", X(1.0)),
     higher("cluster_produce.acks_per_s", "  16 connections, one record each at a time", "acks/s", X(1.0)),
     lower("cluster_produce.p99_ms", "  p99", "ms", X(1.0)),
     lower("cluster_produce.memory", "  memory of a node after this", "MB", X(0.15)),

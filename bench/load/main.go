@@ -4,7 +4,8 @@
 //	load consume -brokers B -topic T -records N [-ca FILE]
 //	load echo    -brokers B -topic T -records N -size BYTES
 //
-// "produce" is idempotent unless -acks 1, without compression; "echo" sends one record at a time and measures the
+// "produce" is idempotent unless -acks 1, without compression; its p99 is that of its requests, from the first byte
+// written to the last byte of the answer, without the time that records wait in the producer. "echo" sends one record at a time and measures the
 // time until a consumer of the same process holds it. With -ca the brokers are reached with TLS, and trusted for the
 // certificates in the file.
 package main
@@ -21,6 +22,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -103,10 +105,34 @@ func producerOptions(seeds []kgo.Opt, topic, acks string, linger time.Duration) 
 	return opts
 }
 
+// produceKey is the number of the API Produce.
+const produceKey = 0
+
+// roundTrips has the times of all Produce requests; it is a hook of the client, which calls it from several goroutines.
+type roundTrips struct {
+	mu   sync.Mutex
+	took []time.Duration
+}
+
+func (r *roundTrips) OnBrokerE2E(_ kgo.BrokerMetadata, key int16, e2e kgo.BrokerE2E) {
+	if key == produceKey && e2e.Err() == nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.took = append(r.took, e2e.DurationE2E())
+	}
+}
+
+// quantile sorts durations and returns the one below which a share of q of them lies, in nanoseconds.
+func quantile(took []time.Duration, q float64) float64 {
+	slices.Sort(took)
+	return float64(took[int(q*float64(len(took)-1))].Nanoseconds())
+}
+
 func produce(
 	ctx context.Context, seeds []kgo.Opt, topic string, records int64, size int, acks string, linger time.Duration,
 ) (map[string]any, error) {
-	client, err := kgo.NewClient(producerOptions(seeds, topic, acks, linger)...)
+	requests := &roundTrips{}
+	client, err := kgo.NewClient(append(producerOptions(seeds, topic, acks, linger), kgo.WithHooks(requests))...)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +162,10 @@ func produce(
 	if n := failed.Load(); n > 0 {
 		return nil, fmt.Errorf("%d of %d records failed: %v", n, records, firstError.Load())
 	}
-	return map[string]any{"records": records, "bytes": records * int64(size), "seconds": seconds}, nil
+	return map[string]any{
+		"records": records, "bytes": records * int64(size), "seconds": seconds,
+		"p99_ms": quantile(requests.took, 0.99) / 1e6,
+	}, nil
 }
 
 func consume(ctx context.Context, seeds []kgo.Opt, topic string, records int64) (map[string]any, error) {
@@ -230,7 +259,6 @@ func echo(ctx context.Context, seeds []kgo.Opt, topic string, records int64, siz
 			return nil, fmt.Errorf("record %d was acknowledged but did not arrive within 10 s", i)
 		}
 	}
-	slices.Sort(took)
-	at := func(q float64) float64 { return float64(took[int(q*float64(len(took)-1))].Nanoseconds()) / 1e3 }
+	at := func(q float64) float64 { return quantile(took, q) / 1e3 }
 	return map[string]any{"records": len(took), "p50_us": at(0.5), "p99_us": at(0.99), "max_us": at(1)}, nil
 }

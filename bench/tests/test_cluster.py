@@ -29,6 +29,15 @@ def test_every_row_has_its_figures() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("row", ["cluster_produce"])
+def test_a_row_has_the_figures_of_the_table(row: str) -> None:
+    named = {figure.key.partition(".")[2] for figure in FIGURES if figure.key.startswith(f"{row}.")}
+    measured = (ROWS | first_records.ROWS)[row]("ours", 0.01)
+    assert measured.keys() == named
+    assert all(value > 0 for value in measured.values())
+
+
+@pytest.mark.slow
 def test_the_leaders_kill_is_over_long_before_its_session() -> None:
     """By default nine seconds."""
     assert ROWS["cluster_leader"]("ours", 0.01)["seconds"] < 5

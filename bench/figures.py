@@ -189,6 +189,7 @@ FIGURES = (
     lower("cluster_first.growth", "  first records, time of one of 1,000 by one of 130", "x"),
     lower("cluster_first.death_s", "  kill -9 of that leader to an ack of each", "s", X(1.0)),
     higher("cluster_first.acks_1s", "  acks in the second after the first of them", "acks", X(1.0)),
+    lower("cluster_again_at_once.seconds", "  second records to 1,000 at once", "s", X(1.0)),
     higher("tls_produce.mb_s", "TLS: produce 1 KB records", "MB/s", X(1.0)),
     lower("tls_produce.cpu", "  broker's processor time", "s/GB", X(1.0)),
     higher("tls_produce.share", "  of what plain text moves per CPU second", "x"),

@@ -2,7 +2,8 @@
 
 One node leads all partitions of a topic, and each has a replica on every node. A request has a record for
 each of them: with the first a broker makes what it has not made with the topic, and the second, when that is
-on all nodes, tells what such a request costs by itself. When the leader is killed, another node leads all of
+on all nodes, tells what such a request costs by itself. In a row of its own the second follows the first at
+once, while the followers fetch. When the leader is killed, another node leads all of
 them in a new leader epoch; it and the third are asked for acks=all from then on, again and again.
 """
 
@@ -13,7 +14,7 @@ import statistics
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from bench import pinger
@@ -36,6 +37,8 @@ from pykafka_broker.testing.processes import BrokerError
 
 #: The partitions of each topic; of several with as many the medians count.
 TOPICS = (130, 130, 130, 1_000)
+#: Those of the topics of which the second request follows at once.
+AT_ONCE = (1_000, 1_000, 1_000)
 VERSION = 8
 ACKS_ONE, ACKS_ALL = 1, -1
 VALUE_BYTES = 100
@@ -52,21 +55,44 @@ def first(software: Software, scale: float) -> dict[str, float]:
     """Requests with acks=1 to new topics of 130 and 1,000 partitions, and after the death of their leader."""
     took: defaultdict[int, list[list[float]]] = defaultdict(list)
     with cluster(software) as nodes:
-        leader = cast(settled(nodes)).leader
-        create(nodes, "warm", leaders=[leader])
-        pinger.one_at_a_time(nodes[leader].address, "warm", max(50, int(WARM_UP * scale)))
+        leader = warm_leader(nodes, scale)
         for number, count in enumerate(TOPICS):
-            topic = f"first-{number}"
-            create(nodes, topic, leaders=[leader] * count)
-            nodes.comes(partial(leads, nodes[leader], topic, count), f"{topic} does not come to its leader")
-            time.sleep(SETTLE_S)
-            took[count].append(list(requests(nodes[leader], topic, count)))
+            topic = new_topic(nodes, leader, number, count)
+            took[count].append(requests(nodes[leader], topic, count, REPLICATED_S))
         figures: dict[str, float] = {}
         for count, each in took.items():
             medians = [statistics.median(seconds) for seconds in zip(*each, strict=True)]
             figures[f"first_{count}_s"], figures[f"second_{count}_s"] = medians
         figures["growth"] = figures["first_1000_s"] / 1_000 / (figures["first_130_s"] / 130)
         return figures | death(nodes, leader, topic, count)
+
+
+def again_at_once(software: Software, scale: float) -> dict[str, float]:
+    """The request with acks=1 that follows the first to 1,000 new partitions as soon as that is answered."""
+    with cluster(software) as nodes:
+        leader = warm_leader(nodes, scale)
+        took = [
+            requests(nodes[leader], new_topic(nodes, leader, number, count), count, 0)
+            for number, count in enumerate(AT_ONCE)
+        ]
+    return {"seconds": statistics.median(second for _, second in took)}
+
+
+def warm_leader(nodes: Nodes, scale: float) -> int:
+    """The node that leads all partitions, after some records to one of them."""
+    leader = cast(settled(nodes)).leader
+    create(nodes, "warm", leaders=[leader])
+    pinger.one_at_a_time(nodes[leader].address, "warm", max(50, int(WARM_UP * scale)))
+    return leader
+
+
+def new_topic(nodes: Nodes, leader: int, number: int, count: int) -> str:
+    """A topic of `count` partitions, all of which its leader serves, and has for a while."""
+    topic = f"first-{number}"
+    create(nodes, topic, leaders=[leader] * count)
+    nodes.comes(partial(leads, nodes[leader], topic, count), f"{topic} does not come to its leader")
+    time.sleep(SETTLE_S)
+    return topic
 
 
 def leads(node: Node, topic: str, count: int) -> bool:
@@ -95,20 +121,24 @@ def taken(response: memoryview) -> list[int]:
     return [one.index for one in topic.partition_responses if one.error_code == 0]
 
 
-def requests(node: Node, topic: str, count: int) -> Iterator[float]:
-    """The seconds of the first request, and of the second."""
+def requests(node: Node, topic: str, count: int, rest_s: float) -> list[float]:
+    """The seconds of the first request, and of the second, which is sent `rest_s` after the first answer."""
     request = produce_request(topic, range(count), ACKS_ONE)
-    with blocking.connect(parse_address(node.address)) as connection:
+    took, responses = [], []
+    with blocking.connect(parse_address(node.address)) as connection, pinger.no_pauses():
         receive = ResponseBuffer().receive
-        for _ in range(2):
-            with pinger.no_pauses():
-                sent = time.perf_counter()
-                connection.sendall(request)
-                response = receive(connection)
-                yield time.perf_counter() - sent
-            time.sleep(REPLICATED_S)
-            if len(taken(response)) < count:
-                raise BrokerError(f"{count - len(taken(response))} of {count} records are refused")
+        for wait_s in (0, rest_s):
+            time.sleep(wait_s)
+            sent = time.perf_counter()
+            connection.sendall(request)
+            response = receive(connection)
+            took.append(time.perf_counter() - sent)
+            # The next answer takes its place.
+            responses.append(bytes(response))
+    for answer in responses:
+        if refused := count - len(taken(memoryview(answer))):
+            raise BrokerError(f"{refused} of {count} records are refused")
+    return took
 
 
 def death(nodes: Nodes, leader: int, topic: str, count: int) -> dict[str, float]:
@@ -159,4 +189,4 @@ def death(nodes: Nodes, leader: int, topic: str, count: int) -> dict[str, float]
     }
 
 
-ROWS = {"cluster_first": first}
+ROWS = {"cluster_first": first, "cluster_again_at_once": again_at_once}

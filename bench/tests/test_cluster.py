@@ -29,7 +29,7 @@ def test_every_row_has_its_figures() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", ["cluster_produce"])
+@pytest.mark.parametrize("row", ["cluster_produce", "cluster_again_at_once"])
 def test_a_row_has_the_figures_of_the_table(row: str) -> None:
     named = {figure.key.partition(".")[2] for figure in FIGURES if figure.key.startswith(f"{row}.")}
     measured = (ROWS | first_records.ROWS)[row]("ours", 0.01)

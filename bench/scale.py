@@ -1,8 +1,9 @@
-"""`python -m bench.scale`: what each partition, connection and broker costs a cluster of three nodes.
+"""`python -m bench.scale`: what each partition, connection and broker costs a cluster of three nodes, and
+what a second node on the same host brings.
 
 For each number of partitions a cluster of its own, in which every partition is replicated to all nodes. The
 costs are fitted by a straight line over the numbers: what a node costs without partitions, and what each
-one adds. Docs/scale.md has what came out.
+one adds. The tables of docs/scale.md are made of what is stored as `bench/results/DAY-scale.json`.
 """
 
 from __future__ import annotations
@@ -15,17 +16,20 @@ import socket
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import get_args
 
-from bench.process import cpu_seconds, resident_megabytes
+from bench import load, pinger
+from bench.process import cpu_seconds, resident_megabytes, touch_memory
 from bench.quorum import JVM_OPTIONS
 from bench.systems import describe_machine
 from pykafka_broker.client.blocking import Client, Connection
 from pykafka_broker.client.core.addresses import Address, parse_address
 from pykafka_broker.protocol.errors import ErrorCode, ProtocolError
 from pykafka_broker.protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
     CreatableTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,
@@ -48,6 +52,12 @@ PROPERTIES = {
     "min.insync.replicas": "2",
     "offsets.topic.replication.factor": "3",
 }
+#: The load on a host: as many processes ping, each over its connections, and then one producer writes.
+PINGERS, PINGER_CONNECTIONS, PINGS = 2, 8, 20_000
+BULK_RECORDS, BULK_RECORD_BYTES = 1_000_000, 1_000
+#: Of each number of nodes on a host, in turn.
+HOST_ROUNDS = 3
+GB, MB = 1_000_000_000, 1_000_000
 #: The figures of a number of partitions: what they are, and the digits shown.
 FIGURES = {
     "create_s": ("seconds until all are replicated", 1),
@@ -64,11 +74,13 @@ FIGURES = {
 
 
 @contextlib.contextmanager
-def cluster(software: Software) -> Iterator[Nodes]:
-    """Three combined nodes of one kind, started, each with its folder."""
+def cluster(
+    software: Software, node_ids: Sequence[int] = VOTERS, properties: Mapping[str, str] = PROPERTIES
+) -> Iterator[Nodes]:
+    """Combined nodes of one kind, started, each with its folder."""
     with tempfile.TemporaryDirectory(prefix="bench-scale-") as folder:
-        voters = dict.fromkeys(VOTERS, software)
-        nodes = Nodes(Path(folder), voters, dynamic=True, roles="broker,controller", properties=PROPERTIES)
+        voters = dict.fromkeys(node_ids, software)
+        nodes = Nodes(Path(folder), voters, dynamic=True, roles="broker,controller", properties=properties)
         for node in nodes:
             node.jvm_options = JVM_OPTIONS
         with nodes:
@@ -125,26 +137,32 @@ def led_by(node_id: int, known: MetadataResponse) -> int:
 def create(nodes: Nodes, partitions: int) -> None:
     """Topics of ten partitions each, as many as it takes."""
     names = [f"scale-{number}" for number in range(partitions // PARTITIONS_OF_A_TOPIC)]
-    at_once = CREATED_AT_ONCE // PARTITIONS_OF_A_TOPIC
-    with Client(",".join(node.address for node in nodes), timeout_s=PATIENCE_S) as client:
-        for first in range(0, len(names), at_once):
-            request = CreateTopicsRequest(
-                topics=[
-                    CreatableTopic(
-                        name=name,
-                        num_partitions=PARTITIONS_OF_A_TOPIC,
-                        replication_factor=len(VOTERS),
-                        assignments=[],
-                        configs=[],
-                    )
-                    for name in names[first : first + at_once]
-                ],
-                timeout_ms=60_000,
-            )
+    described = [
+        CreatableTopic(
+            name=name,
+            num_partitions=PARTITIONS_OF_A_TOPIC,
+            replication_factor=len(VOTERS),
+            assignments=[],
+            configs=[],
+        )
+        for name in names
+    ]
+    create_topics(nodes, described, at_once=CREATED_AT_ONCE // PARTITIONS_OF_A_TOPIC)
+
+
+def create_topics(nodes: Nodes, topics: list[CreatableTopic], at_once: int) -> None:
+    """Create topics, so many with each request."""
+    with Client(addresses_of(nodes), timeout_s=PATIENCE_S) as client:
+        for first in range(0, len(topics), at_once):
+            request = CreateTopicsRequest(topics=topics[first : first + at_once], timeout_ms=60_000)
             answer: CreateTopicsResponse = client.send(request)
             errors = {ErrorCode(topic.error_code) for topic in answer.topics}
             # A request whose answer was lost is sent again.
             assert errors <= {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}, errors
+
+
+def addresses_of(nodes: Nodes) -> str:
+    return ",".join(node.address for node in nodes)
 
 
 def measure_partitions(software: Software, partitions: int) -> dict[str, float]:
@@ -266,6 +284,64 @@ def measure_brokers(software: Software, count: int) -> dict[str, float]:
     }
 
 
+# -- several nodes on one host ---------------------------------------------------------------------------
+
+
+def measure_host(software: Software, scale: float) -> dict[str, dict[str, float]]:
+    """The same load on one node and on two, which lead half of its partitions each: medians of rounds."""
+    rounds = [{count: load_host(software, count, scale) for count in (1, 2)} for _ in range(HOST_ROUNDS)]
+    return {
+        str(count): {key: statistics.median(one[count][key] for one in rounds) for key in figures}
+        for count, figures in rounds[0].items()
+    }
+
+
+def load_host(software: Software, count: int, scale: float) -> dict[str, float]:
+    """Pings to `count` nodes of this host, then records in bulk, to partitions without replicas."""
+    records, pings = int(BULK_RECORDS * scale), int(PINGS * scale)
+    node_ids = range(1, count + 1)
+    # The leader of what each process pings, and of each partition that is written in bulk.
+    leaders = [node_ids[number % count] for number in range(PINGERS)]
+    with cluster(software, node_ids, {**PROPERTIES, "min.insync.replicas": "1"}) as nodes:
+        described = [led_topic(f"pinged-{number}", [leader]) for number, leader in enumerate(leaders)]
+        create_topics(nodes, [*described, led_topic("bulk", leaders)], at_once=PINGERS + 1)
+        with ProcessPoolExecutor(PINGERS) as processes:
+            pinging = [
+                processes.submit(
+                    pinger.many_connections,
+                    *(nodes[leader].address, f"pinged-{number}", pings // PINGERS),
+                    connections=PINGER_CONNECTIONS,
+                    partitions=1,
+                )
+                for number, leader in enumerate(leaders)
+            ]
+            pinged = [each.result() for each in pinging]
+        # The same load once before, for compilers and page cache.
+        load.run("produce", addresses_of(nodes), "bulk", records // 5, size=BULK_RECORD_BYTES)
+        touch_memory(nodes[1].folder, records * BULK_RECORD_BYTES)
+        before = sum(cpu_seconds(node.pid) for node in nodes)
+        result = load.run("produce", addresses_of(nodes), "bulk", records, size=BULK_RECORD_BYTES)
+        used = sum(cpu_seconds(node.pid) for node in nodes) - before
+        return {
+            "acks_per_s": sum(each["per_s"] for each in pinged),
+            "acks_p99_ms": max(each["p99_ms"] for each in pinged),
+            "mb_s": records * BULK_RECORD_BYTES / result["seconds"] / MB,
+            "s_per_gb": used / (records * BULK_RECORD_BYTES / GB),
+            "memory_mb": sum(resident_megabytes(node.pid) for node in nodes),
+        }
+
+
+def led_topic(name: str, leaders: Sequence[int]) -> CreatableTopic:
+    """A topic with a partition for each of these nodes to lead, without other replicas."""
+    assignments = [
+        CreatableReplicaAssignment(partition_index=index, broker_ids=[leader])
+        for index, leader in enumerate(leaders)
+    ]
+    return CreatableTopic(
+        name=name, num_partitions=-1, replication_factor=-1, assignments=assignments, configs=[]
+    )
+
+
 # -- the program -----------------------------------------------------------------------------------------
 
 
@@ -283,28 +359,37 @@ def main() -> int:
     parser.add_argument("--partitions", default="100,1000,3000,10000")
     parser.add_argument("--connections", type=int, default=2_000)
     parser.add_argument("--brokers", type=int, default=3)
-    parser.add_argument("--output", type=Path, help="where to keep the JSON")
+    parser.add_argument("--host", type=float, default=1.0, help="size of the load on 1 and 2 nodes; 0: none")
+    parser.add_argument(
+        "--output", type=Path, help="where to keep the JSON; what is not measured stays as it is there"
+    )
     chosen = parser.parse_args()
-    counts = [int(count) for count in chosen.partitions.split(",")]
+    counts = [int(count) for count in chosen.partitions.split(",") if count]
     # Nodes inherit it: Apache Kafka holds files of each partition open.
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
-    report: dict[str, object] = {"machine": describe_machine(), "broker": chosen.broker}
+    report: dict[str, object] = {}
+    if chosen.output and chosen.output.exists():
+        report = json.loads(chosen.output.read_text())
+    report |= {"machine": describe_machine(), "broker": chosen.broker}
     measured: dict[int, dict[str, float]] = {}
     for count in counts:
         measured[count] = measure_partitions(chosen.broker, count)
         print(f"{count} partitions on each of {len(VOTERS)} nodes", flush=True)
         for key, (what, digits) in FIGURES.items():
             print(f"  {measured[count][key]:>12,.{digits}f} {what}", flush=True)
-    report["partitions"] = measured
+    if counts:
+        report["partitions"] = measured
     if len(counts) > 1:
         report["fit"] = {key: fit(counts, [measured[count][key] for count in counts]) for key in FIGURES}
     if chosen.connections:
         report["connections"] = measure_connections(chosen.broker, chosen.connections)
     if chosen.brokers:
         report["brokers"] = measure_brokers(chosen.broker, chosen.brokers)
-    for part in ("fit", "connections", "brokers"):
+    if chosen.host:
+        report["host"] = measure_host(chosen.broker, chosen.host)
+    for part in ("fit", "connections", "brokers", "host"):
         print(json.dumps(report.get(part), indent=1))
     if chosen.output:
         chosen.output.write_text(json.dumps(report, indent=1) + "\n")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from interop import front_pages, proofs
+from interop import front_pages, proofs, scale_page
 from interop.conformance import results, table
 from pykafka_broker.config import reference
 
@@ -55,6 +55,16 @@ PAGES: tuple[Page | Section, ...] = (
     Section("SECURITY.md", "protection", front_pages.protection),
     Section("docs/architecture.md", "rooms", front_pages.rooms),
     Section("docs/cli.md", "commands", front_pages.commands),
+    *(
+        Section("docs/scale.md", text.__name__, scale_page.section(text))
+        for text in (
+            scale_page.partitions,
+            scale_page.connections,
+            scale_page.brokers,
+            scale_page.limits,
+            scale_page.host,
+        )
+    ),
 )
 
 

@@ -97,6 +97,7 @@ different values, the one without `CFG_` counts, and a warning says so.
 |---|---|
 | {", ".join(f"`{name}`" for name in CLUSTER_ID_VARIABLES)} | \
 the cluster a new data folder shall belong to; the first that is set counts |
+| `KAFKA_INITIAL_CONTROLLERS` | as `format --initial-controllers`, for a new data folder |
 | `KAFKA_ADVERTISED_HOST_NAME` | the host of `advertised.listeners`, with the ports of `listeners` |
 | `KAFKA_CREATE_TOPICS` | topics to create at the start, as `name:partitions:replicas[:cleanup.policy],...` |
 | `KAFKA_LOG4J_ROOT_LOGLEVEL`, `KAFKA_LOG4J_LOGGERS` | log levels, as `INFO` and `logger=LEVEL,...` |

@@ -7,8 +7,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import click
 import pytest
 
+from pykafka_broker.cli import cli
 from pykafka_broker.testing.processes import free_port
 from tests.support.pages import ADDRESS, REPOSITORY, START, Command, Terminal, blocks, commands
 
@@ -57,6 +59,28 @@ def test_the_commands_of_a_page_do_what_it_shows(page: Path, tmp_path: Path) -> 
             terminal.type(Command(line, ""))
         for command in typed:
             terminal.type(command)
+
+
+@pytest.mark.parametrize(
+    "page",
+    ["README.md", "SECURITY.md", *(f"docs/{page.name}" for page in (REPOSITORY / "docs").glob("*.md"))],
+)
+def test_commands_that_are_not_typed_have_names_and_options_that_there_are(page: str) -> None:
+    said = re.findall(r"`pykafka-broker ([^`]+)`", (REPOSITORY / page).read_text())
+    for block in blocks(page, "bash"):
+        said += re.findall(r"^(?:docker compose .* )?pykafka-broker (.+)$", block, re.MULTILINE)
+    wrong = []
+    for line in said:
+        words = re.split(r" +#| \|\| ", line)[0].split()
+        command: click.Command | None = cli
+        while isinstance(command, click.Group) and words and words[0].islower() and words[0][0] != "-":
+            command = command.get_command(click.Context(cli), words.pop(0))
+        parameters = command.params if command else []
+        known = {"--help", *(name for one in parameters for name in (*one.opts, *one.secondary_opts))}
+        options = {word.partition("=")[0] for word in words if word.startswith("-")}
+        if command is None or not options <= known:
+            wrong.append(line)
+    assert wrong == []
 
 
 def anchors(page: Path) -> set[str]:

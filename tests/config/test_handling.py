@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pykafka_broker
 from pykafka_broker.config.broker import BROKER, BROKER_KEYS
+from pykafka_broker.config.group import GROUP
+from pykafka_broker.config.groups import broker_keys
 from pykafka_broker.config.keys import ACTS, REFUSED
 from pykafka_broker.config.topic import BROKER_SYNONYMS, TOPIC_KEYS
 from pykafka_broker.config.topics import BROKER_WIDE_KEYS
@@ -107,9 +109,10 @@ def test_a_broker_key_acts_exactly_if_something_reads_it() -> None:
         for broker_key, _ in synonyms
         if topic_key in topic_keys or topic_key.startswith("compression.")
     }
+    of_groups = {each for name in GROUP if f'"{name}"' in text for each in broker_keys(name)} & BROKER.keys()
     by_name = {key.name for key in BROKER_KEYS if f'"{key.name}"' in text}
     acting = {key.name for key in BROKER_KEYS if key.handling == ACTS}
-    assert acting == by_name | as_default | READ_AS_ATTRIBUTES | set(BROKER_WIDE_KEYS)
+    assert acting == by_name | as_default | of_groups | READ_AS_ATTRIBUTES | set(BROKER_WIDE_KEYS)
 
 
 def test_only_keys_with_a_harmless_default_are_refused() -> None:

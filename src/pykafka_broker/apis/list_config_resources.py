@@ -69,4 +69,4 @@ def _names(kind: ResourceType, ctx: RequestContext) -> Iterable[str]:
         # Including fenced brokers, as in Apache Kafka.
         metadata = ctx.node.metadata
         return [str(each) for each in sorted(image.brokers) if metadata.advertised(each, ctx.connection)]
-    return [name for resource_type, name in image.configs if resource_type == kind]
+    return image.configs_of(kind)

@@ -219,6 +219,10 @@ class ClusterImage(NamedTuple):
         """The dynamic values set on one resource; the name "" of BROKER is the default of all brokers."""
         return self.configs.get((resource_type, name), {})
 
+    def configs_of(self, resource_type: int) -> dict[str, Mapping[str, str]]:
+        """The dynamic values set on resources of one type, by name."""
+        return {name: values for (kind, name), values in self.configs.items() if kind == resource_type}
+
     @property
     def metadata_version(self) -> int:
         """The finalized level of `metadata.version`."""

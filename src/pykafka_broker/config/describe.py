@@ -15,6 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.config.broker import BROKER, SYNONYMS
+from pykafka_broker.config.groups import broker_keys
 from pykafka_broker.config.keys import REQUIRED, ConfigType, Key, render
 from pykafka_broker.config.resources import (
     BROKER_RESOURCE,
@@ -164,7 +165,7 @@ def describe_group(configs: DynamicConfig, overrides: Mapping[str, str]) -> list
     """The entries of a group with these overrides."""
     entries = []
     for key in _listed(GROUP_RESOURCE).values():
-        broker_key = f"group.{key.name}"
+        broker_key = broker_keys(key.name)[0]
         if broker_key in BROKER:
             default: Any = configs.current.values[broker_key]
             synonyms = _broker_synonyms(configs, broker_key)

@@ -1,8 +1,4 @@
-"""Every group key of Apache Kafka 4.3, and the broker keys that supply defaults and bounds.
-
-A group that does not set a key takes the value of the broker's `group.<key>`, if that key exists.
-The broker's `group.<kind>.min.<rest>` and `group.<kind>.max.<rest>` bound the values of groups.
-"""
+"""Every group key of Apache Kafka 4.3. `groups.py` says which broker keys supply defaults and bounds."""
 
 from __future__ import annotations
 

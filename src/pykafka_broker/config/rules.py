@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka_broker.config.broker import BROKER
 from pykafka_broker.config.client_metrics import CLIENT_METRICS
 from pykafka_broker.config.group import GROUP
+from pykafka_broker.config.groups import broker_keys
 from pykafka_broker.config.keys import LIST, PER_BROKER, READ_ONLY, REQUIRED, ConfigError, Key, render
 from pykafka_broker.config.providers import check_providers
 from pykafka_broker.config.resources import (
@@ -155,10 +156,7 @@ def validate_group_configs(name: str, new: Mapping[str, str], config: BrokerConf
     except ConfigError as error:
         raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
     for key, value in values.items():
-        kind, _, rest = key.partition(".")
-        low, high = f"group.{kind}.min.{rest}", f"group.{kind}.max.{rest}"
-        if rest == "num.standby.replicas":
-            high = "group.streams.max.standby.replicas"
+        _, low, high = broker_keys(key)
         if low in BROKER and value < config.values[low]:
             text = f"{key} must be greater than or equal to {low}"
             raise KafkaError(ErrorCode.INVALID_CONFIG, text)

@@ -16,6 +16,7 @@ from pykafka_broker.authorization.rules import StandardRules
 from pykafka_broker.config.authorizer import ALLOW_EVERYONE, SUPER_USERS, authorizer_rules
 from pykafka_broker.config.broker import BROKER, BROKER_KEYS, DYNAMIC_ONLY_KEYS, OWN_KEYS, SYNONYMS
 from pykafka_broker.config.group import ASSIGNOR_CLASSES, assignor_name
+from pykafka_broker.config.groups import broker_keys
 from pykafka_broker.config.keys import (
     CLASS,
     REFUSED,
@@ -581,7 +582,7 @@ def _group_bounds(v: Mapping[str, Any]) -> list[tuple[bool, str]]:
     """Defaults are within their bounds, and heartbeat intervals are shorter than session timeouts."""
     checks = []
     for what in ("delivery.count.limit", "partition.max.record.locks", "record.lock.duration.ms"):
-        name, low, high = f"group.share.{what}", f"group.share.min.{what}", f"group.share.max.{what}"
+        name, low, high = broker_keys(f"share.{what}")
         checks += [
             (v[high] >= v[name], f"{high} must be greater than or equal to {name}"),
             (v[name] >= v[low], f"{name} must be greater than or equal to {low}"),
@@ -589,20 +590,19 @@ def _group_bounds(v: Mapping[str, Any]) -> list[tuple[bool, str]]:
     sessions, size = "group.share.max.share.sessions", "group.share.max.size"
     checks.append((v[sessions] >= v[size], f"{sessions} must be greater than or equal to {size}"))
     for kind in ("consumer", "share", "streams"):
-        group = f"group.{kind}"
-        heartbeat, session = f"{group}.heartbeat.interval.ms", f"{group}.session.timeout.ms"
+        heartbeat, session = f"group.{kind}.heartbeat.interval.ms", f"group.{kind}.session.timeout.ms"
         checks += [
-            *_between(v, group, "heartbeat.interval.ms"),
-            *_between(v, group, "session.timeout.ms"),
+            *_between(v, heartbeat),
+            *_between(v, session),
             (v[heartbeat] < v[session], f"{heartbeat} must be less than {session}"),
-            *_between(v, group, "assignment.interval.ms"),
+            *_between(v, f"group.{kind}.assignment.interval.ms"),
         ]
-    standbys, most = "group.streams.num.standby.replicas", "group.streams.max.standby.replicas"
+    standbys, _, most = broker_keys("streams.num.standby.replicas")
     return [*checks, (v[standbys] <= v[most], f"{standbys} must be less than or equal to {most}")]
 
 
-def _between(v: Mapping[str, Any], group: str, what: str) -> list[tuple[bool, str]]:
-    name, low, high = f"{group}.{what}", f"{group}.min.{what}", f"{group}.max.{what}"
+def _between(v: Mapping[str, Any], name: str) -> list[tuple[bool, str]]:
+    _, low, high = broker_keys(name.removeprefix("group."))
     return [
         (v[high] >= v[low], f"{high} must be greater than or equal to {low}"),
         (v[name] >= v[low], f"{name} must be greater than or equal to {low}"),

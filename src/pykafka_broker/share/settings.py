@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from functools import partial
 
 from pykafka_broker.cluster.image import ClusterImage, ResourceType
 from pykafka_broker.config import BrokerConfig
-from pykafka_broker.config.group import GROUP
-from pykafka_broker.config.typed_values import NumberKey
+from pykafka_broker.config.groups import group_value
 from pykafka_broker.log.partition.limit import Limit
 from pykafka_broker.share.core.config import ShareConfig
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -58,45 +57,24 @@ def share_settings(config: BrokerConfig, image: ClusterImage) -> ShareSettings:
         share_group_settings(config, {}),
         {
             name: share_group_settings(config, values)
-            for (resource_type, name), values in image.configs.items()
-            if resource_type == ResourceType.GROUP
+            for name, values in image.configs_of(ResourceType.GROUP).items()
         },
     )
 
 
 def share_group_settings(config: BrokerConfig, overrides: Mapping[str, str]) -> ShareGroupSettings:
     """The settings of a share group with these overrides."""
+    value = partial(group_value, config, overrides)
     partitions = ShareConfig(
-        partition_max_record_locks=_bounded(
-            config,
-            overrides,
-            "share.partition.max.record.locks",
-            "group.share.partition.max.record.locks",
-            "group.share.min.partition.max.record.locks",
-            "group.share.max.partition.max.record.locks",
-        ),
-        delivery_count_limit=_bounded(
-            config,
-            overrides,
-            "share.delivery.count.limit",
-            "group.share.delivery.count.limit",
-            "group.share.min.delivery.count.limit",
-            "group.share.max.delivery.count.limit",
-        ),
-        record_lock_duration_ms=_bounded(
-            config,
-            overrides,
-            "share.record.lock.duration.ms",
-            "group.share.record.lock.duration.ms",
-            "group.share.min.record.lock.duration.ms",
-            "group.share.max.record.lock.duration.ms",
-        ),
-        renew_acknowledge_enable=_own(overrides, "share.renew.acknowledge.enable"),
+        partition_max_record_locks=value("share.partition.max.record.locks"),
+        delivery_count_limit=value("share.delivery.count.limit"),
+        record_lock_duration_ms=value("share.record.lock.duration.ms"),
+        renew_acknowledge_enable=value("share.renew.acknowledge.enable"),
     )
     return ShareGroupSettings(
         partitions,
-        _LIMITS[_own(overrides, "share.isolation.level")],
-        offset_reset(_own(overrides, "share.auto.offset.reset")),
+        _LIMITS[value("share.isolation.level")],
+        offset_reset(value("share.auto.offset.reset")),
     )
 
 
@@ -113,26 +91,3 @@ def offset_reset(text: str) -> OffsetReset:
     fraction_ms = int(((parts[5] or "") + "000")[:3])
     whole_seconds = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
     return OffsetReset(strategy, whole_seconds * 1_000 + fraction_ms)
-
-
-def _own(overrides: Mapping[str, str], key: str) -> Any:
-    """A group's own value, or the default of groups."""
-    text = overrides.get(key)
-    return GROUP[key].default if text is None else GROUP[key].parse(text)
-
-
-def _bounded(
-    config: BrokerConfig,
-    overrides: Mapping[str, str],
-    key: str,
-    default: NumberKey,
-    low: NumberKey,
-    high: NumberKey,
-) -> int:
-    """A group's own number, moved into the broker's bounds; without one, the broker's default."""
-    text = overrides.get(key)
-    if text is None:
-        return config[default]
-    value = GROUP[key].parse(text)
-    assert isinstance(value, int)
-    return min(max(value, config[low]), config[high])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from pykafka_broker.cluster.image import ClusterImage, ResourceType
 from pykafka_broker.config import BrokerConfig
-from pykafka_broker.config.group import GROUP, assignor_name, share_assignor_name
-from pykafka_broker.config.typed_values import NumberKey
+from pykafka_broker.config.group import assignor_name, share_assignor_name
+from pykafka_broker.config.groups import group_value
 from pykafka_broker.coordinator.groups.cluster_topics import ClusterTopics, changed_topics
 from pykafka_broker.coordinator.groups.core.config import (
     ConsumerGroupSettings,
@@ -60,11 +61,7 @@ class GroupCoordinatorSettings:
 
 def coordinator_config(config: BrokerConfig, image: ClusterImage) -> GroupCoordinatorConfig:
     """The values the coordinator acts on; some groups have their own."""
-    of_groups = {
-        name: values
-        for (resource_type, name), values in image.configs.items()
-        if resource_type == ResourceType.GROUP
-    }
+    of_groups = image.configs_of(ResourceType.GROUP)
     return GroupCoordinatorConfig(
         group_min_session_timeout_ms=config["group.min.session.timeout.ms"],
         group_max_session_timeout_ms=config["group.max.session.timeout.ms"],
@@ -99,123 +96,32 @@ def coordinator_config(config: BrokerConfig, image: ClusterImage) -> GroupCoordi
 
 def consumer_group_settings(config: BrokerConfig, overrides: Mapping[str, str]) -> ConsumerGroupSettings:
     """The settings of a consumer group with these overrides."""
+    value = partial(group_value, config, overrides)
     return ConsumerGroupSettings(
-        session_timeout_ms=_setting(
-            config,
-            overrides,
-            "consumer.session.timeout.ms",
-            "group.consumer.session.timeout.ms",
-            "group.consumer.min.session.timeout.ms",
-            "group.consumer.max.session.timeout.ms",
-        ),
-        heartbeat_interval_ms=_setting(
-            config,
-            overrides,
-            "consumer.heartbeat.interval.ms",
-            "group.consumer.heartbeat.interval.ms",
-            "group.consumer.min.heartbeat.interval.ms",
-            "group.consumer.max.heartbeat.interval.ms",
-        ),
-        assignment_interval_ms=_setting(
-            config,
-            overrides,
-            "consumer.assignment.interval.ms",
-            "group.consumer.assignment.interval.ms",
-            "group.consumer.min.assignment.interval.ms",
-            "group.consumer.max.assignment.interval.ms",
-        ),
+        session_timeout_ms=value("consumer.session.timeout.ms"),
+        heartbeat_interval_ms=value("consumer.heartbeat.interval.ms"),
+        assignment_interval_ms=value("consumer.assignment.interval.ms"),
     )
 
 
 def share_group_settings(config: BrokerConfig, overrides: Mapping[str, str]) -> ShareGroupSettings:
     """The settings of a share group with these overrides."""
+    value = partial(group_value, config, overrides)
     return ShareGroupSettings(
-        session_timeout_ms=_setting(
-            config,
-            overrides,
-            "share.session.timeout.ms",
-            "group.share.session.timeout.ms",
-            "group.share.min.session.timeout.ms",
-            "group.share.max.session.timeout.ms",
-        ),
-        heartbeat_interval_ms=_setting(
-            config,
-            overrides,
-            "share.heartbeat.interval.ms",
-            "group.share.heartbeat.interval.ms",
-            "group.share.min.heartbeat.interval.ms",
-            "group.share.max.heartbeat.interval.ms",
-        ),
-        assignment_interval_ms=_setting(
-            config,
-            overrides,
-            "share.assignment.interval.ms",
-            "group.share.assignment.interval.ms",
-            "group.share.min.assignment.interval.ms",
-            "group.share.max.assignment.interval.ms",
-        ),
+        session_timeout_ms=value("share.session.timeout.ms"),
+        heartbeat_interval_ms=value("share.heartbeat.interval.ms"),
+        assignment_interval_ms=value("share.assignment.interval.ms"),
     )
 
 
 def streams_group_settings(config: BrokerConfig, overrides: Mapping[str, str]) -> StreamsGroupSettings:
     """The settings of a streams group with these overrides."""
+    value = partial(group_value, config, overrides)
     return StreamsGroupSettings(
-        session_timeout_ms=_setting(
-            config,
-            overrides,
-            "streams.session.timeout.ms",
-            "group.streams.session.timeout.ms",
-            "group.streams.min.session.timeout.ms",
-            "group.streams.max.session.timeout.ms",
-        ),
-        heartbeat_interval_ms=_setting(
-            config,
-            overrides,
-            "streams.heartbeat.interval.ms",
-            "group.streams.heartbeat.interval.ms",
-            "group.streams.min.heartbeat.interval.ms",
-            "group.streams.max.heartbeat.interval.ms",
-        ),
-        num_standby_replicas=_setting(
-            config,
-            overrides,
-            "streams.num.standby.replicas",
-            "group.streams.num.standby.replicas",
-            None,
-            "group.streams.max.standby.replicas",
-        ),
-        initial_rebalance_delay_ms=_setting(
-            config,
-            overrides,
-            "streams.initial.rebalance.delay.ms",
-            "group.streams.initial.rebalance.delay.ms",
-            None,
-            None,
-        ),
-        assignment_interval_ms=_setting(
-            config,
-            overrides,
-            "streams.assignment.interval.ms",
-            "group.streams.assignment.interval.ms",
-            "group.streams.min.assignment.interval.ms",
-            "group.streams.max.assignment.interval.ms",
-        ),
+        session_timeout_ms=value("streams.session.timeout.ms"),
+        heartbeat_interval_ms=value("streams.heartbeat.interval.ms"),
+        num_standby_replicas=value("streams.num.standby.replicas"),
+        initial_rebalance_delay_ms=value("streams.initial.rebalance.delay.ms"),
+        assignment_interval_ms=value("streams.assignment.interval.ms"),
         max_size=config["group.streams.max.size"],
     )
-
-
-def _setting(
-    config: BrokerConfig,
-    overrides: Mapping[str, str],
-    key: str,
-    default: NumberKey,
-    low: NumberKey | None,
-    high: NumberKey | None,
-) -> int:
-    """A group's own value, or else the broker's default, moved into the broker's bounds."""
-    text = overrides.get(key)
-    value = config[default] if text is None else GROUP[key].parse(text)
-    assert isinstance(value, int)
-    if low is not None:
-        value = max(value, config[low])
-    return value if high is None else min(value, config[high])

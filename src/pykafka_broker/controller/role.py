@@ -32,7 +32,7 @@ from pykafka_broker.raft.quorum_description import QuorumDescription
 
 
 class ControllerRole:
-    """The `Leadership` of a node that may lead.
+    """The `MetadataLeadership` of a node that may lead.
 
     `read_bootstrap` gives the records that an empty log begins with; it is called only if the log is empty.
     """

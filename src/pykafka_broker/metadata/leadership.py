@@ -66,7 +66,7 @@ class LeaderLog(Protocol):
         ...
 
 
-class Leadership(Protocol):
+class MetadataLeadership(Protocol):
     """Decides on metadata while this node leads the metadata log."""
 
     def prepare(self) -> None:

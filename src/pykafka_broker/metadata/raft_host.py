@@ -22,7 +22,7 @@ from pykafka_broker.cluster.image import CorruptMetadataError
 from pykafka_broker.cluster.records import MAX_RECORDS_PER_OPERATION, decode_record, encode_record
 from pykafka_broker.log.disk.checkpoints import MalformedFile
 from pykafka_broker.metadata.batch import AppendedBatches, MetadataBatch
-from pykafka_broker.metadata.leadership import Leadership
+from pykafka_broker.metadata.leadership import MetadataLeadership
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.core.log_view import Membership, SnapshotId
 from pykafka_broker.raft.core.messages import Answer, ChangeAnswer, Current, Request
@@ -71,7 +71,7 @@ class RaftHost:
         storage: RaftStorage,
         local: Voter,
         listener: MetadataListener,
-        leadership: Leadership | None,
+        leadership: MetadataLeadership | None,
         ports: DriverPorts,
         *,
         settings: Settings = DEFAULTS,

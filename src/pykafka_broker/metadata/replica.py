@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pykafka_broker.machine.clock import Clock, Timer
 from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.metadata.feature_check import check_features
-from pykafka_broker.metadata.leadership import Leadership
+from pykafka_broker.metadata.leadership import MetadataLeadership
 from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.metadata.raft_host import RaftHost
 from pykafka_broker.metadata.snapshotter import SnapshotSettings, Snapshotter
@@ -54,7 +54,7 @@ class MetadataReplica:
         publisher: MetadataPublisher,
         ports: ReplicaPorts,
         *,
-        leadership: Leadership | None,
+        leadership: MetadataLeadership | None,
         snapshots: SnapshotSettings,
         settings: Settings = DEFAULTS,
         reached_at: Endpoints | None = None,

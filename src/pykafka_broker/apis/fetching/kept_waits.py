@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pykafka_broker.apis.fetching.replica import Follower
+    from pykafka_broker.apis.ports.partitions import HeldPartition
     from pykafka_broker.log.partition.limit import Limit
     from pykafka_broker.log.partition.partition_log import PartitionLog
     from pykafka_broker.log.partition.state import LogState
@@ -35,18 +36,12 @@ class Wanted(Protocol):
         ...
 
 
-class Led(Protocol):
-    """A partition with its current leader epoch."""
-
-    leader_epoch: int
-
-
 class Waited(NamedTuple):
     """A partition that a fetch waits for, and its leader epoch when it was planned."""
 
     wanted: Wanted
     log: PartitionLog
-    partition: Led
+    partition: HeldPartition
     leader_epoch: int
 
     @property

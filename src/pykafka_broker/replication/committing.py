@@ -19,7 +19,7 @@ from pykafka_broker.replication.core.access import (
 from pykafka_broker.replication.core.high_watermark import commits_at_once, high_watermark
 from pykafka_broker.replication.core.state import Leadership
 from pykafka_broker.replication.flushing import Flushing, SyncThreads
-from pykafka_broker.replication.led import Led
+from pykafka_broker.replication.led_log import LedLog
 from pykafka_broker.replication.waiting import WaitingClients
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -44,7 +44,7 @@ class Committing:
         "commits_at_once",
     )
 
-    def __init__(self, led: Led, sync_threads: SyncThreads, clock: Clock) -> None:
+    def __init__(self, led: LedLog, sync_threads: SyncThreads, clock: Clock) -> None:
         self._led = led
         self._clock = clock
         self._flushing = Flushing(self, sync_threads)

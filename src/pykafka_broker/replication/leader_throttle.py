@@ -5,7 +5,7 @@ from __future__ import annotations
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.replication.core.throttling import RateLimit, is_throttled
-from pykafka_broker.replication.led import Led
+from pykafka_broker.replication.led_log import LedLog
 
 
 class LeaderThrottle:
@@ -13,7 +13,7 @@ class LeaderThrottle:
 
     __slots__ = ("_clock", "_is_throttled", "_led", "_rate")
 
-    def __init__(self, led: Led, rate: RateLimit, clock: Clock) -> None:
+    def __init__(self, led: LedLog, rate: RateLimit, clock: Clock) -> None:
         self._led = led
         self._rate = rate
         self._clock = clock

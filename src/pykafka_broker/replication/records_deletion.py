@@ -8,7 +8,7 @@ from pykafka_broker.cluster.image import BrokerRegistration
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.replication.core.low_watermark import low_watermark
-from pykafka_broker.replication.led import Led
+from pykafka_broker.replication.led_log import LedLog
 from pykafka_broker.replication.waiting import WaitingClients
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -29,7 +29,7 @@ class RecordsDeletion:
     __slots__ = ("_led", "_registration_of", "_waiting")
 
     def __init__(
-        self, led: Led, registration_of: Callable[[int], BrokerRegistration | None], clock: Clock
+        self, led: LedLog, registration_of: Callable[[int], BrokerRegistration | None], clock: Clock
     ) -> None:
         self._led = led
         self._registration_of = registration_of

@@ -8,7 +8,7 @@ from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.replication.core.state import Leadership
 
 
-class Led(Protocol):
+class LedLog(Protocol):
     """The log, and the leadership, which has the followers' log start offsets; None after it has ended."""
 
     log: PartitionLog

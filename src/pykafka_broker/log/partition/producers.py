@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 from struct import Struct
 
-from pykafka_broker.log.partition.transaction_guards import NO_GUARD, Verification
+from pykafka_broker.log.partition.transaction_guards import NO_GUARD, VerificationStateEntry
 from pykafka_broker.log.segment.aborted_txns import AbortedTxn
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -145,7 +145,7 @@ class ProducerStates:
         #: offset.
         self.unreplicated: dict[int, int] = {}
         #: Open questions to the coordinator, by producer id; none survives a restart.
-        self.verifications: dict[int, Verification] = {}
+        self.verifications: dict[int, VerificationStateEntry] = {}
         #: Everything below this offset is accounted for.
         self.end_offset = end_offset
 
@@ -165,7 +165,7 @@ class ProducerStates:
             return NO_GUARD
         verification = self.verifications.get(producer_id)
         if verification is None:
-            verification = self.verifications[producer_id] = Verification(
+            verification = self.verifications[producer_id] = VerificationStateEntry(
                 producer_epoch, sequence, bumps_epoch=bumps_epoch, now_ms=now_ms
             )
         else:

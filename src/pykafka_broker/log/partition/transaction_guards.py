@@ -18,7 +18,7 @@ NO_GUARD = 0
 _guards = count(1)
 
 
-class Verification:
+class VerificationStateEntry:
     """One producer's question to the coordinator that has not led to an append yet."""
 
     __slots__ = ("bumps_epoch", "guard", "lowest_sequence", "producer_epoch", "started_ms")

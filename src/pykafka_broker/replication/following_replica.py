@@ -21,7 +21,7 @@ from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.fetch import PartitionData
 from pykafka_broker.replication.core import following as rules
-from pykafka_broker.replication.core.fetch_session import Wanted
+from pykafka_broker.replication.core.fetch_session import PartitionFetch
 from pykafka_broker.replication.core.following import Answer, EpochEnd, Following, Phase
 from pykafka_broker.replication.core.throttling import RateLimit
 from pykafka_broker.replication.partition import Partition
@@ -119,10 +119,10 @@ class FollowingReplica:
         return self._following.phase
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> PartitionFetch:
         """What to fetch in the phase FETCHING."""
         following = self._following
-        return Wanted(
+        return PartitionFetch(
             following.leader_epoch,
             following.fetch_offset,
             following.last_fetched_epoch,
@@ -151,14 +151,14 @@ class FollowingReplica:
 
     # --- what the leader answers ------------------------------------------------------------------
 
-    def begin_epoch(self, wanted: Wanted, records: Buffer) -> NamesDue | None:
+    def begin_epoch(self, wanted: PartitionFetch, records: Buffer) -> NamesDue | None:
         """The file that the answer to `wanted` needs if a leader epoch begins with it, or None."""
         log, leader_epoch = self.partition.log, self._following.leader_epoch
         if log.state.latest_epoch == leader_epoch or wanted.leader_epoch != leader_epoch:
             return None
         return log.replica_writer.begin_epoch(records, leader_epoch)
 
-    async def fetched(self, wanted: Wanted, data: PartitionData) -> None:
+    async def fetched(self, wanted: PartitionFetch, data: PartitionData) -> None:
         """The leader has answered `wanted`."""
         error, diverging = ErrorCode(data.error_code), data.diverging_epoch
         self.refusals = 0 if error is ErrorCode.NONE else self.refusals + 1

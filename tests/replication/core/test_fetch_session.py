@@ -7,13 +7,13 @@ import random
 import pytest
 
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.replication.core.fetch_session import FollowerSession, SessionRequest, Wanted
+from pykafka_broker.replication.core.fetch_session import FollowerSession, PartitionFetch, SessionRequest
 
-A, B, C = Wanted(1, 10, 1, 0), Wanted(1, 20, 1, 0), Wanted(2, 30, 1, 0)
+A, B, C = PartitionFetch(1, 10, 1, 0), PartitionFetch(1, 20, 1, 0), PartitionFetch(2, 30, 1, 0)
 NONE = ErrorCode.NONE
 
 
-def established(**wanted: Wanted) -> FollowerSession[str]:
+def established(**wanted: PartitionFetch) -> FollowerSession[str]:
     """A session 9 with these partitions, of which the leader knows."""
     session: FollowerSession[str] = FollowerSession()
     for key, one in wanted.items():
@@ -98,13 +98,13 @@ def test_after_a_request_without_an_answer_everything_is_told_again() -> None:
 def test_the_leader_always_has_what_the_follower_wants(seed: int) -> None:
     dice = random.Random(seed)
     session: FollowerSession[int] = FollowerSession()
-    at_leader: dict[int, Wanted] = {}
+    at_leader: dict[int, PartitionFetch] = {}
     session_id = 0
     for offset in range(200):
         for _ in range(dice.randrange(4)):
             key = dice.randrange(5)
             if dice.random() < 0.7:
-                session.wants(key, Wanted(1, offset, 1, 0))
+                session.wants(key, PartitionFetch(1, offset, 1, 0))
             else:
                 session.forgets(key)
         asked = session.next_request()

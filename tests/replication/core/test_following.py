@@ -11,7 +11,7 @@ from pykafka_broker.log.disk.checkpoints import EpochEntry
 from pykafka_broker.log.partition.leader_epochs import LeaderEpochs
 from pykafka_broker.machine.step import Start, Step
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.replication.core.fetch_session import Wanted
+from pykafka_broker.replication.core.fetch_session import PartitionFetch
 from pykafka_broker.replication.core.following import (
     Answer,
     Append,
@@ -49,7 +49,7 @@ def log(*epochs: tuple[int, int], end: int = 100, high_watermark: int | None = N
 
 FOLLOWED = log((3, 0), (5, 60))
 FOLLOWING = Following(7, 100, 5)
-ASKED = Wanted(7, 100, 5, 0)
+ASKED = PartitionFetch(7, 100, 5, 0)
 
 
 def test_a_log_is_fetched_from_its_end_with_its_newest_epoch() -> None:
@@ -75,7 +75,7 @@ def test_the_leaders_records_are_appended_with_its_offsets() -> None:
 
 
 @pytest.mark.parametrize("asked", [ASKED._replace(leader_epoch=6), ASKED._replace(fetch_offset=90)])
-def test_an_answer_about_another_epoch_or_offset_says_nothing(asked: Wanted) -> None:
+def test_an_answer_about_another_epoch_or_offset_says_nothing(asked: PartitionFetch) -> None:
     assert fetched(FOLLOWING, asked, Answer(NONE), FOLLOWED, RETRY_MS) == Step(FOLLOWING)
 
 
@@ -224,7 +224,7 @@ def test_logs_that_have_diverged_become_identical_and_keep_what_is_committed(see
         answer, sent = leader.answer(
             following.fetch_offset, following.last_fetched_epoch, dice.randrange(1, 4)
         )
-        asked = Wanted(leader_epoch, following.fetch_offset, following.last_fetched_epoch, 0)
+        asked = PartitionFetch(leader_epoch, following.fetch_offset, following.last_fetched_epoch, 0)
         step = fetched(following, asked, answer, follower.view, RETRY_MS)
         following = step.state
         if following.phase is Phase.ASKING_END:

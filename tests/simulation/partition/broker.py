@@ -17,7 +17,7 @@ from pykafka_broker.replication.core.events import (
     IsrProposal,
     TimePassed,
 )
-from pykafka_broker.replication.core.fetch_session import Wanted
+from pykafka_broker.replication.core.fetch_session import PartitionFetch
 from pykafka_broker.replication.core.following import (
     Answer,
     Append,
@@ -291,7 +291,7 @@ class Broker:
         if answer.asked != asked or asked is None or self.following is None:
             return
         self.fetching = None
-        wanted = Wanted(asked.leader_epoch, asked.offset, asked.last_epoch, 0)
+        wanted = PartitionFetch(asked.leader_epoch, asked.offset, asked.last_epoch, 0)
         told = Answer(answer.error, answer.diverging)
         step = fetched(self.following, wanted, told, self.log, now_ms + 50)
         self.following = step.state

@@ -21,7 +21,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 Key = TypeVar("Key")
 
 
-class Wanted(NamedTuple):
+class PartitionFetch(NamedTuple):
     """The fields of a fetch for one partition."""
 
     leader_epoch: int
@@ -35,7 +35,7 @@ class SessionRequest(NamedTuple, Generic[Key]):
 
     session_id: int
     session_epoch: int
-    named: dict[Key, Wanted]
+    named: dict[Key, PartitionFetch]
     forgotten: tuple[Key, ...] = ()
 
 
@@ -46,9 +46,9 @@ class FollowerSession(Generic[Key]):
 
     def __init__(self) -> None:
         #: All partitions that are fetched, named in the next request or known to the session.
-        self.wanted: dict[Key, Wanted] = {}
+        self.wanted: dict[Key, PartitionFetch] = {}
         #: The changes that the leader does not know yet.
-        self._changed: dict[Key, Wanted] = {}
+        self._changed: dict[Key, PartitionFetch] = {}
         #: The partitions that the leader does not know yet.
         self._new: set[Key] = set()
         #: The partitions that the leader still has in the session.
@@ -56,7 +56,7 @@ class FollowerSession(Generic[Key]):
         self._session_id = NO_SESSION_ID
         self._epoch = INITIAL_EPOCH
 
-    def wants(self, key: Key, wanted: Wanted) -> None:
+    def wants(self, key: Key, wanted: PartitionFetch) -> None:
         """Fetch this from the next request on."""
         before = self.wanted.get(key)
         if before == wanted:

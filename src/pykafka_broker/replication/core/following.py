@@ -26,6 +26,7 @@ from typing import Optional, Protocol, Union
 from pykafka_broker.log.partition.leader_epochs import UNDEFINED_EPOCH, LeaderEpochs
 from pykafka_broker.machine.step import Start, Step
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.replication.core.fetch_session import PartitionFetch
 from pykafka_broker.system.named_tuple import NamedTuple
 
 
@@ -65,16 +66,6 @@ class Following(NamedTuple):
     phase: Phase = Phase.FETCHING
     #: The leader is not asked before this time; None: no limit.
     retry_at_ms: Optional[int] = None
-
-
-class Asked(Protocol):
-    """The fields of a request for the partition."""
-
-    @property
-    def leader_epoch(self) -> int: ...
-
-    @property
-    def fetch_offset(self) -> int: ...
 
 
 class EpochEnd(NamedTuple):
@@ -160,7 +151,7 @@ def is_due(following: Following, now_ms: int) -> bool:
 
 
 def fetched(
-    following: Following, asked: Asked, answer: Answer, log: FollowerLog, retry_at_ms: int
+    following: Following, asked: PartitionFetch, answer: Answer, log: FollowerLog, retry_at_ms: int
 ) -> Step[Following]:
     """The leader has answered a fetch. An answer for another epoch or another offset is ignored."""
     if (

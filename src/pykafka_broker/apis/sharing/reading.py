@@ -35,7 +35,7 @@ DISK_PATIENCE_MS = 1_000
 _base_offset = attrgetter("base_offset")
 
 
-class Wanted(NamedTuple):
+class PartitionRead(NamedTuple):
     """What to read of one partition."""
 
     offset: int
@@ -82,7 +82,7 @@ class ReadBatches:
         return b"".join(self._bytes[max(begin, 0) : end])
 
 
-async def read_batches(log: PartitionLog, wanted: Wanted, node: NodePorts) -> ReadBatches:
+async def read_batches(log: PartitionLog, wanted: PartitionRead, node: NodePorts) -> ReadBatches:
     """Read from `wanted.offset` on.
 
     Raises:

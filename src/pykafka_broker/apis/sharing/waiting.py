@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pykafka_broker.apis.sharing.reading import Wanted, read_batches
+from pykafka_broker.apis.sharing.reading import PartitionRead, read_batches
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.share_fetch import AcquiredRecords, LeaderIdAndEpoch, PartitionData
 from pykafka_broker.share.core.events import Acquired, AcquireMode, Result
@@ -261,7 +261,7 @@ class ShareFetch:
         if max_records <= 0 or self._is_at_end(share_partition.partition.log, offset):
             return answer, 0, 0
         before_offset = share_partition.offsets_wanted(max_records)
-        wanted = Wanted(offset, before_offset, most_bytes, self._limit, minimum_one_batch=is_first)
+        wanted = PartitionRead(offset, before_offset, most_bytes, self._limit, minimum_one_batch=is_first)
         try:
             read = await read_batches(share_partition.partition.log, wanted, self._ctx.node)
         except KafkaError as error:

@@ -7,7 +7,7 @@ from functools import partial
 from pykafka_broker.broker.foundation import Foundation
 from pykafka_broker.broker.security.links import connect_to_broker, security_with_brokers
 from pykafka_broker.broker.stop_order import StopStep, Undo
-from pykafka_broker.coordinator.broker_connections import BrokerConnections, ConnectionSettings
+from pykafka_broker.coordinator.kept_connections import ConnectionSettings, KeptConnections
 from pykafka_broker.coordinator.ports import OtherBrokers
 from pykafka_broker.metadata.publisher import MetadataPublisher
 
@@ -21,9 +21,9 @@ def other_brokers(f: Foundation, metadata: MetadataPublisher, undo: Undo) -> Oth
     )
 
 
-def _connections(f: Foundation, metadata: MetadataPublisher, undo: Undo) -> BrokerConnections:
+def _connections(f: Foundation, metadata: MetadataPublisher, undo: Undo) -> KeptConnections:
     config = f.config
-    connections = BrokerConnections(
+    connections = KeptConnections(
         metadata,
         partial(connect_to_broker, str(f.node_id), security_with_brokers(lambda: f.config), f.clock),
         f.clock,

@@ -8,7 +8,7 @@ pure core over a partition's log.
     share/              the share service, over one shard per partition of `__share_group_state`
     shards              finds the shard of an id, and makes shards from logs
     end_offsets         finds the high watermarks of partitions, for the lag of share groups
-    broker_connections  connections to other brokers, kept for the coordinators
+    kept_connections    connections to other brokers, kept for the coordinators
     broker_queues       joins questions to other brokers into requests
 
 Each of the three has its decisions in `core/`, and around them the same parts. An API handler builds the

@@ -8,7 +8,7 @@ hanging broker would hold them until their time-outs. A request without an answe
 No request is sent again here: the caller looks up the leader again, and asks it.
 
 Brokers answer the requests of one connection in order, so requests that may wait long (markers, for acks=all)
-have their own `BrokerConnections`, as they have their own network client in Apache Kafka.
+have their own `KeptConnections`, as they have their own network client in Apache Kafka.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ConnectionSettings(NamedTuple):
     idle_ms: int = 600_000
 
 
-class BrokerConnections:
+class KeptConnections:
     """Event loop only."""
 
     def __init__(

@@ -9,8 +9,8 @@ import pytest
 
 from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.cluster.image import BrokerRegistration, ClusterImage, RegisteredEndpoint
-from pykafka_broker.coordinator import broker_connections
-from pykafka_broker.coordinator.broker_connections import BrokerConnections, ConnectionSettings
+from pykafka_broker.coordinator import kept_connections
+from pykafka_broker.coordinator.kept_connections import ConnectionSettings, KeptConnections
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.testing.clock import VirtualClock, settle
 
@@ -68,7 +68,7 @@ class Cluster:
         #: Set while connections are to wait, or to fail.
         self.holds: asyncio.Event | None = None
         self.refuses: Exception | None = None
-        self.connections = BrokerConnections(
+        self.connections = KeptConnections(
             self, self._connect, self.clock, ConnectionSettings(BROKERS, 30_000, 10_000, idle_ms)
         )
 
@@ -260,7 +260,7 @@ async def test_a_connection_is_kept_for_good_where_none_is_idle() -> None:
 
 
 async def test_so_many_callers_may_wait_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(broker_connections, "MAX_CALLERS", 2)
+    monkeypatch.setattr(kept_connections, "MAX_CALLERS", 2)
     cluster = Cluster()
     first, second, third = await cluster.asking(1, "one", "two", "three")
     assert isinstance(await failure(third), ConnectionError)

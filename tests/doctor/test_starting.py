@@ -8,7 +8,7 @@ import pytest
 
 from pykafka_broker.doctor.reach import StartingBroker
 from pykafka_broker.doctor.starting import to_serve
-from pykafka_broker.system.processes import BrokerProcess
+from pykafka_broker.system.processes import StartCommand
 
 NODE = """\
 process.roles=broker,controller
@@ -19,8 +19,8 @@ listeners=PLAINTEXT://:19092,CONTROLLER://127.0.0.1:19093
 """
 
 
-def running(*arguments: str, directory: str = "", **environ: str) -> BrokerProcess:
-    return BrokerProcess(0, list(arguments), environ, directory)
+def running(*arguments: str, directory: str = "", **environ: str) -> StartCommand:
+    return StartCommand(0, list(arguments), environ, directory)
 
 
 def test_it_is_known_by_its_file_wherever_it_was_started(tmp_path: Path) -> None:
@@ -40,6 +40,6 @@ def test_it_is_known_by_its_file_wherever_it_was_started(tmp_path: Path) -> None
     ],
     ids=["an option", "an override", "a variable"],
 )
-def test_it_is_known_by_options_and_variables(process: BrokerProcess) -> None:
+def test_it_is_known_by_options_and_variables(process: StartCommand) -> None:
     assert to_serve(("127.0.0.1", 19092), [process]) == StartingBroker("another process", "")
     assert to_serve(("127.0.0.1", 9092), [process]) is None

@@ -16,7 +16,7 @@ from pykafka_broker.config.listeners import Endpoint
 from pykafka_broker.config.settings import BrokerConfig
 from pykafka_broker.config.sources import load_config
 from pykafka_broker.doctor.reach import Address, Answer, Kind, StartingBroker, is_loopback, shown
-from pykafka_broker.system.processes import BrokerProcess, broker_processes, described
+from pykafka_broker.system.processes import StartCommand, broker_processes, described
 
 
 def starting_at(address: Address, answer: Answer) -> StartingBroker | None:
@@ -26,7 +26,7 @@ def starting_at(address: Address, answer: Answer) -> StartingBroker | None:
     return to_serve(address, broker_processes())
 
 
-def to_serve(address: Address, processes: Iterable[BrokerProcess]) -> StartingBroker | None:
+def to_serve(address: Address, processes: Iterable[StartCommand]) -> StartingBroker | None:
     """The process whose configuration has a listener for clients at this address of the machine."""
     for process in processes:
         try:
@@ -42,7 +42,7 @@ def to_serve(address: Address, processes: Iterable[BrokerProcess]) -> StartingBr
     return None
 
 
-def _config_of(process: BrokerProcess) -> BrokerConfig:
+def _config_of(process: StartCommand) -> BrokerConfig:
     options = _OPTIONS.parse_known_args(process.arguments)[0]
     file = options.config and os.path.join(process.directory, options.config)
     return load_config(file=file, environ=process.environ, overrides=options.override, listen=options.listen)

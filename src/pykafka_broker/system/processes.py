@@ -26,7 +26,7 @@ _LISTEN = "0A"
 _PF_EXITING = 4
 
 
-class BrokerProcess(NamedTuple):
+class StartCommand(NamedTuple):
     """A process that runs `pykafka-broker start`.
 
     `arguments` follow the word `start`. Environment and working directory are empty where they cannot be
@@ -58,12 +58,12 @@ def listening_on(address: str, port: int) -> int | None:
     return _process_with_sockets(inodes) if inodes else None
 
 
-def broker_processes() -> Iterator[BrokerProcess]:
+def broker_processes() -> Iterator[StartCommand]:
     """The brokers of this kind that run on this machine, serving or not."""
     for process_id in _process_ids():
         _, words = _of_broker(_arguments_of(process_id))
         if words[:1] == ["start"]:
-            yield BrokerProcess(process_id, words[1:], _environ_of(process_id), _directory_of(process_id))
+            yield StartCommand(process_id, words[1:], _environ_of(process_id), _directory_of(process_id))
 
 
 def command_line(process_id: int) -> str:

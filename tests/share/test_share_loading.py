@@ -8,7 +8,7 @@ from pykafka_broker.machine.step import Reply, Start
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.share.core import events
 from pykafka_broker.share.core.config import ShareConfig
-from pykafka_broker.share.core.events import OK, FindStartOffset, ReadState, Result
+from pykafka_broker.share.core.events import OK, FindStartOffset, ReadPersistedState, Result
 from pykafka_broker.share.core.in_flight import Delivery
 from pykafka_broker.share.core.records import Persisted, StateBatch, StateWrite, replay
 from pykafka_broker.share.core.state import Phase, SharePartition
@@ -21,7 +21,7 @@ CONFIG = ShareConfig()
 
 def test_the_first_request_has_the_state_read_and_others_are_told_to_come_again() -> None:
     opening = transition(SharePartition(), events.Initialize(1), CONFIG)
-    assert opening.effects == (Start(ReadState()),)
+    assert opening.effects == (Start(ReadPersistedState()),)
 
     other = transition(opening.state, events.Initialize(2), CONFIG)
     [reply] = other.effects

@@ -34,7 +34,7 @@ from pykafka_broker.share.core.events import (
     Event,
     FetchedBatch,
     FindStartOffset,
-    ReadState,
+    ReadPersistedState,
     Result,
     StartOffsetFound,
     StateRead,
@@ -285,7 +285,7 @@ class LedSharePartition:
         match work:
             case WakeFetches():
                 self.wake()
-            case ReadState():
+            case ReadPersistedState():
                 self._opening = asyncio.get_running_loop().create_task(self._read_state())
             case FindStartOffset():
                 self._opening = asyncio.get_running_loop().create_task(self._find_start_offset())

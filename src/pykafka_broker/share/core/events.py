@@ -215,7 +215,7 @@ Event = Union[
 # ---- work that is started ----
 
 
-class ReadState(NamedTuple):
+class ReadPersistedState(NamedTuple):
     """Ask the share coordinator (ReadShareGroupState); then `StateRead`."""
 
 

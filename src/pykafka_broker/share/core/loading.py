@@ -16,7 +16,7 @@ from pykafka_broker.share.core.events import (
     OK,
     FindStartOffset,
     Initialize,
-    ReadState,
+    ReadPersistedState,
     Result,
     StartOffsetFound,
     StateRead,
@@ -49,7 +49,7 @@ def on_initialize(state: SharePartition, event: Initialize) -> Step[SharePartiti
     """The first request starts the read of the state."""
     if state.phase is Phase.EMPTY:
         opening = state._replace(phase=Phase.INITIALIZING, opener=event.token)
-        return Step(opening, effects=(Start(ReadState()),))
+        return Step(opening, effects=(Start(ReadPersistedState()),))
     return Step(state, effects=(Reply(event.token, _REFUSALS.get(state.phase, OK)),))
 
 

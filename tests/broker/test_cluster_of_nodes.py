@@ -14,7 +14,7 @@ from pykafka_broker.client.aio import FrameStream
 from pykafka_broker.client.core.addresses import parse_address
 from pykafka_broker.client.core.frames import request_frame
 from pykafka_broker.cluster.image import ClusterImage
-from pykafka_broker.controller.core.events import Event, Heartbeat
+from pykafka_broker.controller.core.events import Event, BrokerHeartbeat
 from pykafka_broker.membership.core.heartbeats import Phase
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import (
@@ -275,7 +275,7 @@ class Silent:
         self.free = asyncio.Event()
 
     async def ask(self, event: Event, timeout_ms: int | None = None) -> Any:
-        if isinstance(event, Heartbeat):
+        if isinstance(event, BrokerHeartbeat):
             await self.free.wait()
         return await self._channel.ask(event, timeout_ms)
 

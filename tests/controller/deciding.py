@@ -11,7 +11,7 @@ from pykafka_broker.controller.core.events import (
     AlterPartition,
     Asked,
     Event,
-    Heartbeat,
+    BrokerHeartbeat,
     IsrChange,
     IsrMember,
     Moment,
@@ -61,10 +61,10 @@ def registration(broker_id: int, **fields: Any) -> RegisterBroker:
     return event._replace(**fields)
 
 
-def heartbeat(state: ControllerState, broker_id: int, **fields: Any) -> Heartbeat:
+def heartbeat(state: ControllerState, broker_id: int, **fields: Any) -> BrokerHeartbeat:
     """From a broker that has applied everything."""
     epoch = state.image.brokers[broker_id].epoch
-    return Heartbeat(broker_id, epoch, state.image.offset)._replace(**fields)
+    return BrokerHeartbeat(broker_id, epoch, state.image.offset)._replace(**fields)
 
 
 def register(state: ControllerState, broker_id: int, now_ms: int = NOW_MS, **fields: Any) -> ControllerState:

@@ -7,7 +7,7 @@ from pykafka_broker.controller.core.events import (
     AlterPartition,
     ConfigChange,
     ConfigOperation,
-    Heartbeat,
+    BrokerHeartbeat,
     IncrementalAlterConfigs,
     IsrChange,
     IsrMember,
@@ -27,7 +27,7 @@ async def join(node: Node, broker_id: int) -> None:
 
 async def beat(node: Node, broker_id: int, *, want_fence: bool = False) -> None:
     epoch, offset = node.image.brokers[broker_id].epoch, node.image.offset
-    await node.role.ask(Heartbeat(broker_id, epoch, offset, want_fence))
+    await node.role.ask(BrokerHeartbeat(broker_id, epoch, offset, want_fence))
 
 
 async def pass_time(node: Node, duration_ms: int, *alive: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykafka_broker.controller.core.events import Heartbeat, NewTopic
+from pykafka_broker.controller.core.events import BrokerHeartbeat, NewTopic
 from tests.support.metadata import Node, heartbeat_of
 
 SESSION_MS = 9_000
@@ -18,7 +18,7 @@ async def join(node: Node, broker_id: int) -> int:
 async def beat(node: Node, broker_id: int) -> None:
     broker = node.image.brokers[broker_id]
     offset = node.image.offset
-    await node.role.ask(Heartbeat(broker_id, broker.epoch, offset))
+    await node.role.ask(BrokerHeartbeat(broker_id, broker.epoch, offset))
 
 
 def fenced(node: Node) -> list[int]:

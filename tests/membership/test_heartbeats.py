@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from pykafka_broker.controller.core.events import Heartbeat, HeartbeatResult
+from pykafka_broker.controller.core.events import BrokerHeartbeat, HeartbeatResult
 from pykafka_broker.membership.core.heartbeats import (
     Life,
     LifeSettings,
@@ -68,7 +68,7 @@ def test_a_broker_registers_catches_up_gets_ready_and_then_beats_in_every_interv
     assert (life.phase, next_wake_ms(life)) == (Phase.RECOVERY, 2_120)
 
     life = ready(life, 500)
-    assert heartbeat(life, 1, 10) == Heartbeat(1, 5, 10, want_fence=False)
+    assert heartbeat(life, 1, 10) == BrokerHeartbeat(1, 5, 10, want_fence=False)
     life = beaten(life, UNFENCED, 500)
 
     assert (life.phase, next_wake_ms(life)) == (Phase.RUNNING, 2_500)
@@ -139,7 +139,7 @@ def test_a_registration_that_changes_later_keeps_the_state() -> None:
     life = register_again(running_at(0), 5)
     assert (due(life, 5), life.phase) == (Request.REGISTRATION, Phase.RUNNING)
     life = registered(sent(life), 5, 10)
-    assert heartbeat(life, 1, 10) == Heartbeat(1, 5, 10)
+    assert heartbeat(life, 1, 10) == BrokerHeartbeat(1, 5, 10)
 
 
 def test_cordoned_directories_are_told_at_once_and_with_every_heartbeat() -> None:

@@ -12,7 +12,7 @@ from pykafka_broker.cluster.image import RegisteredEndpoint
 from pykafka_broker.controller.channel import ControllerChannel
 from pykafka_broker.controller.core.events import (
     Event,
-    Heartbeat,
+    BrokerHeartbeat,
     HeartbeatResult,
     NewTopic,
     RegisterBroker,
@@ -126,14 +126,14 @@ class Scripted:
     def __init__(self, node: Node) -> None:
         self.node = node
         self.error: Exception | None = None
-        self.statuses: list[Heartbeat] = []
+        self.statuses: list[BrokerHeartbeat] = []
         self.registrations = 0
 
     async def ask(self, event: Event, timeout_ms: int | None = None) -> Any:
         if isinstance(event, RegisterBroker):
             self.registrations += 1
             answer: Any = 7
-        elif isinstance(event, Heartbeat):
+        elif isinstance(event, BrokerHeartbeat):
             self.statuses.append(event)
             answer = HeartbeatResult(True, event.want_fence, False)
         else:
@@ -321,7 +321,7 @@ async def test_a_broker_that_stops_waits_five_minutes_for_one_that_does_not_catc
     stop = brokers.stop_first()
     for _ in range(299):
         await brokers.node.clock.pass_time(1_000)
-        await brokers.node.role.ask(Heartbeat(2, brokers.second_epoch, behind))
+        await brokers.node.role.ask(BrokerHeartbeat(2, brokers.second_epoch, behind))
     assert not stop.done()
 
     await brokers.node.clock.pass_time(1_000)

@@ -24,7 +24,7 @@ from pykafka_broker.controller.channel import each_result
 from pykafka_broker.controller.core.events import (
     CreateTopicResult,
     CreateTopics,
-    Heartbeat,
+    BrokerHeartbeat,
     HeartbeatResult,
     NewTopic,
     RegisterBroker,
@@ -195,6 +195,6 @@ async def heartbeat_of(
 ) -> HeartbeatResult:
     """A heartbeat of a broker that has all metadata of `node` and is ready."""
     offset = node.publisher.published_offset - 1
-    event = Heartbeat(broker_id, broker_epoch, offset, want_shutdown=want_shutdown)
+    event = BrokerHeartbeat(broker_id, broker_epoch, offset, want_shutdown=want_shutdown)
     result: HeartbeatResult = await node.role.ask(event)
     return result

@@ -179,7 +179,7 @@ def _why(decided: Decided) -> str:
     for record in decided.records:
         if isinstance(record, m.BrokerRegistrationChangeRecord):
             return f" because broker {record.broker_id} {_what_became(record)}"
-    return f" because broker {event.broker_id} shuts down" if isinstance(event, events.Heartbeat) else ""
+    return f" because broker {event.broker_id} shuts down" if isinstance(event, events.BrokerHeartbeat) else ""
 
 
 def _what_became(record: m.BrokerRegistrationChangeRecord) -> str:
@@ -282,7 +282,7 @@ def _why_fenced(event: object) -> str:
         return "its session has timed out"
     if isinstance(event, events.BrokerProbed):
         return "its process has ended: it is not connected, and its listeners refuse connections"
-    is_shutdown = isinstance(event, events.Heartbeat) and event.want_shutdown
+    is_shutdown = isinstance(event, events.BrokerHeartbeat) and event.want_shutdown
     return "it shuts down" if is_shutdown else "it has asked for that"
 
 

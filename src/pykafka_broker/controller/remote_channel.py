@@ -119,7 +119,7 @@ class Rpc(NamedTuple):
 
 RPCS: dict[type, Rpc] = {
     events.RegisterBroker: Rpc(broker_registration, "heartbeats"),
-    events.Heartbeat: Rpc(broker_heartbeat, "heartbeats"),
+    events.BrokerHeartbeat: Rpc(broker_heartbeat, "heartbeats"),
     events.AssignReplicasToDirs: Rpc(assign_replicas_to_dirs, "directories"),
     events.AlterPartition: Rpc(alter_partition, "in_sync_replicas"),
     events.AllocateProducerIds: Rpc(allocate_producer_ids, "forwarding"),

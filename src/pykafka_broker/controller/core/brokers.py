@@ -28,7 +28,7 @@ from pykafka_broker.controller.core import early_fencing
 from pykafka_broker.controller.core.events import (
     BrokerProbed,
     ExpireSessions,
-    Heartbeat,
+    BrokerHeartbeat,
     HeartbeatResult,
     Moment,
     RegisterBroker,
@@ -233,7 +233,7 @@ def unregister_broker(state: ControllerState, event: UnregisterBroker) -> Decisi
 # -- heartbeats -------------------------------------------------------------------------------------
 
 
-def heartbeat(state: ControllerState, event: Heartbeat, moment: Moment) -> Decision:
+def heartbeat(state: ControllerState, event: BrokerHeartbeat, moment: Moment) -> Decision:
     """Keep the session alive, and move the broker to the standing it asks for once that is safe."""
     broker = check_broker_epoch(state, event.broker_id, event.broker_epoch)
     session = state.sessions.get(event.broker_id, Session(moment.now_ms))
@@ -280,7 +280,7 @@ def _standing(broker: BrokerRegistration, session: Session) -> _Standing:
 
 def _next_standing(
     state: ControllerState,
-    event: Heartbeat,
+    event: BrokerHeartbeat,
     broker: BrokerRegistration,
     session: Session,
     current: _Standing,
@@ -344,7 +344,7 @@ def _begin_controlled_shutdown(state: ControllerState, broker: BrokerRegistratio
     return [record, *changes]
 
 
-def _directory_changes(state: ControllerState, broker: BrokerRegistration, event: Heartbeat) -> list[object]:
+def _directory_changes(state: ControllerState, broker: BrokerRegistration, event: BrokerHeartbeat) -> list[object]:
     """Move leaderships away from failed directories; record which directories are cordoned.
 
     Only records that the finalized metadata.version allows are written: Apache Kafka does not start on a log

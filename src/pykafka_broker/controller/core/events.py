@@ -502,7 +502,7 @@ class RegisterBroker(NamedTuple):
     previous_broker_epoch: int = -1
 
 
-class Heartbeat(NamedTuple):
+class BrokerHeartbeat(NamedTuple):
     """A broker is alive, has applied metadata up to `metadata_offset`, and may ask for a change of its state.
 
     Answered with a `HeartbeatResult` or an `EventError`.
@@ -666,7 +666,7 @@ Event = Union[
     ExpireToken,
     RemoveExpiredTokens,
     RegisterBroker,
-    Heartbeat,
+    BrokerHeartbeat,
     ExpireSessions,
     BrokerConnected,
     HeartbeatsEnded,

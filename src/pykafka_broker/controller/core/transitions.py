@@ -56,7 +56,7 @@ TIMED_RULES: dict[type, Callable[[ControllerState, Any, events.Moment], Decision
     events.ExpireToken: delegation_tokens.expire_token,
     events.RemoveExpiredTokens: delegation_tokens.remove_expired_tokens,
     events.RegisterBroker: brokers.register_broker,
-    events.Heartbeat: brokers.heartbeat,
+    events.BrokerHeartbeat: brokers.heartbeat,
     events.ExpireSessions: brokers.expire_sessions,
     events.BrokerConnected: early_fencing.broker_connected,
     events.BrokerProbed: brokers.broker_probed,

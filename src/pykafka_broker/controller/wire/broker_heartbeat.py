@@ -5,12 +5,12 @@ v1 failed log directories, v2 cordoned ones (KIP-1066).
 
 from __future__ import annotations
 
-from pykafka_broker.controller.core.events import Heartbeat, HeartbeatResult
+from pykafka_broker.controller.core.events import BrokerHeartbeat, HeartbeatResult
 from pykafka_broker.controller.wire import common
 from pykafka_broker.protocol.messages import broker_heartbeat as m
 
 
-def request(event: Heartbeat, _: common.Terms) -> m.BrokerHeartbeatRequest:
+def request(event: BrokerHeartbeat, _: common.Terms) -> m.BrokerHeartbeatRequest:
     """The request of a broker."""
     cordoned = event.cordoned_directories
     return m.BrokerHeartbeatRequest(
@@ -24,10 +24,10 @@ def request(event: Heartbeat, _: common.Terms) -> m.BrokerHeartbeatRequest:
     )
 
 
-def read_request(request: m.BrokerHeartbeatRequest) -> Heartbeat:
+def read_request(request: m.BrokerHeartbeatRequest) -> BrokerHeartbeat:
     """The event of a request."""
     cordoned = request.cordoned_log_dirs
-    return Heartbeat(
+    return BrokerHeartbeat(
         broker_id=request.broker_id,
         broker_epoch=request.broker_epoch,
         metadata_offset=request.current_metadata_offset,
@@ -48,7 +48,7 @@ def response(result: HeartbeatResult) -> m.BrokerHeartbeatResponse:
     )
 
 
-def read_response(response: m.BrokerHeartbeatResponse, _: Heartbeat) -> HeartbeatResult:
+def read_response(response: m.BrokerHeartbeatResponse, _: BrokerHeartbeat) -> HeartbeatResult:
     """The state of the broker for the controller; KafkaError if it does not know this broker."""
     common.raise_refusal(response.error_code)
     return HeartbeatResult(response.is_caught_up, response.is_fenced, response.should_shut_down)

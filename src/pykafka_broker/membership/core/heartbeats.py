@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum, auto
 
-from pykafka_broker.controller.core.events import Heartbeat, HeartbeatResult
+from pykafka_broker.controller.core.events import BrokerHeartbeat, HeartbeatResult
 from pykafka_broker.machine.backoff import Backoff
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -129,9 +129,9 @@ def sent(life: Life) -> Life:
     return life._replace(next_ms=None, is_hurried=False)
 
 
-def heartbeat(life: Life, broker_id: int, metadata_offset: int) -> Heartbeat:
+def heartbeat(life: Life, broker_id: int, metadata_offset: int) -> BrokerHeartbeat:
     """The heartbeat of a broker that has published everything up to `metadata_offset`."""
-    return Heartbeat(
+    return BrokerHeartbeat(
         broker_id,
         life.broker_epoch,
         metadata_offset,
@@ -213,7 +213,7 @@ def unknown(life: Life, now_ms: int) -> Life:
     return _stopped(life) if life.phase is Phase.PENDING_CONTROLLED_SHUTDOWN else failed(life, now_ms)
 
 
-def answered(life: Life, told: Heartbeat, result: HeartbeatResult, now_ms: int) -> Life:
+def answered(life: Life, told: BrokerHeartbeat, result: HeartbeatResult, now_ms: int) -> Life:
     """The controller has answered this heartbeat."""
     directories = {
         directory_id: directory._replace(

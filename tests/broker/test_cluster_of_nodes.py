@@ -14,7 +14,7 @@ from pykafka_broker.client.aio import FrameStream
 from pykafka_broker.client.core.addresses import parse_address
 from pykafka_broker.client.core.frames import request_frame
 from pykafka_broker.cluster.image import ClusterImage
-from pykafka_broker.controller.core.events import Event, BrokerHeartbeat
+from pykafka_broker.controller.core.events import BrokerHeartbeat, Event
 from pykafka_broker.membership.core.heartbeats import Phase
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import (

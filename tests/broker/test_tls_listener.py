@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient
 
 from pykafka_broker import Broker, load_config
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.core.connection import Identity, Security
+from pykafka_broker.client.core.connection import ClientSecurity, Identity
 from pykafka_broker.cluster.image import ResourceType
 from pykafka_broker.config import ConfigError
 from pykafka_broker.network.connection import Connection
@@ -386,7 +386,7 @@ def test_an_alert_tells_who_shows_no_certificate_why_it_is_refused(
 def test_the_error_of_our_client_names_the_alert(served: tuple[Broker, dict[str, str]], folder: Path) -> None:
     where, tls = served[0].bootstrap_servers, of_client(folder)
     with pytest.raises(ConnectionError, match=f"^{where} ended TLS: tlsv13 alert certificate required$"):
-        Client(where, identity=Identity(security=Security(tls=lambda: tls))).connection()
+        Client(where, identity=Identity(security=ClientSecurity(tls=lambda: tls))).connection()
 
 
 async def test_an_alert_tells_who_shows_a_strange_certificate_why_it_is_refused(folder: Path) -> None:

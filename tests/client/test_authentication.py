@@ -10,7 +10,7 @@ from pykafka_broker.client.aio import connect
 from pykafka_broker.client.blocking import Connection as BlockingConnection
 from pykafka_broker.client.core.addresses import parse_address
 from pykafka_broker.client.core.authentication import Login
-from pykafka_broker.client.core.connection import Identity, Security
+from pykafka_broker.client.core.connection import ClientSecurity, Identity
 from pykafka_broker.client.core.conversation import Ask, Reply
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.list_groups import ListGroupsRequest
@@ -26,7 +26,7 @@ def login(mechanism: str = "PLAIN", user: str = "alice", password: str = "alice-
 async def test_a_connection_is_that_of_its_user() -> None:
     async with serving() as (home, _):
         address = parse_address(home.broker.bootstrap_servers)
-        async with await connect(address, identity=Identity(security=Security(login()))) as connection:
+        async with await connect(address, identity=Identity(security=ClientSecurity(login()))) as connection:
             assert "User:alice" in principals(home)
             assert (await connection.send(ListGroupsRequest())).error_code == 0
 
@@ -35,7 +35,7 @@ async def test_a_wrong_password_is_told() -> None:
     async with serving(AT_ONCE) as (home, _):
         address = parse_address(home.broker.bootstrap_servers)
         with pytest.raises(KafkaError, match="Invalid username or password") as refusal:
-            await connect(address, identity=Identity(security=Security(login(password="wrong"))))
+            await connect(address, identity=Identity(security=ClientSecurity(login(password="wrong"))))
         assert refusal.value.code == ErrorCode.SASL_AUTHENTICATION_FAILED
 
 
@@ -43,14 +43,15 @@ async def test_a_mechanism_that_is_not_offered_is_told_with_those_that_are() -> 
     async with serving(AT_ONCE) as (home, _):
         address = parse_address(home.broker.bootstrap_servers)
         with pytest.raises(KafkaError, match="The broker offers PLAIN, and not SCRAM-SHA-256"):
-            await connect(address, identity=Identity(security=Security(login("SCRAM-SHA-256"))))
+            await connect(address, identity=Identity(security=ClientSecurity(login("SCRAM-SHA-256"))))
 
 
 async def test_a_program_that_waits_authenticates_too() -> None:
     import asyncio
 
     def groups(address: str) -> Any:
-        connection = BlockingConnection(parse_address(address), identity=Identity(security=Security(login())))
+        identity = Identity(security=ClientSecurity(login()))
+        connection = BlockingConnection(parse_address(address), identity=identity)
         try:
             return connection.send(ListGroupsRequest())
         finally:
@@ -76,4 +77,4 @@ def test_a_broker_that_does_not_know_the_password_is_not_trusted() -> None:
 def test_mechanisms_that_are_not_known_are_refused_and_no_password_is_shown() -> None:
     with pytest.raises(ValueError, match="GSSAPI is none that this client knows"):
         login("GSSAPI")
-    assert repr(Identity(security=Security(login()))).count("secret") == 0
+    assert repr(Identity(security=ClientSecurity(login()))).count("secret") == 0

@@ -211,7 +211,7 @@ def shown_at(address: str, tls: SSLContext) -> bytes:
 
 def opened(address: str, context: SSLContext, login: Login | None = None) -> Connection:
     """A connection with TLS. Raises as `Connection`."""
-    security = identities.Security(login, lambda: context)
+    security = identities.ClientSecurity(login, lambda: context)
     return Connection(parse_address(address), identity=identities.Identity(security=security))
 
 

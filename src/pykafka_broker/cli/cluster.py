@@ -19,7 +19,7 @@ from pykafka_broker.cli.progress import waiting_for
 from pykafka_broker.cli.security import client_properties, identity_with, security_options
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.addresses import parse_address, parse_addresses
-from pykafka_broker.client.core.connection import SOFTWARE_NAME, Identity, Security
+from pykafka_broker.client.core.connection import SOFTWARE_NAME, ClientSecurity, Identity
 from pykafka_broker.client.core.retries import RETRIABLE
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -107,7 +107,7 @@ class Cluster(NamedTuple):
         return connected(address, timeout_s, self.identity.security)
 
 
-def connected(address: str, timeout_s: float, security: Security | None = None) -> Client:
+def connected(address: str, timeout_s: float, security: ClientSecurity | None = None) -> Client:
     """A client of a command for the brokers at an address."""
     identity = COMMAND._replace(security=security)
     return Client(address, timeout_s, identity=identity, notices=_Notices(identity))

@@ -41,7 +41,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from pykafka_broker.cli.own_listener import OwnListener
-    from pykafka_broker.client.core.connection import Security
+    from pykafka_broker.client.core.connection import ClientSecurity
 
 STATUS = "{status}: {broker} of cluster {cluster_id} at {address}"
 STATUS_FOR_STRANGERS = {
@@ -185,7 +185,7 @@ def _check_one(address: str) -> None:
         )
 
 
-def _asked(address: str, timeout_s: float, security: Security | None, wanted: Stage | None) -> Health:
+def _asked(address: str, timeout_s: float, security: ClientSecurity | None, wanted: Stage | None) -> Health:
     try:
         return _told(address, timeout_s, security, wanted)
     except AnswerTimeout:
@@ -200,7 +200,7 @@ def _asked(address: str, timeout_s: float, security: Security | None, wanted: St
         return Health("degraded", Stage.ALIVE.value, None, None, address, [refused], checked)
 
 
-def _told(address: str, timeout_s: float, security: Security | None, wanted: Stage | None) -> Health:
+def _told(address: str, timeout_s: float, security: ClientSecurity | None, wanted: Stage | None) -> Health:
     with connected(address, timeout_s, security) as client:
         cluster_id = client.metadata([]).cluster_id
         node_id, problems = _standing(client)

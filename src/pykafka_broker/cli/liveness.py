@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.cli.cluster import connected
 from pykafka_broker.client.blocking import AnswerTimeout, connect
 from pykafka_broker.client.core.addresses import Address, parse_address
-from pykafka_broker.client.core.connection import Security
+from pykafka_broker.client.core.connection import ClientSecurity
 from pykafka_broker.protocol.errors import KafkaError, ProtocolError
 
 if TYPE_CHECKING:
@@ -61,9 +61,9 @@ def greet(address: Address, timeout_s: float) -> str:
     return "handshake"
 
 
-def stranger(with_tls: bool) -> Security | None:
+def stranger(with_tls: bool) -> ClientSecurity | None:
     """The security of a client that verifies no certificate and has no credentials."""
-    return Security(tls=_untrusting) if with_tls else None
+    return ClientSecurity(tls=_untrusting) if with_tls else None
 
 
 def _over_tls(address: str, timeout_s: float) -> str:
@@ -75,7 +75,7 @@ def _over_tls(address: str, timeout_s: float) -> str:
         return greet(parse_address(address), timeout_s)
 
 
-def _versions(address: str, timeout_s: float, security: Security | None = None) -> str:
+def _versions(address: str, timeout_s: float, security: ClientSecurity | None = None) -> str:
     # An error of the broker is an answer too.
     with connected(address, timeout_s, security) as client, suppress(KafkaError):
         client.connection()

@@ -15,7 +15,7 @@ import os
 import click
 
 from pykafka_broker.client.core.addresses import Address
-from pykafka_broker.client.core.connection import Security
+from pykafka_broker.client.core.connection import ClientSecurity
 from pykafka_broker.config.settings import BrokerConfig
 from pykafka_broker.config.sources import load_config
 from pykafka_broker.config.tls_listeners import tls_settings
@@ -60,7 +60,7 @@ def most_open(listeners: list[OwnListener]) -> OwnListener:
     return min(listeners, key=lambda one: (one.needs_certificate, one.needs_user, one.security_protocol))
 
 
-def for_security(listeners: list[OwnListener], security: Security) -> OwnListener:
+def for_security(listeners: list[OwnListener], security: ClientSecurity) -> OwnListener:
     """The first listener that a client with this security can use.
 
     Raises:

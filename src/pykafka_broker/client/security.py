@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from pykafka_broker.client.bearer_tokens import new_bearer_tokens
 from pykafka_broker.client.core.authentication import STRONGEST_FIRST, Login, TokenLogin
-from pykafka_broker.client.core.connection import Security
+from pykafka_broker.client.core.connection import ClientSecurity
 from pykafka_broker.client.tls import context_of
 from pykafka_broker.sasl.jaas import parse_jaas
 from pykafka_broker.sasl.oauth_bearer import OAUTHBEARER
@@ -16,7 +16,7 @@ from pykafka_broker.sasl.oauth_login import oauth_login
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
-def security_of(properties: Mapping[str, str]) -> Security:
+def security_of(properties: Mapping[str, str]) -> ClientSecurity:
     """The TLS and the login of client properties. Other keys are ignored.
 
     Raises:
@@ -26,7 +26,7 @@ def security_of(properties: Mapping[str, str]) -> Security:
     if protocol not in PROTOCOLS:
         raise ValueError(f"security.protocol {protocol} is none of {', '.join(PROTOCOLS)}")
     context = context_of(properties) if protocol.endswith("SSL") else None
-    return Security(
+    return ClientSecurity(
         login=_login(properties) if protocol.startswith("SASL") else None,
         tls=None if context is None else lambda: context,
     )

@@ -179,7 +179,9 @@ def _why(decided: Decided) -> str:
     for record in decided.records:
         if isinstance(record, m.BrokerRegistrationChangeRecord):
             return f" because broker {record.broker_id} {_what_became(record)}"
-    return f" because broker {event.broker_id} shuts down" if isinstance(event, events.BrokerHeartbeat) else ""
+    if isinstance(event, events.BrokerHeartbeat):
+        return f" because broker {event.broker_id} shuts down"
+    return ""
 
 
 def _what_became(record: m.BrokerRegistrationChangeRecord) -> str:

@@ -29,7 +29,7 @@ from pykafka_broker.system.ordered_set import OrderedSet
 from pykafka_broker.system.repeated_lines import RepeatedLines
 
 if TYPE_CHECKING:
-    from pykafka_broker.client.core.connection import Security
+    from pykafka_broker.client.core.connection import ClientSecurity
 
 
 logger = logging.getLogger("org.apache.kafka.server.NodeToControllerRequestThread")
@@ -67,7 +67,7 @@ class LeaderConnectionSettings(NamedTuple):
     patience_ms: int = 60_000
     attempt_timeout_ms: int = 30_000
     connect_timeout_ms: int = 10_000
-    security: Security | None = None
+    security: ClientSecurity | None = None
 
 
 class LeaderConnection:

@@ -29,7 +29,7 @@ from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
-    from pykafka_broker.client.core.connection import Security
+    from pykafka_broker.client.core.connection import ClientSecurity
 
 
 #: The patience of Apache Kafka's channels of these names.
@@ -61,7 +61,7 @@ class RemoteSettings(NamedTuple):
     heartbeat_patience_ms: int
     attempt_timeout_ms: int = 30_000
     connect_timeout_ms: int = 10_000
-    security: Security | None = None
+    security: ClientSecurity | None = None
 
 
 class LeaderConnections(NamedTuple):

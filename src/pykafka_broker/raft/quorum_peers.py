@@ -49,7 +49,7 @@ from pykafka_broker.system.ordered_set import OrderedSet
 from pykafka_broker.system.repeated_lines import RepeatedLines
 
 if TYPE_CHECKING:
-    from pykafka_broker.client.core.connection import Security
+    from pykafka_broker.client.core.connection import ClientSecurity
 
 
 logger = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ class PeerSettings(NamedTuple):
     scope: Scope
     fetch_max_bytes: int = 1 << 20
     request_timeout_ms: int = 2_000
-    security: Security | None = None
+    security: ClientSecurity | None = None
 
 
 class QuorumPeers:

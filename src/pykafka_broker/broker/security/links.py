@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from pykafka_broker.client.aio import Connection
     from pykafka_broker.client.core.addresses import Address
     from pykafka_broker.client.core.authentication import Login, TokenLogin
-    from pykafka_broker.client.core.connection import Security
+    from pykafka_broker.client.core.connection import ClientSecurity
     from pykafka_broker.machine.clock import Clock
 
 
-def security_with_brokers(current: Callable[[], BrokerConfig]) -> Security | None:
+def security_with_brokers(current: Callable[[], BrokerConfig]) -> ClientSecurity | None:
     """The security for the inter-broker listener; None for PLAINTEXT.
 
     Raises:
@@ -34,7 +34,7 @@ def security_with_brokers(current: Callable[[], BrokerConfig]) -> Security | Non
     )
 
 
-def security_with_controllers(current: Callable[[], BrokerConfig]) -> Security | None:
+def security_with_controllers(current: Callable[[], BrokerConfig]) -> ClientSecurity | None:
     """The security for the controller listeners; None for PLAINTEXT.
 
     Raises:
@@ -46,7 +46,7 @@ def security_with_controllers(current: Callable[[], BrokerConfig]) -> Security |
 
 
 async def connect_to_broker(
-    client_id: str, security: Security | None, clock: Clock, address: Address, timeout_ms: int
+    client_id: str, security: ClientSecurity | None, clock: Clock, address: Address, timeout_ms: int
 ) -> Connection:
     """A connection of this node to another broker, under the client id that Apache Kafka has for its purpose.
 
@@ -61,13 +61,13 @@ async def connect_to_broker(
     return await connect(address, identity=identity, clock=clock, timeout_ms=timeout_ms)
 
 
-def _security(current: Callable[[], BrokerConfig], listener: str, mechanism: str) -> Security | None:
+def _security(current: Callable[[], BrokerConfig], listener: str, mechanism: str) -> ClientSecurity | None:
     login, tls = _login(current(), listener, mechanism), _tls(current, listener)
     if login is None and tls is None:
         return None
-    from pykafka_broker.client.core.connection import Security  # a single node needs no client
+    from pykafka_broker.client.core.connection import ClientSecurity  # a single node needs no client
 
-    return Security(login, tls)
+    return ClientSecurity(login, tls)
 
 
 def _login(config: BrokerConfig, listener: str, mechanism: str) -> Login | TokenLogin | None:

@@ -11,7 +11,7 @@ from pykafka_broker.cli.doctor import disks, groups, share_groups
 from pykafka_broker.cli.group_state import SHARE
 from pykafka_broker.cli.share_group_state import ShareGroup
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.core.connection import Security
+from pykafka_broker.client.core.connection import ClientSecurity
 from pykafka_broker.client.quorum import QUORUM_WITHIN_S, LostQuorum, QuorumStatus
 from pykafka_broker.doctor import brokers, quorum, reach, topics
 from pykafka_broker.doctor.findings import Finding, Level, skipped
@@ -43,7 +43,7 @@ class Question(NamedTuple):
 def examine(question: Question, pause: Callable[[float], None] = time.sleep) -> Iterator[Finding]:
     """All findings, as they are made."""
     cluster = question.cluster
-    security = cluster.identity.security or Security()
+    security = cluster.identity.security or ClientSecurity()
     answers = reach.all_at_once(
         lambda address: reach.probe(address, cluster.timeout_s, security.tls), question.addresses
     )

@@ -16,7 +16,7 @@ from pykafka_broker.protocol.errors import KafkaError, ProtocolError
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
-    from pykafka_broker.client.core.connection import Security
+    from pykafka_broker.client.core.connection import ClientSecurity
 
 #: How often the cluster is asked.
 POLL_S = 0.1
@@ -43,7 +43,7 @@ def not_in_sync(topics: Iterable[Any], brokers: Collection[int]) -> set[Replica]
     }
 
 
-def lagging(cluster: ClusterFolder, security: Security | None) -> set[Replica]:
+def lagging(cluster: ClusterFolder, security: ClientSecurity | None) -> set[Replica]:
     """The replicas on running nodes that are not in sync.
 
     Raises:
@@ -57,7 +57,7 @@ def lagging(cluster: ClusterFolder, security: Security | None) -> set[Replica]:
 
 
 def await_in_sync(
-    cluster: ClusterFolder, security: Security | None, before: Collection[Replica], timeout_s: float
+    cluster: ClusterFolder, security: ClientSecurity | None, before: Collection[Replica], timeout_s: float
 ) -> str | None:
     """Return None when all replicas on running nodes are in sync, except those that were not `before`; or
     what is missing when the time is over.

@@ -26,7 +26,7 @@ from pykafka_broker.protocol.errors import KafkaError, ProtocolError
 from pykafka_broker.system.processes import described, is_paused, listening_on
 
 if TYPE_CHECKING:
-    from pykafka_broker.client.core.connection import Security
+    from pykafka_broker.client.core.connection import ClientSecurity
 
 #: How often processes are looked at, for they tell nothing by themselves.
 POLL_S = 0.05
@@ -111,7 +111,7 @@ def restart_nodes(
     timeout_s: float,
     tell: Tell,
     note: Tell,
-    security: Security | None = None,
+    security: ClientSecurity | None = None,
 ) -> None:
     """Start those of the nodes that are down, then stop and start the others, one after the other. Before the
     next one, wait until the replicas that were in sync before are in sync again, and those of a node that was

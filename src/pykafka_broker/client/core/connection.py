@@ -48,7 +48,7 @@ MAX_CORRELATION_ID = (1 << 31) - 1
 VOTE = 52
 
 
-class Security(NamedTuple):
+class ClientSecurity(NamedTuple):
     """How a client authenticates itself and its broker."""
 
     #: The user; None without SASL.
@@ -77,7 +77,7 @@ class Identity(NamedTuple):
     #: The name of this side in errors.
     kind: str = "client"
     #: None without SASL and TLS.
-    security: Security | None = None
+    security: ClientSecurity | None = None
 
 
 CLIENT = Identity()

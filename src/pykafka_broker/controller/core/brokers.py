@@ -344,7 +344,9 @@ def _begin_controlled_shutdown(state: ControllerState, broker: BrokerRegistratio
     return [record, *changes]
 
 
-def _directory_changes(state: ControllerState, broker: BrokerRegistration, event: BrokerHeartbeat) -> list[object]:
+def _directory_changes(
+    state: ControllerState, broker: BrokerRegistration, event: BrokerHeartbeat
+) -> list[object]:
     """Move leaderships away from failed directories; record which directories are cordoned.
 
     Only records that the finalized metadata.version allows are written: Apache Kafka does not start on a log

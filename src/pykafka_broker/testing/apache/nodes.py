@@ -24,7 +24,7 @@ from typing import Literal, Self
 
 from pykafka_broker.client.blocking import Connection
 from pykafka_broker.client.core.addresses import parse_address
-from pykafka_broker.client.core.connection import CLIENT, Identity, Security
+from pykafka_broker.client.core.connection import CLIENT, ClientSecurity, Identity
 from pykafka_broker.log.disk.names import METADATA_TOPIC
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.fields import uuid_text
@@ -166,7 +166,7 @@ class Node(BrokerProcess):
         partition = m.DescribeQuorumRequestPartitionData(partition_index=0)
         topic = m.DescribeQuorumRequestTopicData(topic_name=METADATA_TOPIC, partitions=[partition])
         try:
-            identity = Identity(security=Security(tls=self.tls))
+            identity = Identity(security=ClientSecurity(tls=self.tls))
             address = parse_address(self.controller_address)
             with closing(Connection(address, identity=identity)) as connection:
                 answer = connection.send(m.DescribeQuorumRequest(topics=[topic]))

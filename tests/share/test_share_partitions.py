@@ -28,7 +28,7 @@ from pykafka_broker.share.core.records import Persisted, StateBatch, StateWrite,
 from pykafka_broker.share.settings import (
     EARLIEST,
     OffsetReset,
-    ShareGroupSettings,
+    SharePartitionSettings,
     ShareSettings,
 )
 from pykafka_broker.share.share_partition import LedSharePartition, ShareNode
@@ -99,7 +99,7 @@ class Reads:
 class Node:
     """A node that leads orders-0, with a log of so many batches of five records."""
 
-    def __init__(self, batches: int = 4, settings: ShareGroupSettings | None = None) -> None:
+    def __init__(self, batches: int = 4, settings: SharePartitionSettings | None = None) -> None:
         self.clock = VirtualClock()
         self.states = States()
         self.partition: Partition = held(clock=self.clock)
@@ -108,7 +108,7 @@ class Node:
         self.partition.become(registration(1, replicas=(1,), leader_epoch=LEADER_EPOCH))
         self.shares = SharePartitions(
             ShareNode(self.states, Reads(), WallTimers(self.clock)),
-            ShareSettings(settings or ShareGroupSettings()),
+            ShareSettings(settings or SharePartitionSettings()),
         )
 
     async def opened(self) -> LedSharePartition:
@@ -205,7 +205,7 @@ async def test_a_share_partition_that_is_loaded_wakes_those_who_wait() -> None:
 async def test_a_group_without_state_begins_where_it_is_configured_to(
     reset: OffsetReset, offset: int
 ) -> None:
-    node = Node(settings=ShareGroupSettings(offset_reset=reset))
+    node = Node(settings=SharePartitionSettings(offset_reset=reset))
     node.states.kept = None
     node.partition.log.trimmer.delete_records(5)
 
@@ -215,7 +215,7 @@ async def test_a_group_without_state_begins_where_it_is_configured_to(
 
 
 async def test_a_group_that_begins_at_a_time_for_which_there_is_no_record_yet_tries_again() -> None:
-    node = Node(settings=ShareGroupSettings(offset_reset=OffsetReset("by_duration", 1_000)))
+    node = Node(settings=SharePartitionSettings(offset_reset=OffsetReset("by_duration", 1_000)))
     node.states.kept = None
     await node.clock.pass_time(5_000)
 
@@ -357,14 +357,14 @@ async def test_a_group_may_change_its_settings_while_it_consumes() -> None:
     node = Node()
     share = await node.opened()
     node.shares.settings = ShareSettings(
-        by_group={GROUP: ShareGroupSettings(ShareConfig(record_lock_duration_ms=1_000))}
+        by_group={GROUP: SharePartitionSettings(ShareConfig(record_lock_duration_ms=1_000))}
     )
     fetch(share)
 
     await node.clock.pass_time(1_000)
 
     assert node.states.kept == Persisted(0, (StateBatch(0, 4, Delivery.AVAILABLE, 1),))
-    assert node.shares.settings_of("others") == ShareGroupSettings()
+    assert node.shares.settings_of("others") == SharePartitionSettings()
 
 
 async def test_a_member_that_leaves_gives_its_records_back() -> None:
@@ -398,7 +398,7 @@ async def test_one_fetch_reads_at_a_time_and_wakes_the_others_when_it_has() -> N
 
 
 async def test_no_more_is_read_than_may_be_acquired() -> None:
-    node = Node(settings=ShareGroupSettings(ShareConfig(partition_max_record_locks=100)))
+    node = Node(settings=SharePartitionSettings(ShareConfig(partition_max_record_locks=100)))
     share = await node.opened()
 
     assert share.offsets_wanted(7) == 8

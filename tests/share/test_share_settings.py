@@ -9,15 +9,15 @@ from pykafka_broker.config.sources import load_config
 from pykafka_broker.share.core.config import ShareConfig
 from pykafka_broker.share.settings import (
     OffsetReset,
-    ShareGroupSettings,
+    SharePartitionSettings,
     offset_reset,
-    share_group_settings,
+    share_partition_settings,
     share_settings,
 )
 
 
 def test_without_any_configuration_the_defaults_are_kafkas() -> None:
-    assert share_settings(load_config(), ClusterImage()).of("any") == ShareGroupSettings(
+    assert share_settings(load_config(), ClusterImage()).of("any") == SharePartitionSettings(
         ShareConfig(2_000, 5, 30_000, True), "high_watermark", OffsetReset("latest")
     )
 
@@ -39,7 +39,7 @@ def test_a_group_without_values_of_its_own_has_the_brokers() -> None:
 
 
 def test_a_group_has_its_own_values() -> None:
-    settings = share_group_settings(
+    settings = share_partition_settings(
         load_config(),
         {
             "share.partition.max.record.locks": "100",
@@ -50,13 +50,13 @@ def test_a_group_has_its_own_values() -> None:
         },
     )
 
-    assert settings == ShareGroupSettings(
+    assert settings == SharePartitionSettings(
         ShareConfig(100, 5, 15_000, False), "last_stable", OffsetReset("earliest")
     )
 
 
 def test_a_value_that_was_set_when_bounds_were_wider_counts_as_the_bound() -> None:
-    settings = share_group_settings(
+    settings = share_partition_settings(
         load_config(),
         {
             "share.partition.max.record.locks": "9000",

@@ -30,8 +30,8 @@ class OffsetReset(NamedTuple):
     duration_ms: int = 0
 
 
-class ShareGroupSettings(NamedTuple):
-    """The settings of one share group."""
+class SharePartitionSettings(NamedTuple):
+    """The settings of the share partitions of one group."""
 
     #: What the core of its share partitions acts on.
     partitions: ShareConfig = ShareConfig()
@@ -43,10 +43,10 @@ class ShareGroupSettings(NamedTuple):
 class ShareSettings(NamedTuple):
     """The settings of all share groups."""
 
-    default: ShareGroupSettings = ShareGroupSettings()
-    by_group: Mapping[str, ShareGroupSettings] = {}
+    default: SharePartitionSettings = SharePartitionSettings()
+    by_group: Mapping[str, SharePartitionSettings] = {}
 
-    def of(self, group_id: str) -> ShareGroupSettings:
+    def of(self, group_id: str) -> SharePartitionSettings:
         """The settings of a group."""
         return self.by_group.get(group_id, self.default)
 
@@ -54,15 +54,15 @@ class ShareSettings(NamedTuple):
 def share_settings(config: BrokerConfig, image: ClusterImage) -> ShareSettings:
     """The settings from the broker's configuration and the group configurations in the metadata."""
     return ShareSettings(
-        share_group_settings(config, {}),
+        share_partition_settings(config, {}),
         {
-            name: share_group_settings(config, values)
+            name: share_partition_settings(config, values)
             for name, values in image.configs_of(ResourceType.GROUP).items()
         },
     )
 
 
-def share_group_settings(config: BrokerConfig, overrides: Mapping[str, str]) -> ShareGroupSettings:
+def share_partition_settings(config: BrokerConfig, overrides: Mapping[str, str]) -> SharePartitionSettings:
     """The settings of a share group with these overrides."""
     value = partial(group_value, config, overrides)
     partitions = ShareConfig(
@@ -71,7 +71,7 @@ def share_group_settings(config: BrokerConfig, overrides: Mapping[str, str]) -> 
         record_lock_duration_ms=value("share.record.lock.duration.ms"),
         renew_acknowledge_enable=value("share.renew.acknowledge.enable"),
     )
-    return ShareGroupSettings(
+    return SharePartitionSettings(
         partitions,
         _LIMITS[value("share.isolation.level")],
         offset_reset(value("share.auto.offset.reset")),

@@ -44,7 +44,7 @@ from pykafka_broker.share.core.fetching import earliest_begin
 from pykafka_broker.share.core.records import StateWrite
 from pykafka_broker.share.core.state import Phase, SharePartition
 from pykafka_broker.share.core.transitions import transition
-from pykafka_broker.share.settings import EARLIEST, LATEST, ShareGroupSettings
+from pykafka_broker.share.settings import EARLIEST, LATEST, SharePartitionSettings
 from pykafka_broker.share.writes import ShareWrites
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -108,7 +108,7 @@ class LedSharePartition:
         partition: LeadingReplica,
         node: ShareNode,
         *,
-        settings: Callable[[], ShareGroupSettings],
+        settings: Callable[[], SharePartitionSettings],
         predecessor: asyncio.Task[None] | None,
         dropped: Callable[[LedSharePartition], None],
     ) -> None:
@@ -142,7 +142,7 @@ class LedSharePartition:
     # ---- what members ask for ----
 
     @property
-    def settings(self) -> ShareGroupSettings:
+    def settings(self) -> SharePartitionSettings:
         """The settings of its group."""
         return self._settings()
 

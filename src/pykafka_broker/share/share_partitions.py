@@ -16,7 +16,7 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.topic_partition import SharePartitionKey
 from pykafka_broker.replication.leading_replica import LeadingReplica
 from pykafka_broker.replication.partition import Partition
-from pykafka_broker.share.settings import ShareGroupSettings, ShareSettings
+from pykafka_broker.share.settings import SharePartitionSettings, ShareSettings
 from pykafka_broker.share.share_partition import LedSharePartition, ShareNode
 
 Place = TypeVar("Place", bound=Hashable)
@@ -41,7 +41,7 @@ class SharePartitions:
     def __len__(self) -> int:
         return len(self._open)
 
-    def settings_of(self, group_id: str) -> ShareGroupSettings:
+    def settings_of(self, group_id: str) -> SharePartitionSettings:
         """The settings of a group."""
         return self.settings.of(group_id)
 

@@ -6,10 +6,8 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from pykafka_broker.log.partition.limit import Limit
     from pykafka_broker.machine.shard import Prompt
     from pykafka_broker.replication.leading_replica import LeadingReplica
-    from pykafka_broker.share.core.config import ShareConfig
     from pykafka_broker.share.core.events import (
         AbortedTransaction,
         AcknowledgementBatch,
@@ -18,20 +16,7 @@ if TYPE_CHECKING:
         FetchedBatch,
         Result,
     )
-
-
-class ShareGroupSettings(Protocol):
-    """The configuration of a share group."""
-
-    @property
-    def partitions(self) -> ShareConfig:
-        """Limits and durations."""
-        ...
-
-    @property
-    def limit(self) -> Limit:
-        """The limit of its members' reads."""
-        ...
+    from pykafka_broker.share.settings import SharePartitionSettings
 
 
 class LedSharePartition(Protocol):
@@ -101,7 +86,7 @@ class LedSharePartition(Protocol):
 class SharePartitions(Protocol):
     """All share partitions of this node."""
 
-    def settings_of(self, group_id: str) -> ShareGroupSettings:
+    def settings_of(self, group_id: str) -> SharePartitionSettings:
         """The settings of a group."""
         ...
 

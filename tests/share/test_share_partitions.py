@@ -27,7 +27,7 @@ from pykafka_broker.share.core.in_flight import Delivery
 from pykafka_broker.share.core.records import Persisted, StateBatch, StateWrite, replay
 from pykafka_broker.share.settings import (
     EARLIEST,
-    OffsetReset,
+    OffsetResetStrategy,
     SharePartitionSettings,
     ShareSettings,
 )
@@ -197,13 +197,13 @@ async def test_a_share_partition_that_is_loaded_wakes_those_who_wait() -> None:
 @pytest.mark.parametrize(
     ("reset", "offset"),
     [
-        (OffsetReset("latest"), 20),
-        (OffsetReset(EARLIEST), 5),
-        (OffsetReset("by_duration", 1_000), 5),
+        (OffsetResetStrategy("latest"), 20),
+        (OffsetResetStrategy(EARLIEST), 5),
+        (OffsetResetStrategy("by_duration", 1_000), 5),
     ],
 )
 async def test_a_group_without_state_begins_where_it_is_configured_to(
-    reset: OffsetReset, offset: int
+    reset: OffsetResetStrategy, offset: int
 ) -> None:
     node = Node(settings=SharePartitionSettings(offset_reset=reset))
     node.states.kept = None
@@ -215,7 +215,7 @@ async def test_a_group_without_state_begins_where_it_is_configured_to(
 
 
 async def test_a_group_that_begins_at_a_time_for_which_there_is_no_record_yet_tries_again() -> None:
-    node = Node(settings=SharePartitionSettings(offset_reset=OffsetReset("by_duration", 1_000)))
+    node = Node(settings=SharePartitionSettings(offset_reset=OffsetResetStrategy("by_duration", 1_000)))
     node.states.kept = None
     await node.clock.pass_time(5_000)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from pykafka_broker.cluster.image import ClusterImage, ResourceType
+from pykafka_broker.config import ConfigError
+from pykafka_broker.config.group import GROUP
 from pykafka_broker.config.sources import load_config
 from pykafka_broker.share.core.config import ShareConfig
 from pykafka_broker.share.settings import (
-    OffsetReset,
+    OffsetResetStrategy,
     SharePartitionSettings,
     offset_reset,
     share_partition_settings,
@@ -18,7 +20,7 @@ from pykafka_broker.share.settings import (
 
 def test_without_any_configuration_the_defaults_are_kafkas() -> None:
     assert share_settings(load_config(), ClusterImage()).of("any") == SharePartitionSettings(
-        ShareConfig(2_000, 5, 30_000, True), "high_watermark", OffsetReset("latest")
+        ShareConfig(2_000, 5, 30_000, True), "high_watermark", OffsetResetStrategy("latest")
     )
 
 
@@ -51,7 +53,7 @@ def test_a_group_has_its_own_values() -> None:
     )
 
     assert settings == SharePartitionSettings(
-        ShareConfig(100, 5, 15_000, False), "last_stable", OffsetReset("earliest")
+        ShareConfig(100, 5, 15_000, False), "last_stable", OffsetResetStrategy("earliest")
     )
 
 
@@ -80,4 +82,10 @@ def test_a_value_that_was_set_when_bounds_were_wider_counts_as_the_bound() -> No
     ],
 )
 def test_a_group_may_begin_some_time_back(text: str, duration_ms: int) -> None:
-    assert offset_reset(f"by_duration:{text}") == OffsetReset("by_duration", duration_ms)
+    assert offset_reset(f"by_duration:{text}") == OffsetResetStrategy("by_duration", duration_ms)
+
+
+@pytest.mark.parametrize("text", ["", "P", "PT", "1D", "PT1", "P1H", "P\uff11D", "PT1.1234567890S", "P-1D"])
+def test_what_is_no_duration_is_refused_when_it_is_set(text: str) -> None:
+    with pytest.raises(ConfigError, match="must be either 'earliest', 'latest' or of the format"):
+        GROUP["share.auto.offset.reset"].parse(f"by_duration:{text}")

@@ -229,7 +229,7 @@ class OffsetReset:
         if value in ("latest", "earliest"):
             return
         word, _, duration = value.partition(":")
-        if word != "by_duration" or not _is_duration(duration):
+        if word != "by_duration" or duration_ms(duration) is None:
             raise invalid(
                 name,
                 value,
@@ -242,11 +242,17 @@ class OffsetReset:
         return "[latest, earliest, by_duration:PnDTnHnMn.nS]"
 
 
-def _is_duration(text: str) -> bool:
+def duration_ms(text: str) -> int | None:
+    """The milliseconds of an ISO 8601 duration, cut as in Java; None if it is malformed."""
     import re
 
-    pattern = r"[Pp](?=[\dTt])(\d+[Dd])?([Tt](?=\d)(\d+[Hh])?(\d+[Mm])?(\d+([.,]\d{0,9})?[Ss])?)?"
-    return re.fullmatch(pattern, text) is not None
+    pattern = r"(?ai)P(?=[\dT])(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:[.,](\d{0,9}))?S)?)?"
+    parts = re.fullmatch(pattern, text)
+    if parts is None:
+        return None
+    days, hours, minutes, seconds = (int(part or 0) for part in parts.groups()[:4])
+    fraction_ms = int(((parts[5] or "") + "000")[:3])
+    return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1_000 + fraction_ms
 
 
 Validator = Union[

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import partial
 
 from pykafka_broker.cluster.image import ClusterImage, ResourceType
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.config.groups import group_value
+from pykafka_broker.config.keys import duration_ms
 from pykafka_broker.log.partition.limit import Limit
 from pykafka_broker.share.core.config import ShareConfig
 from pykafka_broker.system.named_tuple import NamedTuple
 
 EARLIEST, LATEST = "earliest", "latest"
 
-_DURATION = re.compile(
-    r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:[.,](\d*))?S)?)?", re.IGNORECASE | re.ASCII
-)
 _LIMITS: dict[str, Limit] = {"read_uncommitted": "high_watermark", "read_committed": "last_stable"}
 
 
-class OffsetReset(NamedTuple):
+class OffsetResetStrategy(NamedTuple):
     """`share.auto.offset.reset`: where a group begins in a partition without share state."""
 
     #: `earliest`, `latest` or `by_duration`.
@@ -37,7 +34,7 @@ class SharePartitionSettings(NamedTuple):
     partitions: ShareConfig = ShareConfig()
     #: Up to where members read, by `share.isolation.level`.
     limit: Limit = "high_watermark"
-    offset_reset: OffsetReset = OffsetReset()
+    offset_reset: OffsetResetStrategy = OffsetResetStrategy()
 
 
 class ShareSettings(NamedTuple):
@@ -78,16 +75,7 @@ def share_partition_settings(config: BrokerConfig, overrides: Mapping[str, str])
     )
 
 
-def offset_reset(text: str) -> OffsetReset:
-    """Parse `earliest`, `latest`, or `by_duration:` and an ISO 8601 duration, cut to milliseconds as in
-    Java.
-    """
+def offset_reset(text: str) -> OffsetResetStrategy:
+    """Parse `earliest`, `latest`, or `by_duration:` and an ISO 8601 duration."""
     strategy, _, duration = text.partition(":")
-    if not duration:
-        return OffsetReset(strategy)
-    parts = _DURATION.fullmatch(duration)
-    assert parts is not None, text
-    days, hours, minutes, seconds = (int(part or 0) for part in parts.groups()[:4])
-    fraction_ms = int(((parts[5] or "") + "000")[:3])
-    whole_seconds = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
-    return OffsetReset(strategy, whole_seconds * 1_000 + fraction_ms)
+    return OffsetResetStrategy(strategy, duration_ms(duration) or 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pykafka_broker.cluster.min_isr import effective_min_isr
 from pykafka_broker.replication.core.events import FollowerFetched, TimePassed
-from pykafka_broker.replication.core.state import Follower, Leadership
+from pykafka_broker.replication.core.state import FollowerProgress, Leadership
 
 
 def is_under_min_isr(leadership: Leadership) -> bool:
@@ -40,14 +40,16 @@ def awaited_followers(leadership: Leadership) -> list[int]:
     ]
 
 
-def is_caught_up(follower: Follower, log_end_offset: int, now_ms: int, lag_time_max_ms: int) -> bool:
+def is_caught_up(follower: FollowerProgress, log_end_offset: int, now_ms: int, lag_time_max_ms: int) -> bool:
     """Whether the follower has everything, or had everything within `replica.lag.time.max.ms`."""
     if follower.log_end_offset >= log_end_offset:
         return True
     return follower.caught_up_ms is not None and now_ms - follower.caught_up_ms <= lag_time_max_ms
 
 
-def is_about_to_join(follower: Follower, log_end_offset: int, now_ms: int, lag_time_max_ms: int) -> bool:
+def is_about_to_join(
+    follower: FollowerProgress, log_end_offset: int, now_ms: int, lag_time_max_ms: int
+) -> bool:
     """Whether the high watermark waits for a follower outside the ISR, which could never join otherwise."""
     return follower.is_eligible and is_caught_up(follower, log_end_offset, now_ms, lag_time_max_ms)
 

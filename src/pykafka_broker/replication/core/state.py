@@ -33,7 +33,7 @@ class Log(Protocol):
     def log_end_offset(self) -> int: ...
 
 
-class Follower(NamedTuple):
+class FollowerProgress(NamedTuple):
     """The progress of a follower in this leader epoch, by its fetches."""
 
     #: The offset of its last fetch: it has everything below.
@@ -75,7 +75,7 @@ class Leadership(NamedTuple):
     partition_epoch: int
     isr: Isr
     #: Every assigned replica but this one, by broker id.
-    followers: Mapping[int, Follower] = {}
+    followers: Mapping[int, FollowerProgress] = {}
     #: `min.insync.replicas` of the topic.
     min_insync_replicas: int = 1
     #: `replica.lag.time.max.ms`

@@ -24,7 +24,7 @@ from pykafka_broker.replication.core.events import (
     TimePassed,
 )
 from pykafka_broker.replication.core.in_sync import isr_with, isr_without_laggards
-from pykafka_broker.replication.core.state import NO_BROKER_EPOCH, Follower, Isr, Leadership
+from pykafka_broker.replication.core.state import NO_BROKER_EPOCH, FollowerProgress, Isr, Leadership
 from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The controller has certainly not made the change.
@@ -67,7 +67,7 @@ def leadership_of(
     In a new epoch the positions of followers are unknown until they fetch; in-sync followers have
     `replica.lag.time.max.ms` to do so. `registration` must not be outdated (`is_outdated`).
     """
-    known: Mapping[int, Follower] = {}
+    known: Mapping[int, FollowerProgress] = {}
     epoch_start_offset = log_end_offset
     isr = Isr(registration.isr)
     if before is not None and before.leader_epoch == registration.leader_epoch:
@@ -83,7 +83,7 @@ def leadership_of(
         isr,
         {
             replica_id: known.get(replica_id)
-            or Follower(caught_up_ms=now_ms if replica_id in registration.isr else None)
+            or FollowerProgress(caught_up_ms=now_ms if replica_id in registration.isr else None)
             for replica_id in registration.replicas
             if replica_id != node_id
         },
@@ -117,7 +117,7 @@ def _with_progress(leadership: Leadership, event: FollowerFetched) -> Leadership
         caught_up_ms = event.now_ms
     elif before.fetched_ms is not None and event.fetch_offset >= before.leader_end_offset:
         caught_up_ms = max(before.caught_up_ms or before.fetched_ms, before.fetched_ms)
-    follower = Follower(
+    follower = FollowerProgress(
         event.fetch_offset,
         max(event.log.log_end_offset, before.leader_end_offset),
         event.now_ms,

@@ -6,11 +6,12 @@ GROUP_ID_NOT_FOUND.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.consumer_groups import serves_consumer_groups
-from pykafka_broker.apis.denials import HIDDEN_TOPICS, denied_groups, denied_topics, tell_operations
+from pykafka_broker.apis.denials import HIDDEN_TOPICS, denied_topics, describe_each, tell_operations
 from pykafka_broker.apis.needs import on_groups, on_topics
 from pykafka_broker.apis.ports.authorizer import OPERATIONS_NOT_ASKED, AclOperation
 from pykafka_broker.coordinator.groups import refusals
@@ -53,17 +54,9 @@ async def consumer_group_describe(
     client may not describe is refused, too.
     """
     if serves_consumer_groups(ctx):
-        hidden = denied_groups(ctx, AclOperation.DESCRIBE, request.group_ids)
-        described = [
-            events.DescribedConsumerGroup(ErrorCode.GROUP_AUTHORIZATION_FAILED, group_id)
-            for group_id in request.group_ids
-            if group_id in hidden
-        ]
-        described += [
-            _visible(await _described(group_id, ctx), ctx)
-            for group_id in request.group_ids
-            if group_id not in hidden
-        ]
+        described = await describe_each(
+            request.group_ids, ctx, partial(_described, ctx=ctx), events.DescribedConsumerGroup
+        )
     else:
         error = ErrorCode.UNSUPPORTED_VERSION
         described = [
@@ -90,11 +83,12 @@ def _visible(group: events.DescribedConsumerGroup, ctx: RequestContext) -> event
 async def _described(group_id: str, ctx: RequestContext) -> events.DescribedConsumerGroup:
     if not group_id:
         return events.DescribedConsumerGroup(ErrorCode.INVALID_GROUP_ID, group_id)
-    return await ctx.node.groups.answer(
+    group = await ctx.node.groups.answer(
         group_id,
         lambda token: events.DescribeConsumerGroup(token, group_id),
         refused=lambda error: refusals.describe_consumer_group(group_id, error),
     )
+    return _visible(group, ctx)
 
 
 def _group(group: events.DescribedConsumerGroup) -> DescribedGroup:

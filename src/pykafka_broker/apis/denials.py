@@ -5,8 +5,8 @@ Without an authorizer these checks cost nothing: the names are not even gathered
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Collection, Iterable, Set
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka_broker.apis.ports.authorizer import (
     ALLOW_ALL,
@@ -19,6 +19,8 @@ from pykafka_broker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import AdministrationContext
+
+Described = TypeVar("Described")
 
 #: The message of an answer about a consumer or share group that has topics which the client may not see.
 HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
@@ -63,6 +65,19 @@ def denied_transactional_ids(
 ) -> Set[str]:
     """`denied`, of transactional ids."""
     return denied(ctx, operation, AclResourceType.TRANSACTIONAL_ID, names, is_attempt=is_attempt)
+
+
+async def describe_each(
+    group_ids: Collection[str],
+    ctx: AdministrationContext,
+    describe: Callable[[str], Awaitable[Described]],
+    refused: Callable[[ErrorCode, str], Described],
+) -> list[Described]:
+    """Describe groups, one after the other; groups that the client may not describe come first."""
+    hidden = denied_groups(ctx, AclOperation.DESCRIBE, group_ids)
+    error = ErrorCode.GROUP_AUTHORIZATION_FAILED
+    described = [refused(error, group_id) for group_id in group_ids if group_id in hidden]
+    return described + [await describe(group_id) for group_id in group_ids if group_id not in hidden]
 
 
 def tell_operations(groups: Iterable[Any], ctx: AdministrationContext) -> None:

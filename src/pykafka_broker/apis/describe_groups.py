@@ -6,15 +6,16 @@ v1 throttling, v3 authorized operations, v4 static members, v5 flexible, v6 GROU
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.denials import denied_groups
+from pykafka_broker.apis.denials import describe_each, tell_operations
 from pykafka_broker.apis.needs import on_groups
-from pykafka_broker.apis.ports.authorizer import OPERATIONS_NOT_ASKED, AclOperation, AclResourceType
+from pykafka_broker.apis.ports.authorizer import OPERATIONS_NOT_ASKED, AclOperation
 from pykafka_broker.coordinator.groups import refusals
 from pykafka_broker.coordinator.groups.core import events
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 
 def failed(request: DescribeGroupsRequest, error: KafkaError) -> DescribeGroupsResponse:
     """The answer to a request that failed as a whole."""
-    return DescribeGroupsResponse(groups=[_refused(group_id, error.code) for group_id in request.groups])
+    refused = (events.DescribedGroup(error.code, group_id) for group_id in request.groups)
+    return DescribeGroupsResponse(groups=list(map(_group, refused)))
 
 
 @handles(
@@ -39,51 +41,13 @@ def failed(request: DescribeGroupsRequest, error: KafkaError) -> DescribeGroupsR
 )
 async def describe_groups(request: DescribeGroupsRequest, ctx: RequestContext) -> DescribeGroupsResponse:
     """Describe each group; groups that the client may not describe come first."""
-    hidden = denied_groups(ctx, AclOperation.DESCRIBE, request.groups)
-    denied = ErrorCode.GROUP_AUTHORIZATION_FAILED
-    answers = [_refused(group_id, denied) for group_id in request.groups if group_id in hidden]
-    for group_id in request.groups:
-        if group_id in hidden:
-            continue
-        group = await _described(group_id, ctx)
-        operations = OPERATIONS_NOT_ASKED
-        if request.include_authorized_operations and not group.error:
-            operations = ctx.node.authorizer.operations(ctx, AclResourceType.GROUP, group_id)
-        answers.append(
-            DescribedGroup(
-                error_code=int(group.error),
-                error_message=group.error_message,
-                group_id=group.group_id,
-                group_state=group.state,
-                protocol_type=group.protocol_type,
-                protocol_data=group.protocol_data,
-                members=[
-                    DescribedGroupMember(
-                        member_id=member.member_id,
-                        group_instance_id=member.group_instance_id,
-                        client_id=member.client_id,
-                        client_host=member.client_host,
-                        member_metadata=member.metadata,
-                        member_assignment=member.assignment,
-                    )
-                    for member in group.members
-                ],
-                authorized_operations=operations,
-            )
-        )
-    return DescribeGroupsResponse(groups=answers)
-
-
-def _refused(group_id: str, error: ErrorCode) -> DescribedGroup:
-    return DescribedGroup(
-        error_code=int(error),
-        group_id=group_id,
-        group_state="",
-        protocol_type="",
-        protocol_data="",
-        members=[],
-        authorized_operations=OPERATIONS_NOT_ASKED,
+    described = await describe_each(
+        request.groups, ctx, partial(_described, ctx=ctx), events.DescribedGroup
     )
+    answers = list(map(_group, described))
+    if request.include_authorized_operations:
+        tell_operations(answers, ctx)
+    return DescribeGroupsResponse(groups=answers)
 
 
 async def _described(group_id: str, ctx: RequestContext) -> events.DescribedGroup:
@@ -91,4 +55,27 @@ async def _described(group_id: str, ctx: RequestContext) -> events.DescribedGrou
         group_id,
         lambda token: events.DescribeGroup(token, ctx.version, group_id),
         refused=lambda error: refusals.describe(group_id, error),
+    )
+
+
+def _group(group: events.DescribedGroup) -> DescribedGroup:
+    return DescribedGroup(
+        error_code=int(group.error),
+        error_message=group.error_message,
+        group_id=group.group_id,
+        group_state=group.state,
+        protocol_type=group.protocol_type,
+        protocol_data=group.protocol_data,
+        members=[
+            DescribedGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.metadata,
+                member_assignment=member.assignment,
+            )
+            for member in group.members
+        ],
+        authorized_operations=OPERATIONS_NOT_ASKED,
     )

@@ -5,10 +5,11 @@ v1 is the first served, flexible. Groups of another kind get GROUP_ID_NOT_FOUND.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.denials import HIDDEN_TOPICS, denied_groups, denied_topics, tell_operations
+from pykafka_broker.apis.denials import HIDDEN_TOPICS, denied_topics, describe_each, tell_operations
 from pykafka_broker.apis.needs import on_groups, on_topics
 from pykafka_broker.apis.ports.authorizer import OPERATIONS_NOT_ASKED, AclOperation
 from pykafka_broker.apis.sharing.groups import serves_share_groups
@@ -51,17 +52,9 @@ async def share_group_describe(
     """
     if not serves_share_groups(ctx):
         return failed(request, KafkaError(ErrorCode.UNSUPPORTED_VERSION))
-    hidden = denied_groups(ctx, AclOperation.DESCRIBE, request.group_ids)
-    described = [
-        events.DescribedShareGroup(ErrorCode.GROUP_AUTHORIZATION_FAILED, group_id)
-        for group_id in request.group_ids
-        if group_id in hidden
-    ]
-    described += [
-        _visible(await _described(group_id, ctx), ctx)
-        for group_id in request.group_ids
-        if group_id not in hidden
-    ]
+    described = await describe_each(
+        request.group_ids, ctx, partial(_described, ctx=ctx), events.DescribedShareGroup
+    )
     answers = [_group(group) for group in described]
     if request.include_authorized_operations:
         tell_operations(answers, ctx)
@@ -78,11 +71,12 @@ def _visible(group: events.DescribedShareGroup, ctx: RequestContext) -> events.D
 async def _described(group_id: str, ctx: RequestContext) -> events.DescribedShareGroup:
     if not group_id:
         return events.DescribedShareGroup(ErrorCode.INVALID_GROUP_ID, group_id)
-    return await ctx.node.groups.answer(
+    group = await ctx.node.groups.answer(
         group_id,
         lambda token: events.DescribeShareGroup(token, group_id),
         refused=lambda error: refusals.describe_share_group(group_id, error),
     )
+    return _visible(group, ctx)
 
 
 def _group(group: events.DescribedShareGroup) -> DescribedGroup:

@@ -6,10 +6,11 @@ v0 flexible. Groups of another kind get GROUP_ID_NOT_FOUND.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.denials import denied_groups, denied_topics, tell_operations
+from pykafka_broker.apis.denials import denied_topics, describe_each, tell_operations
 from pykafka_broker.apis.needs import on_groups, on_topics
 from pykafka_broker.apis.ports.authorizer import OPERATIONS_NOT_ASKED, AclOperation
 from pykafka_broker.apis.streams_groups import serves_streams_groups, topics_of
@@ -36,7 +37,7 @@ HIDDEN_TOPICS = "The described group uses topics that the client is not authoriz
 
 def failed(request: StreamsGroupDescribeRequest, error: KafkaError) -> StreamsGroupDescribeResponse:
     """The answer to a request that failed as a whole."""
-    refused = (DescribedStreamsGroup(group_id, error=error.code) for group_id in request.group_ids)
+    refused = (_refused(error.code, group_id) for group_id in request.group_ids)
     return StreamsGroupDescribeResponse(groups=list(map(_group, refused)))
 
 
@@ -57,21 +58,15 @@ async def streams_group_describe(
     """
     if not serves_streams_groups(ctx):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-    hidden = denied_groups(ctx, AclOperation.DESCRIBE, request.group_ids)
-    described = [
-        DescribedStreamsGroup(group_id, error=ErrorCode.GROUP_AUTHORIZATION_FAILED)
-        for group_id in request.group_ids
-        if group_id in hidden
-    ]
-    described += [
-        _visible(await _described(group_id, ctx), ctx)
-        for group_id in request.group_ids
-        if group_id not in hidden
-    ]
+    described = await describe_each(request.group_ids, ctx, partial(_described, ctx=ctx), _refused)
     answers = list(map(_group, described))
     if request.include_authorized_operations:
         tell_operations(answers, ctx)
     return StreamsGroupDescribeResponse(groups=answers)
+
+
+def _refused(error: ErrorCode, group_id: str) -> DescribedStreamsGroup:
+    return DescribedStreamsGroup(group_id, error=error)
 
 
 def _visible(group: DescribedStreamsGroup, ctx: RequestContext) -> DescribedStreamsGroup:
@@ -85,12 +80,13 @@ def _visible(group: DescribedStreamsGroup, ctx: RequestContext) -> DescribedStre
 
 async def _described(group_id: str, ctx: RequestContext) -> DescribedStreamsGroup:
     if not group_id:
-        return DescribedStreamsGroup(group_id, error=ErrorCode.INVALID_GROUP_ID)
-    return await ctx.node.groups.answer(
+        return _refused(ErrorCode.INVALID_GROUP_ID, group_id)
+    group = await ctx.node.groups.answer(
         group_id,
         lambda token: DescribeStreamsGroup(token, group_id),
         refused=lambda error: refusals.describe_streams_group(group_id, error),
     )
+    return _visible(group, ctx)
 
 
 def _group(group: DescribedStreamsGroup) -> m.DescribedGroup:

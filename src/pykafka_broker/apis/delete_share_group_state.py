@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.apis.sharing.state import answers_of, failed_results, is_complete, results_of
+from pykafka_broker.apis.sharing.state import Answers, answers_of, failures, results_of
 from pykafka_broker.coordinator.share import refusals
 from pykafka_broker.coordinator.share.core import events
 from pykafka_broker.protocol.messages.delete_share_group_state import (
@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 
 def failed(request: DeleteShareGroupStateRequest, error: KafkaError) -> DeleteShareGroupStateResponse:
     """The answer to a request that failed as a whole."""
-    return DeleteShareGroupStateResponse(
-        results=failed_results(DeleteStateResult, PartitionResult, request, error)
-    )
+    return _response(failures(request, events.StateResult, error))
 
 
 @handles(
@@ -43,20 +41,12 @@ async def delete_share_group_state(
     request: DeleteShareGroupStateRequest, ctx: RequestContext
 ) -> DeleteShareGroupStateResponse:
     """Delete each share partition's state, with its own error; an unknown one is no error."""
-    if not is_complete(request):
-        return DeleteShareGroupStateResponse(results=[])
 
     def event(token: int, key: SharePartitionKey, asked: Any, partition_count: int) -> events.DeleteState:
         return events.DeleteState(token, key, partition_count)
 
-    answers = await answers_of(request, ctx, event, refusals.delete)
-    return DeleteShareGroupStateResponse(
-        results=results_of(
-            DeleteStateResult,
-            PartitionResult,
-            (
-                (topic_id, ((partition, result.refusal) for partition, result in results.items()))
-                for topic_id, results in answers.items()
-            ),
-        )
-    )
+    return _response(await answers_of(request, ctx, event, refusals.delete))
+
+
+def _response(answers: Answers[events.StateResult]) -> DeleteShareGroupStateResponse:
+    return DeleteShareGroupStateResponse(results=results_of(DeleteStateResult, PartitionResult, answers))

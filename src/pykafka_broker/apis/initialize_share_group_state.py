@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.apis.sharing.state import answers_of, failed_results, results_of
+from pykafka_broker.apis.sharing.state import Answers, answers_of, failures, results_of
 from pykafka_broker.coordinator.share import refusals
 from pykafka_broker.coordinator.share.core import events
 from pykafka_broker.protocol.messages.initialize_share_group_state import (
@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 
 def failed(request: InitializeShareGroupStateRequest, error: KafkaError) -> InitializeShareGroupStateResponse:
     """The answer to a request that failed as a whole."""
-    return InitializeShareGroupStateResponse(
-        results=failed_results(InitializeStateResult, PartitionResult, request, error)
-    )
+    return _response(failures(request, events.StateResult, error))
 
 
 @handles(
@@ -44,8 +42,6 @@ async def initialize_share_group_state(
     request: InitializeShareGroupStateRequest, ctx: RequestContext
 ) -> InitializeShareGroupStateResponse:
     """Initialize each share partition, with its own error."""
-    if not request.group_id:
-        return InitializeShareGroupStateResponse(results=[])
     now_ms = ctx.node.shares.now_ms()
 
     def event(token: int, key: SharePartitionKey, asked: Any, partition_count: int) -> events.InitializeState:
@@ -53,14 +49,8 @@ async def initialize_share_group_state(
             token, now_ms, key, asked.state_epoch, asked.start_offset, partition_count
         )
 
-    answers = await answers_of(request, ctx, event, refusals.initialize)
-    return InitializeShareGroupStateResponse(
-        results=results_of(
-            InitializeStateResult,
-            PartitionResult,
-            (
-                (topic_id, ((partition, result.refusal) for partition, result in results.items()))
-                for topic_id, results in answers.items()
-            ),
-        )
-    )
+    return _response(await answers_of(request, ctx, event, refusals.initialize, takes_empty_topics=True))
+
+
+def _response(answers: Answers[events.StateResult]) -> InitializeShareGroupStateResponse:
+    return InitializeShareGroupStateResponse(results=results_of(InitializeStateResult, PartitionResult, answers))

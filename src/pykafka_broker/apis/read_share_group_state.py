@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.apis.sharing.state import answers_of, error_fields, failures, is_complete
+from pykafka_broker.apis.sharing.state import Answers, answers_of, error_fields, failures
 from pykafka_broker.coordinator.share import refusals
 from pykafka_broker.coordinator.share.core import events
 from pykafka_broker.protocol.messages.read_share_group_state import (
@@ -29,25 +29,7 @@ if TYPE_CHECKING:
 
 def failed(request: ReadShareGroupStateRequest, error: KafkaError) -> ReadShareGroupStateResponse:
     """The answer to a request that failed as a whole."""
-    return ReadShareGroupStateResponse(
-        results=[
-            ReadStateResult(
-                topic_id=topic_id,
-                partitions=[
-                    PartitionResult(
-                        partition=partition,
-                        error_code=int(error.code),
-                        error_message=error.message,
-                        state_epoch=0,
-                        start_offset=0,
-                        state_batches=[],
-                    )
-                    for partition in partitions
-                ],
-            )
-            for topic_id, partitions in failures(request)
-        ]
-    )
+    return _response(failures(request, events.ReadResult, error))
 
 
 @handles(
@@ -60,14 +42,15 @@ async def read_share_group_state(
     request: ReadShareGroupStateRequest, ctx: RequestContext
 ) -> ReadShareGroupStateResponse:
     """Answer with the state of each share partition, or its own error."""
-    if not is_complete(request):
-        return ReadShareGroupStateResponse(results=[])
     now_ms = ctx.node.shares.now_ms()
 
     def event(token: int, key: SharePartitionKey, asked: Any, partition_count: int) -> events.ReadState:
         return events.ReadState(token, now_ms, key, asked.leader_epoch, partition_count)
 
-    answers = await answers_of(request, ctx, event, refusals.read)
+    return _response(await answers_of(request, ctx, event, refusals.read))
+
+
+def _response(answers: Answers[events.ReadResult]) -> ReadShareGroupStateResponse:
     return ReadShareGroupStateResponse(
         results=[
             ReadStateResult(
@@ -88,9 +71,9 @@ async def read_share_group_state(
                             for batch in result.batches
                         ],
                     )
-                    for partition, result in results.items()
+                    for partition, result in results
                 ],
             )
-            for topic_id, results in answers.items()
+            for topic_id, results in answers
         ]
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.apis.sharing.state import answers_of, error_fields, failures, is_complete
+from pykafka_broker.apis.sharing.state import Answers, answers_of, error_fields, failures
 from pykafka_broker.coordinator.share import refusals
 from pykafka_broker.coordinator.share.core import events
 from pykafka_broker.protocol.messages.read_share_group_state_summary import (
@@ -31,25 +31,7 @@ def failed(
     request: ReadShareGroupStateSummaryRequest, error: KafkaError
 ) -> ReadShareGroupStateSummaryResponse:
     """The answer to a request that failed as a whole."""
-    return ReadShareGroupStateSummaryResponse(
-        results=[
-            ReadStateSummaryResult(
-                topic_id=topic_id,
-                partitions=[
-                    PartitionResult(
-                        partition=partition,
-                        error_code=int(error.code),
-                        error_message=error.message,
-                        state_epoch=0,
-                        leader_epoch=0,
-                        start_offset=0,
-                    )
-                    for partition in partitions
-                ],
-            )
-            for topic_id, partitions in failures(request)
-        ]
-    )
+    return _response(failures(request, events.SummaryResult, error))
 
 
 @handles(
@@ -62,13 +44,14 @@ async def read_share_group_state_summary(
     request: ReadShareGroupStateSummaryRequest, ctx: RequestContext
 ) -> ReadShareGroupStateSummaryResponse:
     """Answer with the offset of each share partition, or its own error."""
-    if not is_complete(request):
-        return ReadShareGroupStateSummaryResponse(results=[])
 
     def event(token: int, key: SharePartitionKey, asked: Any, partition_count: int) -> events.ReadSummary:
         return events.ReadSummary(token, key, partition_count)
 
-    answers = await answers_of(request, ctx, event, refusals.summary)
+    return _response(await answers_of(request, ctx, event, refusals.summary))
+
+
+def _response(answers: Answers[events.SummaryResult]) -> ReadShareGroupStateSummaryResponse:
     return ReadShareGroupStateSummaryResponse(
         results=[
             ReadStateSummaryResult(
@@ -82,9 +65,9 @@ async def read_share_group_state_summary(
                         start_offset=result.start_offset,
                         delivery_complete_count=result.delivery_complete_count,
                     )
-                    for partition, result in results.items()
+                    for partition, result in results
                 ],
             )
-            for topic_id, results in answers.items()
+            for topic_id, results in answers
         ]
     )

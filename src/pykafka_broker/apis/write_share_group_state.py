@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.apis.sharing.state import answers_of, failed_results, is_complete, results_of
+from pykafka_broker.apis.sharing.state import Answers, answers_of, failures, results_of
 from pykafka_broker.coordinator.share import refusals
 from pykafka_broker.coordinator.share.core import events
 from pykafka_broker.coordinator.share.core.batches import StateBatch
@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 
 def failed(request: WriteShareGroupStateRequest, error: KafkaError) -> WriteShareGroupStateResponse:
     """The answer to a request that failed as a whole."""
-    return WriteShareGroupStateResponse(
-        results=failed_results(WriteStateResult, PartitionResult, request, error)
-    )
+    return _response(failures(request, events.StateResult, error))
 
 
 @handles(
@@ -44,8 +42,6 @@ async def write_share_group_state(
     request: WriteShareGroupStateRequest, ctx: RequestContext
 ) -> WriteShareGroupStateResponse:
     """Apply the changes to the state of each share partition, with its own error."""
-    if not is_complete(request):
-        return WriteShareGroupStateResponse(results=[])
     now_ms = ctx.node.shares.now_ms()
 
     def event(token: int, key: SharePartitionKey, asked: Any, partition_count: int) -> events.WriteState:
@@ -64,14 +60,8 @@ async def write_share_group_state(
             partition_count,
         )
 
-    answers = await answers_of(request, ctx, event, refusals.write)
-    return WriteShareGroupStateResponse(
-        results=results_of(
-            WriteStateResult,
-            PartitionResult,
-            (
-                (topic_id, ((partition, result.refusal) for partition, result in results.items()))
-                for topic_id, results in answers.items()
-            ),
-        )
-    )
+    return _response(await answers_of(request, ctx, event, refusals.write))
+
+
+def _response(answers: Answers[events.StateResult]) -> WriteShareGroupStateResponse:
+    return WriteShareGroupStateResponse(results=results_of(WriteStateResult, PartitionResult, answers))

@@ -8,7 +8,7 @@ answer; and of a partition that is named twice only the last answer is returned.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pykafka_broker.coordinator.share.core.events import Refusal
@@ -16,13 +16,13 @@ from pykafka_broker.protocol.topic_partition import SharePartitionKey
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
-    from pykafka_broker.coordinator.share.core.events import Event
+    from pykafka_broker.coordinator.share.core.events import Event, StateResult
     from pykafka_broker.protocol.errors import KafkaError
 
 Answer = TypeVar("Answer")
 Result = TypeVar("Result")
-#: By topic id and by partition.
-Answers = dict[bytes, dict[int, Answer]]
+#: By topic id, and by partition.
+Answers = list[tuple[bytes, list[tuple[int, Answer]]]]
 
 
 class _Request(Protocol):
@@ -33,21 +33,21 @@ class _Request(Protocol):
     def topics(self) -> Sequence[Any]: ...
 
 
-def is_complete(request: _Request) -> bool:
-    """Whether the request has a group, topics, and partitions in every topic."""
-    return bool(request.group_id and request.topics) and all(topic.partitions for topic in request.topics)
-
-
 async def answers_of(
     request: _Request,
     ctx: RequestContext,
     event_with: Callable[[int, SharePartitionKey, Any, int], Event],
     refused: Callable[[KafkaError], Answer],
+    *,
+    takes_empty_topics: bool = False,
 ) -> Answers[Answer]:
     """The answer of each share partition's shard, in the order of the request.
 
     `event_with(token, key, asked, partition_count)` builds the event of one partition of the request.
+    Without `takes_empty_topics` a topic without partitions leaves the answer empty.
     """
+    if not request.group_id or not (takes_empty_topics or all(topic.partitions for topic in request.topics)):
+        return []
     shares = ctx.node.shares
     asked: dict[SharePartitionKey, Awaitable[Answer]] = {}
     overtaken: list[Awaitable[Answer]] = []
@@ -60,46 +60,33 @@ async def answers_of(
             asked[key] = shares.answer(key, _event(event_with, key, partition, count), refused=refused)
     for answer in overtaken:
         await answer
-    answers: Answers[Answer] = {}
+    answers: dict[bytes, list[tuple[int, Answer]]] = {}
     for key, answer in asked.items():
-        answers.setdefault(key.topic_id, {})[key.partition] = await answer
-    return answers
+        answers.setdefault(key.topic_id, []).append((key.partition, await answer))
+    return list(answers.items())
 
 
-def failures(request: _Request) -> Iterable[tuple[bytes, list[int]]]:
-    """The topics and partitions of a request, for an answer that has the same error for all."""
-    return [(topic.topic_id, [each.partition for each in topic.partitions]) for topic in request.topics]
+def failures(
+    request: _Request, answer: Callable[[Refusal], Answer], error: KafkaError
+) -> Answers[Answer]:
+    """The same error for all partitions of a request."""
+    refused = answer(Refusal(error.code, error.message))
+    return [(topic.topic_id, [(each.partition, refused) for each in topic.partitions]) for topic in request.topics]
 
 
 def results_of(
     result_type: Callable[..., Result],
     partition_type: Callable[..., object],
-    refusals: Iterable[tuple[bytes, Iterable[tuple[int, Refusal | None]]]],
+    answers: Answers[StateResult],
 ) -> list[Result]:
     """The results of an answer with only an error for each partition."""
     return [
         result_type(
             topic_id=topic_id,
-            partitions=[
-                partition_type(partition=partition, **error_fields(refusal)) for partition, refusal in told
-            ],
+            partitions=[partition_type(partition=each, **error_fields(result.refusal)) for each, result in results],
         )
-        for topic_id, told in refusals
+        for topic_id, results in answers
     ]
-
-
-def failed_results(
-    result_type: Callable[..., Result],
-    partition_type: Callable[..., object],
-    request: _Request,
-    error: KafkaError,
-) -> list[Result]:
-    """As `results_of`, with the same error for all partitions of the request."""
-    refusal = Refusal(error.code, error.message)
-    told = [
-        (topic_id, [(each, refusal) for each in partitions]) for topic_id, partitions in failures(request)
-    ]
-    return results_of(result_type, partition_type, told)
 
 
 def error_fields(refusal: Refusal | None) -> dict[str, Any]:

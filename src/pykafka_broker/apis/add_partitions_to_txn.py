@@ -9,7 +9,7 @@ here the answer is empty.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Set
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
@@ -27,6 +27,7 @@ from pykafka_broker.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
@@ -43,18 +44,7 @@ def failed(request: AddPartitionsToTxnRequest, error: KafkaError) -> AddPartitio
     if request.transactions:
         return AddPartitionsToTxnResponse(error_code=int(error.code))
     return AddPartitionsToTxnResponse(
-        results_by_topic_v3_and_below=[
-            AddPartitionsToTxnTopicResult(
-                name=topic.name,
-                results_by_partition=[
-                    AddPartitionsToTxnPartitionResult(
-                        partition_index=partition, partition_error_code=int(error.code)
-                    )
-                    for partition in topic.partitions
-                ],
-            )
-            for topic in request.v3_and_below_topics
-        ]
+        results_by_topic_v3_and_below=_results(request.v3_and_below_topics, lambda _: error.code)
     )
 
 
@@ -79,7 +69,7 @@ async def add_partitions_to_txn(
             results_by_transaction=[
                 AddPartitionsToTxnResult(
                     transactional_id=transaction.transactional_id,
-                    topic_results=_results(transaction, await answer),
+                    topic_results=_results(transaction.topics, (await answer).__getitem__),
                 )
                 for transaction, answer in zip(request.transactions, answers, strict=True)
             ]
@@ -92,8 +82,9 @@ async def add_partitions_to_txn(
     )
     if denied_transactional_ids(ctx, AclOperation.WRITE, (transaction.transactional_id,)):
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    errors = await _added(transaction, ctx)
     return AddPartitionsToTxnResponse(
-        results_by_topic_v3_and_below=_results(transaction, await _added(transaction, ctx))
+        results_by_topic_v3_and_below=_results(transaction.topics, errors.__getitem__)
     )
 
 
@@ -159,7 +150,7 @@ def _refusal(partition: TopicPartition, hidden: Set[str], ctx: RequestContext) -
 
 
 def _results(
-    transaction: AddPartitionsToTxnTransaction, errors: Mapping[TopicPartition, ErrorCode]
+    topics: Iterable[AddPartitionsToTxnTopic], error_of: Callable[[TopicPartition], ErrorCode]
 ) -> list[AddPartitionsToTxnTopicResult]:
     return [
         AddPartitionsToTxnTopicResult(
@@ -167,10 +158,10 @@ def _results(
             results_by_partition=[
                 AddPartitionsToTxnPartitionResult(
                     partition_index=partition,
-                    partition_error_code=int(errors[TopicPartition(topic.name, partition)]),
+                    partition_error_code=int(error_of(TopicPartition(topic.name, partition))),
                 )
                 for partition in topic.partitions
             ],
         )
-        for topic in transaction.topics
+        for topic in topics
     ]

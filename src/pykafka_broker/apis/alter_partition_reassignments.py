@@ -15,8 +15,8 @@ from pykafka_broker.controller.core.events import (
     NewReplicas,
     TopicReassignment,
     TopicResult,
+    refused_topic,
 )
-from pykafka_broker.controller.core.events import PartitionResult as Outcome
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -89,13 +89,7 @@ def _reassignment(topic: ReassignableTopic) -> TopicReassignment:
 
 
 def _refused(topic: ReassignableTopic, error: KafkaError) -> TopicResult:
-    return TopicResult(
-        topic.name,
-        tuple(
-            Outcome(partition.partition_index, error.code, error.explanation)
-            for partition in topic.partitions
-        ),
-    )
+    return refused_topic(topic.name, (each.partition_index for each in topic.partitions), error)
 
 
 def _response(result: TopicResult) -> ReassignableTopicResponse:

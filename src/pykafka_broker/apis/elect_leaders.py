@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.controller.core.events import ElectLeaders, TopicPartitions, TopicResult
+from pykafka_broker.controller.core.events import ElectLeaders, TopicPartitions, TopicResult, refused_topic
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
@@ -27,9 +27,8 @@ if TYPE_CHECKING:
 
 def failed(request: ElectLeadersRequest, error: KafkaError) -> ElectLeadersResponse:
     """The answer to a refused request."""
-    return ElectLeadersResponse(
-        error_code=int(error.code), replica_election_results=_refused(request, error.code, error.explanation)
-    )
+    refused = (refused_topic(each.topic, each.partitions, error) for each in request.topic_partitions or ())
+    return ElectLeadersResponse(error_code=int(error.code), replica_election_results=_described(refused))
 
 
 @handles(
@@ -71,19 +70,4 @@ def _described(results: Iterable[TopicResult]) -> list[ReplicaElectionResult]:
             ],
         )
         for result in results
-    ]
-
-
-def _refused(
-    request: ElectLeadersRequest, error: ErrorCode, message: str | None
-) -> list[ReplicaElectionResult]:
-    return [
-        ReplicaElectionResult(
-            topic=topic.topic,
-            partition_result=[
-                PartitionResult(partition_id=partition, error_code=int(error), error_message=message)
-                for partition in topic.partitions
-            ],
-        )
-        for topic in request.topic_partitions or ()
     ]

@@ -170,6 +170,11 @@ class TopicResult(NamedTuple):
     partitions: tuple[PartitionResult, ...]
 
 
+def refused_topic(topic: str, partitions: Iterable[int], error: KafkaError) -> TopicResult:
+    """The result of a topic whose partitions are all refused with `error`."""
+    return TopicResult(topic, tuple(PartitionResult(each, error.code, error.explanation) for each in partitions))
+
+
 class NewReplicas(NamedTuple):
     """The replicas that a partition is to have, in order of preference; None cancels a reassignment."""
 

@@ -34,14 +34,7 @@ FIRST_VERSION_WITH_QUOTA_ERRORS = 3
 
 
 def _refused(request: CreatePartitionsRequest, error: KafkaError) -> CreatePartitionsResponse:
-    return CreatePartitionsResponse(
-        results=[
-            CreatePartitionsTopicResult(
-                name=topic.name, error_code=int(error.code), error_message=error.explanation
-            )
-            for topic in request.topics
-        ]
-    )
+    return _response(CreatePartitionsResult(each.name, error.code, error.explanation) for each in request.topics)
 
 
 @handles(
@@ -84,16 +77,7 @@ async def create_partitions(
     refused = (name for name in given if name in kept)
     order = dict.fromkeys((*twice, *refused, *walked(given, string_hash)))
     place = {name: number for number, name in enumerate(order)}
-    results = sorted(answered, key=lambda result: place[result.name])
-    return CreatePartitionsResponse(
-        throttle_time_ms=counted.throttle_time_ms,
-        results=[
-            CreatePartitionsTopicResult(
-                name=result.name, error_code=int(result.error), error_message=result.message
-            )
-            for result in results
-        ],
-    )
+    return _response(sorted(answered, key=lambda result: place[result.name]), counted.throttle_time_ms)
 
 
 def _mutations(
@@ -106,3 +90,15 @@ def _mutations(
     for topic in topics:
         grows = topic.name in known and given[topic.name] == 1
         yield topic, max(0, topic.count - len(known[topic.name].partitions)) if grows else 0
+
+
+def _response(results: Iterable[CreatePartitionsResult], throttle_time_ms: int = 0) -> CreatePartitionsResponse:
+    return CreatePartitionsResponse(
+        throttle_time_ms=throttle_time_ms,
+        results=[
+            CreatePartitionsTopicResult(
+                name=result.name, error_code=int(result.error), error_message=result.message
+            )
+            for result in results
+        ],
+    )

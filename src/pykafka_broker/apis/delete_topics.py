@@ -7,7 +7,7 @@ refuses: TOPIC_DELETION_DISABLED from v3 on, INVALID_REQUEST before.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
@@ -39,12 +39,7 @@ Wanted = tuple[str | None, bytes]
 def _refused(request: DeleteTopicsRequest, error: KafkaError) -> DeleteTopicsResponse:
     wanted = [(topic.name, topic.topic_id) for topic in request.topics]
     wanted += [(name, ZERO_UUID) for name in request.topic_names]
-    return DeleteTopicsResponse(
-        responses=[
-            DeletableTopicResult(name=name, topic_id=topic_id, error_code=int(error.code))
-            for name, topic_id in wanted
-        ]
-    )
+    return _response(DeleteTopicResult(*topic, error.code) for topic in wanted)
 
 
 @handles(
@@ -69,12 +64,7 @@ async def delete_topics(request: DeleteTopicsRequest, ctx: AdministrationContext
         wanted = [(topic.name, topic.topic_id) for topic in request.topics]
     if not ctx.node.configs.current["delete.topic.enable"]:
         error = ErrorCode.INVALID_REQUEST if ctx.version < 3 else ErrorCode.TOPIC_DELETION_DISABLED
-        return DeleteTopicsResponse(
-            responses=[
-                DeletableTopicResult(name=name, topic_id=topic_id, error_code=int(error))
-                for name, topic_id in wanted
-            ]
-        )
+        return _response(DeleteTopicResult(*topic, error) for topic in wanted)
     kept = _denied(wanted, ctx)
     allowed = [topic for topic in wanted if topic not in kept] if kept else wanted
     counted = count_mutations(_mutations(allowed, ctx), ctx, strict_since=FIRST_VERSION_WITH_QUOTA_ERRORS)
@@ -85,18 +75,7 @@ async def delete_topics(request: DeleteTopicsRequest, ctx: AdministrationContext
     results += tuple(DeleteTopicResult(*_in_full(topic, ctx), over) for topic in counted.refused)
     denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     results += tuple(DeleteTopicResult(*shown, denied, denied.message) for shown in kept.values())
-    return DeleteTopicsResponse(
-        throttle_time_ms=counted.throttle_time_ms,
-        responses=[
-            DeletableTopicResult(
-                name=result.name,
-                topic_id=result.topic_id,
-                error_code=int(result.error),
-                error_message=result.message,
-            )
-            for result in results
-        ],
-    )
+    return _response(results, counted.throttle_time_ms)
 
 
 def _denied(wanted: list[Wanted], ctx: AdministrationContext) -> dict[Wanted, Wanted]:
@@ -139,3 +118,18 @@ def _mutations(wanted: list[Wanted], ctx: AdministrationContext) -> Iterator[tup
     times = Counter(topic.topic_id for topic in topics if topic is not None)
     for one, topic in zip(wanted, topics, strict=True):
         yield one, 0 if topic is None or times[topic.topic_id] > 1 else len(topic.partitions)
+
+
+def _response(results: Iterable[DeleteTopicResult], throttle_time_ms: int = 0) -> DeleteTopicsResponse:
+    return DeleteTopicsResponse(
+        throttle_time_ms=throttle_time_ms,
+        responses=[
+            DeletableTopicResult(
+                name=result.name,
+                topic_id=result.topic_id,
+                error_code=int(result.error),
+                error_message=result.message,
+            )
+            for result in results
+        ],
+    )

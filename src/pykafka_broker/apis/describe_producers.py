@@ -32,8 +32,7 @@ def failed(request: DescribeProducersRequest, error: KafkaError) -> DescribeProd
             TopicResponse(
                 name=topic.name,
                 partitions=[
-                    PartitionResponse(partition_index=index, error_code=int(error.code), active_producers=[])
-                    for index in topic.partition_indexes
+                    _refused(index, error.code) for index in topic.partition_indexes
                 ],
             )
             for topic in request.topics
@@ -54,12 +53,13 @@ def describe_producers(request: DescribeProducersRequest, ctx: RequestContext) -
         AclOperation.READ,
         (topic.name for topic in request.topics if not why_invalid_name(topic.name)),
     )
+    denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return DescribeProducersResponse(
         topics=[
             TopicResponse(
                 name=topic.name,
                 partitions=[
-                    _refused(index) if topic.name in hidden else _described(topic.name, index, ctx)
+                    _refused(index, denied, denied.message) if topic.name in hidden else _described(topic.name, index, ctx)
                     for index in topic.partition_indexes
                 ],
             )
@@ -68,12 +68,9 @@ def describe_producers(request: DescribeProducersRequest, ctx: RequestContext) -
     )
 
 
-def _refused(index: int) -> PartitionResponse:
+def _refused(index: int, error: ErrorCode, message: str | None = None) -> PartitionResponse:
     return PartitionResponse(
-        partition_index=index,
-        error_code=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED),
-        error_message=ErrorCode.TOPIC_AUTHORIZATION_FAILED.message,
-        active_producers=[],
+        partition_index=index, error_code=int(error), error_message=message, active_producers=[]
     )
 
 
@@ -81,12 +78,8 @@ def _described(topic: str, index: int, ctx: RequestContext) -> PartitionResponse
     partition = ctx.node.partitions.led(topic, index)
     if partition is None:
         error = _why_not(topic, index, ctx)
-        return PartitionResponse(
-            partition_index=index,
-            error_code=int(error.code),
-            error_message=error.message if topic not in ctx.node.metadata.image.topics else None,
-            active_producers=[],
-        )
+        is_known = topic in ctx.node.metadata.image.topics
+        return _refused(index, error.code, None if is_known else error.message)
     return PartitionResponse(
         partition_index=index,
         error_code=0,

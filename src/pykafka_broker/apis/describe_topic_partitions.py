@@ -33,14 +33,7 @@ if TYPE_CHECKING:
 
 def failed(request: DescribeTopicPartitionsRequest, error: KafkaError) -> DescribeTopicPartitionsResponse:
     """The answer to a request that failed as a whole."""
-    return DescribeTopicPartitionsResponse(
-        topics=[
-            DescribeTopicPartitionsResponseTopic(
-                error_code=int(error.code), name=topic.name, topic_id=ZERO_UUID, partitions=[]
-            )
-            for topic in request.topics
-        ]
-    )
+    return DescribeTopicPartitionsResponse(topics=[_refused(topic.name, error.code) for topic in request.topics])
 
 
 @handles(
@@ -59,7 +52,7 @@ def describe_topic_partitions(
     asked = [topic.name for topic in request.topics] if request.topics else list(image.topics)
     names = sorted({name for name in asked if name >= first_topic})
     if cursor and (cursor.partition_index < 0 or (request.topics and first_topic not in names)):
-        return _invalid(request)
+        return failed(request, KafkaError(ErrorCode.INVALID_REQUEST))
 
     left = max(
         1, min(ctx.node.configs.current["max.request.partition.size.limit"], request.response_partition_limit)
@@ -70,7 +63,7 @@ def describe_topic_partitions(
     for name in names:
         if name in hidden:
             if request.topics:
-                refused.append(_refused(name))
+                refused.append(_refused(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
             continue
         if left == 0:
             response.next_cursor = Cursor(topic_name=name, partition_index=0)
@@ -91,14 +84,10 @@ def describe_topic_partitions(
     return response
 
 
-def _refused(name: str) -> DescribeTopicPartitionsResponseTopic:
-    """A topic that the client may not describe, whether it exists or not."""
+def _refused(name: str, error: ErrorCode) -> DescribeTopicPartitionsResponseTopic:
+    """A topic that is not described, whether it exists or not."""
     return DescribeTopicPartitionsResponseTopic(
-        error_code=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED),
-        name=name,
-        topic_id=ZERO_UUID,
-        is_internal=False,
-        partitions=[],
+        error_code=int(error), name=name, topic_id=ZERO_UUID, partitions=[]
     )
 
 
@@ -143,19 +132,4 @@ def _unknown(name: str, ctx: RequestContext) -> DescribeTopicPartitionsResponseT
         is_internal=name in INTERNAL_TOPICS,
         partitions=[],
         topic_authorized_operations=topic_operations(name, ctx),
-    )
-
-
-def _invalid(request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
-    return DescribeTopicPartitionsResponse(
-        throttle_time_ms=0,
-        topics=[
-            DescribeTopicPartitionsResponseTopic(
-                error_code=int(ErrorCode.INVALID_REQUEST),
-                name=topic.name,
-                topic_id=ZERO_UUID,
-                partitions=[],
-            )
-            for topic in request.topics
-        ],
     )

@@ -42,16 +42,12 @@ BATCHED_VERSION = 4
 
 def failed(request: FindCoordinatorRequest, error: KafkaError) -> FindCoordinatorResponse:
     """The answer to a request that failed as a whole."""
-    code, message = int(error.code), error.message
     return FindCoordinatorResponse(
-        error_code=code,
-        error_message=message,
+        error_code=int(error.code),
+        error_message=error.message,
         node_id=-1,
         port=-1,
-        coordinators=[
-            Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code, error_message=message)
-            for key in request.coordinator_keys
-        ],
+        coordinators=[_unknown(key, error) for key in request.coordinator_keys],
     )
 
 

@@ -92,20 +92,7 @@ class _Search(NamedTuple):
 
 def failed(request: ListOffsetsRequest, error: KafkaError) -> ListOffsetsResponse:
     """The answer to a request that failed as a whole."""
-    return ListOffsetsResponse(
-        topics=[
-            ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=[
-                    ListOffsetsPartitionResponse(
-                        partition_index=partition.partition_index, error_code=int(error.code)
-                    )
-                    for partition in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+    return ListOffsetsResponse(topics=[_refused(topic, error) for topic in request.topics])
 
 
 @handles(
@@ -121,7 +108,8 @@ def list_offsets(request: ListOffsetsRequest, ctx: RequestContext) -> Any:
     refused: list[ListOffsetsTopicResponse] = []
     hidden = denied_topics(ctx, AclOperation.DESCRIBE, (topic.name for topic in request.topics))
     if hidden:
-        refused = [_refused(topic) for topic in request.topics if topic.name in hidden]
+        error = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        refused = [_refused(topic, error) for topic in request.topics if topic.name in hidden]
         request.topics = [topic for topic in request.topics if topic.name not in hidden]
     searched = any(
         partition.timestamp >= 0 or partition.timestamp == MAX_TIMESTAMP
@@ -131,8 +119,7 @@ def list_offsets(request: ListOffsetsRequest, ctx: RequestContext) -> Any:
     return _search(request, ctx, refused) if searched else _known(request, ctx, refused)
 
 
-def _refused(topic: ListOffsetsTopic) -> ListOffsetsTopicResponse:
-    error = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+def _refused(topic: ListOffsetsTopic, error: KafkaError) -> ListOffsetsTopicResponse:
     return ListOffsetsTopicResponse(
         name=topic.name, partitions=[_failed(asked, error) for asked in topic.partitions]
     )

@@ -20,6 +20,7 @@ from pykafka_broker.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
     OffsetForLeaderTopicResult,
 )
 from pykafka_broker.replication.core.access import check_leader_epoch
@@ -31,18 +32,7 @@ if TYPE_CHECKING:
 
 def failed(request: OffsetForLeaderEpochRequest, error: KafkaError) -> OffsetForLeaderEpochResponse:
     """The answer to a request that failed as a whole."""
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=[
-                    EpochEndOffset(error_code=int(error.code), partition=partition.partition)
-                    for partition in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+    return OffsetForLeaderEpochResponse(topics=[_refused(topic, error.code) for topic in request.topics])
 
 
 @handles(
@@ -70,19 +60,18 @@ def offset_for_leader_epoch(
         if topic.topic not in hidden
     ]
     topics += [
-        OffsetForLeaderTopicResult(
-            topic=topic.topic,
-            partitions=[
-                EpochEndOffset(
-                    error_code=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED), partition=asked.partition
-                )
-                for asked in topic.partitions
-            ],
-        )
-        for topic in request.topics
-        if topic.topic in hidden
+        _refused(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for topic in request.topics if topic.topic in hidden
     ]
     return OffsetForLeaderEpochResponse(topics=topics)
+
+
+def _refused(topic: OffsetForLeaderTopic, error: ErrorCode) -> OffsetForLeaderTopicResult:
+    return OffsetForLeaderTopicResult(
+        topic=topic.topic,
+        partitions=[
+            EpochEndOffset(error_code=int(error), partition=asked.partition) for asked in topic.partitions
+        ],
+    )
 
 
 def _epoch_end(topic: str, asked: OffsetForLeaderPartition, ctx: RequestContext) -> EpochEndOffset:

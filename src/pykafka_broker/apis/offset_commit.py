@@ -40,21 +40,11 @@ _NO_PARTITIONS: Mapping[int, object] = MappingProxyType({})
 
 def failed(request: OffsetCommitRequest, error: KafkaError) -> OffsetCommitResponse:
     """The answer to a request that failed as a whole."""
-    return OffsetCommitResponse(
-        topics=[
-            OffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    OffsetCommitResponsePartition(
-                        partition_index=partition.partition_index, error_code=int(error.code)
-                    )
-                    for partition in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
+    results = tuple(
+        (topic.name, topic.topic_id, tuple((each.partition_index, error.code) for each in topic.partitions))
+        for topic in request.topics
     )
+    return _response(results, {})
 
 
 @handles(

@@ -21,6 +21,7 @@ from pykafka_broker.protocol.messages.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
 )
+from pykafka_broker.protocol.wire import uvarint
 
 Decoded = tuple[str | None, str | None]
 Decoder = Callable[[int, bytes | None, bytes | None], Decoded]
@@ -116,24 +117,13 @@ def _metadata_record(value: bytes | None) -> tuple[Any, int]:
     from pykafka_broker.cluster.records import RECORD_TYPES
 
     data = value or b""
-    _, at = _uvarint(data, 0)
-    api_key, at = _uvarint(data, at)
-    version, at = _uvarint(data, at)
+    _, at = uvarint(data, 0)
+    api_key, at = uvarint(data, at)
+    version, at = uvarint(data, at)
     record_type = next(t for t in RECORD_TYPES if schema_of(t).api_key == api_key)
     record: Any
     record, _ = decode(record_type, version, data, at)
     return record, version
-
-
-def _uvarint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
 
 
 # -- records of coordinators

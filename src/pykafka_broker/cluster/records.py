@@ -14,6 +14,7 @@ from pykafka_broker.cluster.image import CorruptMetadataError
 from pykafka_broker.protocol.compile import decode, encode
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.messages.records import metadata as m
+from pykafka_broker.protocol.wire import uvarint
 
 FRAME_VERSION = 1
 
@@ -65,9 +66,9 @@ def decode_record(value: bytes | memoryview | None) -> object:
         raise CorruptMetadataError("a metadata record has no value")
     record: object
     try:
-        frame_version, at = _uvarint(value, 0)
-        api_key, at = _uvarint(value, at)
-        version, at = _uvarint(value, at)
+        frame_version, at = uvarint(value, 0)
+        api_key, at = uvarint(value, at)
+        version, at = uvarint(value, at)
         if frame_version != FRAME_VERSION:
             raise CorruptMetadataError(f"metadata frame version {frame_version} is unknown")
         record_type = _BY_API_KEY.get(api_key)
@@ -79,19 +80,6 @@ def decode_record(value: bytes | memoryview | None) -> object:
     if end != len(value):
         raise CorruptMetadataError(f"{len(value) - end} bytes follow a {record_type.__name__}")
     return record
-
-
-def _uvarint(buf: bytes | memoryview, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = buf[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-        if shift > 28:
-            raise CorruptMetadataError("a frame header number is longer than five bytes")
 
 
 def _register_broker_version(_record: object, metadata_version: int) -> int:

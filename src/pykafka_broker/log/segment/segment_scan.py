@@ -11,7 +11,7 @@ How batches are judged: `batch_scan.py`. Blocking; worker-safe.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pykafka_broker.log.segment.batch_scan import BatchScan, verified_end
 from pykafka_broker.log.segment.damage import Damage
@@ -76,16 +76,11 @@ def scan_segment(
         )
         segment.size = scan.valid_end
         segment.file.truncate(scan.valid_end)
-    trust = segment.trust
-    if tuple(damages) != trust.damages:
-        for damage in damages:
-            _report(damage, segment, partition_name)
-        trust.damages = tuple(damages)
-        trust.save_damages()
+    _note_damages(damages, segment, partition_name)
     if next_base_offset is not None:
         segment.save_indexes(final=True)
         segment.release()
-    trust.note_scanned(trust.damages)
+    segment.trust.note_scanned(segment.trust.damages)
     return next_offset
 
 
@@ -160,23 +155,27 @@ def fence_damages(
     damages = scan.damages
     if scan.valid_end < size:
         damages = [*damages, scan.tail_damage(following_offset)]
+    _note_damages(damages, segment, partition_name, is_kept=is_kept)
+    segment.trust.note_all_verified()
+
+
+def _note_damages(
+    damages: Sequence[Damage], segment: Segment, partition_name: str, *, is_kept: bool = True
+) -> None:
+    """Log the damages, and fence them off, unless they are known."""
     trust = segment.trust
-    if tuple(damages) != trust.damages:
-        for damage in damages:
-            _report(damage, segment, partition_name)
-        trust.damages = tuple(damages)
-        if is_kept:
-            trust.save_damages()
-    trust.note_all_verified()
-
-
-def _report(damage: Damage, segment: Segment, partition_name: str) -> None:
-    logger.error(
-        "%s: offsets %d to %d are damaged (segment %d, bytes %d to %d) and will not be served",
-        partition_name,
-        damage.first_offset,
-        damage.next_offset - 1,
-        segment.base_offset,
-        damage.position,
-        damage.end_position,
-    )
+    if tuple(damages) == trust.damages:
+        return
+    for damage in damages:
+        logger.error(
+            "%s: offsets %d to %d are damaged (segment %d, bytes %d to %d) and will not be served",
+            partition_name,
+            damage.first_offset,
+            damage.next_offset - 1,
+            segment.base_offset,
+            damage.position,
+            damage.end_position,
+        )
+    trust.damages = tuple(damages)
+    if is_kept:
+        trust.save_damages()

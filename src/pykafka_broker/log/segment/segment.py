@@ -130,18 +130,8 @@ class Segment:
         Raises:
             OSError: nothing of it is visible, and `has_torn_tail` is set.
         """
-        position = self.size
+        position = self._write(records)
         size = len(records)
-        if self.has_torn_tail:
-            self.cut_torn_tail()
-        file = self._file or self.file
-        try:
-            if file.pwrite(records, position) != size:
-                write_fully(file, records, position)
-        except OSError:
-            self.has_torn_tail = True
-            raise
-        self.size = position + size
         self.indexes.note_batch(self, position, size, last_offset, max_timestamp, offset_of_max_timestamp)
 
     def append_batches(self, records: Buffer, headers: Sequence[BatchHeader]) -> None:
@@ -150,6 +140,15 @@ class Segment:
         Raises:
             OSError: nothing of them is visible, and `has_torn_tail` is set.
         """
+        position = self._write(records)
+        note = self.indexes.note_batch
+        for header in headers:
+            last_offset, batch_bytes = header.last_offset, header.size_in_bytes
+            note(self, position, batch_bytes, last_offset, header.max_timestamp, last_offset)
+            position += batch_bytes
+
+    def _write(self, records: Buffer) -> int:
+        """Write at the end; returns the position. For errors see `append`."""
         position = self.size
         size = len(records)
         if self.has_torn_tail:
@@ -162,11 +161,7 @@ class Segment:
             self.has_torn_tail = True
             raise
         self.size = position + size
-        note = self.indexes.note_batch
-        for header in headers:
-            last_offset, batch_bytes = header.last_offset, header.size_in_bytes
-            note(self, position, batch_bytes, last_offset, header.max_timestamp, last_offset)
-            position += batch_bytes
+        return position
 
     def cut_torn_tail(self) -> None:
         """Remove the bytes that a failed append left after the end; OSError if the disk refuses even that."""

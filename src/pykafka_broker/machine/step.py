@@ -42,6 +42,19 @@ class CancelTimer(NamedTuple):
     key: Hashable
 
 
+class Loaded(NamedTuple):
+    """The shard has been rebuilt from its log and starts to serve."""
+
+    now_ms: int
+
+
+class TimerFired(NamedTuple):
+    """A timer that the core has set is due."""
+
+    key: Hashable
+    now_ms: int
+
+
 class Start(NamedTuple):
     """Let the owner of the core begin `work`; the outcome comes back as an event."""
 

@@ -6,9 +6,9 @@ Each event carries the token of its answer, and the time if it matters.
 from __future__ import annotations
 
 import enum
-from collections.abc import Hashable
 from typing import Optional, Union
 
+from pykafka_broker.machine.step import TimerFired as TimerFired
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.records.batch import NO_PRODUCER_ID
 from pykafka_broker.share.core.records import StateBatch
@@ -187,13 +187,6 @@ class LogStartMoved(NamedTuple):
     """Records below the offset are gone: by retention or DeleteRecords."""
 
     log_start_offset: int
-
-
-class TimerFired(NamedTuple):
-    """The timer of locks is due."""
-
-    key: Hashable
-    now_ms: int
 
 
 Event = Union[

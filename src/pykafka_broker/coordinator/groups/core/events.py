@@ -6,7 +6,6 @@ The events of share groups are in `share/events.py`, those of streams groups in 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Union
 
 from pykafka_broker.coordinator.groups.core.classic.state import Protocol
@@ -15,6 +14,8 @@ from pykafka_broker.coordinator.groups.core.share.events import ShareEvent
 from pykafka_broker.coordinator.groups.core.streams.events import StreamsEvent
 from pykafka_broker.coordinator.groups.core.topics import TopicDirectory
 from pykafka_broker.coordinator.markers import Marker
+from pykafka_broker.machine.step import Loaded as Loaded
+from pykafka_broker.machine.step import TimerFired as TimerFired
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -409,19 +410,6 @@ class DeletionRefused(NamedTuple):
     group_id: str
     now_ms: int
     error: KafkaError
-
-
-class Loaded(NamedTuple):
-    """The shard has been rebuilt from its log and starts to serve."""
-
-    now_ms: int
-
-
-class TimerFired(NamedTuple):
-    """A timer the core had set is due."""
-
-    key: Hashable
-    now_ms: int
 
 
 #: Requests of the classic protocol; groups of some other kinds have members that speak it.

@@ -6,11 +6,12 @@ its topic has in the cluster's metadata, 0 if there is no such topic.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Union
 
 from pykafka_broker.coordinator.share.core.batches import StateBatch
 from pykafka_broker.coordinator.share.core.state import NO_COUNT
+from pykafka_broker.machine.step import Loaded as Loaded
+from pykafka_broker.machine.step import TimerFired as TimerFired
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.topic_partition import SharePartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -71,19 +72,6 @@ class TopicsDeleted(NamedTuple):
     """Topics were deleted from the cluster: their share partitions are forgotten."""
 
     topic_ids: frozenset[bytes]
-
-
-class Loaded(NamedTuple):
-    """The shard has been rebuilt from its log and starts to serve."""
-
-    now_ms: int
-
-
-class TimerFired(NamedTuple):
-    """A timer the core had set is due."""
-
-    key: Hashable
-    now_ms: int
 
 
 Event = Union[

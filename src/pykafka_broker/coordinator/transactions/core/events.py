@@ -6,10 +6,11 @@ transaction.version, derived from the version of its request.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Union
 
 from pykafka_broker.coordinator.transactions.core.state import NO_TIMESTAMP
+from pykafka_broker.machine.step import Loaded as Loaded
+from pykafka_broker.machine.step import TimerFired as TimerFired
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from pykafka_broker.protocol.topic_partition import TopicPartition
@@ -131,19 +132,6 @@ class ListedTransaction(NamedTuple):
     transactional_id: str
     producer_id: int
     state: str
-
-
-class Loaded(NamedTuple):
-    """The shard has been rebuilt from its log and starts to serve."""
-
-    now_ms: int
-
-
-class TimerFired(NamedTuple):
-    """A timer the core had set is due."""
-
-    key: Hashable
-    now_ms: int
 
 
 Event = Union[

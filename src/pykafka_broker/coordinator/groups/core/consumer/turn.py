@@ -12,7 +12,7 @@ from pykafka_broker.coordinator.groups.core.records import after
 from pykafka_broker.coordinator.groups.core.state import Group, Groups
 from pykafka_broker.coordinator.groups.core.topics import group_hash
 from pykafka_broker.coordinator.groups.core.turn import GroupTurn
-from pykafka_broker.machine.step import Start, Step
+from pykafka_broker.machine.step import Step
 from pykafka_broker.system.named_tuple import NamedTuple
 
 
@@ -101,9 +101,6 @@ class ConsumerTurn(GroupTurn):
         if always or fingerprint != self.group.metadata_hash:
             self.write(epoch_record(self.group_id, self.group.group_epoch + 1, fingerprint))
 
-    def start(self, work: object) -> None:
-        self.effects.append(Start(work))
-
     def reset_session(self, member_id: str, timeout_ms: int | None = None) -> None:
         delay_ms = self.settings.session_timeout_ms if timeout_ms is None else timeout_ms
         self.set_timer(session_timer(self.group_id, member_id), delay_ms)
@@ -113,9 +110,4 @@ class ConsumerTurn(GroupTurn):
             self.cancel_timer(timer(self.group_id, member_id))
 
     def step(self) -> Step[Groups]:
-        group = self.successor if self.successor is not None else self.group
-        unchanged = self.groups.groups.get(self.group_id) is group
-        # A group without records does not exist.
-        absent = not self.records and self.group_id not in self.groups.groups
-        state = self.groups if unchanged or absent else self.groups.with_group(group)
-        return Step(state, tuple(self.records), tuple(self.effects))
+        return self.step_to(self.group if self.successor is None else self.successor, self.groups)

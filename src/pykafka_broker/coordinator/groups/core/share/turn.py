@@ -12,7 +12,7 @@ from pykafka_broker.coordinator.groups.core.share.state import ShareGroup, State
 from pykafka_broker.coordinator.groups.core.state import Groups
 from pykafka_broker.coordinator.groups.core.topics import group_hash
 from pykafka_broker.coordinator.groups.core.turn import GroupTurn
-from pykafka_broker.machine.step import Start, Step
+from pykafka_broker.machine.step import Step
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 
@@ -69,18 +69,11 @@ class ShareTurn(GroupTurn):
         if is_settled != self.group.is_settled:
             self.group = self.group._replace(is_settled=is_settled)
 
-    def start(self, work: object) -> None:
-        self.effects.append(Start(work))
-
     def reset_session(self, member_id: str) -> None:
         self.set_timer(session_timer(self.group_id, member_id), self.settings.session_timeout_ms)
 
     def step(self) -> Step[Groups]:
-        unchanged = self.groups.groups.get(self.group_id) is self.group
-        # A group without records does not exist.
-        absent = not self.records and self.group_id not in self.groups.groups
-        state = self.groups if unchanged or absent else self.groups.with_group(self.group)
-        return Step(state, tuple(self.records), tuple(self.effects))
+        return self.step_to(self.group, self.groups)
 
 
 def share_group(groups: Groups, group_id: str) -> ShareGroup:

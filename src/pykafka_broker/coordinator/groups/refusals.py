@@ -19,6 +19,7 @@ from pykafka_broker.coordinator.groups.core.events import (
     LeaveResult,
     SyncResult,
     TopicCommit,
+    refused_commit,
 )
 from pykafka_broker.coordinator.groups.core.share.events import (
     AlteredShareOffsets,
@@ -67,11 +68,8 @@ def consumer_group_heartbeat_without_group_id(_: KafkaError) -> ConsumerGroupHea
 
 
 def commit(topics: Iterable[TopicCommit], error: KafkaError) -> CommitResult:
-    """The answer to OffsetCommit and TxnOffsetCommit: the error for each partition."""
-    return tuple(
-        (topic.topic, topic.topic_id, tuple((each.partition, error.code) for each in topic.partitions))
-        for topic in topics
-    )
+    """The answer to OffsetCommit and TxnOffsetCommit."""
+    return refused_commit(topics, error.code)
 
 
 def fetch(error: KafkaError) -> FetchResult:

@@ -6,6 +6,7 @@ The events of share groups are in `share/events.py`, those of streams groups in 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Union
 
 from pykafka_broker.coordinator.groups.core.classic.state import Protocol
@@ -186,6 +187,14 @@ class CommitOffsets(NamedTuple):
 
 #: (topic name, topic id, ((partition, error), ...)) for each topic of the request, in its order.
 CommitResult = tuple[tuple[str, bytes, tuple[tuple[int, ErrorCode], ...]], ...]
+
+
+def refused_commit(topics: Iterable[TopicCommit], error: ErrorCode) -> CommitResult:
+    """The error for every partition."""
+    return tuple(
+        (topic.topic, topic.topic_id, tuple((each.partition, error) for each in topic.partitions))
+        for topic in topics
+    )
 
 
 class TopicPartitions(NamedTuple):

@@ -20,12 +20,12 @@ from pykafka_broker.coordinator.groups.core.committed_offset import (
 from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.groups.core.events import (
     CommitOffsets,
-    CommitResult,
     FetchedOffset,
     FetchOffsets,
     FetchResult,
     PartitionCommit,
     TopicPartitions,
+    refused_commit,
 )
 from pykafka_broker.coordinator.groups.core.kinds import kind_of
 from pykafka_broker.coordinator.groups.core.offset_metadata import is_too_long, storable
@@ -54,11 +54,7 @@ def on_commit(groups: Groups, event: CommitOffsets, config: GroupCoordinatorConf
         storable_topics = storable(event.topics, config.offset_metadata_max_bytes)
         error = kind.commit_error(group, event._replace(topics=storable_topics))
     if error is not ErrorCode.NONE:
-        result: CommitResult = tuple(
-            (topic.topic, topic.topic_id, tuple((commit.partition, error) for commit in topic.partitions))
-            for topic in event.topics
-        )
-        return refuse(groups, event.token, result)
+        return refuse(groups, event.token, refused_commit(event.topics, error))
 
     records: list[OffsetRecord] = []
     changes: dict[PartitionKey, CommittedOffset] = {}

@@ -11,9 +11,9 @@ from pykafka_broker.coordinator.groups.core.classic.state import ClassicGroup
 from pykafka_broker.coordinator.groups.core.committed_offset import CommittedOffset
 from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.groups.core.events import (
-    CommitResult,
     CommitTransactionalOffsets,
     CompleteTransaction,
+    refused_commit,
 )
 from pykafka_broker.coordinator.groups.core.kinds import kind_of
 from pykafka_broker.coordinator.groups.core.offset_metadata import is_too_long, storable
@@ -38,11 +38,7 @@ def on_commit(
         storable_topics = storable(event.topics, config.offset_metadata_max_bytes)
         error = _commit_error(group, event._replace(topics=storable_topics), groups.topics)
     if error is not ErrorCode.NONE:
-        result: CommitResult = tuple(
-            (topic.topic, topic.topic_id, tuple((commit.partition, error) for commit in topic.partitions))
-            for topic in event.topics
-        )
-        return refuse(groups, event.token, result)
+        return refuse(groups, event.token, refused_commit(event.topics, error))
 
     records: list[TransactionalRecord] = []
     pending = groups.pending

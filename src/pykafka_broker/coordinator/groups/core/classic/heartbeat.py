@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pykafka_broker.coordinator.groups.core.classic.state import ClassicGroup, Phase
-from pykafka_broker.coordinator.groups.core.classic.turn import fenced, session_timer
+from pykafka_broker.coordinator.groups.core.classic.turn import sender_error, session_timer
 from pykafka_broker.coordinator.groups.core.events import (
     Heartbeat,
 )
@@ -33,11 +33,9 @@ def on_heartbeat(groups: Groups, event: Heartbeat) -> Step[Groups]:
 def _heartbeat_error(group: ClassicGroup | None, event: Heartbeat) -> ErrorCode:
     if group is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
-    error = fenced(group, event.member_id, event.group_instance_id)
+    error = sender_error(group, event.member_id, event.group_instance_id, event.generation)
     if error is not ErrorCode.NONE:
         return error
-    if event.generation != group.generation:
-        return ErrorCode.ILLEGAL_GENERATION
     if group.phase is Phase.PREPARING_REBALANCE:
         return ErrorCode.REBALANCE_IN_PROGRESS
     return ErrorCode.NONE

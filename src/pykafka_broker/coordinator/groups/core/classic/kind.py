@@ -7,7 +7,7 @@ from typing import assert_never, get_args
 from pykafka_broker.coordinator.groups.core.classic import describe, heartbeat, join, leave, rebalance, sync
 from pykafka_broker.coordinator.groups.core.classic.records import group_tombstone
 from pykafka_broker.coordinator.groups.core.classic.state import ClassicGroup, Phase
-from pykafka_broker.coordinator.groups.core.classic.turn import fenced, session_timer
+from pykafka_broker.coordinator.groups.core.classic.turn import sender_error, session_timer
 from pykafka_broker.coordinator.groups.core.committed_offset import CommittedOffset
 from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.groups.core.events import (
@@ -83,11 +83,9 @@ class ClassicKind(GroupKind[ClassicGroup]):
         if event.generation < 0 and not event.member_id and event.group_instance_id is None:
             # A client without an identity may commit only while there are no members.
             return ErrorCode.UNKNOWN_MEMBER_ID
-        error = fenced(group, event.member_id, event.group_instance_id)
+        error = sender_error(group, event.member_id, event.group_instance_id, event.generation)
         if error is not ErrorCode.NONE:
             return error
-        if event.generation != group.generation:
-            return ErrorCode.ILLEGAL_GENERATION
         if group.phase is Phase.COMPLETING_REBALANCE:
             return ErrorCode.REBALANCE_IN_PROGRESS
         return ErrorCode.NONE
@@ -104,10 +102,7 @@ class ClassicKind(GroupKind[ClassicGroup]):
     ) -> ErrorCode:
         if event.generation < 0 and group.phase is Phase.EMPTY:
             return ErrorCode.NONE
-        error = fenced(group, event.member_id, event.group_instance_id)
-        if error is not ErrorCode.NONE:
-            return error
-        return ErrorCode.NONE if event.generation == group.generation else ErrorCode.ILLEGAL_GENERATION
+        return sender_error(group, event.member_id, event.group_instance_id, event.generation)
 
     def fetch_error(self, group: ClassicGroup, event: FetchOffsets) -> ErrorCode:
         """Any client may, whatever identity it gives."""

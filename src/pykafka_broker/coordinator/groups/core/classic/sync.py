@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from pykafka_broker.coordinator.groups.core.classic.rebalance import prepare_rebalance
 from pykafka_broker.coordinator.groups.core.classic.state import ClassicGroup, Member, Phase
-from pykafka_broker.coordinator.groups.core.classic.turn import Turn, fenced, sync_timer
+from pykafka_broker.coordinator.groups.core.classic.turn import Turn, sender_error, sync_timer
 from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.groups.core.events import (
     AssignmentRefused,
@@ -32,11 +32,9 @@ def on_sync(groups: Groups, event: SyncGroup, config: GroupCoordinatorConfig) ->
     group = groups.classic(event.group_id)
     if group is None or group.phase is Phase.EMPTY:
         return reject(ErrorCode.UNKNOWN_MEMBER_ID)
-    error = fenced(group, event.member_id, event.group_instance_id)
+    error = sender_error(group, event.member_id, event.group_instance_id, event.generation)
     if error is not ErrorCode.NONE:
         return reject(error)
-    if event.generation != group.generation:
-        return reject(ErrorCode.ILLEGAL_GENERATION)
     if _contradicts(event.protocol_type, group.protocol_type) or _contradicts(
         event.protocol_name, group.protocol_name
     ):

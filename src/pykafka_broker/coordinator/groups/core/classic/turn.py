@@ -59,3 +59,13 @@ def fenced(group: ClassicGroup, member_id: str, group_instance_id: str | None) -
         if owner != member_id:
             return ErrorCode.FENCED_INSTANCE_ID
     return ErrorCode.NONE if member_id in group.members else ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def sender_error(
+    group: ClassicGroup, member_id: str, group_instance_id: str | None, generation: int
+) -> ErrorCode:
+    """Check the identity and the generation of a sender."""
+    error = fenced(group, member_id, group_instance_id)
+    if error is not ErrorCode.NONE:
+        return error
+    return ErrorCode.NONE if generation == group.generation else ErrorCode.ILLEGAL_GENERATION

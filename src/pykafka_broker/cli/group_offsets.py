@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from pykafka_broker.cli.offsets import parse_duration_ms, parse_number, parse_time_ms
+from pykafka_broker.cli.output import Output
 from pykafka_broker.cli.suggestions import known_topic
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.metadata import leaders_of
@@ -95,3 +96,14 @@ def delete_group(client: Client, name: str) -> int:
         name, lambda node_id: client.send(request, node_id).results[0].error_code
     )
     return code
+
+
+def show_deleted(
+    kind: str, deleted: Sequence[Any], failures: Sequence[tuple[str, str]], output: Output
+) -> None:
+    """Show the groups that are deleted; the command fails if some are not, which come with the reasons."""
+    shown = ", ".join(f"'{group.group}'" for group in deleted)
+    output.show_all(deleted, [f"Deletion of requested {kind} ({shown}) was successful."] if deleted else [])
+    if failures:
+        lines = (f"* Group '{name}' could not be deleted due to: {why}" for name, why in failures)
+        raise click.ClickException("\n".join([f"Deletion of some {kind} failed:", *lines]))

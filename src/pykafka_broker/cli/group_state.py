@@ -7,7 +7,7 @@ are shown as the partitions that their active tasks read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pykafka_broker.cli.cells import Cell, Styled
@@ -128,12 +128,8 @@ def _consumer_group(client: Client, coordinator: int, name: str) -> Group | None
     from pykafka_broker.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 
     request = ConsumerGroupDescribeRequest(group_ids=[name], include_authorized_operations=False)
-    if api_key_of(request) not in client.connection(coordinator).versions:
+    if (answer := _answer(client, coordinator, request)) is None:
         return None
-    answer = client.send(request, coordinator).groups[0]
-    if answer.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
-        return None
-    check(answer.error_code, answer.error_message)
     members = tuple(
         Member(
             m.member_id,
@@ -148,17 +144,24 @@ def _consumer_group(client: Client, coordinator: int, name: str) -> Group | None
     return Group(name, answer.group_state, answer.assignor_name, address_of(client, coordinator), members)
 
 
-def _streams_group(client: Client, coordinator: int, name: str) -> Group | None:
-    """A group of a Kafka Streams application; None if it is none, or the broker does not know that kind."""
-    from pykafka_broker.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
-
-    request = StreamsGroupDescribeRequest(group_ids=[name], include_authorized_operations=False)
+def _answer(client: Client, coordinator: int, request: Any) -> Any | None:
+    """The description of the group in a request; None if it is of another kind, or if that kind is unknown."""
     if api_key_of(request) not in client.connection(coordinator).versions:
         return None
     answer = client.send(request, coordinator).groups[0]
     if answer.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
         return None
     check(answer.error_code, answer.error_message)
+    return answer
+
+
+def _streams_group(client: Client, coordinator: int, name: str) -> Group | None:
+    """A group of a Kafka Streams application; None if it is none, or the broker does not know that kind."""
+    from pykafka_broker.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
+
+    request = StreamsGroupDescribeRequest(group_ids=[name], include_authorized_operations=False)
+    if (answer := _answer(client, coordinator, request)) is None:
+        return None
     topics_of = {
         part.subtopology_id: [*part.source_topics, *(topic.name for topic in part.repartition_source_topics)]
         for part in (answer.topology.subtopologies or () if answer.topology is not None else ())
@@ -211,3 +214,13 @@ def positions(client: Client, group: Group) -> tuple[Position, ...]:
         who = (None, None, None) if owner is None else (owner.consumer_id, owner.host, owner.client_id)
         found.append(Position(*partition, offset, end, lag, *who))
     return tuple(found)
+
+
+def list_lines(states: Mapping[str, str], *, show_state: bool) -> Iterator[str]:
+    """A list of groups, with their states if asked for."""
+    if not show_state:
+        yield from states
+        return
+    width = max([15, *map(len, states)])
+    yield f"{'GROUP':<{width}} STATE"
+    yield from (f"{name:<{width}} {state}" for name, state in states.items())

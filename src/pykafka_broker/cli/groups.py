@@ -15,12 +15,13 @@ from pykafka_broker.cli import Group as CommandGroup
 from pykafka_broker.cli.cells import Cell, Column, Styled, Table
 from pykafka_broker.cli.cluster import Cluster, cluster_options
 from pykafka_broker.cli.columns import padded
-from pykafka_broker.cli.group_offsets import chosen_partitions, delete_group, new_offsets
+from pykafka_broker.cli.group_offsets import chosen_partitions, delete_group, new_offsets, show_deleted
 from pykafka_broker.cli.group_state import (
     SHARE,
     Group,
     describe_group,
     list_groups,
+    list_lines,
     partitions_text,
     positions,
     state_cell,
@@ -71,16 +72,8 @@ def list_(show_state: bool, cluster: Cluster, output: Output) -> None:
         ListedGroup(name, group.group_state or None, group.group_type or None, group.protocol_type)
         for name, group in sorted(listed.items())
     ]
-    output.show_all(found, _list_lines(found, show_state=show_state), [_list_table(found)])
-
-
-def _list_lines(found: Sequence[ListedGroup], *, show_state: bool) -> Iterator[str]:
-    if not show_state:
-        yield from (group.group for group in found)
-        return
-    width = max([15, *(len(group.group) for group in found)])
-    yield f"{'GROUP':<{width}} STATE"
-    yield from (f"{group.group:<{width}} {group.state or ''}" for group in found)
+    states = {each.group: each.state or "" for each in found}
+    output.show_all(found, list_lines(states, show_state=show_state), [_list_table(found)])
 
 
 def _list_table(found: Sequence[ListedGroup]) -> Table:
@@ -258,14 +251,10 @@ def delete(names: tuple[str, ...], cluster: Cluster, output: Output) -> None:
             if code:
                 meant = unknown_group(client, name) if code == ErrorCode.GROUP_ID_NOT_FOUND else ""
                 reason = f"{ErrorCode(code).message}{meant}"
-                failures.append(f"* Group '{name}' could not be deleted due to: {reason}")
+                failures.append((name, reason))
             else:
                 deleted.append(DeletedGroup(name))
-    shown = ", ".join(f"'{group.group}'" for group in deleted)
-    done = [f"Deletion of requested consumer groups ({shown}) was successful."] if deleted else []
-    output.show_all(deleted, done)
-    if failures:
-        raise click.ClickException("Deletion of some consumer groups failed:\n" + "\n".join(failures))
+    show_deleted("consumer groups", deleted, failures, output)
 
 
 @groups.command("reset-offsets")

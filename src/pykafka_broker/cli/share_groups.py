@@ -6,7 +6,7 @@ record that is still to be delivered; this start offset can be set while the gro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -15,8 +15,8 @@ from pykafka_broker.cli import Group as CommandGroup
 from pykafka_broker.cli.cells import Cell, Column, Styled, Table
 from pykafka_broker.cli.cluster import Cluster, cluster_options
 from pykafka_broker.cli.columns import padded
-from pykafka_broker.cli.group_offsets import chosen_partitions, delete_group, new_offsets
-from pykafka_broker.cli.group_state import SHARE, list_groups, partitions_text, state_cell
+from pykafka_broker.cli.group_offsets import chosen_partitions, delete_group, new_offsets, show_deleted
+from pykafka_broker.cli.group_state import SHARE, list_groups, list_lines, partitions_text, state_cell
 from pykafka_broker.cli.names import group_names, topic_names
 from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.cli.reset_offsets import (
@@ -80,19 +80,11 @@ def _listed(client: Client) -> dict[str, str]:
 def list_(show_state: bool, cluster: Cluster, output: Output) -> None:
     """List all share groups."""
     with cluster.connect() as client:
-        found = [ListedShareGroup(name, state) for name, state in _listed(client).items()]
+        states = _listed(client)
+    found = [ListedShareGroup(name, state) for name, state in states.items()]
     rows: list[list[Cell]] = [[group.group, state_cell(group.state)] for group in found]
     table = Table((Column("GROUP"), Column("STATE", drop=1)), rows)
-    output.show_all(found, _list_lines(found, show_state=show_state), [table])
-
-
-def _list_lines(found: Sequence[ListedShareGroup], *, show_state: bool) -> Iterator[str]:
-    if not show_state:
-        yield from (group.group for group in found)
-        return
-    width = max([15, *(len(group.group) for group in found)])
-    yield f"{'GROUP':<{width}} STATE"
-    yield from (f"{group.group:<{width}} {group.state}" for group in found)
+    output.show_all(found, list_lines(states, show_state=show_state), [table])
 
 
 @share_groups.command()
@@ -290,12 +282,8 @@ def delete(names: tuple[str, ...], cluster: Cluster, output: Output) -> None:
             if why is None:
                 deleted.append(DeletedShareGroup(name))
             else:
-                failures.append(f"* Group '{name}' could not be deleted due to: {why}")
-    shown = ", ".join(f"'{group.group}'" for group in deleted)
-    done = [f"Deletion of requested share groups ({shown}) was successful."] if deleted else []
-    output.show_all(deleted, done)
-    if failures:
-        raise click.ClickException("Deletion of some share groups failed:\n" + "\n".join(failures))
+                failures.append((name, why))
+    show_deleted("share groups", deleted, failures, output)
 
 
 def _why_not_deleted(client: Client, name: str, states: dict[str, str]) -> str | None:

@@ -27,13 +27,13 @@ from pykafka_broker.protocol.messages.describe_quorum import (
     ReplicaState,
 )
 from pykafka_broker.protocol.topic_partition import METADATA_TOPIC
+from pykafka_broker.raft.wire.common import PARTITION
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import AdministrationContext, RequestContext
     from pykafka_broker.raft.core.describe import QuorumStatus, ReplicaStatus
     from pykafka_broker.raft.quorum_description import QuorumDescription
 
-PARTITION = 0
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 

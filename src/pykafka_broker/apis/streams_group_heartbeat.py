@@ -30,6 +30,7 @@ from pykafka_broker.coordinator.groups.core.streams.events import (
 from pykafka_broker.coordinator.groups.core.streams.state import Endpoint
 from pykafka_broker.coordinator.groups.core.streams.status import Status, StatusCode
 from pykafka_broker.coordinator.groups.core.streams.topology import declared
+from pykafka_broker.machine.shard import NO_TOKEN
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.java_hash import string_hash, walked
 from pykafka_broker.protocol.messages import streams_group_heartbeat as m
@@ -41,8 +42,6 @@ from pykafka_broker.protocol.messages.streams_group_heartbeat import (
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
-#: The token of an event that goes to no shard.
-NO_TOKEN = 0
 #: The most topics that could not be created named in a status; the number of the others follows.
 SHOWN_ERRORS = 3
 #: The heartbeat intervals for which a creation's error is reported; then it is tried again.

@@ -19,7 +19,7 @@ from pykafka_broker.broker.settings import endpoints, limits_by_address_or, list
 from pykafka_broker.broker.threads import Threads
 from pykafka_broker.cluster import image as metadata
 from pykafka_broker.config import BrokerConfig
-from pykafka_broker.network.addresses import addresses_of
+from pykafka_broker.network.addresses import addresses_of, shown
 from pykafka_broker.network.endpoint import ListenerEndpoint
 from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.network.listening import Listener, ListenerService
@@ -123,8 +123,7 @@ class ServedListeners:
         name = next(iter(self._of(serves)), None)
         if name is None:
             raise RuntimeError(f"the node has no {serves} listener")
-        host, port = self._listeners.advertised(name)
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        return shown(*self._listeners.advertised(name))
 
     def reconfigure(self, old: BrokerConfig, new: BrokerConfig) -> None:
         """Apply the changes between two configurations."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable
 from typing import Any, Optional, Protocol, TypeVar, Union
 
 from pykafka_broker.log.partition.partition_log import PartitionLog
@@ -127,7 +127,7 @@ class LedSharePartition:
         self._writes = ShareWrites(self._send, self._write_done)
         self._shard: Shard[SharePartition, Event] = Shard(
             SharePartition(),
-            ShardCore(self._transition, _timer_event),
+            ShardCore(self._transition, events.TimerFired),
             ShardPorts(append=self._append, scheduler=node.scheduler, start=self._start),
         )
 
@@ -371,7 +371,3 @@ def _result_of(done: asyncio.Future[Result]) -> Result:
     """The answer, or the error if the node stops."""
     error = done.exception()
     return Result(error.code, error.message) if isinstance(error, KafkaError) else done.result()
-
-
-def _timer_event(key: Hashable, now_ms: int) -> Event:
-    return events.TimerFired(key, now_ms)

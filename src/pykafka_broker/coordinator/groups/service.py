@@ -9,7 +9,7 @@ for members that may need an id, a `new_uuid`. Nothing here raises for an error 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Hashable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Any, TypeVar
 
@@ -178,7 +178,7 @@ class GroupService:
         partition = loaded.partition
         shard: GroupShard = Shard(
             loaded.state,
-            ShardCore(self._transition, _timer_event, _refused_event),
+            ShardCore(self._transition, events.TimerFired, _refused_event),
             ShardPorts(
                 append=partial(self._append, partition),
                 scheduler=self._scheduler,
@@ -231,7 +231,3 @@ class GroupService:
 
 def _refused_event(event: Event, error: KafkaError) -> Event | None:
     return refused_event(event, as_answered(error))
-
-
-def _timer_event(key: Hashable, now_ms: int) -> Event:
-    return events.TimerFired(key, now_ms)

@@ -11,7 +11,7 @@ answers where no shard takes the event.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeVar
 
@@ -116,7 +116,7 @@ class ShareService:
     def _new_shard(self, loaded: LoadedPartition[Shares]) -> ShareShard:
         shard: ShareShard = Shard(
             loaded.state,
-            ShardCore(partial(self._transition, loaded.partition), _timer_event),
+            ShardCore(partial(self._transition, loaded.partition), events.TimerFired),
             ShardPorts(
                 append=partial(self._append, loaded.partition),
                 scheduler=self._scheduler,
@@ -147,7 +147,3 @@ class ShareService:
                 work.before_offset,
                 error,
             )
-
-
-def _timer_event(key: Hashable, now_ms: int) -> Event:
-    return events.TimerFired(key, now_ms)

@@ -11,7 +11,7 @@ the answers where no shard takes the event.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Hashable
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
@@ -123,7 +123,7 @@ class TransactionService:
     def _new_shard(self, loaded: LoadedPartition[Transactions]) -> TransactionShard:
         shard: TransactionShard = Shard(
             loaded.state,
-            ShardCore(self._transition, _timer_event),
+            ShardCore(self._transition, events.TimerFired),
             ShardPorts(
                 append=partial(self._append, loaded.partition),
                 scheduler=self.scheduler,
@@ -149,7 +149,3 @@ class TransactionService:
             assert isinstance(work, FindProducerId), work
             job = find_producer_id(work, self._allocate_producer_id, self.now_ms, shard.tell)
         self.shards.work.start(loaded.partition, job)
-
-
-def _timer_event(key: Hashable, now_ms: int) -> Event:
-    return events.TimerFired(key, now_ms)

@@ -205,6 +205,11 @@ class ClusterImage(NamedTuple):
         name = self.topic_names.get(topic_id)
         return None if name is None else self.topics[name]
 
+    def partition_count(self, topic_id: bytes) -> int:
+        """The number of partitions of the topic with this id; 0 if there is none."""
+        topic = self.topic_by_id(topic_id)
+        return 0 if topic is None else len(topic.partitions)
+
     def partition(self, topic: str, partition: int) -> PartitionRegistration | None:
         """The partition, or None if the partition or its topic is unknown."""
         found = self.topics.get(topic)

@@ -73,7 +73,7 @@ class Coordinators:
             ShareMap(
                 node.node_id,
                 partial(_share_coordinator, self.shares, node),
-                partial(_partition_count, node),
+                lambda topic_id: node.metadata.image.partition_count(topic_id),
                 self.share_state_topic.ensure,
             ),
             timers,
@@ -199,13 +199,6 @@ def _share_coordinator(shares: ShareService, node: CoordinatorPorts, key: ShareP
     except KafkaError:
         return NO_COORDINATOR
     return node.metadata.image.leader_of(SHARE_STATE_TOPIC, partition)
-
-
-def _partition_count(node: CoordinatorPorts, topic_id: bytes) -> int:
-    """The number of partitions of a topic; 0 if there is no such topic."""
-    image = node.metadata.image
-    name = image.topic_names.get(topic_id)
-    return 0 if name is None else len(image.topics[name].partitions)
 
 
 def _new_uuid() -> str:

@@ -52,7 +52,7 @@ async def answers_of(
     asked: dict[SharePartitionKey, Awaitable[Answer]] = {}
     overtaken: list[Awaitable[Answer]] = []
     for topic in request.topics:
-        count = _partition_count(topic.topic_id, ctx)
+        count = ctx.node.metadata.image.partition_count(topic.topic_id)
         for partition in topic.partitions:
             key = SharePartitionKey(request.group_id, topic.topic_id, partition.partition)
             if key in asked:
@@ -103,9 +103,3 @@ def _event(
     partition_count: int,
 ) -> Callable[[int], Event]:
     return lambda token: event_with(token, key, asked, partition_count)
-
-
-def _partition_count(topic_id: bytes, ctx: RequestContext) -> int:
-    image = ctx.node.metadata.image
-    name = image.topic_names.get(topic_id)
-    return 0 if name is None else len(image.topics[name].partitions)

@@ -391,6 +391,14 @@ async def connect(
     return connection
 
 
+async def close_connecting(connecting: asyncio.Task[Connection]) -> None:
+    """Close a connection, which may still be on its way."""
+    connecting.cancel()
+    [connection] = await asyncio.gather(connecting, return_exceptions=True)
+    if isinstance(connection, Connection):
+        await connection.close()
+
+
 async def _refreshed(tokens: TokenSource) -> None:
     """Refresh the tokens in a thread, which the end of the process does not wait for."""
     loop = asyncio.get_running_loop()

@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pykafka_broker.client.aio import Connection, connect
+from pykafka_broker.client.aio import Connection, close_connecting, connect
 from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.client.core.connection import Identity
 from pykafka_broker.controller.channel import LedHere
@@ -239,13 +239,6 @@ class LeaderConnection:
         connecting, self._connection, self._address = self._connection, None, None
         if connecting is None:
             return
-        task = asyncio.get_running_loop().create_task(_close(connecting))
+        task = asyncio.get_running_loop().create_task(close_connecting(connecting))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
-
-
-async def _close(connecting: asyncio.Task[Connection]) -> None:
-    connecting.cancel()
-    [connection] = await asyncio.gather(connecting, return_exceptions=True)
-    if isinstance(connection, Connection):
-        await connection.close()

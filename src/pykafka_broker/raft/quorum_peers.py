@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pykafka_broker.client.aio import Connection, connect
+from pykafka_broker.client.aio import Connection, close_connecting, connect
 from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.client.core.connection import SOFTWARE_NAME, Identity
 from pykafka_broker.machine.clock import Clock
@@ -136,12 +136,8 @@ class QuorumPeers:
 
     async def _drop(self, address: Address) -> None:
         connecting = self._connections.pop(address, None)
-        if connecting is None:
-            return
-        connecting.cancel()
-        [connection] = await asyncio.gather(connecting, return_exceptions=True)
-        if isinstance(connection, Connection):
-            await connection.close()
+        if connecting is not None:
+            await close_connecting(connecting)
 
     async def _exchange(self, connection: Connection, request: Request) -> Answer:
         """Send a request and read the response.

@@ -10,8 +10,8 @@ from pykafka_broker.cluster.records import decode_record, encode_record
 from pykafka_broker.controller.core.events import (
     AlterPartition,
     Asked,
-    Event,
     BrokerHeartbeat,
+    Event,
     IsrChange,
     IsrMember,
     Moment,

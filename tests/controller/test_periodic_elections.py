@@ -5,9 +5,9 @@ from __future__ import annotations
 from pykafka_broker.cluster.image import PartitionRegistration, ResourceType
 from pykafka_broker.controller.core.events import (
     AlterPartition,
+    BrokerHeartbeat,
     ConfigChange,
     ConfigOperation,
-    BrokerHeartbeat,
     IncrementalAlterConfigs,
     IsrChange,
     IsrMember,

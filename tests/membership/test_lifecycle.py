@@ -11,8 +11,8 @@ import pytest
 from pykafka_broker.cluster.image import RegisteredEndpoint
 from pykafka_broker.controller.channel import ControllerChannel
 from pykafka_broker.controller.core.events import (
-    Event,
     BrokerHeartbeat,
+    Event,
     HeartbeatResult,
     NewTopic,
     RegisterBroker,

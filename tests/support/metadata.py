@@ -22,9 +22,9 @@ from pykafka_broker.controller.bootstrap import read_bootstrap_records
 from pykafka_broker.controller.broker_probes import Probe
 from pykafka_broker.controller.channel import each_result
 from pykafka_broker.controller.core.events import (
+    BrokerHeartbeat,
     CreateTopicResult,
     CreateTopics,
-    BrokerHeartbeat,
     HeartbeatResult,
     NewTopic,
     RegisterBroker,

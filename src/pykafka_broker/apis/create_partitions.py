@@ -34,7 +34,9 @@ FIRST_VERSION_WITH_QUOTA_ERRORS = 3
 
 
 def _refused(request: CreatePartitionsRequest, error: KafkaError) -> CreatePartitionsResponse:
-    return _response(CreatePartitionsResult(each.name, error.code, error.explanation) for each in request.topics)
+    return _response(
+        CreatePartitionsResult(each.name, error.code, error.explanation) for each in request.topics
+    )
 
 
 @handles(
@@ -92,7 +94,9 @@ def _mutations(
         yield topic, max(0, topic.count - len(known[topic.name].partitions)) if grows else 0
 
 
-def _response(results: Iterable[CreatePartitionsResult], throttle_time_ms: int = 0) -> CreatePartitionsResponse:
+def _response(
+    results: Iterable[CreatePartitionsResult], throttle_time_ms: int = 0
+) -> CreatePartitionsResponse:
     return CreatePartitionsResponse(
         throttle_time_ms=throttle_time_ms,
         results=[

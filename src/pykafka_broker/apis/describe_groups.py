@@ -41,9 +41,7 @@ def failed(request: DescribeGroupsRequest, error: KafkaError) -> DescribeGroupsR
 )
 async def describe_groups(request: DescribeGroupsRequest, ctx: RequestContext) -> DescribeGroupsResponse:
     """Describe each group; groups that the client may not describe come first."""
-    described = await describe_each(
-        request.groups, ctx, partial(_described, ctx=ctx), events.DescribedGroup
-    )
+    described = await describe_each(request.groups, ctx, partial(_described, ctx=ctx), events.DescribedGroup)
     answers = list(map(_group, described))
     if request.include_authorized_operations:
         tell_operations(answers, ctx)

@@ -31,9 +31,7 @@ def failed(request: DescribeProducersRequest, error: KafkaError) -> DescribeProd
         topics=[
             TopicResponse(
                 name=topic.name,
-                partitions=[
-                    _refused(index, error.code) for index in topic.partition_indexes
-                ],
+                partitions=[_refused(index, error.code) for index in topic.partition_indexes],
             )
             for topic in request.topics
         ]
@@ -59,7 +57,9 @@ def describe_producers(request: DescribeProducersRequest, ctx: RequestContext) -
             TopicResponse(
                 name=topic.name,
                 partitions=[
-                    _refused(index, denied, denied.message) if topic.name in hidden else _described(topic.name, index, ctx)
+                    _refused(index, denied, denied.message)
+                    if topic.name in hidden
+                    else _described(topic.name, index, ctx)
                     for index in topic.partition_indexes
                 ],
             )

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
 def failed(request: DescribeTopicPartitionsRequest, error: KafkaError) -> DescribeTopicPartitionsResponse:
     """The answer to a request that failed as a whole."""
-    return DescribeTopicPartitionsResponse(topics=[_refused(topic.name, error.code) for topic in request.topics])
+    return DescribeTopicPartitionsResponse(
+        topics=[_refused(topic.name, error.code) for topic in request.topics]
+    )
 
 
 @handles(

@@ -13,7 +13,7 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.controller.core.events import ElectLeaders, TopicPartitions, TopicResult, refused_topic
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,

@@ -53,4 +53,6 @@ async def initialize_share_group_state(
 
 
 def _response(answers: Answers[events.StateResult]) -> InitializeShareGroupStateResponse:
-    return InitializeShareGroupStateResponse(results=results_of(InitializeStateResult, PartitionResult, answers))
+    return InitializeShareGroupStateResponse(
+        results=results_of(InitializeStateResult, PartitionResult, answers)
+    )

@@ -60,7 +60,9 @@ def offset_for_leader_epoch(
         if topic.topic not in hidden
     ]
     topics += [
-        _refused(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for topic in request.topics if topic.topic in hidden
+        _refused(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        for topic in request.topics
+        if topic.topic in hidden
     ]
     return OffsetForLeaderEpochResponse(topics=topics)
 

@@ -145,7 +145,7 @@ def _consumer_group(client: Client, coordinator: int, name: str) -> Group | None
 
 
 def _answer(client: Client, coordinator: int, request: Any) -> Any | None:
-    """The description of the group in a request; None if it is of another kind, or if that kind is unknown."""
+    """The description of the group in a request; None if it is of another kind, or that kind is unknown."""
     if api_key_of(request) not in client.connection(coordinator).versions:
         return None
     answer = client.send(request, coordinator).groups[0]

@@ -66,12 +66,12 @@ async def answers_of(
     return list(answers.items())
 
 
-def failures(
-    request: _Request, answer: Callable[[Refusal], Answer], error: KafkaError
-) -> Answers[Answer]:
+def failures(request: _Request, answer: Callable[[Refusal], Answer], error: KafkaError) -> Answers[Answer]:
     """The same error for all partitions of a request."""
     refused = answer(Refusal(error.code, error.message))
-    return [(topic.topic_id, [(each.partition, refused) for each in topic.partitions]) for topic in request.topics]
+    return [
+        (topic.topic_id, [(each.partition, refused) for each in topic.partitions]) for topic in request.topics
+    ]
 
 
 def results_of(
@@ -83,7 +83,9 @@ def results_of(
     return [
         result_type(
             topic_id=topic_id,
-            partitions=[partition_type(partition=each, **error_fields(result.refusal)) for each, result in results],
+            partitions=[
+                partition_type(partition=each, **error_fields(result.refusal)) for each, result in results
+            ],
         )
         for topic_id, results in answers
     ]

@@ -26,9 +26,9 @@ from pykafka_broker.cluster.replica_directories import FIRST_DIRECTORY_ID
 from pykafka_broker.cluster.snapshot import broker_record, controller_record
 from pykafka_broker.controller.core import early_fencing
 from pykafka_broker.controller.core.events import (
+    BrokerHeartbeat,
     BrokerProbed,
     ExpireSessions,
-    BrokerHeartbeat,
     HeartbeatResult,
     Moment,
     RegisterBroker,

@@ -172,7 +172,9 @@ class TopicResult(NamedTuple):
 
 def refused_topic(topic: str, partitions: Iterable[int], error: KafkaError) -> TopicResult:
     """The result of a topic whose partitions are all refused with `error`."""
-    return TopicResult(topic, tuple(PartitionResult(each, error.code, error.explanation) for each in partitions))
+    return TopicResult(
+        topic, tuple(PartitionResult(each, error.code, error.explanation) for each in partitions)
+    )
 
 
 class NewReplicas(NamedTuple):

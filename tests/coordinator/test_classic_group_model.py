@@ -83,7 +83,7 @@ def _keeps_leader(right: Any) -> Any:
 
 def _knows_only_members(right: Any) -> Any:
     """Whether an instance has been taken over is not looked at."""
-    return lambda group, member_id, instance: right(group, member_id, None)
+    return lambda group, member_id, _, generation: right(group, member_id, None, generation)
 
 
 BUGS = [
@@ -96,7 +96,7 @@ BUGS = [
     Bug("every member gets the leader's share", sync, "_assigned", _gives_leaders_share),
     Bug("a leader that is gone leads on", rebalance, "remove_member", _keeps_leader),
     Bug("a full group takes more", join, "_has_room", lambda _: lambda *_: True),
-    Bug("a former self may commit", kind, "fenced", _knows_only_members),
+    Bug("a former self may commit", kind, "sender_error", _knows_only_members),
     Bug("the others are not told who leaves", leave, "prepare_rebalance", _nothing),
     Bug(
         "any generation may commit",

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from interop.clients.login import JAAS, OAUTHBEARER, Login
 from interop.several_nodes import SeveralNodes
 from pykafka_broker.client.blocking import Client, Connection
-from pykafka_broker.client.core.connection import Identity, Security
+from pykafka_broker.client.core.connection import ClientSecurity, Identity
 from pykafka_broker.client.security import login_of, security_of
 from pykafka_broker.protocol.messages import create_acls as acls
 from pykafka_broker.protocol.messages import create_delegation_token as tokens
@@ -111,7 +111,7 @@ def secured(software: Software, count: int = 1) -> Iterator[Secured]:
     with TemporaryDirectory(prefix="secured-") as folder, issuing(users) as issuer:
         path = Path(folder)
         _write_certificates(path)
-        as_node = Identity(security=Security(login=login_of(NODE, NODE, "PLAIN")))
+        as_node = Identity(security=ClientSecurity(login=login_of(NODE, NODE, "PLAIN")))
         nodes = SeveralNodes(software, count, {}, path, identity=as_node)
         of_each: list[dict[str, str]] = []
         for node in nodes.nodes:

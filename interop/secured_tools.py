@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 
 from interop.checks import tried
 from interop.several_nodes import SeveralNodes
-from pykafka_broker.client.core.connection import Identity, Security
+from pykafka_broker.client.core.connection import ClientSecurity, Identity
 from pykafka_broker.client.security import login_of
 from pykafka_broker.testing.apache.nodes import Node, Software
 from pykafka_broker.testing.apache.tools import run_tool
@@ -124,7 +124,7 @@ def secured(software: Software, count: int = 1) -> Iterator[Secured]:
         issued = authority.for_server(["127.0.0.1"])
         (path / "ca.pem").write_bytes(authority.own.certificate_pem)
         (path / "server.pem").write_bytes(issued.key_pem + issued.certificate_pem)
-        as_node = Identity(security=Security(login=login_of("node", "node", "PLAIN")))
+        as_node = Identity(security=ClientSecurity(login=login_of("node", "node", "PLAIN")))
         nodes = SeveralNodes(software, count, {}, path, identity=as_node)
         addresses = {node.node_id: f"127.0.0.1:{free_port()}" for node in nodes.nodes}
         for node in nodes.nodes:

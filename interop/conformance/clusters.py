@@ -38,7 +38,7 @@ from interop.conformance.play import (
 from interop.conformance.shares import PARTITIONS_ASKED
 from interop.conformance.talk import PAUSE_S, Home, Side
 from interop.several_nodes import REPLICATED, SeveralNodes, in_sync
-from pykafka_broker.client.core.connection import CLIENT, Identity, Security
+from pykafka_broker.client.core.connection import CLIENT, ClientSecurity, Identity
 from pykafka_broker.client.security import login_of
 from pykafka_broker.protocol.errors import KafkaError, ProtocolError
 from pykafka_broker.protocol.messages import create_topics as m
@@ -115,7 +115,7 @@ HELD_WITH: tuple[tuple[Mapping[str, str], Identity], ...] = (
     (NO_SETTINGS, CLIENT),
     (
         acl_matrix.SETTINGS,
-        Identity(security=Security(login=login_of(acl_matrix.ROOT, acl_matrix.ROOT, "PLAIN"))),
+        Identity(security=ClientSecurity(login=login_of(acl_matrix.ROOT, acl_matrix.ROOT, "PLAIN"))),
     ),
 )
 

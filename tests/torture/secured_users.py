@@ -22,7 +22,7 @@ from confluent_kafka.admin import (
 
 from pykafka_broker.client.blocking import Connection
 from pykafka_broker.client.core.addresses import parse_address
-from pykafka_broker.client.core.connection import Identity, Security
+from pykafka_broker.client.core.connection import ClientSecurity, Identity
 from pykafka_broker.client.security import login_of
 from tests.torture.clients import GROUP, TOPIC
 from tests.torture.minority import TOPIC as OF_MINORITIES
@@ -142,7 +142,7 @@ class SecuredUsers(Users):
 
     def connection(self, user: str, address: str) -> Connection:
         login = login_of(user, self.passwords[user], MECHANISM)
-        security = Security(login, lambda: create_default_context(cafile=str(self._ca)))
+        security = ClientSecurity(login, lambda: create_default_context(cafile=str(self._ca)))
         return Connection(parse_address(address), identity=Identity(security=security))
 
     def _made(self, kind: Callable[[dict[str, Any]], T], user: str, settings: Mapping[str, Any]) -> T:

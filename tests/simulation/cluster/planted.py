@@ -378,7 +378,7 @@ PLANTED = (
             Wrong(ClassicKind, "commit_effects", lambda right: lambda *_: []),
         ),
         faults={**CALM, "members": 2},
-        found_by=18,
+        found_by=8,
     ),
     Planted(
         "every candidate is elected and commits alone, so that two controllers are active",

@@ -79,13 +79,22 @@ def test_a_value_that_was_set_when_bounds_were_wider_counts_as_the_bound() -> No
         ("P2DT3H4M5.006S", 183_845_006),
         ("PT0S", 0),
         ("PT1,0009S", 1_000),
+        pytest.param(f"P{'0' * 5_000}1D", 86_400_000, id="more digits than an int may be read from"),
+        ("PT9223372036854775807S", 9_223_372_036_854_775_807_000),
     ],
 )
 def test_a_group_may_begin_some_time_back(text: str, duration_ms: int) -> None:
     assert offset_reset(f"by_duration:{text}") == OffsetResetStrategy("by_duration", duration_ms)
 
 
-@pytest.mark.parametrize("text", ["", "P", "PT", "1D", "PT1", "P1H", "P\uff11D", "PT1.1234567890S", "P-1D"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "P", "PT", "1D", "PT1", "P1H", "P\uff11D", "PT1.1234567890S", "P-1D"),
+        *("PT9223372036854775808S", "P106751991167301D", "P99999999999999999999D"),
+        pytest.param(f"P{'9' * 5_000}D", id="5,000 digits"),
+    ],
+)
 def test_what_is_no_duration_is_refused_when_it_is_set(text: str) -> None:
     with pytest.raises(ConfigError, match="must be either 'earliest', 'latest' or of the format"):
         GROUP["share.auto.offset.reset"].parse(f"by_duration:{text}")

@@ -243,16 +243,20 @@ class OffsetReset:
 
 
 def duration_ms(text: str) -> int | None:
-    """The milliseconds of an ISO 8601 duration, cut as in Java; None if it is malformed."""
+    """The milliseconds of an ISO 8601 duration, cut as in Java; None if it is malformed, or if its seconds are
+    too many for a long.
+    """
     import re
 
-    pattern = r"(?ai)P(?=[\dT])(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:[.,](\d{0,9}))?S)?)?"
-    parts = re.fullmatch(pattern, text)
+    number = r"0*(\d{1,19})"
+    time = rf"T(?=\d)(?:{number}H)?(?:{number}M)?(?:{number}(?:[.,](\d{{0,9}}))?S)?"
+    parts = re.fullmatch(rf"(?ai)P(?=[\dT])(?:{number}D)?(?:{time})?", text)
     if parts is None:
         return None
     days, hours, minutes, seconds = (int(part or 0) for part in parts.groups()[:4])
+    seconds += ((days * 24 + hours) * 60 + minutes) * 60
     fraction_ms = int(((parts[5] or "") + "000")[:3])
-    return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1_000 + fraction_ms
+    return None if seconds >= 1 << 63 else seconds * 1_000 + fraction_ms
 
 
 Validator = Union[

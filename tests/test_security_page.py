@@ -161,8 +161,7 @@ def test_a_command_logs_in_with_a_token_of_an_identity_provider_as_the_page_says
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": str(tmp_path / "server.pem"),
         }
-        for port in ("9092", "9093", "9094"):
-            broker_keys["listeners"] = broker_keys["listeners"].replace(port, str(free_port()))
+        broker_keys["listeners"] = re.sub(r":\d+", lambda _: f":{free_port()}", broker_keys["listeners"])
         node_keys = settings(of_nodes.replace("https://issuer.example", issuer.url), tmp_path)
         nodes = load_config(overrides={**broker_keys, **node_keys, "inter.broker.listener.name": "CLIENTS"})
         assert nodes.values["sasl.oauthbearer.client.credentials.client.secret"] == "node-secret"

@@ -243,8 +243,8 @@ class OffsetReset:
 
 
 def duration_ms(text: str) -> int | None:
-    """The milliseconds of an ISO 8601 duration, cut as in Java; None if it is malformed, or if its seconds are
-    too many for a long.
+    """The milliseconds of an ISO 8601 duration, cut as in Java; None if it is malformed, or has more seconds
+    than a long.
     """
     import re
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from pykafka_broker.broker.broker import Broker
-from pykafka_broker.cli import main
+from pykafka_broker.cli import health, main
 from pykafka_broker.config.authorizer import STANDARD_AUTHORIZER
 from pykafka_broker.config.sources import load_config
 from pykafka_broker.system.event_loop import loop_factory
@@ -89,6 +89,17 @@ class RunningBroker:
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
+
+
+@pytest.fixture(autouse=True)
+def patience() -> Iterator[None]:
+    """Give the leader of the quorum all the time of `health --timeout`: it may run in this process, as the
+    command does, and a collection of its garbage can take a second.
+    """
+    # Not the test's own: what a test replaces is to be back before the other fixtures end.
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(health, "LEADER_WITHIN_S", 30.0)
+        yield
 
 
 @pytest.fixture(scope="module")

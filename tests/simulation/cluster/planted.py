@@ -404,7 +404,7 @@ PLANTED = (
         (Wrong(ControllerState, "unclean_election_enabled", lambda right: lambda self, topic: True),),
         faults={**CUTS, "kill_ms": 3000},
         seeds=40,
-        found_by=23,
+        found_by=27,
     ),
     Planted(
         "any live replica is elected when the last one in sync has crashed and none is eligible",

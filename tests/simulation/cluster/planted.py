@@ -446,6 +446,8 @@ PLANTED = (
         "the leader epochs of records that are lost are not truncated after a power cut",
         (Wrong(FoundLog, "finish_epochs", _epochs_behind_the_end_stay),),
         faults=POWER_CUTS,
+        seeds=40,
+        found_by=21,
     ),
     Planted(
         "what only a leader has had is not truncated after a power cut, when it follows",

@@ -94,3 +94,10 @@ def test_calls_are_recorded_in_order() -> None:
         ("rename", "/data/meta.tmp"),
         ("sync_directory", "/data"),
     ]
+
+
+def test_folders_are_listed_in_the_same_order_by_every_process() -> None:
+    files, names = MemoryFiles(), [f"events-{partition}" for partition in range(10)]
+    for name in reversed(names):
+        files.make_directory(f"/data/{name}")
+    assert [entry.name for entry in files.entries("/data")] == names

@@ -308,7 +308,7 @@ class MemoryFiles:
             ]
             found += [
                 Entry(os.path.basename(path), True, -1)
-                for path in self.directories
+                for path in sorted(self.directories)
                 if path != directory and os.path.dirname(path) == directory
             ]
         return found

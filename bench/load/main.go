@@ -5,9 +5,9 @@
 //	load echo    -brokers B -topic T -records N -size BYTES
 //
 // "produce" is idempotent unless -acks 1, without compression; its p99 is that of its requests, from the first byte
-// written to the last byte of the answer, without the time that records wait in the producer. "echo" sends one record at a time and measures the
-// time until a consumer of the same process holds it. With -ca the brokers are reached with TLS, and trusted for the
-// certificates in the file.
+// written to the last byte of the answer, without the time that records wait in the producer. "echo" sends one record
+// at a time and measures the time until a consumer of the same process holds it. With -ca the brokers are reached with
+// TLS, and trusted for the certificates in the file.
 package main
 
 import (

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench import load
-from bench.systems import UnavailableError, go_program
+from bench.systems import go_program
 from pykafka_broker.testing.processes import PykafkaBroker
 
 
@@ -20,10 +20,7 @@ def test_a_producer_tells_the_p99_of_its_requests(
 ) -> None:
     command: tuple[str, ...] = (sys.executable, "-m", "bench.librdkafka")
     if name == "franz-go":
-        try:
-            command = (str(go_program("load")),)
-        except UnavailableError as missing:
-            pytest.skip(str(missing))
+        command = (str(go_program("load")),)
     monkeypatch.setattr(load, "generator", lambda: (name, command))
     with PykafkaBroker(folder=tmp_path) as broker:
         admin = AdminClient({"bootstrap.servers": broker.address})

@@ -24,11 +24,10 @@ from pykafka_broker.client.security import login_of, security_of
 from pykafka_broker.protocol.messages import create_acls as acls
 from pykafka_broker.protocol.messages import create_delegation_token as tokens
 from pykafka_broker.protocol.messages import create_topics as topics
-from pykafka_broker.protocol.messages import describe_acls
 from pykafka_broker.protocol.messages import describe_delegation_token as describe_tokens
 from pykafka_broker.protocol.messages import list_offsets as offsets
 from pykafka_broker.protocol.messages import metadata as describing
-from pykafka_broker.testing.apache.nodes import Node, Software
+from pykafka_broker.testing.apache.nodes import Node, Software, acl_count
 from pykafka_broker.testing.issuer import AUDIENCE, Issuer, issuing
 from pykafka_broker.testing.processes import free_port
 from pykafka_broker.tls.authority import Authority
@@ -46,7 +45,7 @@ MECHANISMS = {
     "token": "SCRAM-SHA-256",
 }
 WAYS = ("tls", "mtls", *MECHANISMS)
-TOPIC, GROUP, LITERAL, PREFIXED, ALL, ALLOW, ANY = 2, 3, 3, 4, 2, 3, 1
+TOPIC, GROUP, LITERAL, PREFIXED, ALL, ALLOW = 2, 3, 3, 4, 2, 3
 #: The groups that clients name which cannot read without one.
 READERS = {"not-a-group": LITERAL, "kafkajs-": PREFIXED, "platformatic-": PREFIXED}
 LATEST = -1
@@ -254,16 +253,7 @@ def _has_a_token(connection: Connection) -> bool:
 
 
 def _has_acls(count: int, connection: Connection) -> bool:
-    every = describe_acls.DescribeAclsRequest(
-        resource_type_filter=ANY,
-        resource_name_filter=None,
-        pattern_type_filter=ANY,
-        principal_filter=None,
-        host_filter=None,
-        operation=ANY,
-        permission_type=ANY,
-    )
-    return sum(len(resource.acls) for resource in connection.send(every).resources) == count
+    return acl_count(connection) == count
 
 
 def _create_acls(admin: Client, nodes: SeveralNodes) -> None:

@@ -30,12 +30,12 @@ from pykafka_broker.protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
 )
 from pykafka_broker.sasl.delegation_tokens import token_password
-from pykafka_broker.testing.apache.nodes import Node, Nodes, Software
+from pykafka_broker.testing.apache.nodes import EVERY_ACL, Node, Nodes, Software
 from tests.exchange.test_exchange import metadata_snapshots
 from tests.support.scram import SHA_256, SHA_512, altering, put
 from tests.torture.clients import TOPIC
 from tests.torture.secured_users import LOGIN_MODULE, STRANGER
-from tests.torture.security import ALL_ACLS, Security
+from tests.torture.security import Security
 from tests.torture.stranger import read, written
 
 PROPERTIES = {
@@ -234,7 +234,7 @@ def powers(
 def listed(security: Security, node: Node) -> dict[str, list[Any]]:
     """ACLs, credentials, quotas and tokens, as a super user is shown them, sorted."""
     with closing(security.super_user(node)) as connection:
-        acls = connection.send(ALL_ACLS)
+        acls = connection.send(EVERY_ACL)
         credentials = connection.send(DescribeUserScramCredentialsRequest(users=None))
         limits = connection.send(DescribeClientQuotasRequest(components=[], strict=False))
         tokens = connection.send(DescribeDelegationTokenRequest(owners=None))

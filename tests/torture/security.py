@@ -24,9 +24,8 @@ from pykafka_broker.client.core.addresses import parse_address
 from pykafka_broker.client.core.authentication import Login
 from pykafka_broker.config.authorizer import STANDARD_AUTHORIZER
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.messages.describe_acls import DescribeAclsRequest
 from pykafka_broker.sasl.scram_keys import RANDOM_BITS, random_text
-from pykafka_broker.testing.apache.nodes import Node, Nodes
+from pykafka_broker.testing.apache.nodes import Node, Nodes, acl_count
 from pykafka_broker.testing.processes import free_port
 from tests.torture.certificates import HOST, NodeCertificates
 from tests.torture.clients import PATIENCE_S, QUIET
@@ -41,18 +40,8 @@ from tests.torture.secured_users import (
 )
 
 ITERATIONS = 4096
-#: So long a session lasts: clients log in again and again on their connections.
+#: Short, so that clients log in again and again on their connections.
 SESSION_MS = 5_000
-ANY = 1
-ALL_ACLS = DescribeAclsRequest(
-    resource_type_filter=ANY,
-    resource_name_filter=None,
-    pattern_type_filter=ANY,
-    principal_filter=None,
-    host_filter=None,
-    operation=ANY,
-    permission_type=ANY,
-)
 
 
 class Security:
@@ -144,9 +133,7 @@ class Security:
     def _acls_of(self, node: Node) -> int:
         """How many ACLs a node has."""
         with closing(self.super_user(node)) as connection:
-            answer = connection.send(ALL_ACLS)
-        assert answer.error_code == ErrorCode.NONE
-        return sum(len(resource.acls) for resource in answer.resources)
+            return acl_count(connection)
 
     # -- what anybody may try ----------------------------------------------------------------------------
 

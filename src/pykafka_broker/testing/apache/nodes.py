@@ -24,11 +24,12 @@ from typing import Literal, Self
 
 from pykafka_broker.client.blocking import Connection
 from pykafka_broker.client.core.addresses import parse_address
-from pykafka_broker.client.core.connection import CLIENT, ClientSecurity, Identity
+from pykafka_broker.client.core.connection import CLIENT, ClientSecurity, Identity, check
 from pykafka_broker.log.disk.names import METADATA_TOPIC
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.protocol.messages import describe_quorum as m
+from pykafka_broker.protocol.messages.describe_acls import DescribeAclsRequest
 from pykafka_broker.testing.apache.broker import CLUSTER_ID
 from pykafka_broker.testing.apache.tools import SHORT_LIVED, command, run_tool
 from pykafka_broker.testing.processes import BrokerError, BrokerProcess, environment, free_port
@@ -39,6 +40,17 @@ Roles = Literal["controller", "broker", "broker,controller"]
 #: Small, as up to three of them run beside each other.
 HEAP = "192m"
 PATIENCE_S = 60.0
+#: Of the types of resources and of patterns, of operations and of permissions.
+ANY = 1
+EVERY_ACL = DescribeAclsRequest(
+    resource_type_filter=ANY,
+    resource_name_filter=None,
+    pattern_type_filter=ANY,
+    principal_filter=None,
+    host_filter=None,
+    operation=ANY,
+    permission_type=ANY,
+)
 
 #: Small quorums on one machine: brokers and their topics need no other node, and sessions end soon.
 PROPERTIES = {
@@ -326,3 +338,14 @@ def initial_controllers(addresses: Mapping[int, str]) -> tuple[str, str]:
     """The option that formats these controllers as the first voters, each with a new directory id."""
     voters = (f"{node_id}@{address}:{directory_id()}" for node_id, address in addresses.items())
     return ("--initial-controllers", ",".join(voters))
+
+
+def acl_count(connection: Connection) -> int:
+    """The number of ACLs that a node has.
+
+    Raises:
+        KafkaError: the user of the connection may not describe them.
+    """
+    answer = connection.send(EVERY_ACL)
+    check(answer.error_code, answer.error_message)
+    return sum(len(resource.acls) for resource in answer.resources)

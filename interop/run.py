@@ -14,6 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from interop.clients.client import Client
 from interop.world import Broker, World
@@ -57,12 +58,12 @@ def load_matrix() -> tuple[list[str], list[Scenario]]:
     return matrix["clients"], [load_scenario(row) for row in matrix["scenario"]]
 
 
-def load_scenario(row: dict[str, object]) -> Scenario:
+def load_scenario(row: dict[str, Any]) -> Scenario:
     name = str(row["run"])
     module, _, function = name.partition(".")
     run: Run = getattr(importlib.import_module(f"interop.scenarios.{module}"), function)
-    lacks: dict[str, str] = dict(row.get("lacks", {}))  # type: ignore[call-overload]
-    spared: dict[str, str] = dict(row.get("spared", {}))  # type: ignore[call-overload]
+    lacks: dict[str, str] = row.get("lacks", {})
+    spared: dict[str, str] = row.get("spared", {})
     return Scenario(name, run, lacks, is_killed=bool(row.get("kill", False)), spared=spared)
 
 

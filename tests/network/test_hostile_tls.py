@@ -174,7 +174,7 @@ async def test_a_peer_that_sends_its_handshake_byte_by_byte_is_closed_in_the_mid
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The time limit is that of the whole handshake: it does not begin anew with each byte."""
-    monkeypatch.setattr(transports, "HANDSHAKE_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(transports, "HANDSHAKE_TIMEOUT_S", 0.005)
     home = Home(settings(folder), listen=None)
     async with home.new_broker():
         reader, writer = await asyncio.open_connection("127.0.0.1", port_of(home, "CLIENTS"))

@@ -177,11 +177,12 @@ def test_spark_reads_and_writes_with_a_delegation_token_of_the_broker(
         frame = spark.read.format("kafka").options(**options, subscribe="orders").load()
         assert numbers(frame) == list(range(100))
         frame.select("value").write.format("kafka").options(**options, topic="copies-by-token").save()
-        assert numbers(read(spark, secured, "boss", "copies-by-token")) == list(range(100))
     finally:
         for key in of_cluster:
             conf.remove(key)
         groups.reset()
+    # Spark prefers the token to any login that is given, so that the copies are read without it.
+    assert numbers(read(spark, secured, "boss", "copies-by-token")) == list(range(100))
 
 
 def test_without_spark_a_topic_is_read_with_the_same_properties(secured: Broker) -> None:

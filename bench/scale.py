@@ -1,15 +1,17 @@
-"""`python -m bench.scale`: what each partition, connection and broker costs a cluster of three nodes, and
-what a second node on the same host brings.
+"""`python -m bench.scale`: what each partition, replica, connection and broker costs a cluster of three
+nodes, and what a second node on the same host brings.
 
-For each number of partitions a cluster of its own, in which every partition is replicated to all nodes. The
-costs are fitted by a straight line over the numbers: what a node costs without partitions, and what each
-one adds. The tables of docs/scale.md are made of what is stored as `bench/results/DAY-scale.json`.
+For each number of partitions a cluster of its own, in which every partition has a replica on all nodes; then
+one whose partitions have a single replica, which tells the cost of a partition from that of a replica. Each
+part is stored as soon as it is measured. docs/scale.md shows what is stored as
+`bench/results/DAY-scale.json`, and the straight lines through it.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
 import resource
 import socket
@@ -19,7 +21,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from bench import load, pinger
 from bench.process import cpu_seconds, resident_megabytes, touch_memory
@@ -58,19 +60,6 @@ BULK_RECORDS, BULK_RECORD_BYTES = 1_000_000, 1_000
 #: Of each number of nodes on a host, in turn.
 HOST_ROUNDS = 3
 GB, MB = 1_000_000_000, 1_000_000
-#: The figures of a number of partitions: what they are, and the digits shown.
-FIGURES = {
-    "create_s": ("seconds until all are replicated", 1),
-    "memory_mb": ("MB of a node", 1),
-    "cpu_percent": ("% of a core, of an idle node", 2),
-    "metadata_kb": ("kB of the metadata log", 0),
-    "folder_kb": ("kB on the disk of a node", 0),
-    "descriptors": ("open files of a node", 0),
-    "start_s": ("seconds to start a node that was stopped", 2),
-    "in_sync_s": ("seconds until it is in sync again", 2),
-    "failover_s": ("seconds from kill -9 of a node until no partition is led by it", 2),
-    "moving_s": ("seconds of these from the first partition that moves to the last", 3),
-}
 
 
 @contextlib.contextmanager
@@ -112,13 +101,13 @@ def await_all(nodes: Sequence[Node], is_so: Callable[[MetadataResponse], bool]) 
     return time.perf_counter() - begun
 
 
-def replicated(partitions: int) -> Callable[[MetadataResponse], bool]:
-    """Whether there are so many partitions, each with all replicas in sync."""
+def replicated(partitions: int, replicas: int) -> Callable[[MetadataResponse], bool]:
+    """Whether there are so many partitions, each with a leader and so many replicas in sync."""
 
     def is_so(known: MetadataResponse) -> bool:
         found = [partition for topic in known.topics for partition in topic.partitions]
         return len(found) == partitions and all(
-            len(partition.isr_nodes) == len(VOTERS) and partition.leader_id >= 0 for partition in found
+            len(partition.isr_nodes) == replicas and partition.leader_id >= 0 for partition in found
         )
 
     return is_so
@@ -134,14 +123,14 @@ def led_by(node_id: int, known: MetadataResponse) -> int:
 # -- partitions ------------------------------------------------------------------------------------------
 
 
-def create(nodes: Nodes, partitions: int) -> None:
+def create(nodes: Nodes, partitions: int, replicas: int) -> None:
     """Topics of ten partitions each, as many as it takes."""
     names = [f"scale-{number}" for number in range(partitions // PARTITIONS_OF_A_TOPIC)]
     described = [
         CreatableTopic(
             name=name,
             num_partitions=PARTITIONS_OF_A_TOPIC,
-            replication_factor=len(VOTERS),
+            replication_factor=replicas,
             assignments=[],
             configs=[],
         )
@@ -165,20 +154,25 @@ def addresses_of(nodes: Nodes) -> str:
     return ",".join(node.address for node in nodes)
 
 
-def measure_partitions(software: Software, partitions: int) -> dict[str, float]:
-    """The figures of a cluster with so many partitions."""
+def measure_partitions(software: Software, partitions: int, replicas: int) -> dict[str, float]:
+    """The figures of a cluster with so many partitions of so many replicas: `create_s` until all are in sync
+    after their creation, those of idle nodes, of a start, and of a failover where there is a second replica.
+    """
     with cluster(software) as nodes:
         every = list(nodes)
         begun = time.perf_counter()
-        create(nodes, partitions)
-        await_all(every, replicated(partitions))
+        create(nodes, partitions, replicas)
+        are_in_sync = replicated(partitions, replicas)
+        await_all(every, are_in_sync)
         found = {"create_s": time.perf_counter() - begun, **measure_idle(every)}
-        found |= measure_start(nodes, partitions)
-        return found | measure_failover(nodes)
+        found |= measure_start(nodes, are_in_sync)
+        return found | (measure_failover(nodes) if replicas > 1 else {})
 
 
 def measure_idle(nodes: Sequence[Node]) -> dict[str, float]:
-    """Means of the nodes, with nothing to do."""
+    """Means of the nodes, with nothing to do: memory, processor time in percent of a core, what the metadata
+    log and the whole folder take on the disk, and open files.
+    """
     time.sleep(SETTLE_S)
     before, started = [cpu_seconds(node.pid) for node in nodes], time.perf_counter()
     time.sleep(IDLE_WINDOW_S)
@@ -198,19 +192,23 @@ def allocated_kb(folder: Path) -> float:
     return sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file()) / 1000
 
 
-def measure_start(nodes: Nodes, partitions: int) -> dict[str, float]:
-    """Stop a node that does not lead the quorum, and start it again."""
+def measure_start(nodes: Nodes, are_in_sync: Callable[[MetadataResponse], bool]) -> dict[str, float]:
+    """Stop a node that does not lead the quorum, and start it again: until it answers, and from then on until
+    all replicas are in sync.
+    """
     leader_id = nodes.leader()
     node = next(node for node in nodes if node.node_id != leader_id)
     node.stop()
     begun = time.perf_counter()
     start_s = node.start()
-    await_all(list(nodes), replicated(partitions))
+    await_all(list(nodes), are_in_sync)
     return {"start_s": start_s, "in_sync_s": time.perf_counter() - begun}
 
 
 def measure_failover(nodes: Nodes) -> dict[str, float]:
-    """Kill a node that does not lead the quorum, and look at what another one knows."""
+    """Kill a node that does not lead the quorum, and look at what another one knows: until no partition is
+    led by it, the part of this from the first partition that moves to the last, and how many it led.
+    """
     leader_id = nodes.leader()
     killed = next(node for node in nodes if node.node_id != leader_id and leads_its_share(node))
     watched = nodes[leader_id]
@@ -237,23 +235,24 @@ def leads_its_share(node: Node) -> bool:
 # -- connections and brokers -----------------------------------------------------------------------------
 
 
-def measure_connections(software: Software, count: int) -> dict[str, float]:
-    """What idle connections to one node cost it, each after one request."""
-    with cluster(software) as nodes:
+def measure_connections(software: Software, counts: Sequence[int]) -> dict[str, dict[str, float]]:
+    """What so many idle connections to one node, each after one request, add to it."""
+    found: dict[str, dict[str, float]] = {}
+    with cluster(software) as nodes, contextlib.ExitStack() as opened:
         node = nodes[VOTERS[0]]
+        address: Address = parse_address(node.address)
         before = measure_idle([node])
-        with contextlib.ExitStack() as opened:
-            address: Address = parse_address(node.address)
-            for _ in range(count):
+        for already, count in itertools.pairwise([0, *sorted(counts)]):
+            for _ in range(count - already):
                 one = opened.enter_context(socket.create_connection((address.host, address.port), 10))
                 one.sendall(PING)
                 assert one.recv(4)
             after = measure_idle([node])
-    return {
-        "connections": count,
-        "kb_each": (after["memory_mb"] - before["memory_mb"]) * 1000 / count,
-        "cpu_percent": after["cpu_percent"] - before["cpu_percent"],
-    }
+            found[str(count)] = {
+                "memory_kb": (after["memory_mb"] - before["memory_mb"]) * 1000,
+                "cpu_percent": after["cpu_percent"] - before["cpu_percent"],
+            }
+    return found
 
 
 def measure_brokers(software: Software, count: int) -> dict[str, float]:
@@ -345,10 +344,8 @@ def led_topic(name: str, leaders: Sequence[int]) -> CreatableTopic:
 # -- the program -----------------------------------------------------------------------------------------
 
 
-def fit(counts: Sequence[int], values: Sequence[float]) -> dict[str, float]:
-    """The straight line through these: its value at none, and what a thousand add."""
-    slope, intercept = statistics.linear_regression(counts, values)
-    return {"without": intercept, "per_thousand": slope * 1000}
+def numbers(text: str) -> list[int]:
+    return [int(number) for number in text.split(",") if number]
 
 
 def main() -> int:
@@ -356,43 +353,41 @@ def main() -> int:
         prog="python -m bench.scale", description=(__doc__ or "").split(": ", 1)[1]
     )
     parser.add_argument("--broker", choices=get_args(Software), default="ours")
-    parser.add_argument("--partitions", default="100,1000,3000,10000")
-    parser.add_argument("--connections", type=int, default=2_000)
+    parser.add_argument("--partitions", type=numbers, default="100,1000,3000,10000")
+    parser.add_argument(
+        "--one-replica", type=numbers, default="10000", help="numbers of partitions with a single replica"
+    )
+    parser.add_argument("--connections", type=numbers, default="500,1000,2000")
     parser.add_argument("--brokers", type=int, default=3)
     parser.add_argument("--host", type=float, default=1.0, help="size of the load on 1 and 2 nodes; 0: none")
     parser.add_argument(
         "--output", type=Path, help="where to keep the JSON; what is not measured stays as it is there"
     )
     chosen = parser.parse_args()
-    counts = [int(count) for count in chosen.partitions.split(",") if count]
     # Nodes inherit it: Apache Kafka holds files of each partition open.
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
-    report: dict[str, object] = {}
+    report: dict[str, Any] = {}
     if chosen.output and chosen.output.exists():
         report = json.loads(chosen.output.read_text())
     report |= {"machine": describe_machine(), "broker": chosen.broker}
-    measured: dict[int, dict[str, float]] = {}
-    for count in counts:
-        measured[count] = measure_partitions(chosen.broker, count)
-        print(f"{count} partitions on each of {len(VOTERS)} nodes", flush=True)
-        for key, (what, digits) in FIGURES.items():
-            print(f"  {measured[count][key]:>12,.{digits}f} {what}", flush=True)
-    if counts:
-        report["partitions"] = measured
-    if len(counts) > 1:
-        report["fit"] = {key: fit(counts, [measured[count][key] for count in counts]) for key in FIGURES}
+
+    def keep(part: str, figures: Mapping[str, object]) -> None:
+        report.setdefault(part, {}).update(figures)
+        print(json.dumps({part: figures}, indent=1), flush=True)
+        if chosen.output:
+            chosen.output.write_text(json.dumps(report, indent=1) + "\n")
+
+    for part, replicas in (("partitions", len(VOTERS)), ("one_replica", 1)):
+        for count in getattr(chosen, part):
+            keep(part, {str(count): measure_partitions(chosen.broker, count, replicas)})
     if chosen.connections:
-        report["connections"] = measure_connections(chosen.broker, chosen.connections)
+        keep("connections", measure_connections(chosen.broker, chosen.connections))
     if chosen.brokers:
-        report["brokers"] = measure_brokers(chosen.broker, chosen.brokers)
+        keep("brokers", measure_brokers(chosen.broker, chosen.brokers))
     if chosen.host:
-        report["host"] = measure_host(chosen.broker, chosen.host)
-    for part in ("fit", "connections", "brokers", "host"):
-        print(json.dumps(report.get(part), indent=1))
-    if chosen.output:
-        chosen.output.write_text(json.dumps(report, indent=1) + "\n")
+        keep("host", measure_host(chosen.broker, chosen.host))
     return 0
 
 

@@ -56,14 +56,8 @@ PAGES: tuple[Page | Section, ...] = (
     Section("docs/architecture.md", "rooms", front_pages.rooms),
     Section("docs/cli.md", "commands", front_pages.commands),
     *(
-        Section("docs/scale.md", text.__name__, scale_page.section(text))
-        for text in (
-            scale_page.partitions,
-            scale_page.connections,
-            scale_page.brokers,
-            scale_page.limits,
-            scale_page.host,
-        )
+        Section("docs/scale.md", text.__name__, scale_page.section(text, part))
+        for text, part in scale_page.SECTIONS
     ),
 )
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from interop import front_pages, proofs, scale_page
+from interop import bench_page, front_pages, proofs, scale_page
 from interop.conformance import results, table
 from pykafka_broker.config import reference
 
@@ -53,6 +53,7 @@ PAGES: tuple[Page | Section, ...] = (
     Page("docs/proofs.md", lambda: proofs.page(proofs.load())),
     Section("README.md", "served", front_pages.served),
     Section("SECURITY.md", "protection", front_pages.protection),
+    Section("bench/README.md", "cluster", lambda: bench_page.cluster(bench_page.load())),
     Section("docs/architecture.md", "rooms", front_pages.rooms),
     Section("docs/cli.md", "commands", front_pages.commands),
     *(

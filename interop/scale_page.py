@@ -60,7 +60,7 @@ CONNECTIONS = (
 BROKERS = (
     Row("memory of each other node, kB", "memory_mb_each", 0, 0.001),
     Row("processor time of each other node, % of a core", "cpu_percent_each", 2),
-    Row("metadata log, kB", "metadata_kb_each", 1),
+    Row("metadata log, kB", "metadata_kb_each", 2),
     Row("its own memory, MB", "own_memory_mb"),
     Row("its own processor time, % of a core", "own_cpu_percent", 2),
     Row("its start, s", "start_s", 2),

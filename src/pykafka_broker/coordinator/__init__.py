@@ -11,10 +11,10 @@ pure core over a partition's log.
     kept_connections    connections to other brokers, kept for the coordinators
     broker_queues       joins questions to other brokers into requests
 
-Each of the three has its decisions in `core/`, and around them the same parts. An API handler builds the
-event of its request; `service.answer(id, event_with, refused=...)` routes it to the shard of the id.
-`service.shards` loads and unloads partitions and holds the work that shards have started. `refusals` has the
-answers where no shard takes the event, and `settings` reads a service's values from the broker's
+Each of the three coordinators keeps its decisions in `core/`, with the same parts around them. An API handler
+builds the event of its request; `service.answer(id, event_with, refused=...)` routes it to the shard of the
+id. `service.shards` loads and unloads partitions and holds the work that shards have started. `refusals` has
+the answers where no shard takes the event, and `settings` reads a service's values from the broker's
 configuration and the cluster's metadata.
 
 The share coordinator keeps the state of share partitions (KIP-932). Share groups themselves, and streams

@@ -13,13 +13,13 @@ from pykafka_broker.protocol.records.compression import Codec
 
 #: Deletions that do not fit into one batch may be spread over several; anything else must stay together.
 MAX_TOMBSTONE_BATCH_BYTES = 512 * 1024
-#: The bytes of a deletion's record beside its key, at most.
+#: The most bytes of a deletion's record beside its key.
 TOMBSTONE_OVERHEAD_BYTES = 20
 
 #: Made once for all batches: building one of one record takes 2.8 us instead of 3.4 us.
 _FIELDS = {codec: BatchFields(codec=codec) for codec in Codec}
 
-#: Timestamp, key, value and headers of a record, as batches are built from.
+#: Timestamp, key, value and headers of a record in a batch to build.
 Entry = tuple[int, bytes, Union[bytes, None], tuple[()]]
 
 

@@ -97,7 +97,7 @@ class Coordinators:
         )
 
         request_timeout_ms = config["request.timeout.ms"]
-        #: For markers of coordinators on other nodes, which retry while a partition is being loaded.
+        #: Writes the markers of coordinators on other nodes; those retry while a partition is being loaded.
         self.markers = LocalMarkers(self.groups, node.partitions, timers.now_ms, request_timeout_ms)
         own_markers = LocalMarkers(
             _LoadedOffsets(self.groups), node.partitions, timers.now_ms, request_timeout_ms

@@ -5,10 +5,10 @@ hash, so that every broker agrees. A shard exists while this broker leads its pa
 
     unload ◀── NOT_COORDINATOR ── load(): COORDINATOR_LOAD_IN_PROGRESS ── served
 
-Before the topic exists no broker is the coordinator of anything: NOT_COORDINATOR.
+Before the topic exists every broker answers NOT_COORDINATOR.
 
-Requests find their shard here. `answer` raises neither for an error of the client nor for a missing shard:
-the request brings its answer for that case, `refused`.
+Requests find their shard here. `answer` does not raise: a client's error is in the shard's answer, and
+without a shard `refused` builds the answer.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
 
 
 def log_progress(before: Groups, event: Event, after: Groups) -> None:
-    """Say so if `event` has brought its classic group into another state."""
+    """Log it if `event` has brought its classic group into another state."""
     group_id = _group_of(event)
     if group_id is None:
         return

@@ -105,7 +105,9 @@ class GroupService:
     def answer_named(
         self, group_id: str, event_with: Callable[[int], Event], *, refused: Callable[[KafkaError], Answer]
     ) -> Prompt[Answer] | Awaitable[Answer]:
-        """The same for what only a group with a name has; without one INVALID_GROUP_ID, on every broker."""
+        """The same for events that need the name of a group; without one every broker answers
+        INVALID_GROUP_ID.
+        """
         if not group_id:
             return Prompt(refused(KafkaError(ErrorCode.INVALID_GROUP_ID)))
         return self.answer(group_id, event_with, refused=refused)

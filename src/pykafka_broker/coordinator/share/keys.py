@@ -1,8 +1,7 @@
 """Share partitions as text: "group:topic id:partition".
 
-FindCoordinator asks for the coordinator of such a key, and its hash says in which partition of
-`__share_group_state` the state is. The text is parsed as in Java, and the hash is that of the text as Apache
-Kafka writes it.
+FindCoordinator looks up such a key, and the key's hash decides which partition of `__share_group_state` has
+the state. The text is parsed as in Java, and the hash is that of the text as Apache Kafka writes it.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class ShareMap(NamedTuple):
     coordinator_of: Callable[[SharePartitionKey], int]
     #: The number of partitions of a topic; 0 if there is no such topic.
     partition_count: Callable[[bytes], int]
-    #: Creates `__share_group_state` if it is missing; whether it is there.
+    #: Creates `__share_group_state` if it is missing; returns whether it exists.
     ensure_topic: Callable[[], Awaitable[bool]]
 
 

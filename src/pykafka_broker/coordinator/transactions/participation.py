@@ -70,8 +70,8 @@ class TransactionParticipation:
         *,
         adds: bool,
     ) -> Awaitable[Mapping[TopicPartition, ErrorCode]]:
-        """Ask this node's coordinator at once, for the leader of partitions here or on another broker; its
-        error for each partition.
+        """Ask this node's coordinator at once, for the leader of partitions here or on another broker;
+        returns the error of each partition.
         """
         transactions = self._transactions
         if not adds:

@@ -68,13 +68,13 @@ class GroupCoordinatorConfig(NamedTuple):
     offsets_commit_timeout_ms: int = 5_000
     offsets_retention_ms: int = 7 * 24 * 60 * 60 * 1000
     offsets_retention_check_interval_ms: int = 600_000
-    #: For the records, not for the topic.
+    #: The codec of the coordinator's records, not of the topic.
     offsets_topic_compression_codec: Codec = Codec.NONE
     consumer_group: ConsumerGroupSettings = ConsumerGroupSettings()
     #: Settings of single groups, by group id.
     consumer_group_overrides: Mapping[str, ConsumerGroupSettings] = MappingProxyType({})
     consumer_group_max_size: int = 2_147_483_647
-    #: The first is used where members do not ask for another.
+    #: The first assignor serves groups whose members ask for no other.
     consumer_group_assignors: tuple[str, ...] = ("uniform", "range")
     consumer_group_migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
     consumer_group_regex_refresh_interval_ms: int = 600_000
@@ -82,7 +82,7 @@ class GroupCoordinatorConfig(NamedTuple):
     #: Settings of single groups, by group id.
     share_group_overrides: Mapping[str, ShareGroupSettings] = MappingProxyType({})
     share_group_max_size: int = 200
-    #: The first is used.
+    #: The first assignor is used.
     share_group_assignors: tuple[str, ...] = ("simple",)
     #: The age at which an unanswered initialization of share states is requested again.
     share_group_initialize_retry_interval_ms: int = 30_000

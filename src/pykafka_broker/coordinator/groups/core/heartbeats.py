@@ -9,7 +9,7 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 #: The interval after which a group checks its topics even if none has changed.
 METADATA_REFRESH_INTERVAL_MS = 2**31 - 1
-#: A rebalance time-out that a heartbeat leaves out.
+#: The rebalance time-out in a heartbeat that sets none.
 NOT_GIVEN_MS = -1
 
 Member = TypeVar("Member", covariant=True)

@@ -50,7 +50,7 @@ class GroupKind(ABC, Generic[G]):
     requests: ClassVar[tuple[type, ...]] = ()
     #: The other events that it handles: the outcomes of its work.
     outcomes: ClassVar[tuple[type, ...]] = ()
-    #: The handlers of its timers, by the first part of the key; the rest names group and member.
+    #: The handlers of its timers, by the first part of the key; the rest of the key names group and member.
     timers: ClassVar[Mapping[str, TimerHandler]]
     #: Do clients commit offsets to groups of this kind? Then a transaction may do so without naming a member.
     keeps_offsets = True
@@ -98,7 +98,7 @@ class GroupKind(ABC, Generic[G]):
         return [], None
 
     def deletion_goes_on(self, outcome: Any) -> DeletedFirst | None:
-        """Is an outcome that of `deleted_first`? Then the deletion goes on, or ends with an error."""
+        """Does this outcome belong to `deleted_first`? Then the deletion goes on, or ends with an error."""
         return None
 
     def is_in_states(self, group: G, states: set[str]) -> bool:

@@ -1,8 +1,8 @@
 """Offsets committed in transactions whose outcome is not known yet.
 
 Each partition of a group keeps them in the order in which they were written. When a transaction commits, its
-offset counts unless a later offset already counts, of a plain commit or of another transaction: the offset
-written last wins, not the one decided last, as in Apache Kafka 4.3.
+offset counts unless an offset that was written later already counts. The offset written last wins, not the
+one decided last, as in Apache Kafka 4.3.
 """
 
 from __future__ import annotations

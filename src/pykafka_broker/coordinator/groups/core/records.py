@@ -144,8 +144,8 @@ def group_of(key: Any) -> str:
 def after(group: Group | None, record: Record) -> Group | None:
     """The group after `record`; None stands for no group.
 
-    A simple group, which only stores offsets, is replaced by a group of another kind, whose offsets may be
-    read first. Otherwise records of another kind than the group's are ignored.
+    A simple group only stores offsets. A group of another kind replaces it, since offsets may be read before
+    their group. Otherwise records of another kind than the group's are ignored.
     """
     key, value = record.key, record.value
     if isinstance(key, GroupMetadataKey):

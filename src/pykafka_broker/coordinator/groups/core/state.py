@@ -39,7 +39,7 @@ class Deletion(NamedTuple):
     token: int | None
     #: Events, in the order in which they came.
     waiting: tuple[Any, ...] = ()
-    #: Only the requests that wait are left to be handled.
+    #: The deletion is over; only the waiting requests are left to handle.
     is_done: bool = False
 
 
@@ -66,7 +66,8 @@ class Groups(NamedTuple):
     #: The ids of all groups but classic ones: they depend on the cluster's topics.
     consumer_group_ids: VersionedMap[str, bool]
     pending: PendingOffsets
-    #: The cluster's topics, as the coordinator was last told, and the version that last had new ones. Soft.
+    #: The cluster's topics, as the coordinator was last told, and the metadata version that last added one.
+    #: Soft.
     topics: TopicDirectory = NO_TOPICS
     new_topics_version: int = -1
     #: Groups that the running search for old offsets still has to check. Soft.

@@ -36,7 +36,7 @@ def on_loaded(state: Shares, event: Loaded, config: ShareCoordinatorConfig) -> S
 def on_timer(state: Shares, event: TimerFired, log: Log, config: ShareCoordinatorConfig) -> Step[Shares]:
     """Write the snapshots that are due, or have the log cut."""
     if event.key == COLD_TIMER:
-        # If this timer wrote all last snapshots, new ones would not let the log be cut further.
+        # If this timer wrote all the last snapshots, new ones would not let the log be cut further.
         if not config.is_enabled or all(_is_idle(entry.state) for entry in state.by_key.values()):
             return Step(state, effects=(_next_cold(event.now_ms, config),))
         latest_ms = event.now_ms - config.cold_partition_snapshot_interval_ms

@@ -41,7 +41,7 @@ class ShareState(NamedTuple):
     delivery_complete_count: int
     #: In the order of offsets; none overlaps another.
     batches: tuple[StateBatch, ...]
-    #: When a request last made a snapshot, and when one was last written: later if that was an idle one.
+    #: The times of the last snapshot for a request, and of the last snapshot, even an idle one.
     create_timestamp_ms: int
     write_timestamp_ms: int
 

@@ -21,10 +21,10 @@ def answer(state: Transactions, token: int, result: object) -> Step[Transactions
 def confirmed(
     state: Transactions, metadata: TransactionMetadata, config: TransactionConfig, token: int, result: object
 ) -> Step[Transactions]:
-    """A final answer from what is known of an id, for which its record is written again.
+    """Give a final answer from what is known of an id, and write the id's record again.
 
-    A coordinator that is cut off does not know that another one has taken over and changed this id. Its own
-    record is never committed, so the producer gets no such answer and asks for the coordinator again. Apache
+    A coordinator that is cut off does not know that another one has taken over and changed this id. Its
+    record is never committed, so the producer gets no answer and looks up the coordinator again. Apache
     Kafka's coordinator answers at once.
     """
     return written(state, metadata, config, Reply(token, result))

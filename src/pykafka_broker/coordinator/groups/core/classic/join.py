@@ -75,7 +75,7 @@ def _join(turn: Turn, event: JoinGroup) -> None:
     if not _has_room(turn, event.member_id):
         remove_member(turn, event.member_id)
         turn.reply(event.token, JoinResult(ErrorCode.GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER))
-        # The others may have waited for this one only.
+        # Perhaps the others waited only for this member.
         complete_join_if_ready(turn)
     elif not turn.group.supports(event.protocol_type, event.protocols):
         turn.reply(event.token, JoinResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, event.member_id))
@@ -99,7 +99,7 @@ def _join(turn: Turn, event: JoinGroup) -> None:
 def _has_room(turn: Turn, member_id: str) -> bool:
     """May this member join without exceeding group.max.size?
 
-    During a rebalance the members that have joined count: the last to join are rejected, also if the limit
+    During a rebalance only members that have joined count: the last to join are rejected, also if the limit
     was lowered below the number of members. Otherwise all members count.
     """
     group, limit = turn.group, turn.config.group_max_size
@@ -127,7 +127,7 @@ def _join_again(turn: Turn, event: JoinGroup) -> None:
         if event.group_instance_id is None:
             _add_member(turn, event, member_id)
         else:
-            # No client does this: static members are given no ids to come back with.
+            # No client does this: static members get no ids to join with.
             turn.reply(event.token, JoinResult(ErrorCode.UNKNOWN_SERVER_ERROR, UNKNOWN_MEMBER))
         return
     error = fenced(group, member_id, event.group_instance_id)
@@ -176,7 +176,7 @@ def _add_member(turn: Turn, event: JoinGroup, member_id: str) -> None:
         joining={**group.joining, member_id: event.token},
         member_added=group.member_added or group.is_initial_rebalance,
     )
-    # It sends no heartbeats before it is answered, and a client that disconnects is not noticed.
+    # The member sends no heartbeats before the answer, and no disconnection is noticed.
     turn.set_timer(session_timer(event.group_id, member_id), NEW_MEMBER_JOIN_TIMEOUT_MS)
     rebalance_or_complete_join(turn)
 

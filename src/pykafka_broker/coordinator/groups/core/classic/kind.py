@@ -32,8 +32,8 @@ from pykafka_broker.protocol.errors import ErrorCode
 
 
 class ClassicKind(GroupKind[ClassicGroup]):
-    """Members of the present generation may commit, but not while the assignment is being made; any
-    client may when the group has no members.
+    """Members of the present generation may commit, except while the assignment is being made. Any client may
+    commit if the group has no members.
     """
 
     name = "classic"
@@ -109,13 +109,13 @@ class ClassicKind(GroupKind[ClassicGroup]):
         return ErrorCode.NONE
 
     def deletion_error(self, group: ClassicGroup) -> ErrorCode:
-        """The topics that members read are known only of consumers."""
+        """Only consumers tell which topics they read."""
         may_be = group.phase is Phase.EMPTY or group.is_consumer_group
         return ErrorCode.NONE if may_be else ErrorCode.NON_EMPTY_GROUP
 
     def ages_since_ms(self, group: ClassicGroup, committed: CommittedOffset) -> int | None:
-        """In a simple group, since the commit; in an empty one, since it became empty; in a stable one, since
-        the commit if the topics of its members are known.
+        """Offsets age from the commit in a simple group, from the group's last member in an empty one, and
+        from the commit in a stable one whose members' topics are known.
         """
         if group.protocol_type is None:
             return committed.commit_timestamp_ms

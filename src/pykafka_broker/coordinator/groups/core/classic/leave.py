@@ -44,7 +44,7 @@ def on_leave(groups: Groups, event: LeaveGroup, config: GroupCoordinatorConfig) 
 def _leave(turn: Turn, leaving: LeavingMember) -> ErrorCode:
     group, member_id = turn.group, leaving.member_id
     if not member_id:
-        # An administrator removes a static member and knows its instance id only.
+        # An administrator names a static member only by its instance id.
         owner = group.static_members.get(leaving.group_instance_id or "")
         if owner is None:
             return ErrorCode.UNKNOWN_MEMBER_ID

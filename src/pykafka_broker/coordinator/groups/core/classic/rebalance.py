@@ -222,7 +222,7 @@ def on_session_timer(
 
 
 def _is_waiting_for_us(group: ClassicGroup, member_id: str) -> bool:
-    """A parked request keeps its member from sending heartbeats; its session restarts with the answer."""
+    """A member with a parked request sends no heartbeats; the answer restarts the member's session."""
     member = group.members.get(member_id)
     if member is None or member.is_new:
         return False

@@ -81,8 +81,8 @@ class ClassicGroup(NamedTuple):
     protocol_type: str | None = None
     protocol_name: str | None = None
     leader_id: str | None = None
-    #: When the group became empty, or its present rebalance or generation began; the offsets of an empty one
-    #: age from here (KIP-211). -1: written by an old broker.
+    #: When the group became empty, or its present rebalance or generation began; the offsets of an empty
+    #: group age from here (KIP-211). -1: written by an old broker.
     phase_began_ms: int = -1
     members: Mapping[str, Member] = _NO_MEMBERS
     #: group.instance.id -> member id of the static members.
@@ -99,8 +99,8 @@ class ClassicGroup(NamedTuple):
     syncing: Mapping[str, int] = _NOTHING
     #: Members that have not sent SyncGroup in this generation.
     unsynced: frozenset[str] = frozenset()
-    #: The rebalance under way began from an empty group: it waits for `initial_delay_ms`, and again as long
-    #: as members keep coming (`member_added`) and `initial_remaining_ms` is not used up.
+    #: The rebalance under way began from an empty group: it waits for `initial_delay_ms`, and again after
+    #: each wait in which members came (`member_added`) until `initial_remaining_ms` is used up.
     is_initial_rebalance: bool = False
     member_added: bool = False
     initial_delay_ms: int = 0

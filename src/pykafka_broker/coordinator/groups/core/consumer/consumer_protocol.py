@@ -67,8 +67,8 @@ def write_assignment(assignment: Assignment, metadata: bytes, topics: TopicDirec
 def by_topic_id(
     partitions: list[TopicPartition], topics: TopicDirectory
 ) -> tuple[tuple[bytes, tuple[int, ...]], ...]:
-    """Partitions by topic id, without those that do not exist: a topic may have been recreated with fewer
-    partitions since a classic member read its metadata, which Kafka's assignors do not expect.
+    """Partitions by topic id, without those that do not exist. A topic may have been recreated with fewer
+    partitions since a classic member read its metadata; Kafka's assignors do not expect that.
     """
     return tuple(
         (topic.topic_id, tuple(number for number in each.partitions if number < topic.partition_count))

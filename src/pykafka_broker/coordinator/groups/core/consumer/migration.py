@@ -6,8 +6,8 @@ last member with the consumer protocol leaves, or restarts with the classic one 
 `group.consumer.migration.policy` may forbid either.
 
 Apache Kafka takes the targets as the assignments of the classic group. Here the assignments are the
-partitions that members really have, and unless all members are at their targets, all are asked to join again.
-Otherwise a group upgraded again before that would give away partitions in use.
+partitions that members really have, and if a member is not at its target, all members are asked to join
+again. Otherwise a group that is upgraded again too early would give away partitions in use.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from pykafka_broker.coordinator.groups.core.consumer.state import (
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: The partitions that a member says it owns, as (topic id, partitions); None: it has not said.
+#: The partitions that a member reports, as (topic id, partitions); None without a report.
 OwnedByClaim = tuple[tuple[bytes, tuple[int, ...]], ...] | None
 
 

@@ -29,7 +29,7 @@ class RegexUpdate(enum.Enum):
     """The change that a heartbeat made to its member's regular expression."""
 
     UNCHANGED = enum.auto()
-    #: The topics of the new one are not known yet.
+    #: The topics of the new expression are not known yet.
     CHANGED = enum.auto()
     CHANGED_AND_RESOLVED = enum.auto()
 
@@ -116,8 +116,8 @@ def _resolve_if_due(
 ) -> None:
     """Begin a resolution if one is due.
 
-    `newest` is the last resolution, read before this heartbeat changed anything: the heartbeat may have
-    dropped it, and its time still counts.
+    `newest` is the last resolution from before this heartbeat: the heartbeat may have dropped that
+    resolution, but its time still counts.
     """
     group = turn.group
     if not group.regex_counts or group.is_resolving:

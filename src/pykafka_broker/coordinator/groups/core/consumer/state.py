@@ -6,7 +6,7 @@ epoch. Each member moves to its target on its own, by heartbeats, and reaches th
 *member epoch* once it has given up all partitions that it has to.
 
 Everything but the last few fields of a group is durable, and is only ever changed by applying records
-(`consumer/records.py`), so that a broker that reads them back arrives at the same group.
+(`consumer/records.py`), so a broker that reads the records arrives at the same group.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ class ConsumerGroup(NamedTuple):
     group_id: str
     members: VersionedMap[str, ConsumerMember]
     targets: VersionedMap[str, Assignment]
-    #: Index over the members: (topic id, partition) -> epoch of the member that has it, or that has not
-    #: confirmed that it gave it up.
+    #: Index over the members: (topic id, partition) -> epoch of the member that has the partition, or has not
+    #: confirmed its revocation.
     partition_epochs: VersionedMap[tuple[bytes, int], int]
     #: Indexes: how many members subscribe to a topic by its name, or by a regular expression.
     name_counts: VersionedMap[str, int]
@@ -252,7 +252,9 @@ class ConsumerGroup(NamedTuple):
 
 
 def held_partitions(member: ConsumerMember) -> Iterable[tuple[bytes, int]]:
-    """The partitions no other member may get: those it has, or has not confirmed to have given up."""
+    """The partitions that no other member may get: the member has them, or has not confirmed their
+    revocation.
+    """
     for owned in (member.assigned, member.pending_revocation):
         for topic_id, partitions in owned.items():
             for partition in partitions:

@@ -230,8 +230,8 @@ class ReadShareSummary(NamedTuple):
     topics: tuple[tuple[str, bytes, tuple[int, ...]], ...]
     #: Topics that do not exist, answered already.
     missing: tuple[tuple[str, bytes, tuple[ShareOffset, ...]], ...] = ()
-    #: All partitions of the request, as in `topics`, also those that do not exist; no share coordinator is
-    #: asked about those.
+    #: All partitions of the request, as in `topics`, also missing ones; no share coordinator is
+    #: asked about the missing ones.
     named: tuple[tuple[str, bytes, tuple[int, ...]], ...] = ()
 
 

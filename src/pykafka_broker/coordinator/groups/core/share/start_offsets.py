@@ -24,8 +24,8 @@ Topics = tuple[tuple[str, bytes, tuple[ShareOffset, ...]], ...]
 def on_describe(groups: Groups, event: DescribeShareOffsets) -> Step[Groups]:
     """Ask the share coordinator. If topics are named, any group is accepted, as in Apache Kafka 4.3.
 
-    Partitions that do not exist are answered here: a client may name very many, and the share coordinator
-    would be asked for half a minute before they fail.
+    Partitions that do not exist are answered here: the share coordinator would be asked for half a minute
+    before one fails, and a client may name very many.
     """
     missing: Topics = ()
     if event.topics is None:

@@ -1,13 +1,13 @@
 """The state of a share group (KIP-932).
 
 A change of members, subscriptions or topics bumps the *group epoch*; the assignor then makes a target for all
-members, whose *assignment epoch* catches up with it. Partitions are shared, so no member waits for another to
-give one up: with its next heartbeat it has its target, and the assignment epoch as its *member epoch*.
+members, whose *assignment epoch* catches up with it. Partitions are shared, so no member waits for another: a
+member's next heartbeat brings it its target, and the assignment epoch as its *member epoch*.
 
-A partition can be assigned once the share coordinator has a state for it, which the group asks for: until
-then its topic is *initializing*, then *initialized*; while states are deleted, it is *deleting*.
+A group requests a state of each partition from the share coordinator, and assigns partitions that have one.
+Their topic is first *initializing*, then *initialized*; while states are deleted, it is *deleting*.
 
-All but the last fields of a group is durable, and only ever changed by applying records (`share/records.py`).
+All but the last fields of a group are durable, and change only by applying records (`share/records.py`).
 """
 
 from __future__ import annotations

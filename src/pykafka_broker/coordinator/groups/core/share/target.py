@@ -25,7 +25,7 @@ from pykafka_broker.protocol.java_hash import state_walked, string_hash, uuid_ha
 
 
 def updated_target(turn: ShareTurn, member_id: str) -> Assignment:
-    """Make a target if the group's epoch has none and the last one is old enough; a member's part of it."""
+    """Make a target if the group's epoch has none and the last one is old enough; return a member's part."""
     group = turn.group
     if group.assignment_epoch >= group.group_epoch or not _is_time_for_a_target(turn):
         return group.target_of(member_id)

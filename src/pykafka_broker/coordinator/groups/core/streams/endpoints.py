@@ -29,7 +29,7 @@ class EndpointPartitions(NamedTuple):
 def endpoint_partitions(
     group: StreamsGroup, sender: StreamsMember, topics: TopicDirectory
 ) -> list[EndpointPartitions]:
-    """The endpoints of all members; the sender comes last, as it is after the heartbeat."""
+    """The endpoints of all members; the sender comes last, with its state after the heartbeat."""
     others = (member for name, member in group.members.items() if name != sender.member_id)
     parts = (group.configured.subtopologies if group.configured is not None else None) or {}
     return [
@@ -55,6 +55,6 @@ def _partitions(
         for name in dict.fromkeys(names):
             topic = topics.topic(name)
             if topic is not None:
-                # A topic with fewer partitions than another of the subtopology is not in all of its tasks.
+                # Some tasks of a subtopology lack a topic that has fewer partitions than another.
                 found.append((name, tuple(sorted(numbers)[: topic.partition_count])))
     return tuple(found)

@@ -39,7 +39,7 @@ class StreamsGroupHeartbeat(NamedTuple):
     process_id: str | None = None
     user_endpoint: Endpoint | None = None
     client_tags: tuple[tuple[str, str], ...] | None = None
-    #: Offsets of tasks, and their ends, which Kafka 4.3 does not take yet.
+    #: Offsets and end offsets of tasks; Kafka 4.3 does not take them yet.
     has_task_offsets: bool = False
     has_task_end_offsets: bool = False
     #: The application is to stop: all members are told.
@@ -54,7 +54,7 @@ class StreamsGroupHeartbeat(NamedTuple):
 
 
 class StreamsGroupHeartbeatResult(NamedTuple):
-    """The answer. Tasks are None if they are as the member knows them."""
+    """The answer. Tasks are None if the member knows them already."""
 
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None

@@ -283,7 +283,7 @@ def _problems(group: StreamsGroup, view: ConfiguredTopology) -> list[Status]:
 
 
 def _forget_first_look(turn: StreamsTurn) -> None:
-    """Drop soft state: in Apache Kafka 4.3 the replay of its first records creates the group again."""
+    """Drop soft state: in Apache Kafka 4.3 the replay of a group's first records creates the group again."""
     turn.soft(configured=None, refresh_deadline_ms=0, shutdown_member_id=None, endpoint_information_epoch=0)
 
 

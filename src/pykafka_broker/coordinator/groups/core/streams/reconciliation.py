@@ -37,7 +37,7 @@ class Target(NamedTuple):
 
 
 class _Difference(NamedTuple):
-    """What a member keeps of its tasks, has to give up, and gets; and whether it has to wait for more."""
+    """The tasks that a member keeps, gives up and gets, and whether it has to wait for more."""
 
     kept: OwnedTasks
     revoked: OwnedTasks
@@ -48,7 +48,7 @@ class _Difference(NamedTuple):
 def reconciled(member: StreamsMember, target: Target, owned: Tasks | None) -> StreamsMember:
     """The member after its next step towards the target; the same if it has to wait.
 
-    `owned` are the tasks that it says it has, in all roles; None: it has not said.
+    `owned` are the tasks that the member reports, in all roles; None without a report.
 
     Raises:
         KafkaError: FENCED_MEMBER_EPOCH, the member must give up everything and join again.

@@ -179,7 +179,7 @@ class StreamsGroup(NamedTuple):
     metadata_hash: int = 0
     #: The topology epoch for which the topics were valid; -1 if they were not.
     validated_topology_epoch: int = 0
-    #: The settings at the last bump, which the target is made with; in the order of their names.
+    #: The settings at the last bump, in the order of their names; the target is made with them.
     last_assignment_configs: tuple[tuple[str, str], ...] = ()
     assignment_epoch: int = 1
     assignment_timestamp_ms: int = 0
@@ -192,7 +192,7 @@ class StreamsGroup(NamedTuple):
     refresh_deadline_ms: int = 0
     #: The first assignment waits for more members; a timer runs.
     is_delayed: bool = False
-    #: A member that has asked all others to stop; until the group is empty.
+    #: The member that has asked all others to stop, kept until the group is empty.
     shutdown_member_id: str | None = None
     #: Rises when the tasks of a member with an endpoint change.
     endpoint_information_epoch: int = 0

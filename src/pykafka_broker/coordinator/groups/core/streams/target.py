@@ -60,7 +60,7 @@ def on_initial_rebalance_timer(
 ) -> GroupStep:
     """The first assignment has waited long enough. It uses the settings of the last bump.
 
-    A group that is not delayed has replaced the delayed one, and is left alone.
+    A group that is not delayed is left alone: it has replaced the delayed one.
     """
     if group is None or not group.is_delayed:
         return Step(group)

@@ -28,7 +28,7 @@ class _Uniform:
         self.member_ids = walked(spec.members, string_hash)
         self.topic_ids = spec.members[self.member_ids[0]].topic_ids
         self.unassigned: list[tuple[bytes, int]] = []
-        #: Members with room, and for how many partitions.
+        #: The number of partitions that each member with room can take.
         self.unfilled: list[tuple[str, int]] = []
         self.result: dict[str, Assignment] = {}
 

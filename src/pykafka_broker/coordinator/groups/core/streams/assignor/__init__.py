@@ -11,5 +11,5 @@ from __future__ import annotations
 from pykafka_broker.coordinator.groups.core.streams.assignor.spec import TaskAssignor
 from pykafka_broker.coordinator.groups.core.streams.assignor.sticky import assign_sticky
 
-#: What every group uses.
+#: The assignor of every group.
 ASSIGNOR: TaskAssignor = assign_sticky

@@ -1,10 +1,10 @@
 """The sticky task assignor of Apache Kafka 4.3: tasks stay where they are as far as that is balanced.
 
-Active tasks come first: they go to the member that has them, then to one that has them as a standby, only up
-to the member's share; the rest go to the process with the least load. Standby tasks follow in the same way.
-No process has a task twice, so a task gets fewer standbys than configured if there are too few processes.
+Active tasks come first. A task goes to the member that has it, else to one that has it as a standby, up to
+that member's share; the rest go to the process with the least load. Standby tasks follow in the same way. No
+process has a task twice, so a task gets fewer standbys than configured if there are too few processes.
 
-A member's share is the number of tasks that are left, divided by the members that have not reached theirs.
+A member's share is the number of tasks that are left, divided by the number of members below their share.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Owner(NamedTuple):
 
 
 class _Share:
-    """The most tasks with which a member still keeps former tasks; recomputed as members reach it."""
+    """The number of tasks up to which a member keeps former tasks; recomputed when a member reaches it."""
 
     def __init__(self, task_count: int, member_count: int) -> None:
         self._tasks = task_count

@@ -5,8 +5,8 @@ writes it; this is repeated through the graph until all counts are known. Then a
 group get one count: that of its source topics, else the declared one, else the largest. A changelog topic
 gets the count of the largest input topic of its subtopology.
 
-An existing topic counts with its actual partitions. Of a subtopology's input topics only those known at its
-turn count, so the order of the subtopologies matters: it is that of Apache Kafka.
+An existing topic counts with its actual partitions. A subtopology counts only the input topics that are known
+at its turn, so the order of subtopologies matters: it is Apache Kafka's.
 """
 
 from __future__ import annotations

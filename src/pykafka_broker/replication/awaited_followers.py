@@ -1,11 +1,11 @@
 """Short waits for followers that have not yet fetched from a new leader here.
 
-A follower fixes the partitions of a fetch when it sends it. If its fetch waits here for records of other
-partitions, it asks for a partition that this node now leads only after the answer: after
-`replica.fetch.wait.max.ms`, 500 ms by default, during which nothing of the partition is committed. So a new
-leadership ends the waits of its followers. Until they have fetched, for at most `PATIENCE_MS`, their fetches
-wait at most `BRIEF_WAIT_MS`, because they may hear of the leadership later than this node. A leader of Apache
-Kafka lets its followers wait.
+A follower fixes the partitions of a fetch when it sends it. While its fetch waits here for records of other
+partitions, it cannot ask for a partition that this node now leads. The wait may take
+`replica.fetch.wait.max.ms`, 500 ms by default, and nothing of that partition is committed meanwhile. So a new
+leadership ends the waits of its followers. A follower that has not fetched since then waits at most
+`BRIEF_WAIT_MS`, because it may hear of the leadership later than this node. This ends after `PATIENCE_MS`. A
+leader of Apache Kafka lets its followers wait.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Committing:
         # Flags that appends read, computed when the leadership changes.
         #: No follower counts.
         self.commits_at_once = False
-        #: Others are in the ISR, or asked for: their fetches move the high watermark, and no append does.
+        #: Others are in the ISR, or asked for: their fetches, not appends, move the high watermark.
         self._has_followers_in_sync = False
         #: Appended records may be acknowledged at once, with any acks.
         self.acknowledges_at_once = False

@@ -103,7 +103,8 @@ class FollowingReplica:
         self._todo = step.effects
         #: Whether the checkpoint of a truncation is not written yet.
         self._is_unsettled = False
-        #: Whether the log is below the leader's high watermark by the newest answer, or there was none yet.
+        #: Whether the log was below the leader's high watermark in the newest answer; True before the first
+        #: answer.
         self._lags = True
 
     # --- what to ask the leader for ---------------------------------------------------------------

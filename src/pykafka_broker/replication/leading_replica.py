@@ -240,7 +240,7 @@ class LeadingReplica:
             self._expect_followers()
 
     def _expect_followers(self) -> None:
-        """Let a follower outside the ISR be heard when it fetches next, which may let it join."""
+        """Have the next fetch of a follower outside the ISR planned: the follower may then join."""
         leadership = self.leadership
         if leadership is not None and not leadership.followers.keys() <= leadership.isr.maximal:
             self.log.state.wake_waiting()
@@ -299,7 +299,7 @@ class LeadingReplica:
     ) -> int:
         """Append a coordinator's batch to the partition of its state; returns the log end offset after it.
 
-        `guard` and `transaction_version` are for the records of a transaction, and for its marker.
+        `guard` belongs to the records of a transaction, `transaction_version` to its marker.
 
         Raises:
             KafkaError: this node does not lead the partition, or the storage failed.
@@ -449,7 +449,7 @@ class LeadingReplica:
             self._take(TimePassed(self._ports.clock.monotonic_ms(), self._log_offsets()))
 
     def check_controller(self, silent_for_ms: int | None) -> bool:
-        """The controller has not answered this broker for `silent_for_ms`; None: it answers.
+        """`silent_for_ms`: how long the controller has not answered this broker; None while it answers.
 
         Returns whether the partition has just been cut off: an in-sync follower is silent as well, so another
         broker may lead, and nothing is committed here. Producers with acks=all are then sent to the leader

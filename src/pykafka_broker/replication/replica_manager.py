@@ -68,8 +68,8 @@ class ReplicaManager:
         self._ports = ports
         self._roles: list[Roles] = []
         self._partitions: dict[PartitionKey, Partition] = {}
-        #: Partitions that belong here and could not be created yet. False for those that were missing at the
-        #: start, because a directory that is out of service may hold their log.
+        #: Partitions that belong here and could not be created yet. The value is False if the partition was
+        #: missing at the start: a directory out of service may hold its log.
         self._missing: dict[PartitionKey, bool] = {}
         #: The missing partitions that are not logged yet, by the type of their error.
         self._offline: dict[type[KafkaError], list[tuple[str, KafkaError]]] = {}
@@ -132,8 +132,8 @@ class ReplicaManager:
 
         A log that is being moved is left out: its new directory is reported before the move ends. If a disk
         is full and other replicas are in sync, the replica is reported as lost until there is room. Otherwise
-        its leader would wait for it, or it would lead and refuse all records. Apache Kafka's broker stops in
-        that case.
+        the leader would wait for this replica, or this replica would lead and refuse all records. Apache
+        Kafka's broker stops in that case.
         """
         found = []
         for (topic, index), partition in self._partitions.items():
@@ -228,7 +228,9 @@ class ReplicaManager:
                 leading.check_lag()
 
     def check_controller(self, silent_for_ms: int | None) -> None:
-        """The controller has not answered for `silent_for_ms`, the session time-out; None: it answers."""
+        """`silent_for_ms`: how long the controller has been silent, once the session time-out has passed;
+        None while it answers.
+        """
         if silent_for_ms is None and not self._is_controller_silent:
             return
         self._is_controller_silent = silent_for_ms is not None

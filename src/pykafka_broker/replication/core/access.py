@@ -91,7 +91,7 @@ def outcome_of_committed(leadership: Leadership | None, required_acks: int) -> E
 
 def outcome_without_leader(required_acks: int) -> ErrorCode | None:
     """The answer to a producer whose acks this node cannot fulfil any more, because another broker leads or
-    may lead; None if it waits only for a sync, which goes on.
+    may lead; None for a producer that waits only for a sync, since the sync goes on.
     """
     return ErrorCode.NOT_LEADER_OR_FOLLOWER if required_acks == ACKS_ALL else None
 

@@ -31,7 +31,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class Phase(Enum):
-    """In `FETCHING` the partition is fetched; the others wait for something."""
+    """In `FETCHING` the partition is fetched; in the other phases it waits."""
 
     FETCHING = "fetching"
     #: The leader is asked for the end, or the start, of its log.

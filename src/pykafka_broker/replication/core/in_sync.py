@@ -50,7 +50,7 @@ def is_caught_up(follower: FollowerProgress, log_end_offset: int, now_ms: int, l
 def is_about_to_join(
     follower: FollowerProgress, log_end_offset: int, now_ms: int, lag_time_max_ms: int
 ) -> bool:
-    """Whether the high watermark waits for a follower outside the ISR, which could never join otherwise."""
+    """Whether the high watermark waits for a follower outside the ISR, so that the follower can join."""
     return follower.is_eligible and is_caught_up(follower, log_end_offset, now_ms, lag_time_max_ms)
 
 

@@ -38,10 +38,10 @@ class FollowerProgress(NamedTuple):
 
     #: The offset of its last fetch: it has everything below.
     log_end_offset: int = UNKNOWN_OFFSET
-    #: The leader's log end offset when it fetched last, and the time of that fetch.
+    #: The leader's log end offset at the follower's last fetch, and the time of that fetch.
     leader_end_offset: int = UNKNOWN_OFFSET
     fetched_ms: int | None = None
-    #: When it last had everything that the leader had.
+    #: When the follower last had everything that the leader had.
     caught_up_ms: int | None = None
     #: The epoch of the registration with which its broker fetched last.
     broker_epoch: int = NO_BROKER_EPOCH

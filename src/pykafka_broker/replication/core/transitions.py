@@ -62,7 +62,8 @@ def leadership_of(
     log_end_offset: int,
     now_ms: int,
 ) -> Leadership:
-    """The leadership that `registration` gives this node; `before` is the one it had, if it led already.
+    """The leadership that `registration` gives this node; `before` is the present leadership, if the node
+    leads already.
 
     In a new epoch the positions of followers are unknown until they fetch; in-sync followers have
     `replica.lag.time.max.ms` to do so. `registration` must not be outdated (`is_outdated`).

@@ -1,7 +1,6 @@
 """The common parts of CreateAcls, DescribeAcls and DeleteAcls: their filters, and invalid numbers.
 
-Apache Kafka closes the connection of a request with the number 0, which means "unknown" and which clients
-must not send.
+The number 0 means "unknown"; Apache Kafka closes the connection of a client that sends it.
 """
 
 from __future__ import annotations

@@ -139,9 +139,7 @@ async def _of_each(
 
 
 def _refusal(partition: TopicPartition, hidden: Set[str], ctx: RequestContext) -> ErrorCode:
-    """Why a partition cannot be added: clients may not write to internal and `hidden` topics, nor anyone to
-    unknown partitions.
-    """
+    """Why a partition cannot be added: it is unknown, or a client names an internal or `hidden` topic."""
     if ctx.version < BATCHED_VERSION and (partition.topic in INTERNAL_TOPICS or partition.topic in hidden):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if ctx.node.metadata.image.partition(partition.topic, partition.partition) is None:

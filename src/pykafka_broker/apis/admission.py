@@ -1,5 +1,5 @@
-"""Wraps a handler with the checks that its API declares, authorization and quotas, or with the forwarding to
-the active controller, which then makes these checks.
+"""Wraps a handler with the checks that its API declares: authorization and quotas. For a forwarded request
+the active controller makes these checks.
 
 Without an authorizer there is no check of ACLs, and if no quota is set the only cost is one check per
 request.
@@ -45,7 +45,7 @@ def admitted(
     `api.check` comes first: a request that it refuses is treated as unreadable.
 
     An unauthorized request raises KafkaError instead of calling its handler, so that `error_response` answers
-    it; without one the connection is closed.
+    it; without `error_response` the connection is closed.
 
     Raises:
         NotImplementedError: there is an authorizer, and the handler does not check a need that only a handler

@@ -86,7 +86,7 @@ async def decided_elsewhere(
     answer: Callable[[Iterable[AlterConfigsResult]], Any],
 ) -> Any:
     """The response to `changes`: those not refused here go to the controller of another node; an error
-    response if that does not answer.
+    response if the controller does not answer.
     """
     resources = [(change.resource_type, change.name) for change in changes]
     own = refused_here(changes, ctx)

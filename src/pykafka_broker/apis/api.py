@@ -10,8 +10,8 @@ A handler is called as `handle(request, ctx)` and comes in two kinds:
 * `def`: the answer is returned at once, on the hot path. It may also return `Later(awaitable)`: the ordered
   part is done (bytes are appended), the answer comes when the awaitable finishes, and the next request of the
   same connection may start meanwhile; `NO_RESPONSE`: nothing is sent (Produce with acks=0); `CLOSE`: the
-  connection is closed, which is how Kafka reports an error to a client that asked for no answer. If it has to
-  wait, it returns a coroutine, as an `async def` does:
+  connection is closed, which is how Kafka reports an error to a client that asked for no answer. A `def` that
+  has to wait returns a coroutine, and is then served like an `async def`:
 * `async def`: the next request of the connection starts when the handler has finished, as Kafka mutes a
   channel while its request is processed. A handler begins at once and becomes a task at its first wait: until
   then there is no current task, so `asyncio.timeout` and task groups need a task of their own.

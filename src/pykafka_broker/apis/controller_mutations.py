@@ -1,12 +1,12 @@
 """Counts the partitions that a request creates or deletes against its client's quota (KIP-599).
 
 CreateTopics, CreatePartitions and DeleteTopics count here before they ask the controller, topic by topic. As
-in Kafka, versions that know THROTTLING_QUOTA_EXCEEDED have a topic refused with it while the client is over
-its quota. Older versions may exceed it. In both cases the answer has a throttle time.
+in Kafka, THROTTLING_QUOTA_EXCEEDED refuses a topic while the client is over its quota, in versions that know
+this error. Older versions may exceed it. In both cases the answer has a throttle time.
 
-Handlers pass 0 partitions for a topic that the controller will refuse, as far as the image shows: it counts
-nothing. Kafka counts in the controller, after all its checks; here a topic that is refused for another reason
-counts, too. A request that only validates counts as well, as in Kafka.
+Handlers pass 0 partitions for a topic that the controller will refuse by the image: the topic counts nothing.
+Kafka counts in the controller, after all its checks; here a topic that is refused for another reason counts,
+too. A request that only validates counts as well, as in Kafka.
 """
 
 from __future__ import annotations

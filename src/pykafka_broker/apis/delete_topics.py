@@ -79,8 +79,8 @@ async def delete_topics(request: DeleteTopicsRequest, ctx: AdministrationContext
 
 
 def _denied(wanted: list[Wanted], ctx: AdministrationContext) -> dict[Wanted, Wanted]:
-    """The topics that the client may not delete, except those given twice, and the names and ids to answer:
-    the name of a topic that the client may not describe is secret, its id is not.
+    """The topics that the client may not delete, except those given twice, and the names and ids to answer.
+    If the client may not describe a topic, the topic's name is secret, but its id is not.
     """
     if may_on_cluster(ctx, AclOperation.DELETE, is_attempt=False):
         return {}

@@ -4,7 +4,7 @@ v1 endpoint type (KIP-919), v2 fenced brokers (KIP-1073). A listener of brokers 
 controllers only the registered controllers; a request for the other kind gets MISMATCHED_ENDPOINT_TYPE.
 
 A controller that has found no leader since its start does not know the metadata.version of the cluster, and
-answers UNSUPPORTED_VERSION, as Apache Kafka's does. Besides, its answer says why, and has the voters.
+answers UNSUPPORTED_VERSION, as Apache Kafka's does. Here the answer also says why, and has the voters.
 """
 
 from __future__ import annotations

@@ -42,8 +42,8 @@ PRINCIPAL_VERSION = b"\0\0"
 
 
 def forwarded(api: Api[Any], handle: Handler[Any], leaderless: Handler[Any] | None = None) -> Handler[Any]:
-    """A handler that calls `handle` if the active controller is in this process, `leaderless`, if given, if
-    there is none for sure, and else forwards the request.
+    """A handler that calls `handle` if the active controller is in this process; calls `leaderless`, if
+    given, if there is surely no controller; and else forwards the request.
     """
     error_response = api.error_response
     assert error_response is not None, f"{api.name} cannot tell an error"

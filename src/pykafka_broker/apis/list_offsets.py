@@ -67,7 +67,7 @@ FIRST_VERSION = {
 
 
 #: The searches of one job in a thread: handing over a job takes several times as long as a search in the page
-#: cache. More would hold up the event loop, which shares the interpreter with the thread.
+#: cache. More searches would hold up the event loop, which shares the interpreter with the thread.
 SEARCHES_AT_ONCE = 16
 
 #: The first version with OFFSET_NOT_AVAILABLE.

@@ -42,7 +42,7 @@ from pykafka_broker.protocol.messages.streams_group_heartbeat import (
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
-#: The most topics that could not be created named in a status; the number of the others follows.
+#: The most failed topics that a status names; the number of the others follows.
 SHOWN_ERRORS = 3
 #: The heartbeat intervals for which a creation's error is reported; then it is tried again.
 INTERVALS_OF_ERRORS = 2

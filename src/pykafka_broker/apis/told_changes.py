@@ -1,7 +1,7 @@
 """The log lines about changes by clients that this node decides on, with principal and address.
 
-The controller logs its own decisions (`controller/decision_lines.py`). Loggers, and the first words of a line
-if Apache Kafka logs it, are Apache Kafka's, which never logs the principal.
+The controller logs its own decisions (`controller/decision_lines.py`). Loggers are Apache Kafka's, and so are
+the first words of a line that it logs, too; it never logs the principal.
 """
 
 from __future__ import annotations

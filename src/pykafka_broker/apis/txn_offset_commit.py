@@ -121,7 +121,7 @@ async def _guard(request: TxnOffsetCommitRequest, ctx: RequestContext) -> int:
     """The guard to append under; the transaction coordinator verifies that the group is in the transaction.
 
     Raises:
-        KafkaError: it is not, or the coordinator does not answer.
+        KafkaError: the group is not, or the coordinator does not answer.
     """
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)

@@ -75,8 +75,8 @@ async def write_txn_markers(request: WriteTxnMarkersRequest, ctx: RequestContext
 
 
 def _is_broker(ctx: RequestContext) -> bool:
-    """Whether the sender is a transaction coordinator, by its client id, that of this broker or of Apache
-    Kafka's. An authorized client could fake it, but has no reason to.
+    """Whether the sender has the client id of a transaction coordinator, this broker's or Apache Kafka's. An
+    authorized client could fake it, but has no reason to.
     """
     client_id = ctx.client_id or ""
     return client_id.isdecimal() or client_id.endswith("-txn-marker-sender")

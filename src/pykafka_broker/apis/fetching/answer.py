@@ -80,7 +80,9 @@ def refused_whole(request: FetchRequest, error: ErrorCode) -> FetchResponse:
 
 
 def _answered(replica_id: int, listed: Answers, kept: KeptWaits | None, ctx: RequestContext) -> None:
-    """Count the bytes sent to a follower, and settle the partitions of which it was told only offsets."""
+    """Count the bytes sent to a follower, and settle the partitions of which the follower was told only
+    offsets.
+    """
     for wanted, data in listed:
         partition = ctx.node.partitions.led(wanted.topic, wanted.partition) if wanted.topic else None
         if partition is None:

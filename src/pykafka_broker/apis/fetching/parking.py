@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 #: The longest wait for disks if other partitions have enough records.
 DISK_PATIENCE_MS = 100
-#: The longest wait if they have not; then the fetch is parked as if it had found nothing.
+#: The longest wait for disks otherwise; then the fetch is parked as if it had found nothing.
 LONG_DISK_PATIENCE_MS = 1_000
 
 _ColdRead = tuple[PartitionData, "PartitionLog", "Reading[Any]"]

@@ -66,9 +66,9 @@ class PlannedFetch:
     )
 
     def __init__(self, waits: Waits, enough_bytes: int) -> None:
-        #: So many bytes end the wait.
+        #: The number of bytes that ends the wait.
         self.enough_bytes = enough_bytes
-        #: Without settled partitions, unless they were planned now or the answer lists all partitions.
+        #: A settled partition is left out unless it was planned now or the answer lists all partitions.
         self.answers: Answers = []
         self.reads: list[tuple[PartitionData, ReadPlan, PartitionLog]] = []
         #: Logs with an unfinished disk read of an earlier fetch; they count as empty until it ends.

@@ -1,7 +1,7 @@
 """The progress of a follower: the offset that it fetches shows what it has.
 
-It is reported once per fetch, after its answer has been planned: as in Apache Kafka, the answer has the high
-watermark from before the report.
+The progress is reported once per fetch, after the answer is planned: as in Apache Kafka, the answer has the
+high watermark from before the report.
 """
 
 from __future__ import annotations

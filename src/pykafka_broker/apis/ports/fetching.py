@@ -12,7 +12,9 @@ class AwaitedFollowers(Protocol):
     """The followers that have not fetched yet from a new leader here."""
 
     def moves(self, replica_id: int) -> Any:
-        """What a parked fetch of this follower watches besides its logs; moves if it becomes awaited."""
+        """What a parked fetch of this follower watches besides its logs; moves if the follower becomes
+        awaited.
+        """
         ...
 
     def wait_ms(self, replica_id: int, max_wait_ms: int) -> int:

@@ -89,7 +89,7 @@ class HeldPartition(Protocol):
 class LedPartition(HeldPartition, Protocol):
     """A partition this node leads: its log, and the rules of replication around it."""
 
-    #: Whether another broker may lead without this one knowing it: records with acks=all are refused.
+    #: Whether another broker may lead without this one's knowledge: records with acks=all are refused.
     is_cut_off: bool
 
     @property

@@ -37,7 +37,7 @@ class LedSharePartition(Protocol):
         ...
 
     def earliest_begin(self) -> int | None:
-        """The earliest offset that a fetch beginning now would read from; None if none may begin."""
+        """The earliest offset that a fetch beginning now would read from; None if no fetch may begin."""
         ...
 
     def begin_fetch(self, fetch_id: int) -> int | None:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from pykafka_broker.protocol.messages.share_fetch import PartitionData
 
 DEFAULT_MAX_SESSIONS = 2_000
-#: The groups without sessions that are kept per connection, so that their states need not be read again.
+#: The number of groups without a session that each connection keeps, so that their states need not be read
+#: again.
 MAX_ENDED_GROUPS = 100
 
 #: Topic id and partition.

@@ -37,7 +37,7 @@ async def is_refused(address: Address) -> bool:
         stream = await open_stream(address, FrameQueue(), CONNECT_TIMEOUT_MS)
     except ConnectionRefusedError:
         return True
-    except (OSError, UnicodeError):  # the latter: the host is no name
+    except (OSError, UnicodeError):  # UnicodeError: the host is no name
         return False
     await stream.close()
     return False

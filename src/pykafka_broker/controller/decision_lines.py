@@ -215,7 +215,7 @@ def _differences(name: str, old: PartitionRegistration, new: PartitionRegistrati
         is_unclean = recovers and new.leader not in old.last_known_elr
         from_to = f"{name} from {_leader(old)} to {_leader(new)} (leader epoch {new.leader_epoch})"
         yield _UNCLEAN if is_unclean else _LEADER, from_to
-    # Replicas that a finished reassignment has removed are in its own line, and stay in this one.
+    # The line of a finished reassignment shows the replicas that it removed; this one shows them as staying.
     staying = [replica for replica in old.isr if replica in new.isr or replica not in new.replicas]
     coming = [replica for replica in new.isr if replica not in old.isr]
     from_to = f"{name} from {_ids(old.isr)} to {_ids([*staying, *coming])}"
@@ -314,7 +314,7 @@ def _config_changed(record: m.ConfigRecord, decided: Decided, is_secret: IsSecre
     is_default = record.resource_type == ResourceType.BROKER and not record.resource_name
     key = f"{record.name} of {'all brokers' if is_default else f'{kind} {record.resource_name}'}"
     if record.value is None:
-        # A broker's configuration that was not set is removed too, so that it loads its files again.
+        # A removed key of a broker may not have been set: its removal makes the broker load its files again.
         if record.name in decided.before.config(record.resource_type, record.resource_name):
             yield _CONFIG_REMOVED, key
     else:

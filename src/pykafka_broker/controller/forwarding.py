@@ -23,7 +23,7 @@ class NoForwarding:
     is_needed = False
 
     def lost_quorum(self) -> None:
-        """None: this node alone is a majority."""
+        """None, because this node alone is a majority."""
         return
 
     async def ask(self, envelope: EnvelopeRequest) -> EnvelopeResponse:

@@ -182,7 +182,7 @@ class LeaderConnection:
         return None
 
     def _failed(self, connecting: asyncio.Task[Connection], address: Address, error: BaseException) -> None:
-        """A caller has lost the connection; the first one closes it, and causes the line."""
+        """A caller has lost the connection; the first such caller closes it and causes the log line."""
         if connecting is not self._connection:
             return
         text = f"{self._prefix}No answer of the controller at {address}: {error}"

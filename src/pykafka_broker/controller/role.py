@@ -166,7 +166,7 @@ class ControllerRole:
             self._active.on_connected(node_id, is_connected=is_connected)
 
     def _on_heartbeats(self, node_id: int, has_connection: bool) -> None:
-        # The next heartbeat itself tells that they have come back.
+        # A returning broker's next heartbeat tells that it is back.
         if self._active is not None and not has_connection:
             self._active.on_heartbeats_ended(node_id)
 

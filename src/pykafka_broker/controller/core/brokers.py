@@ -184,8 +184,8 @@ def _end_ms(state: ControllerState, session: Session) -> int:
 
 
 def _first_end(state: ControllerState) -> tuple[int, int] | None:
-    """When the first session of an unfenced broker on another node ends without a heartbeat, and whose it is;
-    None if there is none.
+    """The time at which the first session of an unfenced broker on another node ends, and the broker's id;
+    None without such a session.
     """
     return min(
         (

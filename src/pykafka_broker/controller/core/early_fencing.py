@@ -6,7 +6,7 @@ conditions must hold for `PATIENCE_MS` or `PATIENCE_AFTER_ELECTION_MS`:
 
 * The broker has no connection to the active controller. A broker's connections are those with heartbeats or
   fetches of the metadata log; a running process soon makes a new connection for its next fetch.
-* Each of its listeners refuses connections, as does the listener of its controller if it has one. A machine
+* Each listener of the broker, and of its controller if it has one, refuses connections. A machine
   refuses a connection only if it runs and no process listens on the port.
 
 A broker keeps its leaderships if one connection drops, if its process is paused (the system still accepts
@@ -28,7 +28,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 PATIENCE_MS = 300
 #: For a broker of the previous controller: it has to learn of the election first.
 PATIENCE_AFTER_ELECTION_MS = 700
-#: This many consecutive probes must have been refused.
+#: The number of consecutive probes that must have been refused.
 MIN_REFUSALS = 3
 
 

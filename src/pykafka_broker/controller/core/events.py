@@ -84,7 +84,9 @@ class DeleteTopics(NamedTuple):
 
 
 class DeleteTopicResult(NamedTuple):
-    """The result of one topic to delete. One entry of a request may have several, a duplicate has none."""
+    """The result of one topic to delete. One entry of a request may have several results, a duplicate has
+    none.
+    """
 
     name: str | None
     topic_id: bytes

@@ -6,8 +6,8 @@ replaced by another one, or cancelled: then the partition goes back to the repli
 order, codes and texts are Apache Kafka 4.3's.
 
 If a reassignment replaces another, its lists are computed anew: a replica that the first one was adding stays
-in `adding` if the second one wants it, and a replica that is wanted again leaves `removing`. Apache Kafka
-keeps the first one's list where the second one's is empty. It then drops a replica that is wanted again but
+in `adding` if the second one wants it, and a replica that is wanted again leaves `removing`. If a list of the
+second one is empty, Apache Kafka keeps the first one's. It then drops a replica that is wanted again but
 still in `removing`, and never finishes while a replica that is to be removed is still in `adding`.
 """
 

@@ -104,7 +104,7 @@ class ControllerRules(NamedTuple):
     supported_features: Mapping[str, FeatureRange] = NODE_FEATURES
     #: 0 if the configuration of each node names the voters, 1 if the log does.
     kraft_version: int = KRAFT_VERSION_LEVEL
-    #: None: there are no delegation tokens.
+    #: None without delegation tokens.
     tokens: TokenRules | None = None
 
 

@@ -57,7 +57,7 @@ def read_request(request: m.AlterPartitionRequest, version: int) -> AlterPartiti
 def response(
     results: Iterable[IsrChangeResult], request: m.AlterPartitionRequest
 ) -> m.AlterPartitionResponse:
-    """The request's topics with the results of their partitions, which are in the same order."""
+    """The response with the request's topics. The results are in the order of the request's partitions."""
     left = iter(results)
     return m.AlterPartitionResponse(
         error_code=0,

@@ -40,7 +40,9 @@ def read_request(request: m.AssignReplicasToDirsRequest) -> AssignReplicasToDirs
 def response(
     outcomes: Iterable[ErrorCode], request: m.AssignReplicasToDirsRequest
 ) -> m.AssignReplicasToDirsResponse:
-    """The request's directories with the outcomes of its replicas, which are in the same order."""
+    """The response with the request's directories. The outcomes are in the order of the request's
+    replicas.
+    """
     left = iter(outcomes)
     return m.AssignReplicasToDirsResponse(
         error_code=0,

@@ -49,6 +49,6 @@ def response(result: HeartbeatResult) -> m.BrokerHeartbeatResponse:
 
 
 def read_response(response: m.BrokerHeartbeatResponse, _: BrokerHeartbeat) -> HeartbeatResult:
-    """The state of the broker for the controller; KafkaError if it does not know this broker."""
+    """The state of the broker for the controller; KafkaError if the controller does not know this broker."""
     common.raise_refusal(response.error_code)
     return HeartbeatResult(response.is_caught_up, response.is_fenced, response.should_shut_down)

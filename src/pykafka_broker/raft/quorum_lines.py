@@ -30,7 +30,7 @@ loader_logger = logging.getLogger("org.apache.kafka.image.loader.MetadataLoader"
 controller_logger = logging.getLogger("org.apache.kafka.controller.QuorumController")
 
 REMEDY = "More than half of the voters must run, and reach each other and this node."
-#: True of a node without a leader, also if others lead where it does not reach them.
+#: True of a node without a leader, even if the quorum has a leader that the node does not reach.
 MEANWHILE = (
     "Until then this node neither makes nor sees changes of topics, leaders and ISRs; brokers serve the "
     "partitions that they lead, with acks=all where the whole ISR answers."
@@ -69,7 +69,7 @@ class QuorumLines:
         )
 
     def waits(self, offset: int, high_watermark: int | None) -> None:
-        """The node, which starts, has the committed records below `offset`, and needs more."""
+        """The starting node has the committed records below `offset`, and waits for more."""
         loader_logger.info("%s", self._waiting(offset, high_watermark))
 
     def waits_for_leader(

@@ -19,7 +19,7 @@ class QuorumView:
     def __init__(self, clock: Clock, state: Callable[[], RaftState | None]) -> None:
         self._clock = clock
         self._state = state
-        #: When the others last answered, by address: those of voters and bootstrap servers, which are few.
+        #: When the others last answered, by address; voters and bootstrap servers have few addresses.
         self._heard_ms: dict[Address, int] = {}
         #: `is_led` after the last step.
         self.was_led = False

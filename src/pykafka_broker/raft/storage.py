@@ -206,7 +206,7 @@ class RaftStorage:
     def _start_at_snapshot(self) -> None:
         """If the log does not reach the newest good snapshot, restart the log at the snapshot's end.
 
-        As in Kafka. Either the end of the log was cut or damaged, or the replica stopped after it had
+        Kafka does so too. Either the end of the log was cut or damaged, or the replica stopped after it had
         received the snapshot and before it restarted its log.
         """
         for snapshot_id in sorted(self.snapshots(), reverse=True):

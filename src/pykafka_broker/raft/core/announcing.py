@@ -45,7 +45,7 @@ def _learn_leader(turn: Turn, request: BeginQuorumEpoch | EndQuorumEpoch) -> Err
         return error
     if follow(turn, request.epoch, request.leader_id, request.endpoints):
         return ErrorCode.NONE
-    # Not INVALID_REQUEST, on which Apache Kafka's process ends.
+    # An INVALID_REQUEST would end Apache Kafka's process.
     return ErrorCode.UNKNOWN_SERVER_ERROR
 
 

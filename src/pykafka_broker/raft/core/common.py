@@ -67,8 +67,8 @@ def follow(turn: Turn, epoch: int, leader_id: int | None, endpoints: Endpoints) 
 def heard_from(turn: Turn, error: ErrorCode, current: Current) -> bool | None:
     """Take over the epoch and the leader of an answer.
 
-    Returns None if the caller must handle the rest of the answer. Otherwise the answer is done with, and the
-    value tells whether the replica may be asked again at once: only if something has changed.
+    Returns None if the caller must handle the rest of the answer. Otherwise the answer is settled; True if
+    the replica may be asked again at once, because something has changed.
     """
     epoch, leader_id, endpoints = current
     if epoch < turn.epoch or error is ErrorCode.UNKNOWN_LEADER_EPOCH:

@@ -71,7 +71,7 @@ def _keep_vote(turn: Turn, candidate: ReplicaKey) -> None:
 
 
 def _ask_again(turn: Turn, node_id: int) -> None:
-    """Ask a voter again that refused its pre-vote: it has lost its leader since, and its log is behind.
+    """Ask a voter for its pre-vote again: it refused, but has lost its leader since, and its log is behind.
 
     A voter whose log is not behind is not asked again: both would start elections.
     """

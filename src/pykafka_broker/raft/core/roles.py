@@ -73,8 +73,8 @@ class Follower(NamedTuple):
 
     `has_fetched` is True once the leader has answered: until the leader times out, the follower refuses
     pre-votes. `election_deadline_ms` is set when the leader has timed out or its address refuses connections:
-    from then on the follower grants pre-votes, and at that time it starts its own election. `has_updated` is
-    True once the leader knows this voter's entry, which the upgrade of kraft.version needs.
+    from then on the follower grants pre-votes, and at this deadline it starts its own election. `has_updated`
+    is True once the leader knows this voter's entry, which the upgrade of kraft.version needs.
     """
 
     epoch: int
@@ -98,7 +98,7 @@ class Follower(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """What the leader knows of another replica. Times are -1 before the first.
+    """What the leader knows of another replica. Times are -1 before the first Fetch.
 
     `end_offset` is the offset of its last Fetch: it has the records below on disk. `leader_end_offset` is
     where the leader's log ended at that time.

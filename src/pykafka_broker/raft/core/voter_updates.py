@@ -1,7 +1,7 @@
 """A follower's own entry among the voters: it asks for corrections, and may join the voters by itself.
 
 The follower sends UpdateRaftVoter if the endpoints or versions of the entry are not those of this node. With
-kraft.version 0 it sends it once to every leader, which must know all voters for the upgrade to 1. With
+kraft.version 0 it sends UpdateRaftVoter once to every leader: the upgrade to 1 needs all entries. With
 `controller.quorum.auto.join.enable` a controller that does not vote asks to join (KIP-1186). It first asks to
 remove an old entry of this node with another directory.
 """

@@ -348,7 +348,7 @@ def _fetching(config: BrokerConfig, awaited: AwaitedFollowers) -> Fetching:
         config["max.incremental.fetch.session.cache.slots"],
     )
     selects_by_rack = config["replica.selector.class"] == RACK_AWARE_SELECTOR
-    # A fetch may be held for a quarter of the shorter of these times without the follower being given up.
+    # A follower whose fetch is held for a quarter of the shorter time is not given up.
     quiet_ms = min(config["replica.lag.time.max.ms"], config["broker.session.timeout.ms"]) // 4
     return Fetching(
         sessions, awaited, config["fetch.max.bytes"], quiet_ms=quiet_ms, selects_by_rack=selects_by_rack

@@ -20,8 +20,9 @@ from pykafka_broker.system.event_loop import run
 Result = TypeVar("Result")
 
 LOOK_INTERVAL_S: Final = 0.1
-"""Seconds of one wait for the broker's thread. Python notices Ctrl-C between two waits: a signal that comes
-just before a wait without an end is noticed after it, and on Windows no signal ends a wait."""
+"""Seconds of one wait for the broker's thread. If Ctrl-C comes just before a wait, Python notices it only
+after the wait; on Windows no signal ends a wait.
+"""
 
 
 class Runnable(Protocol):

@@ -22,6 +22,8 @@ class Member(NamedTuple):
 def describable_topics(
     authorizer: Authorizer, principal: str, client_host: str, topics: Collection[str]
 ) -> Collection[str]:
-    """The topics that the member may describe; denials are not logged, as it has not named the topics."""
+    """The topics that the member may describe; denials are not logged, as the member has not named the
+    topics.
+    """
     member = Member(principal, client_host)
     return authorizer.filter(member, AclOperation.DESCRIBE, AclResourceType.TOPIC, topics, is_attempt=False)

@@ -12,7 +12,7 @@ logger = logging.getLogger("kafka.server.BrokerServer")
 
 
 class PeriodicWork:
-    """Calls `work` `every_ms` after its last round ended, even if that failed."""
+    """Calls `work` `every_ms` after its last round ended, even if the round failed."""
 
     def __init__(self, clock: Clock, every_ms: int, work: Callable[[], Awaitable[None]]) -> None:
         self._clock = clock

@@ -173,7 +173,7 @@ async def build_shared(f: Foundation, undo: Undo) -> SharedServer:
 
 async def start_replica(shared: SharedServer, undo: Undo) -> None:
     """Start the replica of the metadata log. When this returns, the newest metadata is published and its
-    configuration in force. That needs a leader, for which a voter may have to wait for other voters.
+    configuration in force. That needs a leader; a voter may have to wait for other voters to elect one.
 
     Raises:
         LogDirError: the log cannot be used by this node; the text says what to do.

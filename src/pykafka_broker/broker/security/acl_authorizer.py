@@ -1,8 +1,8 @@
 """The authorizer that reads ACLs, with the rules of Apache Kafka's StandardAuthorizer.
 
-`authorization/rules.py` decides, by the ACLs of the newest metadata; here they are followed, and decisions go
-to the log. Before the node has read its metadata only super users are served, and only on controller
-listeners of `early.start.listeners`; other listeners open later.
+`authorization/rules.py` decides, by the ACLs of the newest metadata; this file follows the ACLs, and logs
+decisions. Before the node has read its metadata only super users are served, and only on controller listeners
+of `early.start.listeners`; other listeners open later.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Further protocols go here. A node makes the table once, and calls a row for each listener, so a row can make
 parts for that listener alone: SSL an `ssl.SSLContext` of its `ssl.*` keys, SASL the mechanisms that its
 `sasl.enabled.mechanisms` allows. Credentials are in the metadata, which is read after the listeners are
-bound: a row that needs them gets a closure over it.
+bound: a row that needs credentials gets a closure over the metadata.
 """
 
 from __future__ import annotations

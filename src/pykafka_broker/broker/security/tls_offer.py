@@ -18,8 +18,8 @@ logger = logging.getLogger("kafka.common.security.ssl.SslFactory")
 class ListenerContext:
     """Calling it returns the context for the next connection.
 
-    Each call checks whether the configuration or a file has changed: two file system calls, a few
-    microseconds of a handshake of a thousand. If new keys cannot be read, or are of another server
+    Each call checks whether the configuration or a file has changed: two file system calls, which take a few
+    microseconds; a handshake takes a thousand. If new keys cannot be read, or are of another server
     (`tls/renewal.py`), the last context stays in force, and an error is logged.
     """
 
@@ -57,7 +57,7 @@ class ListenerContext:
                 settings = self._settings_in(config)
             stamps = _stamps(settings)
             if settings != self._settings or stamps != self._stamps:
-                # Noted even if it fails, so that not every connection tries the same again.
+                # Noted even if the new context fails, so that not every connection tries it again.
                 self._settings, self._stamps = settings, stamps
                 context, keys = self._make(settings), read_key_store(settings.key_store)
                 check_renewed(self._keys, keys, **may_change(config))

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.ports.sasl import SaslConversation
     from pykafka_broker.network.dispatch import Dispatch
 
-#: A client id may have 32 KiB; a longer one than this is not kept.
+#: A longer client id is not kept; it may have 32 KiB.
 MAX_REMEMBERED_CLIENT_ID_BYTES = 256
 
 #: A request answered by a coroutine takes several times as long as a produce or a fetch: it counts as this

@@ -21,8 +21,8 @@ class ListenerEndpoint(NamedTuple):
     security_protocol: str = "PLAINTEXT"
     advertised_host: str | None = None
     advertised_port: int | None = None
-    #: The broker's `max.connections` and `max.connection.creation.rate` do not bind this listener: it is that
-    #: between brokers, or one of controllers.
+    #: The broker's `max.connections` and `max.connection.creation.rate` do not bind this listener: it is the
+    #: inter-broker listener, or one of controllers.
     is_privileged: bool = False
     #: This listener's own `max.connections`, in addition to the broker's.
     max_connections: int = UNLIMITED

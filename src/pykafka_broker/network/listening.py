@@ -73,8 +73,8 @@ class Listener:
         except OSError as error:
             if not self.sockets or self.endpoint.port:
                 self._cannot_bind(error)
-            # The system chose the port for the host's first address, and another address of the host has it
-            # taken: listening at the first address is enough.
+            # The system chose the port for the host's first address, but at another address of the host the
+            # port is taken: listening at the first address is enough.
 
     def listen(self, limits: ListenerLimits) -> None:
         """Let connections queue up.

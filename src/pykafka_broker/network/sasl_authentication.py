@@ -9,8 +9,8 @@ the stage:
     authenticated          all that the listener serves
     expired                SaslHandshake; any other request closes the connection
 
-A session with a lifetime (`connections.max.reauth.ms`, KIP-368) expires after it, unless the peer completes
-another exchange before, which begins with SaslHandshake. During an exchange a request may have at most
+A session with a lifetime (`connections.max.reauth.ms`, KIP-368) expires unless the peer completes another
+exchange before; this begins with SaslHandshake. During an exchange a request may have at most
 `sasl.server.max.receive.size` bytes.
 
 Source: Apache Kafka's SaslServerAuthenticator, KafkaChannel and SocketServer.

@@ -40,7 +40,7 @@ class Shared:
         self.counters = Counters()
         self.complaints = RepeatedLines(logger, clock.monotonic_ms)
         self.faults = Faults(self.counters, self.complaints, clock.monotonic_ms)
-        #: Replaced when the parts of the node that know exist.
+        #: Replaced when the parts of the node with this knowledge exist.
         self.knowledge = NO_KNOWLEDGE
         #: Of all listeners. A connection adds itself when its transport opens, and removes itself when lost.
         self.connections: OrderedSet[OpenConnection] = OrderedSet()

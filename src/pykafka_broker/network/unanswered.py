@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 #: How much longer than its own limit a request may take.
 GRACE_MS = 5_000
-#: The limit of a SyncGroup, which waits for the leader of its group, if the node does not know the group's
-#: rebalance timeout: the request does not have it, and the group may have moved to another node or have
-#: become one of another kind. This is the default of Kafka's consumers (`max.poll.interval.ms`).
+#: The limit of a SyncGroup if the node does not know the rebalance timeout of its group. The request waits
+#: for the group's leader but does not have this timeout, and the group may have moved to another node, or
+#: changed its kind. This is the default of Kafka's consumers (`max.poll.interval.ms`).
 SYNC_GROUP_MS = 300_000
 #: The most groups, transactions and partitions that a line names, and the most characters of a name.
 MOST_NAMES = 3
@@ -45,7 +45,7 @@ def _unknown(_: object) -> None:
 
 
 class Knowledge(NamedTuple):
-    """What the rest of the node knows of the things that requests name; None stands for what it does not."""
+    """What the rest of the node knows of the things that requests name; None stands for an unknown thing."""
 
     #: Topic id -> the topic's name.
     topic_name: Callable[[bytes], Union[str, None]] = _unknown

@@ -1,9 +1,9 @@
 """The quotas of clients in the metadata, and the use of each account (`apis/ports/quotas.py`).
 
-Bytes and processing time are rates over `quota.window.num` samples; partitions created and deleted are tokens
-of a bucket of the size of `controller.quota.window.num` samples. As in Apache Kafka the wait for processing
-time is at most one sample, and if any client has a quota of a kind, the use of all clients is counted. Each
-node counts only its own requests.
+Bytes and processing time are rates over `quota.window.num` samples. Each created or deleted partition takes a
+token from a bucket that holds `controller.quota.window.num` samples. As in Apache Kafka the wait for
+processing time is at most one sample, and if any client has a quota of a kind, the use of all clients is
+counted. Each node counts only its own requests.
 
 Processing time is the time in the event loop; reading and writing sockets does not count.
 """

@@ -48,7 +48,7 @@ def __getattr__(name: str) -> Any:
     if name == "commit_progress":
         from pykafka_broker.spark.installation import pyspark_version
 
-        pyspark_version()  # says how to install it, where an import would only fail
+        pyspark_version()  # says how to install pyspark; an import would only fail
         from pykafka_broker.spark.lag import commit_progress
 
         return commit_progress

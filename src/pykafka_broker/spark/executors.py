@@ -19,7 +19,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Tasks for each that runs at once, so that no executor is left out.
+#: The tasks to start for each that can run at once, so that no executor is left out.
 TASKS_PER_SLOT = 2
 MOST_TASKS = 2_000
 #: A version that every broker answers.
@@ -31,7 +31,7 @@ class Reached(NamedTuple):
 
     host: str
     address: Address
-    #: The reason why it does not reach it; "" if it does.
+    #: The reason why the host does not reach the address; "" if it does.
     reason: str
 
 

@@ -23,7 +23,7 @@ class Jar(NamedTuple):
 
     coordinates: Coordinates
     path: Path
-    #: False: it was there already, and is right.
+    #: False: the jar was there already, and is right.
     was_fetched: bool
 
 
@@ -41,10 +41,10 @@ def fetch_jars(
         packages: The packages wanted.
         provided: The names of Spark's own jars.
         repository: Where they come from.
-        report: Told of each jar as it is there.
+        report: Called with each jar once it is there.
 
     Raises:
-        SparkError: the repository does not have one of them, or not undamaged.
+        SparkError: the repository lacks one of them, or has it damaged.
         OSError: the folder cannot be written.
     """
     found = []

@@ -1,4 +1,6 @@
-"""The output of a JVM, kept from the terminal: it inherits the descriptors of this process when it starts."""
+"""The output of a JVM, kept from the terminal: a JVM inherits the descriptors of this process when it
+starts.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Spark's kafka format: the columns of a record, by the names and types of Spark's own source. Pure.
 
 A DataFrame of this format comes from `format("kafka")` (with the option `includeHeaders`), from
-`format("kafka_log")`, and from an archive, which adds the id of the topic, since a topic that is deleted and
-created anew has the same name and the same offsets, and the day on which the record arrived.
+`format("kafka_log")`, and from an archive. An archive adds the day on which the record arrived, and the id of
+the topic, since a topic that is deleted and created anew has the same name and the same offsets.
 
     key             binary; null where a record has none
     value           binary; null where a record has none
@@ -16,7 +16,7 @@ created anew has the same name and the same offsets, and the day on which the re
     topic_id        string, as Kafka's tools print it: 22 characters; null where it is not known
     day             date: the UTC day on which the archive's batch was planned, not one of the record's own
 
-The day is not the one of the timestamp, for producers set timestamps as they like: each batch belongs to one
+The day is not that of the timestamp, because producers set timestamps as they like: each batch belongs to one
 day, so that yesterday's files stay as they are, and one wrong clock does not scatter a topic.
 """
 

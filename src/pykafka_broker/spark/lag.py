@@ -72,7 +72,7 @@ class CommitProgress(StreamingQueryListener):
         refresh_s: float = REFRESH_S,
         security: Mapping[str, str] = OPEN,
     ) -> None:
-        """Without a query, those of all queries of the session are committed; two that read the same topic
+        """If `query` is None, the listener commits for all queries of the session; two queries of one topic
         then need a listener and a group each. `security` are properties of Kafka's clients.
 
         Raises:
@@ -117,7 +117,9 @@ class CommitProgress(StreamingQueryListener):
         return self.query is None or self.query in (name, str(query_id))
 
     def _commit(self, query_id: str, offsets: Offsets, metadata: str) -> None:
-        """Commit these offsets; without any, those that the group has, so that they stay."""
+        """Commit these offsets. If there are none, commit the group's offsets again, so that they do not
+        expire.
+        """
         self._positions[query_id] = _Position(offsets, metadata, time.monotonic())
         try:
             with Client(

@@ -20,7 +20,7 @@ _NAMESPACE = "{*}"
 _REFERENCE = re.compile(r"\$\{([^}]+)\}")
 #: The scopes whose jars are there when a program runs.
 SCOPES = ("compile", "runtime")
-#: More jars than these are no closure of a connector.
+#: More jars than this are not the closure of a connector.
 MOST_JARS = 200
 
 #: A group and an artifact, of which either may be `*`.
@@ -83,12 +83,12 @@ def _resolved(text: str, properties: dict[str, str]) -> str:
 
 
 def is_among(artifact: str, jars: Iterable[str]) -> bool:
-    """Whether one of these files is a jar of the artifact, in whatever version."""
+    """Whether one of these files is a jar of the artifact, in any version."""
     return any(version_of(artifact, jar) is not None for jar in jars)
 
 
 def version_of(artifact: str, jar: str) -> str | None:
-    """The version of the artifact that a file is; None if it is none of it."""
+    """The version in the name of an artifact's jar; None if the file is no jar of the artifact."""
     match = re.fullmatch(rf"{re.escape(artifact)}-(\d[\w.+-]*)\.jar", jar)
     return match[1] if match else None
 
@@ -99,7 +99,7 @@ def closure(
     """The roots and all their dependencies, without those among the jars `provided`.
 
     Raises:
-        SparkError: a version cannot be told, or there is no end to it.
+        SparkError: a version cannot be told, or the dependencies have no end.
     """
     chosen: dict[tuple[str, str], Coordinates] = {}
     waiting = deque(Dependency(root) for root in roots)

@@ -48,7 +48,7 @@ def parse_coordinates(text: str) -> Coordinates:
     """The coordinates in `group:artifact:version`.
 
     Raises:
-        SparkError: it is nothing of the kind.
+        SparkError: the text has another form.
     """
     parts = text.strip().split(":")
     if len(parts) != 3 or not all(parts):

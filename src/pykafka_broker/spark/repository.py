@@ -33,7 +33,7 @@ class Repository:
     """A Maven repository at a URL."""
 
     def __init__(self, url: str = CENTRAL, timeout_s: float = TIMEOUT_S) -> None:
-        """Raises SparkError: the URL is of no kind that is served here."""
+        """Raises SparkError: URLs of this kind are not supported."""
         if not url.startswith(SCHEMES):
             raise SparkError(f"{url!r} is no URL of a Maven repository: https://..., http://... or file:...")
         self.url = url.rstrip("/")

@@ -57,5 +57,5 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from pykafka_broker.spark.installation import pyspark_version
 
-    pyspark_version()  # says how to install it, where an import would only fail
+    pyspark_version()  # says how to install pyspark; an import would only fail
     return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

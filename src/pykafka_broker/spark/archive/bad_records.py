@@ -1,8 +1,8 @@
 """The records of an archive that could not be decoded.
 
 A bad record is a row of the table like any other, with its bytes and the reason. Delta and Iceberg cannot
-commit two tables at once, so a separate table would lack bad records, or have them twice, after a crash. Thus
-the rows are the whole topic, for a replay, and a corrected schema can be applied to the bytes later.
+commit two tables at once, so a separate table would lack bad records, or have them twice, after a crash. So a
+replay finds the whole topic in the rows, and a corrected schema can be applied to the bytes later.
 """
 
 from __future__ import annotations

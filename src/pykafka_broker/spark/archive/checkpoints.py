@@ -44,13 +44,13 @@ def committed_offsets(
 
     Args:
         spark: A classic session.
-        checkpoint: That of the job.
+        checkpoint: The checkpoint of the job.
         table: The table that the job fills.
         topic: The name of the topic.
         topic_id: Its id, as Kafka's tools print it; "" is not compared.
 
     Raises:
-        SparkError: it is not the checkpoint of a job that archives this topic to this table.
+        SparkError: the checkpoint is not of a job that archives this topic to this table.
     """
     target = table_of(spark, table)
     require_archive(target)
@@ -109,14 +109,14 @@ class CheckpointFolder:
     __slots__ = ("_files", "_path_of", "name")
 
     def __init__(self, spark: SparkSession, name: str) -> None:
-        """Raises SparkError: the session is one of Spark Connect, which does not reach it."""
+        """Raises SparkError: the session is one of Spark Connect, which does not reach the folder."""
         self._path_of: Callable[[str], Any] = classic_jvm(spark).org.apache.hadoop.fs.Path
         settings = spark._jsparkSession.sessionState().newHadoopConf()
         self._files: Any = self._path_of(name).getFileSystem(settings)
         self.name = name
 
     def progress(self) -> Progress | None:
-        """The progress of its job; None if it is new; raises the errors of `read_progress`."""
+        """The progress of the job; None for a new checkpoint; raises the errors of `read_progress`."""
         if (local := self._local()) is not None:
             return read_progress(local, self.name)
         with TemporaryDirectory() as copy:

@@ -32,12 +32,14 @@ class Cluster:
         self._identity = secured(_ARCHIVER, security)
 
     def topics(self, names: Collection[str]) -> dict[str, Topic]:
-        """Those of the topics that exist; KafkaError or OSError where they cannot be asked for."""
+        """The topics that exist. Raises KafkaError if one cannot be read now, OSError if no broker
+        answers.
+        """
         with self._client() as client:
             return look(client, names)
 
     def topic_ids(self, names: Collection[str]) -> dict[str, str]:
-        """The ids of those that exist; raises the errors of `topics`."""
+        """The ids of the topics that exist; raises the errors of `topics`."""
         with self._client() as client:
             return topic_ids(client, names)
 

@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 
 class Compacted(NamedTuple):
-    """The number of files that a compaction removed, and of those it added."""
+    """The numbers of files that a compaction removed and added."""
 
     removed: int
     added: int
 
 
 def compact(spark: SparkSession, table: Table, before: dt.date | None = None) -> Compacted:
-    """Rewrite the files of the days before this one; today in UTC, if None.
+    """Rewrite the files of the days before `before`; None is today in UTC.
 
     Raises:
-        SparkError: it is no archive, or a folder of Parquet.
+        SparkError: the table is no archive, or a folder of Parquet.
     """
     target = table_of(spark, table)
     if target.table.format == "parquet":

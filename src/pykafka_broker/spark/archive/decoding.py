@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Decoder:
-    """Decodes the records of a job, by schemas as they were when it started."""
+    """Decodes the records of a job, by the schemas at the job's start."""
 
     __slots__ = ("_formats", "_topic", "fields")
 
@@ -92,7 +92,9 @@ class Decoder:
 
 
 def pinned(each: Format, topic: str, column: str) -> Format:
-    """A format that carries its schema: no file for executors to read, no later schema of a registry."""
+    """The format with its schema inside: executors need no file, and later schemas of a registry do not
+    count.
+    """
     if isinstance(each, Json):
         return replace(each, schema=each.open(topic, column).type)
     if isinstance(each, Avro) and not isinstance(each.schema, Mapping):

@@ -42,14 +42,14 @@ class Progress(NamedTuple):
     #: The end offsets of the newest batch, done or not; empty before the first one.
     planned_ends: Mapping[int, Offsets]
     topic_ids: Mapping[str, str]
-    #: The id of the table that it fills; None if no archive job began it.
+    #: The id of the table that it fills; None if no archive job began the query.
     archive_id: str | None
     #: Where the query began; partitions that came later are not in it.
     beginning: Offsets = {}
 
     @property
     def ends(self) -> Offsets:
-        """The offset behind the last one that was planned, for each partition."""
+        """For each partition the offset after the last planned one."""
         planned = self.planned_ends or self.positions
         return {partition: end for offsets in planned.values() for partition, end in offsets.items()}
 
@@ -61,7 +61,7 @@ class Archive(NamedTuple):
     archive_id: str | None
     #: The offset after the last record, for places that were looked up.
     ends: Mapping[Place, int]
-    #: Whether it ignores batches of every checkpoint but its first, as Parquet does.
+    #: Whether the table ignores the batches of all checkpoints but its first, as Parquet does.
     is_of_one_checkpoint: bool = False
 
 
@@ -84,7 +84,7 @@ def refuse_to_go_on(progress: Progress, topics: Mapping[str, Topic], archive: Ar
     """Refuse a job that would not go on where it stopped.
 
     Raises:
-        SparkError: it would not; the message says why and what to do.
+        SparkError: the job is refused; the message says why and what to do.
     """
     folder = progress.folder
     if progress.archive_id is None:
@@ -127,7 +127,7 @@ def committed(progress: Progress, name: str, topic_id: str, archive: Archive) ->
     """The first and the end offset that a job has committed, of each partition of a topic.
 
     Args:
-        progress: Of the job.
+        progress: The progress of the job.
         name: The name of the topic.
         topic_id: Its id; "" is not compared.
         archive: The table that must have them.
@@ -153,7 +153,7 @@ def committed(progress: Progress, name: str, topic_id: str, archive: Archive) ->
             f"it (its id is {topic_id}, and was {archived_id}): nothing of the new topic is archived."
         )
     beginnings = {number: progress.beginning.get((name, number), 0) for number in ends}
-    # After a repair a topic may be another one, and end before the beginning of the old one.
+    # After a repair the topic may be a new one that ends before the old one's beginning.
     return {number: (min(beginnings[number], end), end) for number, end in ends.items()}
 
 
@@ -161,7 +161,7 @@ def starting_offsets(start: Start, topics: Mapping[str, Topic], archive: Archive
     """The offsets where a job with a new checkpoint begins, as `startingOffsets` takes them.
 
     Raises:
-        SparkError: it would repeat or leave out records; the message says which and what to do.
+        SparkError: the job would repeat or leave out records; the message says which and what to do.
     """
     if archive is not None and archive.is_of_one_checkpoint:
         raise SparkError(
@@ -207,7 +207,7 @@ def refuse_changed(
 
     Args:
         topic_ids: The ids of its topics at its start.
-        now: Those of the topics that exist.
+        now: The ids of the topics that exist.
         verified: The job's offsets at the last check.
 
     Raises:

@@ -140,16 +140,16 @@ def examine(
 
 def _decoder(formats: Mapping[str, Format], topics: Sequence[str]) -> Decoder:
     insist_on(MAP_IN_ARROW, "Decoding needs")
-    from pykafka_broker.spark.archive.decoding import Decoder  # needs what nothing else here does
+    from pykafka_broker.spark.archive.decoding import Decoder  # needs packages that nothing else here needs
 
     return Decoder.of(formats, topics)
 
 
 def _made_or_grown(spark: SparkSession, target: ArchiveTable, decoded: Sequence[StructField]) -> str:
-    """Make the table if there is none, or add what it lacks; its id.
+    """Make the table if there is none, or add what it lacks; return the table's id.
 
     Raises:
-        SparkError: it is not one of an archive, or has a column of another type.
+        SparkError: the table is not one of an archive, or has a column of another type.
     """
     plain = spark.createDataFrame([], ARCHIVE_DDL).schema  # StructType.fromDDL came with Spark 4
     wanted = StructType([*plain.fields, *decoded])
@@ -163,7 +163,7 @@ def _made_or_grown(spark: SparkSession, target: ArchiveTable, decoded: Sequence[
 def _ends_in_table(
     target: ArchiveTable, topics: Mapping[str, Topic], known: Offsets
 ) -> dict[guard.Place, int]:
-    """The offset after the last record of each place, for places where it is after the known end.
+    """The offset after the last record of each place, for places where that offset is after the known end.
 
     Tables know the smallest and the largest offset of each file, so that records after the ends of a
     checkpoint cost little to look for. For a new checkpoint all files of the topics are looked at.
@@ -219,7 +219,7 @@ class _Watch:
 
     def _end_after_batch(self) -> None:
         """Stop the query when it has committed the batch that it is writing. Spark gives up the next one,
-        which is not reported. What was not committed of it is done by the next run; no row is there twice.
+        which is not reported. The next run writes what was not committed; no row is there twice.
         """
         last = self._number_of_last_batch()
         while self._query.status["isTriggerActive"] and self._number_of_last_batch() == last:

@@ -41,7 +41,7 @@ class Archived(NamedTuple):
     bytes: int = 0
 
     def plus(self, batch: Batch) -> Archived:
-        """With one more batch."""
+        """The totals with one more batch."""
         return Archived(self.batches + 1, self.records + batch.records, self.bytes + batch.bytes)
 
 
@@ -62,7 +62,7 @@ def batch_of(progress: Mapping[str, Any], bytes_name: tuple[str, str], log_ends:
 
     Args:
         progress: The value of its JSON.
-        bytes_name: Under which name its bytes were observed, and as which number.
+        bytes_name: The name of what Spark observed of the batch, and of the number of bytes in it.
         log_ends: Where the topics end; None if that is not known.
     """
     name, number = bytes_name

@@ -45,7 +45,7 @@ class Topics(NamedTuple):
         """The same.
 
         Raises:
-            SparkError: no topic, one twice, or an option that is the job's own or not served.
+            SparkError: no topic is named, or one twice, or an option is the job's own or not served.
         """
         if not self.names:
             raise SparkError("No topic is named.")
@@ -70,7 +70,7 @@ class Table(NamedTuple):
         """The same, with an absolute path.
 
         Raises:
-            SparkError: the format is not known, or has no such name.
+            SparkError: the format is unknown, or the name is none of this format.
         """
         if self.format not in TABLE_FORMATS:
             raise SparkError(f"{self.format!r} is no table format here: {', '.join(TABLE_FORMATS)}.")
@@ -87,7 +87,7 @@ class Table(NamedTuple):
 
     @property
     def jars(self) -> list[str]:
-        """The table formats that a session needs jars of."""
+        """The table formats whose jars a session needs."""
         return [] if self.format == "parquet" else [self.format]
 
     @property
@@ -112,7 +112,7 @@ class Start(StrEnum):
     LATEST = "latest"
     #: Behind the last record of each partition that the table has: the way on after a lost checkpoint.
     BEHIND_TABLE = "behind-table"
-    #: As BEHIND_TABLE, and where records in between are gone from the topic, with the first that is left.
+    #: As BEHIND_TABLE; if the topic has lost records in between, with the first record left.
     BEHIND_TABLE_WITH_GAPS = "behind-table-with-gaps"
 
     @property

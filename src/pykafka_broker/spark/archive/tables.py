@@ -145,7 +145,7 @@ class Delta:
             raise
 
     def prepare(self, spark: SparkSession, table: Table) -> None:
-        """A path and the namespaces of a catalog are there, or the user makes them."""
+        """Nothing to do: a path needs nothing, and the user makes the namespaces of a catalog."""
 
     def start(self, writer: DataStreamWriter, table: Table) -> StreamingQuery:
         return writer.start(table.name) if table.is_path else writer.toTable(table.name)
@@ -217,10 +217,10 @@ def _writer(frame: DataFrame, table: Table, checkpoint: str, pace: Pace) -> Data
 
 
 def require_archive(table: ArchiveTable) -> None:
-    """Refuse a table that is not there, or that no archive job made.
+    """Refuse a table that does not exist, or that no archive job made.
 
     Raises:
-        SparkError: it is none.
+        SparkError: the table is refused.
     """
     if not table.exists():
         raise SparkError(f"There is no table {table.table.name}.")
@@ -229,7 +229,7 @@ def require_archive(table: ArchiveTable) -> None:
 
 
 def made_as_archive(table: ArchiveTable) -> str:
-    """The id of a table that is there, and that a job is to fill.
+    """The id of an existing table that a job is to fill.
 
     Raises:
         SparkError: no archive job made it.

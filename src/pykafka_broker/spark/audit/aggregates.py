@@ -59,7 +59,7 @@ def blocks(records: DataFrame, newest_ms: int) -> list[Block]:
     """What was read, by blocks of offsets.
 
     Args:
-        records: As of `records_of`.
+        records: As `records_of` gives them.
         newest_ms: Later timestamps count as ahead of the clock.
     """
     found = _aggregated(
@@ -105,8 +105,8 @@ def _block(row: Row) -> Block:
 def keys(records: DataFrame) -> list[Keys]:
     """Order and repetition of the records of each key, by partition.
 
-    A record is compared with the one before it: among those of its key, in the order of the log, and among
-    those with the same key, value and headers, in the order of their timestamps.
+    Each record is compared with the previous record of its key in the log, and with the previous record by
+    timestamp that has the same key, value and headers.
     """
     of_key = "OVER (PARTITION BY has_key, holder ORDER BY partition, offset)"
     of_content = "OVER (PARTITION BY has_key, holder, content ORDER BY ms, partition, offset)"
@@ -170,8 +170,8 @@ def late(records: DataFrame, doubtful: Sequence[Doubtful], limit_ms: int) -> lis
     """Records that came later than the limit, by partition.
 
     Args:
-        records: As of `records_of`.
-        doubtful: The blocks that may have some.
+        records: As `records_of` gives them.
+        doubtful: The blocks that may have late records.
         limit_ms: How far a timestamp may be behind the newest before it in its partition.
     """
     from pyspark.sql import functions
@@ -198,8 +198,8 @@ def differences(records: DataFrame, others: DataFrame, places: Sequence[Place]) 
     """Where two reads of the same offsets differ, by partition.
 
     Args:
-        records: What is looked at.
-        others: What it should be.
+        records: The records to check.
+        others: What they should be.
         places: The blocks in which they differ.
     """
     from pyspark.sql import functions
@@ -254,11 +254,11 @@ def buckets(records: DataFrame, *, with_timestamps: bool) -> list[Bucket]:
 def content_differences(
     records: DataFrame, others: DataFrame, wanted: Iterable[tuple[int, int]], *, with_timestamps: bool
 ) -> list[Difference]:
-    """The records that two partitions do not share, whatever their offsets; each is compared by its count.
+    """Records that only one of two partitions has, counted, whatever their offsets.
 
     Args:
-        records: What is looked at.
-        others: What it should be.
+        records: The records to check.
+        others: What they should be.
         wanted: Partition and bucket where they differ.
         with_timestamps: Whether a record with another timestamp is another record.
     """
@@ -292,7 +292,7 @@ def content_differences(
 def order_differences(
     records: DataFrame, others: DataFrame, *, with_timestamps: bool
 ) -> list[OrderDifference]:
-    """Records that follow another record of their key than on the other side, by partition."""
+    """Records whose predecessor of the same key differs between the two sides, by partition."""
     of_key = "OVER (PARTITION BY mine, partition, holder ORDER BY offset)"
     both = _sides(
         records.where("key IS NOT NULL"),
@@ -311,7 +311,7 @@ def order_differences(
 
 
 def count_of_other_topics(frame: DataFrame, topic: str, topic_id: str) -> int:
-    """How many records belong to other topics of the same name, deleted since."""
+    """The number of records of deleted topics of the same name."""
     from pyspark.sql import functions
 
     if TOPIC_ID not in frame.columns:

@@ -50,7 +50,7 @@ class Difference(NamedTuple):
 
 
 class OrderDifference(NamedTuple):
-    """Records that follow another record of their key than on the other side."""
+    """Records whose predecessor of the same key differs between the two sides."""
 
     partition: int
     records: Seen

@@ -21,7 +21,7 @@ class Why(StrEnum):
 
     MARKER = "marker"
     ABORTED = "aborted"
-    #: A topic that is compacted, and no record there any more.
+    #: No record any more, in a topic that is compacted.
     COMPACTED = "compacted"
     #: A record that a reader should have seen.
     LOST = "lost"
@@ -34,12 +34,14 @@ class LoggedBatch(NamedTuple):
 
     header: BatchHeader
     data: Buffer
-    #: Whether it belongs to a transaction that was aborted, and readers leave such batches out.
+    #: Whether readers leave the batch out, because its transaction was aborted.
     is_aborted: bool
 
 
 class Stretch(NamedTuple):
-    """A part of the log, from an offset that was asked for up to `end`; without batches: it ends there."""
+    """A part of the log, from an offset that was asked for up to `end`; without batches the log ends
+    there.
+    """
 
     start: int
     end: int
@@ -76,7 +78,7 @@ def explain(
 
     Args:
         gaps: In order, and all in the log.
-        read: A part of the log from an offset on, however long; asked in order.
+        read: Returns a part of the log from an offset on, of any length; called in the order of offsets.
         is_compacted: Whether compaction may have removed records.
         examples: How many spans of each kind to keep.
 

@@ -24,7 +24,7 @@ def duration(ms: int) -> str:
 
 
 def offsets_of(spans: Sequence[Span], count: int) -> str:
-    """Offsets, of which some are named."""
+    """`count` offsets in words; those of `spans` are named."""
     named = sum(span.length for span in spans)
     text = f"{'offset' if count == 1 else 'offsets'} {', '.join(map(str, spans))}"
     return text if named == count else f"{text} and {count - named:,} more"

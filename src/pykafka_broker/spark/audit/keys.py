@@ -16,13 +16,13 @@ class Keys(NamedTuple):
     keys: int
     #: Keys with records in a lower partition too.
     moved: int
-    #: Records with an earlier timestamp than the one of their key before them; the greatest difference.
+    #: Records with an earlier timestamp than the previous record of their key; the greatest difference.
     backwards: Seen
     worst_back_ms: int
     #: Records whose key was there before.
     repeated: Seen
-    #: Records that are there once more, with the same key, value, headers and timestamp; partition and offset
-    #: of the record that the first of them repeats.
+    #: Records that repeat another one with the same key, value, headers and timestamp; the partition and
+    #: offset that the first of them repeats.
     doubled: Seen
     first_double: tuple[int, int] | None
     #: Records with the same key, value and headers as another one.

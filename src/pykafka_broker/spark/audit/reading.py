@@ -53,10 +53,10 @@ class Reading:
     """The records of one topic, and the blocks that Spark made of them."""
 
     def __init__(self, records: DataFrame, judge: Judge, questions: Questions) -> None:
-        """Read them once.
+        """Read the records once.
 
         Args:
-            records: As of `aggregates.records_of`.
+            records: As `aggregates.records_of` gives them.
             judge: Of the topic.
             questions: What to look at.
         """

@@ -50,8 +50,8 @@ class PartitionCounts(NamedTuple):
     #: Where the log begins and ends, as its brokers say; None: they were not asked.
     log_start: int | None
     log_end: int | None
-    #: Offsets without a record: of the log, or where it was not asked, between the first and the last. What
-    #: is there instead; None: the log was not asked.
+    #: Offsets without a record: of the log or, if it was not asked, between the first and the last record.
+    #: What the log has there instead; None if it was not asked.
     missing: int
     markers: int | None
     aborted: int | None
@@ -62,7 +62,7 @@ class PartitionCounts(NamedTuple):
     #: Milliseconds since 1970.
     oldest_timestamp: int | None
     newest_timestamp: int | None
-    #: No record's timestamp is further behind the newest one before it in the partition.
+    #: The most that a record's timestamp can be behind the newest one before it in the partition.
     late_at_most_ms: int
 
 

@@ -31,8 +31,8 @@ class Late(NamedTuple):
 
 
 def lateness(blocks: Sequence[Block]) -> Iterator[tuple[Block, int | None, int]]:
-    """For each block of a partition, in order: the newest timestamp before it, and by how much a record in
-    it may be late at most.
+    """For each block of a partition, in order: the newest timestamp before it, and the greatest lateness that
+    a record in the block can have.
     """
     carried: int | None = None
     for block in blocks:

@@ -54,11 +54,11 @@ class State(NamedTuple):
     position: int | None
     log_start: int | None
     log_end: int | None
-    #: The offset at which the repair goes on; None: it takes the partition out of the checkpoint.
+    #: The offset at which the repair goes on; None: the repair takes the partition out of the checkpoint.
     repaired: int | None
     #: Offsets that the repair passes over, whether they are there or gone.
     skipped: int
-    #: Offsets to read whose numbers the query has read before, in this log or an earlier one.
+    #: Offsets to read whose numbers the query has read before, in this log or in an earlier log.
     read_again: int
 
 

@@ -115,7 +115,7 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     """Read the folder of a checkpoint.
 
     Raises:
-        SparkError: it is none, or of a form that is not known here.
+        SparkError: the folder has no checkpoint, or one of an unknown form.
         OSError: it cannot be read.
     """
     if not (folder / "offsets").is_dir():

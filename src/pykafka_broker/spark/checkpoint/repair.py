@@ -1,8 +1,9 @@
 """New offset files for a checkpoint that its topics have left behind; each old one stays beside the new one.
 
-If the newest batch is done, its file says where the next one begins, and is the only one that changes. If it
-is not, Spark runs it again from the file before to its own: both change, and the batch keeps its number and
-the records it can still read, so that a sink which has seen it takes it for the same batch.
+If the newest batch is done, its file says where the next one begins, and is the only one that changes. If the
+newest batch is not done, Spark runs it again, from the offsets of the previous file to those of its own. Both
+files change. The batch keeps its number and the records that it can still read, so that a sink takes it for
+the same batch.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def carry_out(rewrites: Iterable[Rewrite]) -> list[Path]:
     """Write the new files; returns the copies of the old ones, which lie beside them.
 
     Raises:
-        OSError: a file cannot be written. Those before it are written, each complete.
+        OSError: a file cannot be written. The files before it are written, each complete.
     """
     backups = []
     for path, text in rewrites:
@@ -86,7 +87,7 @@ def carry_out(rewrites: Iterable[Rewrite]) -> list[Path]:
 
 
 def _free_name(path: Path) -> Path:
-    """A name beside the file that Spark, which looks for numbers, passes over."""
+    """A name beside the file; Spark looks for numbers, and passes over this name."""
     number = 1
     while (backup := path.with_name(f"{path.name}.before-repair-{number}")).exists():
         number += 1

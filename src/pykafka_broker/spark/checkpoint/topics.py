@@ -57,7 +57,7 @@ def topic_ids(client: Client, names: Collection[str]) -> dict[str, str]:
 
 
 def printed_id(topic_id: bytes) -> str:
-    """An id as Kafka's tools print it; "" for that of a broker that has none."""
+    """An id as Kafka's tools print it; "" from a broker without topic ids."""
     return uuid_text(topic_id) if any(topic_id) else ""
 
 

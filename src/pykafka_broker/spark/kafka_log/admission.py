@@ -1,4 +1,4 @@
-"""The reader of streams for Spark 4.2, which says itself where a batch begins and how much it may take, and
+"""The reader of streams for Spark 4.2. This Spark says where a batch begins and how much it may take, and
 reads with `Trigger.AvailableNow` in batches of that size.
 """
 

@@ -105,7 +105,9 @@ def _fits(kind: str, value: object, wanted: type) -> bool:
 
 
 def _milliseconds(time: object) -> int | None:
-    """Whole milliseconds at or before a time; None if it is no time that can be told, or before 1970."""
+    """Whole milliseconds at or before a time; None for a time without a zone or before 1970, or for no
+    time.
+    """
     if not isinstance(time, datetime) or time.tzinfo is None or time < _EPOCH:
         return None
     return (time - _EPOCH) // timedelta(milliseconds=1)

@@ -14,14 +14,14 @@ from pykafka_broker.spark.kafka_log.options import LogOptions, Topics
 
 Folders = dict[TopicPartition, PartitionFolder]
 
-#: Those that a pattern does not stand for.
+#: Topics that no pattern stands for.
 INTERNAL_TOPICS = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state", METADATA_TOPIC}
 )
 
 
 def find_folders(files: FileSystem, options: LogOptions) -> Folders:
-    """The folders that are there now, of those that are asked for.
+    """The existing folders among those that are asked for.
 
     Raises:
         SparkError: a path is no folder with partitions, or a partition is in two of them.

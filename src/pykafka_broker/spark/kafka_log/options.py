@@ -83,7 +83,7 @@ class LogOptions:
     columns: tuple[str, ...] = tuple(KAFKA_TYPES)
     is_committed_only: bool = False
     start: Places | None = None
-    #: Whether a time behind the last record stands for the end, where reading begins.
+    #: Whether a read may start at the end, if its start time is after the last record.
     may_start_at_end: bool = False
     end: Places = EVERYTHING_UP_TO[LATEST]
     least_splits: int = 1

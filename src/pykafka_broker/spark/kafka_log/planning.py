@@ -69,7 +69,7 @@ def offset_at(
         folder: Its folder.
         end: Where its records end.
         places: The places of all partitions.
-        none_is_end: Whether a time behind the last record stands for the end.
+        none_is_end: Whether a time after the last record stands for the end.
 
     Raises:
         SparkError: there is no record at that time or later.

@@ -141,11 +141,11 @@ class LogStream:
         return splits_of(ranges, found, self._options)
 
     def _begin(self, name: TopicPartition, before: Positions, ids: Mapping[str, str]) -> int:
-        """The start offset of the next batch: 0 for a partition that is new, also because its topic is."""
+        """The start offset of the next batch: 0 for a new partition, even of a new topic."""
         return before.offsets.get(name, 0) if self._is_same(name.topic, before.topic_ids, ids) else 0
 
     def _is_same(self, topic: str, known: Mapping[str, str], ids: Mapping[str, str]) -> bool:
-        """Whether a topic is still the one that it was."""
+        """Whether a topic has the same id as before; True if one is unknown."""
         before, now = known.get(topic), ids.get(topic)
         if before is None or now is None or before == now:
             return True

@@ -1,9 +1,9 @@
 """The text beside each offset that a replay commits: it names the replay. Pure.
 
-An offset of the group of a replay is committed for the partition that is written, and is the offset in the
-source behind the last record that is there. The text names the source, so that another replay does not take
-the progress for its own: the topic and, where it is known, its id; the bounds of the window; the id of the
-topic that is written, for one that is created anew has none of the records.
+For each partition that it writes, a replay commits the offset in the source after the last written record.
+The text names the source, so that another replay does not take the progress for its own: the topic and, where
+it is known, its id; the bounds of the window; the id of the topic that is written, for one that is created
+anew has none of the records.
 """
 
 from __future__ import annotations

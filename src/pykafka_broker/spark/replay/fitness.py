@@ -14,7 +14,7 @@ from pykafka_broker.spark.replay.summary import NO_TIMESTAMP, Summary
 from pykafka_broker.system.named_tuple import NamedTuple
 
 MAX_INT64 = 2**63 - 1
-#: The bytes of a batch of one record besides key, value and headers, at most.
+#: The most bytes of a batch of one record besides key, value and headers.
 OVERHEAD_BYTES = 61 + 40
 #: For the clocks of brokers, and the time until a record is written.
 MARGIN_MS = 60_000

@@ -3,7 +3,7 @@
 A replay commits all that it writes, so that an aborted record among its rows becomes a committed one. The
 formats `kafka` and `kafka_log` give such records unless `kafka.isolation.level` is `read_committed`, and a
 row does not tell. So a replay refuses a source that is read without saying the level. Classic sessions know
-the options of a DataFrame; Spark Connect does not say them.
+the options of a DataFrame; Spark Connect does not show them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def insist_on_level(source: DataFrame) -> None:
     """Refuse a source of `kafka` or `kafka_log` that is read without an isolation level.
 
     Raises:
-        ReplayError: it is one.
+        ReplayError: the source is refused.
     """
     for name in _formats_without_level(source):
         raise ReplayError(

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 ARROW_BYTES = 16 * 1024 * 1024
 ARROW_RECORDS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _MOST_ARROW_RECORDS = 10_000
-#: The bytes of a batch besides its records, at most.
+#: The most bytes of a batch besides its records.
 _BATCH_OVERHEAD_BYTES = 256
 #: Defaults of Kafka 4.
 _USUAL = {
@@ -234,7 +234,7 @@ def _by_target(found: Sequence[Summary], names: Mapping[str, str]) -> dict[str, 
 
 
 def _ask_first(target: Target) -> None:
-    """Check that the brokers answer, and that the topics are there which may not be created.
+    """Check that the brokers answer, and that all topics exist that may not be created.
 
     Raises:
         ReplayError: a topic is missing.

@@ -12,7 +12,7 @@ class Pace:
         self._free_s = began_s
 
     def wait_s(self, records: int, size_bytes: int, now_s: float) -> float:
-        """The time to wait before these are written, which then take their share of the rate."""
+        """The time to wait before these are written; they count against the rate from now on."""
         begin_s = max(self._free_s, now_s)
         takes_s = max(
             records / self._records_per_s if self._records_per_s else 0.0,

@@ -33,7 +33,7 @@ def one_identity(summaries: Iterable[Summary]) -> None:
     """Check that no partition is of two topics with the same name.
 
     Raises:
-        ReplayError: it is, so that its offsets mean two things.
+        ReplayError: one is, so its offsets are ambiguous.
     """
     seen: dict[str, set[str | None]] = {}
     for summary in summaries:

@@ -21,7 +21,7 @@ from pykafka_broker.spark.replay.errors import ReplayError
 from pykafka_broker.spark.replay.settings import Settings
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: The bytes of a record's lengths, offset and time, at most.
+#: The most bytes of a record's lengths, offset and time.
 RECORD_OVERHEAD_BYTES = 40
 
 #: Timestamp in milliseconds, key, value, headers: as `build_batch` takes it.
@@ -33,7 +33,7 @@ class Rows(NamedTuple):
 
     offsets: np.ndarray[Any, np.dtype[np.int64]]
     records: list[Record]
-    #: The bytes of each in a batch, at most.
+    #: The most bytes of each row in a batch.
     sizes: np.ndarray[Any, np.dtype[np.int64]]
 
     def taken(self, indices: np.ndarray[Any, Any]) -> Rows:
@@ -49,7 +49,7 @@ class Transaction(NamedTuple):
     records: int
     size_bytes: int
     first_offset: int
-    #: The position in the source behind it.
+    #: The position in the source after the transaction.
     next_offset: int
 
 

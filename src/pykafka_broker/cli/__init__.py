@@ -77,7 +77,9 @@ class ReaderGoneError(Exception):
 
 @contextmanager
 def _noticing_closed_output() -> Iterator[None]:
-    """Make a BrokenPipeError a ReaderGoneError: it is of the output, as the client raises other errors."""
+    """Turn a BrokenPipeError into a ReaderGoneError: only the output raises it, as the client raises other
+    errors.
+    """
     try:
         yield
     except BrokenPipeError as error:

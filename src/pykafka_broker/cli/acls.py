@@ -45,7 +45,7 @@ OPERATIONS = {
     "two-phase-commit": 15,
 }
 ANY, ALLOW, DENY = 1, 3, 2
-#: What may be done with each kind of resource, besides all of it.
+#: The operations on each kind of resource, besides ALL.
 SUPPORTED = {
     "topic": "read write create delete alter describe describe-configs alter-configs",
     "group": "read delete describe describe-configs alter-configs",
@@ -111,8 +111,8 @@ def resource_options(command: Callable[..., Any]) -> Callable[..., Any]:
         type=click.Choice(list(PATTERNS), case_sensitive=False),
         default="literal",
         show_default=True,
-        help="How names are meant: as they are, or as the beginning of names. To list and remove, `any` is "
-        "of either kind, and `match` all that concern a resource with this name.",
+        help="How names are meant: as they are, or as the beginning of names. To list and remove, `any` "
+        "means both kinds, and `match` all ACLs that concern a resource with this name.",
     )(run)
     for kind, help_text in (
         ("user-principal", "A user for whom tokens are made; * for all."),
@@ -190,7 +190,7 @@ def list_(named: Named, principals: tuple[str, ...], cluster: Cluster, output: O
 @cluster_or_controller_options
 @json_option(Acl, key="acls")
 def add(named: Named, who: Who, cluster: Cluster, output: Output) -> None:
-    """Add ACLs: for each user, resource and operation one."""
+    """Add ACLs: one for each user, resource and operation."""
     wanted = _wanted(named, who)
     if not wanted:
         raise click.UsageError("Say who: --allow-principal or --deny-principal.")
@@ -211,7 +211,7 @@ def add(named: Named, who: Who, cluster: Cluster, output: Output) -> None:
 @cluster_or_controller_options
 @json_option(Acl, key="acls")
 def remove(named: Named, who: Who, dry_run: bool, cluster: Cluster, output: Output) -> None:
-    """Remove the ACLs that are named; of the resources all, where no user is named."""
+    """Remove the ACLs that are named; if no user is named, all ACLs of the resources."""
     if not named.resources:
         raise click.UsageError("Name resources: --topic, --group, --cluster, --transactional-id, …")
     with cluster.connect() as client:

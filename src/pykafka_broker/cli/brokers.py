@@ -26,9 +26,9 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.wording import counted, listed
 
-#: How many of the partitions are named that a broker still holds.
+#: The most partitions that are named of those that a broker still holds.
 NAMED = 5
-#: How often, and after what pause, it is looked at what speaks against forgetting a broker.
+#: How often to look for reasons against forgetting a broker, and the pause between two looks.
 LOOKS, LOOK_S = 5, 0.2
 
 
@@ -68,7 +68,7 @@ class Unregistered(NamedTuple):
 
 @click.group(cls=Group)
 def brokers() -> None:
-    """List brokers and their disks, and have those forgotten that will not come back."""
+    """List brokers and their disks, and forget brokers that will not come back."""
 
 
 @brokers.command("list")
@@ -127,7 +127,7 @@ def unregister(broker_id: int, force: bool, cluster: Cluster, output: Output) ->
 
     Without --force the broker must be down and hold no replica. The replicas of a forgotten broker stay
     assigned to it. A broker that still runs serves nothing from then on, until it is restarted.
-    --bootstrap-controller needs --force, for controllers do not tell who holds replicas.
+    --bootstrap-controller needs --force, because controllers do not tell who holds replicas.
     """
     from pykafka_broker.protocol.messages.unregister_broker import UnregisterBrokerRequest
 

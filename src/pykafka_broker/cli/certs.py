@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: Where clients of the same machine find a broker.
 HERE = ("localhost", "127.0.0.1")
-#: What Java's own tools take where no other is given.
+#: The default of Java's own tools.
 STORE_PASSWORD = "changeit"
 
 
@@ -54,7 +54,7 @@ class Made(NamedTuple):
     metavar="TEXT",
     help="The password of the PKCS12 stores.",
 )
-@click.option("--renew", is_flag=True, help="Make those anew that there are, but for the authority.")
+@click.option("--renew", is_flag=True, help="Make existing keys and certificates anew, except the authority.")
 @json_option(Made, key="files")
 def certs(
     folder: Path,
@@ -67,9 +67,9 @@ def certs(
 ) -> None:
     """Make an authority, and keys and certificates for a broker and its clients, in FOLDER.
 
-    They are files of PEM and PKCS12. What there is stays as it is: so a further --client is added later. The
-    keys in the folder are for your eyes only; for more than a laptop or a test use the authority of your
-    organization.
+    They are files of PEM and PKCS12. Existing files stay as they are, so a further --client can be added
+    later. The keys in the folder are for your eyes only; for more than a laptop or a test use the authority
+    of your organization.
     """
     from pykafka_broker.tls.stores import StoreError
 

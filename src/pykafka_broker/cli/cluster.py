@@ -27,9 +27,10 @@ from pykafka_broker.system.named_tuple import NamedTuple
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 DEFAULT_BOOTSTRAP_SERVER = "127.0.0.1:9092"
-#: How long a node may take at least to say why it does not do what it is asked for.
+#: The least time that a node has to say why it does not do what it is asked for.
 WHY_WITHIN_S = 1.0
-#: The errors of brokers that wait for a controller, or for a leader or coordinator that none elects.
+#: The errors of brokers that wait for a controller, or for a leader or coordinator while no controller elects
+#: one.
 _OF_LOST_QUORUMS = RETRIABLE | {
     ErrorCode.BROKER_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS,
@@ -172,8 +173,8 @@ def cluster_or_controller_options(command: Command) -> Command:
 
 @contextmanager
 def telling_of_loss(cluster: Cluster) -> Iterator[None]:
-    """Add to an error of the body that no controller leads, or that the cluster does not count on the broker
-    that was asked, if that may be its reason.
+    """Add to an error of the body its possible reason: no controller leads, or the broker that was asked is
+    not part of the cluster.
     """
     try:
         yield

@@ -9,7 +9,7 @@ from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.system.named_tuple import NamedTuple
 
 PROGRAM = "pykafka-broker"
-#: By which the script asks the program; click derives the name from the program's.
+#: The variable by which the script asks the program; click derives it from the program's name.
 VARIABLE = "_PYKAFKA_BROKER_COMPLETE"
 
 

@@ -2,8 +2,8 @@
 
 Differences on purpose: files are plain arguments, and a folder stands for all files in it; `--json` prints
 an object a line; the exit status is 1 when something is wrong with a file; the first record of a segment is
-not reported as if it followed offset -1; and secrets in the metadata log (redaction.py) are shown with
-`--show-secrets` alone.
+not reported as if it followed offset -1; and secrets in the metadata log (redaction.py) are shown only with
+`--show-secrets`.
 """
 
 from __future__ import annotations

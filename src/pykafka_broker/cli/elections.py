@@ -54,7 +54,7 @@ def preferred(partitions: tuple[str, ...], is_all: bool, cluster: Cluster, outpu
 @cluster_options
 @json_option(Election, key="partitions")
 def unclean(partitions: tuple[str, ...], cluster: Cluster, output: Output) -> None:
-    """Let a replica lead that may lack records, where no replica in sync is left: the lacking ones are lost.
+    """If no replica in sync is left, let a replica lead that may lack records: those records are lost.
 
     A topic without a partition means all of its partitions.
     """

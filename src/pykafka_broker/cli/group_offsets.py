@@ -62,7 +62,9 @@ def _wanted(
     how: str,
     value: Any,
 ) -> Mapping[PartitionKey, int]:
-    """The wanted offset of each partition, even outside the log; without one, it goes to its start."""
+    """The wanted offset of each partition, even outside the log; a partition without one goes to its
+    start.
+    """
     if how in ("to_datetime", "by_duration"):
         import time
 
@@ -101,7 +103,7 @@ def delete_group(client: Client, name: str) -> int:
 def show_deleted(
     kind: str, deleted: Sequence[Any], failures: Sequence[tuple[str, str]], output: Output
 ) -> None:
-    """Show the groups that are deleted; the command fails if some are not, which come with the reasons."""
+    """Show the groups that are deleted; show the reasons for the others, and fail if there are any."""
     shown = ", ".join(f"'{group.group}'" for group in deleted)
     output.show_all(deleted, [f"Deletion of requested {kind} ({shown}) was successful."] if deleted else [])
     if failures:

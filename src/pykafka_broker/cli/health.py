@@ -14,10 +14,10 @@ Only the given address is used, never one the broker advertises: inside a contai
 Without an address, the broker's own configuration tells it: KAFKA_* variables, as in the container image, and
 the properties file.
 
-A secured broker tells its state to users: `--command-config`, `--user` and `--ca`. `--alive` does without
-(liveness.py), and a broker that refuses them answers: it is degraded. One that is found by its configuration
-is asked without them too, as far as it answers a stranger (own_listener.py); `checked` says how far that was:
-"metadata" as above, "versions" that it answers ApiVersions, "handshake" that it answers TLS.
+A secured broker tells its state to users: `--command-config`, `--user` and `--ca`. `--alive` needs none of
+them (liveness.py). A broker that refuses them has answered: it is degraded. A broker that is found by its
+configuration is asked without them too, as far as it answers a stranger (own_listener.py); `checked` says how
+far that was: "metadata" as above, "versions" that it answers ApiVersions, "handshake" that it answers TLS.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class Problem(NamedTuple):
 
 class Health(NamedTuple):
     """A broker that answers. `status` is "healthy" or "degraded", by what was asked for; `stage` is how far
-    it has come, as far as it was asked. `checked` is how far it could be asked; `node_id` is None if that did
-    not tell.
+    it has come, as far as it was asked. `checked` is how far it could be asked; `node_id` is None if the
+    broker did not tell it.
     """
 
     status: str
@@ -107,7 +107,7 @@ class Health(NamedTuple):
     metavar="HOST:PORT",
     envvar="PYKAFKA_BROKER_BOOTSTRAP_SERVER",
     show_envvar=True,
-    help="The same as HOST:PORT, named as other commands name it.",
+    help="The same as HOST:PORT, by the name that other commands use.",
 )
 @click.option("-c", "--config", "file", metavar="FILE", help="The broker's server.properties, if it has one.")
 @click.option("--alive", "wanted", flag_value=Stage.ALIVE.value, help="Only: does it answer?")
@@ -143,7 +143,7 @@ def health(
     is out of service or full, or it has lost the quorum.
 
     It is the one at HOST:PORT, or the one that `start` would run here: 127.0.0.1:9092 if nothing is set. If
-    the latter has secured listeners alone, and nothing here says who asks, it is healthy if it answers
+    the latter has only secured listeners, and no credentials are given, it is healthy if it answers
     ApiVersions, or TLS where it requires a certificate.
     """
     if address is None:
@@ -162,7 +162,7 @@ def health(
         from pykafka_broker.cli.own_listener import for_security, listeners_of, most_open
 
         listeners = listeners_of(file)
-        # A user is of no use where a stranger is answered, and may be refused.
+        # Where a stranger is answered, a user is not needed, and may be refused.
         security = None if stage is Stage.ALIVE else identity_with(COMMAND, *credentials).security
         if security is not None:
             address = str(for_security(listeners, security).address)

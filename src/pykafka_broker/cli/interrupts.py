@@ -20,7 +20,7 @@ class Interrupts:
     """Notes signals while it is entered."""
 
     def __init__(self) -> None:
-        #: The signal that came; 0 as long as there was none.
+        #: The signal that came; 0 before there was one.
         self.number = 0
         self._is_waiting = False
         self._before: dict[int, Callable[[int, FrameType | None], Any] | int | None] = {}

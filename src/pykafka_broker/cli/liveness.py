@@ -1,8 +1,8 @@
-"""Whether a node answers at all, asked without credentials: one that refuses a login is alive.
+"""Whether a node answers at all, asked without credentials: a node that refuses a login is alive.
 
-It answers ApiVersions before a login; where it lets in only who shows a certificate, the TLS handshake is
-enough, be it a refusal. Its own certificate is not verified: nothing secret is sent, and a broker whose
-certificate others would refuse is not to be restarted for that.
+A node answers ApiVersions before a login. If it requires a certificate, an answer to the TLS handshake is
+enough, even a refusal. The node's certificate is not verified: nothing secret is sent, and a certificate that
+others refuse is no reason for a restart.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def verify(paths: tuple[str, ...], show_all: bool, output: Output) -> int:
     "--accept-loss",
     "accepts_loss",
     is_flag=True,
-    help="Of single partitions: let readers pass over what is lost, for good.",
+    help="For single partitions: let readers pass over lost records, for good.",
 )
 @_show_all
 @json_option(Verified, streams=True)
@@ -98,9 +98,9 @@ def repair(paths: tuple[str, ...], dry_run: bool, accepts_loss: bool, show_all: 
     Damaged records are fenced off, never removed: reads of their offsets are answered with CORRUPT_MESSAGE,
     everything before and behind is served. Exit status 1 if something is left that cannot be mended here.
 
-    A coordinator serves nothing of a partition of __consumer_offsets or __transaction_state of which records
-    are fenced off. With --accept-loss they are gone: their bytes are removed, readers pass over their
-    offsets, and the coordinator goes by what is left. Keep a copy of the folder.
+    If records of a partition of __consumer_offsets or __transaction_state are fenced off, its coordinator
+    serves nothing of the partition. With --accept-loss the records are gone: their bytes are removed, readers
+    pass over their offsets, and the coordinator goes by what is left. Keep a copy of the folder.
     """
     _check_is_kafkas(paths)
     if accepts_loss and any(_log_directory(path) == os.path.abspath(path) for path in paths):

@@ -74,7 +74,7 @@ class Output:
 
     def __init__(self, form: Form, key: str | None = None) -> None:
         self.form = form
-        #: Under which the JSON object has the results, if the command has many.
+        #: The name under which the JSON object has the results, if the command has many.
         self.key = key
         self._has_tables = False
 

@@ -1,11 +1,11 @@
 """The broker that runs here with a known configuration, asked without being one of its users: for `health`.
 
-Of its listeners for clients that one is asked that tells a stranger most:
+The listener for clients that tells a stranger most is asked:
 
     PLAINTEXT                         its metadata and its disks, as everywhere
     SSL                               the same, after a handshake of TLS
     SASL_PLAINTEXT, SASL_SSL          ApiVersions, which is answered before the login
-    ssl.client.auth=required          the handshake: that it is answered, be it by a refusal
+    ssl.client.auth=required          the handshake: that it is answered, even by a refusal
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class OwnListener(NamedTuple):
 
     address: Address
     security_protocol: str
-    #: Whether it lets in only who shows a certificate.
+    #: Whether it requires a certificate.
     needs_certificate: bool
 
     @property

@@ -242,7 +242,7 @@ def _argument_bytes(argument: str | None) -> bytes | None:
 @click.option("-K", "--key-separator", metavar="TEXT", help="Each line or VALUE is a key, this, and a value.")
 @click.option("-H", "--header", "headers", metavar="KEY=VALUE", multiple=True, help="A header; repeatable.")
 @click.option(
-    "-p", "--partition", type=click.IntRange(0, INT32_MAX), help="Write here instead of where the key says."
+    "-p", "--partition", type=click.IntRange(0, INT32_MAX), help="Write to this partition, whatever the key."
 )
 @click.option("-t", "--timestamp", metavar="TIME", help="Milliseconds or ISO 8601 [now].")
 @click.option(

@@ -100,7 +100,7 @@ def describe(replication: bool, cluster: Cluster, output: Output) -> None:
 def add_controller(file: str, dry_run: bool, cluster: Cluster, output: Output) -> None:
     """Make a controller a voter; it has to run, and to have caught up.
 
-    To be called where its directories are: they know its directory id.
+    Run this on the machine with its directories: they have its directory id.
     """
     from pykafka_broker.protocol.messages.add_raft_voter import AddRaftVoterRequest, Listener
 

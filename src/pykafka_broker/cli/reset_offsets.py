@@ -41,7 +41,7 @@ TARGETS: Mapping[str, Callable[[Any], Any]] = {
         "--by-duration", metavar="PnDTnHnMnS", help="The first record since this long ago."
     ),
 }
-#: Those that need no offset committed before.
+#: The options that need no committed offset.
 ABSOLUTE_TARGETS = tuple(target for target in TARGETS if target not in ("to_current", "shift_by"))
 
 

@@ -99,7 +99,7 @@ def client_properties(
     """The same security in the keys of Kafka's clients, for programs with a client of their own.
 
     Args:
-        mechanism: With which the user logs in, one that the broker offers.
+        mechanism: The mechanism with which the user logs in; the broker must offer it.
         command_config: As the option.
         login: As the option.
         ca: As the option; the certificate itself is included, because the program may run elsewhere.

@@ -52,7 +52,7 @@ class DeletedShareGroup(NamedTuple):
 
 
 class ForgottenTopic(NamedTuple):
-    """A topic that a group should forget; with an error, it has not."""
+    """A topic that a group should forget; with an error if the group has not."""
 
     group: str
     topic: str
@@ -359,7 +359,7 @@ def check_empty(client: Client, name: str) -> None:
 @cluster_options
 @json_option(ForgottenTopic, key="topics")
 def delete_offsets(name: str, topics: tuple[str, ...], cluster: Cluster, output: Output) -> None:
-    """Let a group without members forget topics: it reads them as if it never had."""
+    """Let a group without members forget topics: it then reads them as if for the first time."""
     with cluster.connect() as client:
         errors = forget_topics(client, name, topics)
     forgotten = [

@@ -60,7 +60,7 @@ class Started(NamedTuple):
     "-l",
     "--listen",
     metavar="HOST:PORT",
-    help="Where clients connect, whatever `listeners` says; port 0 picks a free one.",
+    help="Where clients connect, in place of `listeners`; port 0 picks a free one.",
 )
 @click.option(
     "-o", "--override", "overrides", metavar="KEY=VALUE", multiple=True, help="Set one key; may be repeated."

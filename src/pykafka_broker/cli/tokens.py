@@ -22,7 +22,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 COLUMNS = ("TOKENID", "HMAC", "OWNER", "REQUESTER", "RENEWERS", "ISSUEDATE", "EXPIRYDATE", "MAXDATE")
 #: How wide kafka-delegation-tokens.sh makes its columns.
 WIDTHS = (15, 30, 15, 15, 25, 15, 15, 15)
-#: In a request about times: what the broker's configuration says.
+#: A time in a request that stands for that of the broker's configuration.
 AS_CONFIGURED = -1
 
 
@@ -74,8 +74,8 @@ class Hmac(click.ParamType[bytes]):
 def tokens() -> None:
     """Create, renew, expire and describe delegation tokens.
 
-    Who has a token logs in as its owner, with SCRAM: the id is the user name, the HMAC the password. The
-    listener has to ask for a user (SASL), or for a certificate.
+    The holder of a token logs in as its owner, with SCRAM: the id is the user name, the HMAC the password.
+    The listener has to ask for a user (SASL), or for a certificate.
     """
 
 
@@ -96,7 +96,7 @@ def tokens() -> None:
     type=click.IntRange(min=1),
     default=None,
     metavar="MS",
-    help="The age beyond which it cannot be renewed; delegation.token.max.lifetime.ms at most.",
+    help="The age beyond which the token cannot be renewed; delegation.token.max.lifetime.ms at most.",
 )
 @cluster_options
 @json_option(Token, key="tokens")
@@ -146,7 +146,7 @@ def create(
     type=click.IntRange(min=1),
     default=None,
     metavar="MS",
-    help="How much longer it lives from now on; delegation.token.expiry.time.ms at most.",
+    help="How much longer the token lives from now on; delegation.token.expiry.time.ms at most.",
 )
 @cluster_options
 @json_option(Changed)
@@ -168,7 +168,7 @@ def renew(hmac: bytes, period_ms: int | None, cluster: Cluster, output: Output) 
     type=click.IntRange(min=0),
     default=None,
     metavar="MS",
-    help="Let it live so much longer; by default it is removed at once.",
+    help="Let the token live this much longer; by default it is removed at once.",
 )
 @cluster_options
 @json_option(Changed)

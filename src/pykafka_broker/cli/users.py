@@ -112,7 +112,10 @@ def mechanism_option(command: Any) -> Any:
     metavar="NUMBER",
 )
 @click.option(
-    "--password-file", type=click.File(), metavar="FILE", help="Its first line is the password; - for stdin."
+    "--password-file",
+    type=click.File(),
+    metavar="FILE",
+    help="A file whose first line is the password; - for stdin.",
 )
 @cluster_options
 @json_option(Changed)
@@ -121,7 +124,7 @@ def set_user(
 ) -> None:
     """Create a user, or change its password, which is asked for unless it is in a file.
 
-    The brokers store what they check it with, never the password.
+    The brokers never store the password, only what they check it with.
     """
     from pykafka_broker.protocol.messages.alter_user_scram_credentials import ScramCredentialUpsertion
     from pykafka_broker.sasl.scram_keys import SCRAM_MECHANISMS, salted_password

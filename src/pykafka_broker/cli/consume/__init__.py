@@ -108,11 +108,9 @@ class Shared(NamedTuple):
     "-g",
     "--group",
     shell_complete=group_names,
-    help="Start where this group is, and commit how far it came.",
+    help="Start at the offsets of this group, and commit the progress.",
 )
-@click.option(
-    "--read-committed", is_flag=True, help="Leave out what belongs to open and aborted transactions."
-)
+@click.option("--read-committed", is_flag=True, help="Leave out records of open and aborted transactions.")
 @click.option(
     "--share",
     metavar="GROUP",
@@ -150,8 +148,8 @@ def consume(
 ) -> int:
     """Read records of TOPIC.
 
-    Ctrl-C ends it in good order: with --group, how far it came is committed; with --share, what was printed
-    is acknowledged.
+    Ctrl-C ends it in good order: with --group, its progress is committed; with --share, the printed records
+    are acknowledged.
     """
     shared.check(wanted)
     text = TextOutput(printed.chosen_parts(), printed.key_separator, printed.null_marker)
@@ -191,7 +189,7 @@ def consume(
 def _share_reader(
     client: Client, topic: str, shared: Shared, max_messages: int | None, interrupts: Interrupts
 ) -> ShareReader:
-    # What most reads do not need.
+    # Imported late: most reads do not need it.
     from pykafka_broker.cli.consume.share import ShareReader
     from pykafka_broker.client.core.share_group import Acknowledgement
 

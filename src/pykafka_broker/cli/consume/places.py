@@ -100,7 +100,7 @@ class Commits:
         """Commit every position that has moved.
 
         Raises:
-            KafkaError: the group has members, and this command is none.
+            KafkaError: the group has members, and this command is not one of them.
         """
         group = self.group
         if group is None:

@@ -55,7 +55,7 @@ INDENT = max(len(mark.text) for mark in MARKS.values()) + 1
     "--bootstrap-server",
     "named",
     metavar="HOST:PORT[,…]",
-    help="The same as HOST:PORT, named as other commands name it.",
+    help="The same as HOST:PORT, by the name that other commands use.",
 )
 @click.option(
     "--topic",

@@ -28,9 +28,9 @@ from pykafka_broker.system.processes import described, is_paused, listening_on
 if TYPE_CHECKING:
     from pykafka_broker.client.core.connection import ClientSecurity
 
-#: How often processes are looked at, for they tell nothing by themselves.
+#: How often processes are looked at, because they tell nothing by themselves.
 POLL_S = 0.05
-#: Between the first ports that are proposed.
+#: The distance between two first ports that are proposed.
 PORTS_APART = 10
 LAST_PROPOSED_PORT = 60_000
 
@@ -257,7 +257,7 @@ def _signal(cluster: ClusterFolder, node_ids: Sequence[int], number: signal.Sign
 def _spawn(cluster: ClusterFolder, node_id: int) -> None:
     """Start the process of a node.
 
-    The environment's settings are for one broker, so nodes do not get them; except the log levels.
+    The environment's settings are for one broker, so nodes get only its log levels.
     """
     environ = {
         name: value

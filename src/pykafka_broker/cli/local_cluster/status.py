@@ -45,7 +45,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 #: The type of a topic among the resources that have configurations.
 TOPIC = 2
 MIN_ISR = "min.insync.replicas"
-#: Between two looks, where no other time is wanted.
+#: The default time between two looks.
 WATCH_S = 2.0
 #: Exit status where the quorum has no leader.
 NO_QUORUM = 4
@@ -87,9 +87,10 @@ class PartitionStatus(NamedTuple):
 class ClusterStatus(NamedTuple):
     """A cluster at a glance; the lag is that of the last voter, in records of the metadata log.
 
-    The broker at `metadata_from` tells all of it, from this much of the metadata log (-1: it does not tell).
-    Without a quorum, leader and lag are missing, epoch and voters are those that this broker knows, and the
-    rest is as old as `metadata_age_ms`; None if it does not tell. `silent_voters` do not answer.
+    The broker at `metadata_from` tells all of it, by the metadata log up to `metadata_offset` (-1: it does
+    not tell). Without a quorum, leader and lag are missing, epoch and voters are those that this broker
+    knows, and the rest is as old as `metadata_age_ms`; None if it does not tell. `silent_voters` do not
+    answer.
     """
 
     cluster_id: str
@@ -120,7 +121,7 @@ class Shown(NamedTuple):
     "--topics",
     "with_topics",
     is_flag=True,
-    help="Show all topics, not only those that lack something, and the partitions that do.",
+    help="Show all topics, and the partitions that lack something.",
 )
 @click.option("--partitions", "with_partitions", is_flag=True, help="Show all topics and all partitions.")
 @click.option(
@@ -147,7 +148,7 @@ def status(
 ) -> int:
     """Show the quorum, the brokers, and the partitions that lack replicas, of any cluster.
 
-    It is the one at --bootstrap-server; if nothing says so, the one in the folder, where there is one.
+    It is the one at --bootstrap-server; if none is named, the one in the folder, if there is one.
     """
     cluster = cluster._replace(bootstrap_server=_servers(ctx, cluster.bootstrap_server, folder))
     shown = Shown(with_topics or with_partitions, with_topics or with_partitions, with_partitions)

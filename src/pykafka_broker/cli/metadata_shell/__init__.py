@@ -91,8 +91,8 @@ def shell(
     """Browse the metadata of a cluster like files.
 
     With COMMAND, run that alone: ls, cat, tree or find. Else commands come from standard input; `help` lists
-    them. Brokers and controllers are asked with the same security; where theirs differ, name controllers with
-    --bootstrap-controller, and the security for them.
+    them. If controllers need other security than brokers, give --bootstrap-controller and the controllers'
+    security.
     """
     source = _only_one(source)
     servers = source.bootstrap_server or DEFAULT_BOOTSTRAP_SERVER

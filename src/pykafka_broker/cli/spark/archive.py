@@ -66,13 +66,13 @@ class _Pace(NamedTuple):
     help="A path (Delta, Parquet), or a name in a catalog (Delta, Iceberg); made if it does not exist.",
 )
 @format_option
-@click.option("--checkpoint", required=True, metavar="DIR", help="Where the job keeps how far it is.")
+@click.option("--checkpoint", required=True, metavar="DIR", help="The folder with the job's progress.")
 @click.option(
     "--start",
     type=click.Choice([start.value for start in Start]),
     default=Start.EARLIEST.value,
     show_default=True,
-    help="Where a job begins whose checkpoint is new.",
+    help="Where a job with a new checkpoint begins.",
 )
 @click.option(
     "--decode",
@@ -113,9 +113,9 @@ def archive(
 ) -> int:
     """Append the records of topics to a table of Delta or Iceberg, or to a folder of Parquet files.
 
-    Exactly once, also when it is killed and started again with the same checkpoint. Ends when all is in the
-    table that was there at its start, or goes on with --follow. Ctrl-C and SIGTERM end it after the batch
-    that it is writing. A job that would lose or repeat records does not start, and says why.
+    Exactly once, also when it is killed and started again with the same checkpoint. Ends when the table has
+    all records that were there at its start; with --follow it goes on. Ctrl-C and SIGTERM end it after the
+    batch that it is writing. A job that would lose or repeat records does not start, and says why.
     """
     from pykafka_broker.spark.archive import Pace, Table, Topics, archive_topics
     from pykafka_broker.spark.archive.formats import parse_format

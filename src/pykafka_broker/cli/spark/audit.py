@@ -58,7 +58,7 @@ class Limits(NamedTuple):
 
     @property
     def questions(self) -> Questions:
-        """As the audit takes them."""
+        """The questions as the audit takes them."""
         return Questions(
             keys=not self.no_keys,
             unique_keys=self.unique_keys,
@@ -86,7 +86,7 @@ class Limits(NamedTuple):
 @click.option(
     "--checkpoint",
     metavar="DIR",
-    help="That of the archive job: all that it has committed is to be in the archive.",
+    help="The checkpoint of the archive job: all that the job has committed must be in the archive.",
 )
 @click.option(
     "--may-lack-partitions",
@@ -100,27 +100,27 @@ class Limits(NamedTuple):
 @click.option("--ignore-timestamps", is_flag=True, help="Mirrored records may have timestamps of their own.")
 @gathered(Beside, "beside")
 @click.option("--no-keys", is_flag=True, help="Leave out doubled records and the order of keys.")
-@click.option("--unique-keys", is_flag=True, help="A key that was there before is a finding.")
+@click.option("--unique-keys", is_flag=True, help="A repeated key is a finding.")
 @click.option(
     "--late",
     "late_s",
     type=Seconds(0),
     metavar="SECONDS",
-    help="So far behind the newest record before it a record is late, which is a finding.",
+    help="A record this far behind the newest record before it is late, which is a finding.",
 )
 @click.option(
     "--skew",
     "skew_s",
     type=Seconds(0),
     metavar="SECONDS",
-    help="So much older than another's the newest record of a partition may be.",
+    help="How much older than another's the newest record of a partition may be.",
 )
 @click.option(
     "--examples",
     type=click.IntRange(1, 1_000),
     default=5,
     show_default=True,
-    help="Name so many places of missing offsets.",
+    help="The number of places of missing offsets to name.",
 )
 @gathered(Limits, "limits")
 @reader_options()

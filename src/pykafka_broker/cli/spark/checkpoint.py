@@ -61,7 +61,7 @@ def inspect(folder: str, remember: bool, cluster: Cluster, output: Output) -> in
     type=click.Choice([w.value for w in Whither]),
     default=Whither.EARLIEST.value,
     show_default=True,
-    help="Where partitions go on whose position means nothing any more.",
+    help="Where partitions with a void position go on.",
 )
 @click.option(
     "--recreated",

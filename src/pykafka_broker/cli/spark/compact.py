@@ -14,7 +14,7 @@ from pykafka_broker.system.wording import counted
 
 
 class CompactedTable(NamedTuple):
-    """The number of files that a compaction removed from a table, and of those it added."""
+    """The numbers of files that a compaction removed from a table and added to it."""
 
     table: str
     removed: int
@@ -28,7 +28,7 @@ class CompactedTable(NamedTuple):
     "--before",
     type=click.DateTime(["%Y-%m-%d"]),
     metavar="DAY",
-    help="The first day that is left alone; without it today in UTC, to which jobs still append.",
+    help="The first day that is left alone; by default today in UTC, to which jobs still append.",
 )
 @session_options
 @json_option(CompactedTable)

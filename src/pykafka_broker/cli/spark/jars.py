@@ -45,8 +45,8 @@ def jars(
 ) -> None:
     r"""Fetch the jars that fit the installed Spark into a folder, for sessions that do not ask the network.
 
-    The connector and what it needs that Spark does not bring, each checked with its SHA-1. What is there
-    already and right is kept. Give the folder to a session:
+    Fetches the connector and the jars that it needs and Spark lacks, each checked with its SHA-1. Right jars
+    that are there already are kept. Give the folder to a session:
 
     \b
     kafka_session(jars="DIR")

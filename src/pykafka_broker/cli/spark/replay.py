@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pykafka_broker.spark.replay import Replayed, Settings, Target, Window
 
-#: How Spark calls what it reads.
+#: Spark's names of what it reads.
 FORMATS = ("delta", "iceberg", "parquet", "kafka_log", "kafka")
 TABLES = ("delta", "iceberg")
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -54,8 +54,8 @@ class Source(NamedTuple):
     without_headers: bool
 
 
-#: What is set of a reader where nothing else is said. Aborted records would be written as committed ones, and
-#: without its id a topic that was recreated would be taken for the old one.
+#: The default options of a reader. Aborted records would be written as committed ones, and without its id a
+#: topic that was recreated would be taken for the old one.
 DEFAULTS: Mapping[str, Mapping[str, str]] = {
     KAFKA: {"includeHeaders": "true", LEVEL: COMMITTED},
     KAFKA_LOG: {"columns": ",".join((*KAFKA_COLUMNS, TOPIC_ID)), LEVEL: COMMITTED},
@@ -132,16 +132,16 @@ RATE = click.FloatRange(min=0.0, min_open=True)
     help="Where records go, for each topic of SOURCE if it has several; repeatable.",
 )
 @click.option("--create", is_flag=True, help="Create topics that are missing, so that they fit.")
-@click.option("--change", is_flag=True, help="Also set what does not fit of topics that are there.")
+@click.option("--change", is_flag=True, help="Also change existing topics, so that they fit.")
 @click.option(
     "--accept",
     "accepted",
     multiple=True,
     metavar="KEY",
-    help="Leave this as it is, such as retention.ms; records: a topic that has some already. Repeatable.",
+    help="Leave this as it is, such as retention.ms; records: a topic may have some already. Repeatable.",
 )
 @click.option(
-    "--partitions", "partition_count", type=click.IntRange(min=1), help="How many a created topic has."
+    "--partitions", "partition_count", type=click.IntRange(min=1), help="The partitions of a created topic."
 )
 @click.option(
     "--topic",
@@ -170,7 +170,7 @@ RATE = click.FloatRange(min=0.0, min_open=True)
 @click.option("--until", type=_Moment(), metavar="TIME", help="Only records with an earlier timestamp.")
 @click.option("--first-day", type=DAY, metavar="DAY", help="Only from this day of the archive on.")
 @click.option("--last-day", type=DAY, metavar="DAY", help="Only up to this day, which is included.")
-@click.option("--name", help="Under which the progress is kept, as a group [default: replay-to-TOPIC].")
+@click.option("--name", help="The group under which the progress is kept [default: replay-to-TOPIC].")
 @click.option("--start-over", "starts_over", is_flag=True, help="Forget the progress: write all again.")
 @click.option(
     "--records-per-second", "records_per_s", type=RATE, metavar="NUMBER", help="Not faster than this."

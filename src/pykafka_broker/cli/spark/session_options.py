@@ -97,5 +97,5 @@ def session_options(command: Command) -> Command:
     return click.option(
         "--master",
         metavar="URL",
-        help="Where Spark runs; without it as spark-submit or the configuration says, else here.",
+        help="Where Spark runs; by default as spark-submit or the configuration says, else here.",
     )(command)

@@ -7,9 +7,8 @@
     frame = read_folder("data/orders-0", columns=["offset", "value"]).read_pandas()
 
 It works against any Kafka cluster, through `pykafka_broker.client`, and on the folders of partitions that
-Apache Kafka or this broker writes. `core/columns.py` has the columns. It needs pyarrow and numpy, which the
-broker does not: the extra `arrow`; Avro and Protobuf need a package each. Nothing is imported before it is
-used.
+Apache Kafka or this broker writes. `core/columns.py` has the columns. It needs the extra `arrow`, with
+pyarrow and numpy; Avro and Protobuf need a package each. Nothing is imported before it is used.
 
     reading.py            read_topic, read_folder
     ranges.py             which records: offsets, times, partitions

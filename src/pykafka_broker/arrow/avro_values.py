@@ -71,7 +71,7 @@ class RegistryAvro:
         Raises:
             ConnectionError: the registry does not answer.
             OSError: the file of the schema cannot be read.
-            ValueError: it has no such subject, or does not tell the id of its schema.
+            ValueError: the registry has no such subject, or does not tell the id of its schema.
         """
         if self.schema is not None:
             return replace(self, schema=_loaded(self.schema))
@@ -88,7 +88,7 @@ class RegistryAvro:
         Raises:
             ImportError: fastavro is not installed.
             ConnectionError: the registry does not answer.
-            ValueError: it has no such subject, or the schema has no Arrow type.
+            ValueError: the registry has no such subject, or the schema has no Arrow type.
         """
         registry = Registry(self.url, self.headers, self.timeout_s)
         if self.schema is not None:

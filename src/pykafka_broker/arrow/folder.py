@@ -175,7 +175,7 @@ class KnownTransactions:
         return AbortedTransactions(self._scan.aborted_from(offset))
 
     def forget_aborted(self) -> None:
-        """For callers that only need the end of committed records."""
+        """Forget aborted transactions, for callers that only need the end of committed records."""
         self._scan.aborted.clear()
 
 

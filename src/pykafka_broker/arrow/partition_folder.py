@@ -34,7 +34,7 @@ from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.protocol.records.batch import HEADER_BYTES, BatchHeader
 from pykafka_broker.protocol.records.errors import CorruptRecord
 
-#: Read to see whether a batch is there.
+#: The bytes to read to see whether a batch is there.
 _LOOK_BYTES = HEADER_BYTES
 
 
@@ -60,11 +60,11 @@ class PartitionFolder:
         return [offset for offset, _ in self.files_with(LOG_SUFFIX)]
 
     def read(self, path: str) -> bytes:
-        """A small file of it."""
+        """The content of a small file of the folder."""
         return self._files.read_file(path)
 
     def segment(self, base_offset: int) -> SegmentFile:
-        """One of its segments.
+        """A segment of the folder.
 
         Raises:
             FileNotFoundError: it is gone.
@@ -110,8 +110,8 @@ class PartitionFolder:
         of the log.
 
         Raises:
-            KafkaError: CORRUPT_MESSAGE, the log is damaged there; OFFSET_OUT_OF_RANGE, it begins behind the
-                offset.
+            KafkaError: CORRUPT_MESSAGE, the log is damaged there; OFFSET_OUT_OF_RANGE, the log begins after
+                the offset.
         """
         bases = self.base_offsets()
         if bases and bases[0] > offset:
@@ -186,7 +186,7 @@ class PartitionFolder:
             raise self.corrupt(segment, offset, error.message) from None
 
     def insist_on_end(self, segment: SegmentFile, position: int, offset: int) -> None:
-        """A segment that another one follows ends here.
+        """Check that a segment ends here, because another one follows it.
 
         Raises:
             CorruptRecord: there are more bytes, which are no whole batch.

@@ -62,7 +62,7 @@ def plan(
 
     Raises:
         KafkaError: OFFSET_OUT_OF_RANGE, a partition does not have the offset to begin with.
-        ValueError: a place is none, or a reader that follows is to end at a time.
+        ValueError: a value is no place, or a reader that follows is to end at a time.
     """
     lows = look_up(dict.fromkeys(partitions, EARLIEST))
     highs = look_up(dict.fromkeys(partitions, LATEST))

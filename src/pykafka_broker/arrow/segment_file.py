@@ -113,7 +113,9 @@ class SegmentFile:
         return header
 
     def headers(self, position: int) -> Iterator[tuple[int, BatchHeader]]:
-        """Position and header of each whole batch from a batch's beginning on, up to bytes that are none."""
+        """Position and header of each whole batch from a batch's beginning on, up to bytes that are no
+        batch.
+        """
         return walk_headers(self._file.pread, position, self.size())
 
     def read(self, size: int, position: int) -> bytes:

@@ -13,9 +13,10 @@ class Limits:
     and about three times `batch_bytes`, or three times one record batch of the topic if that is larger.
     """
 
-    #: The most rows of a RecordBatch,
+    #: The most rows of a RecordBatch.
     batch_rows: int = 65_536
-    #: and its most bytes of records, as stored and decompressed; a larger record has one to itself.
+    #: The most bytes of records of a RecordBatch, as stored and decompressed; a larger record has one to
+    #: itself.
     batch_bytes: int = 4 * 1024 * 1024
     #: The most bytes to ask a broker for, or to read from a file, at once. A larger batch comes alone.
     fetch_bytes: int = 8 * 1024 * 1024

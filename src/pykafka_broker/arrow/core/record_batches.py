@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute  # which arrays import at their first use otherwise
+import pyarrow.compute  # otherwise arrays import it at their first use
 
 from pykafka_broker.arrow.core.columns import HEADER, HEADERS
 from pykafka_broker.arrow.core.decoding import Decoded, Section
@@ -169,7 +169,7 @@ def _known(kind: pa.DataType, numbers: npt.NDArray[np.generic]) -> pa.Array:
 def _binary(
     data: bytes, at: Positions, ends: Positions, nulls: npt.NDArray[np.bool_] | None, rows: Rows | None
 ) -> pa.Array:
-    """The bytes between the places in `data`, which ascend; of these rows, if they are given."""
+    """The bytes between the places in `data`; the places ascend. Only of `rows`, if they are given."""
     count = len(at)
     if not count:
         return pa.array([], pa.binary())

@@ -21,7 +21,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 OnError = Literal["error", "null", "keep"]
 ON_ERROR = ("error", "null", "keep")
 
-#: The other column.
+#: The type of this other column.
 BAD = pa.struct(
     [pa.field("reason", pa.string(), nullable=False), pa.field("data", pa.binary(), nullable=False)]
 )

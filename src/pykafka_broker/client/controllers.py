@@ -18,7 +18,7 @@ from pykafka_broker.protocol.messages.describe_cluster import DescribeClusterReq
 
 #: The endpoint type of controllers.
 CONTROLLERS = 2
-#: How long controllers may take to elect one of them; by then it is known who does not answer.
+#: How long controllers may take to elect one of them; by then the silent ones are known.
 ELECTION_WITHIN_S = 5.0
 
 
@@ -27,15 +27,15 @@ class Controllers(Client):
 
     #: The address of the controller that answered DescribeCluster last; "" before one has.
     asked = ""
-    #: Whether that one waits since its start for a controller that leads.
+    #: Whether that controller has waited since its start for one that leads.
     waits = False
 
     def send(self, request: object, node_id: int | None = None, version: int | None = None) -> Any:
         """Send a request to one controller, or to the active one, and return the response.
 
         Raises:
-            KafkaError: NOT_CONTROLLER, none became active in time, or the one that was asked still waits for
-                one since its start; BROKER_NOT_AVAILABLE, unknown id.
+            KafkaError: NOT_CONTROLLER, none became active in time, or the asked controller has waited for one
+                since its start; BROKER_NOT_AVAILABLE, unknown id.
         """
         return super().send(request, self._active() if node_id is None else node_id, version)
 

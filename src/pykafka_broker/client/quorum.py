@@ -24,7 +24,8 @@ from pykafka_broker.protocol.messages.describe_quorum import (
 from pykafka_broker.protocol.topic_partition import METADATA_TOPIC
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: The time-out of an answer that a command can do without. Asked twice, as an election takes less.
+#: The time-out of an answer that a command can do without. The question is asked twice, as an election takes
+#: less time.
 QUORUM_WITHIN_S = 3.0
 
 

@@ -69,8 +69,8 @@ def check_tls_change(
 ) -> None:
     """Refuse a dynamic change after which a listener could not serve TLS, or would change its identity.
 
-    `between_brokers` is the listener over which brokers connect to each other, during the change some with
-    the old keys and some with the new ones; None if there are no other brokers.
+    `between_brokers` is the listener over which brokers connect to each other; during the change some have
+    the old keys, others the new ones. None if there are no other brokers.
 
     Raises:
         ConfigError: with Kafka's message.

@@ -184,7 +184,7 @@ class _Folder(NamedTuple):
         return _CheckedSegment(batches, records, scan.next_offset, findings)
 
     def _is_hole(self, segment: Segment, scan: BatchScan, following: int) -> bool:
-        """Whether offsets are missing before the next segment that were lost rather than compacted away."""
+        """Whether offsets missing before the next segment were lost rather than compacted away."""
         if scan.valid_end != segment.size or scan.next_offset >= following:
             return False
         # Read now: a cleaner at work has raised it before the segment was read.

@@ -29,7 +29,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 logger = logging.getLogger("kafka.log.LogManager")
 
-#: After a start; sooner where the interval is shorter.
+#: The first round begins this long after a start; sooner if the interval is shorter.
 FIRST_ROUND_MS = 60_000
 
 

@@ -7,8 +7,8 @@ that takes over when there are many keys takes 24, as Apache Kafka's does, and i
     cells      16 bytes each: the key itself with its length if it has up to 15 bytes, else its digest
     offsets    8 bytes each
 
-So keys of up to 15 bytes are never mistaken for one another; two longer ones are with a chance of 1 in
-2**120. 128 MiB hold 4.4 million keys, where the dictionary held 0.8 million. Measured with CPython 3.11: a
+So keys of up to 15 bytes are never mistaken for one another; two longer ones are mistaken with a chance of 1
+in 2**120. 128 MiB hold 4.4 million keys, where the dictionary held 0.8 million. Measured with CPython 3.11: a
 look-up in the table takes two to three times as long as in the dictionary, and twelve times as long for a
 missing key in a full table; one round fewer saves more than that.
 """

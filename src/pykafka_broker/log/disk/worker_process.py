@@ -42,7 +42,7 @@ class WorkerProcess:
             process.stdin.write(json.dumps(job) + "\n")
             process.stdin.flush()
             line = process.stdout.readline()
-        while line.endswith("\n"):  # not one that its death has cut short
+        while line.endswith("\n"):  # not an answer that the end of the process has cut short
             yield json.loads(line)
             line = ""
             with suppress(OSError, ValueError):

@@ -93,7 +93,9 @@ class Flusher:
             self._warn("not flushed in the background", error)
 
     def write_behind(self, segment: Segment) -> None:
-        """Sync a segment in the background, as much of it is unsynced; a new one after its first portion."""
+        """Sync a segment in the background, because much of it is unsynced; a new one after its first
+        portion.
+        """
         is_due = segment.write_behind_at > 0
         segment.write_behind_at = segment.size + self._environment.write_behind_bytes
         if is_due:

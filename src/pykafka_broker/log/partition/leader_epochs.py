@@ -77,7 +77,9 @@ class LeaderEpochs:
         return changed
 
     def truncate_from_start(self, start_offset: int) -> bool:
-        """Forget epochs that ended at or before `start_offset`; the one in force there now starts there."""
+        """Forget epochs that ended at or before `start_offset`; the epoch in force at `start_offset` now
+        starts there.
+        """
         current = bisect_right(self.entries, start_offset, key=_start_offset) - 1
         if current < 0 or (self.entries[current].start_offset == start_offset and current == 0):
             return False

@@ -45,7 +45,7 @@ ANY_LEADER_EPOCH = 2**31 - 1
 class Copied(NamedTuple):
     """What an append has done with a leader's batches."""
 
-    #: The bytes of `records` that are done with; all of them unless `names_due`.
+    #: The number of bytes of `records` that are handled; all of them unless `names_due`.
     size_bytes: int
     #: A file has to be made before the rest can be written (`DeferredFiles.repeat`).
     names_due: Optional[NamesDue] = None
@@ -183,7 +183,9 @@ class ReplicaWriter:
         return found
 
     def _begin_before(self, batches: Sequence[_Batch]) -> None:
-        """Restart an empty log at the first batch if that begins before it; refuse offsets already here."""
+        """Restart an empty log at the first batch if the batch begins before the log; refuse offsets already
+        here.
+        """
         state, first = self._state, batches[0].header.base_offset
         if first >= state.log_end_offset:
             return

@@ -375,7 +375,8 @@ def _check_records(
     now_ms: int,
     append_time: bool,
 ) -> int:
-    """Walk the records and refuse the batch for any that the topic does not take; the latest timestamp.
+    """Walk the records and refuse the batch for any that the topic does not take; return the latest
+    timestamp.
 
     If the producer claims to know the time of the append, Kafka checks that time instead of the records' own,
     clears the claim and keeps that time. Here both are checked, and the records keep their own.

@@ -1,8 +1,8 @@
 """The log start offset of a log that is being opened, where the checkpoint does not fit the log.
 
-After a clean stop a log start offset past the end is not believed. After a crash it may be right, for the end
-may be lost: the rest cannot be served, so it is kept in a folder that ends in `-stray`, and the log starts
-over, empty.
+After a clean stop a log start offset past the end is not believed. After a crash it may be right, because the
+end may be lost. The rest cannot be served, so it is kept in a folder that ends in `-stray`, and the log
+starts over, empty.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def read_through(segment: Segment, file: File, start: int, end: int) -> None:
     """Bring the bytes into the page cache and see that the disk gives them all. Worker-safe; may wait.
 
     Raises:
-        OSError: it does not.
+        OSError: the disk does not.
     """
     for position in range(start, end, PIECE_BYTES):
         size = min(PIECE_BYTES, end - position)

@@ -48,9 +48,9 @@ class Cluster(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """A broker as the metadata that it has itself shows it."""
+    """A broker, as its own metadata shows it."""
 
-    #: None where it cannot be told which one it is.
+    #: None if the broker's id cannot be told.
     node_id: int | None
     #: Whether it is among the registered brokers; None where that cannot be told.
     is_registered: bool | None = None
@@ -120,7 +120,7 @@ def registered(client: Client) -> DescribeClusterResponse:
 
 
 def standing(client: Client) -> Standing:
-    """Which broker is connected to, and whether it is registered and unfenced.
+    """The broker at the other end, and whether it is registered and unfenced.
 
     A broker describes only its own configuration (KIP-133), which tells its node id.
 
@@ -170,9 +170,9 @@ def judge_address(
         address: The bootstrap address.
         answer: The answer there.
         reached: The address of the broker that was reached.
-        known: The brokers that this one knows, by their addresses.
-        listener: As of `about_answer`.
-        starting: As of `about_answer`.
+        known: The brokers that the reached broker knows, by their addresses.
+        listener: As in `about_answer`.
+        starting: As in `about_answer`.
     """
     finding = about_answer(address, answer, listener, starting)
     if answer.kind not in _DOWN or starting is not None:
@@ -268,7 +268,8 @@ def _about(
                 _advertise(reached, protocol),
             )
         return ok("brokers", subject, f"Broker {node_id} advertises {where}, and answers there.")
-    # If no broker answers as advertised, neither does the one at the bootstrap address, which is not down.
+    # If no broker answers as advertised, the one that answers at the bootstrap address is among them, and it
+    # is not down.
     if answer.kind in _DOWN and any(_answers(other, cluster) for other in found.values()):
         return problem(
             "brokers",

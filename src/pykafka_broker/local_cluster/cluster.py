@@ -55,7 +55,7 @@ QUICK = {
     "broker.heartbeat.interval.ms": "250",
     # Brokers that were all killed come back when their sessions are over.
     "broker.session.timeout.ms": "3000",
-    # A follower that comes back is in sync with the fetch after the one that it is unfenced with.
+    # A returning follower is in sync only one fetch after that with which it is unfenced.
     "replica.fetch.wait.max.ms": "100",
     "replica.fetch.backoff.ms": "100",
 }

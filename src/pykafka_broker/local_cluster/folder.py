@@ -5,7 +5,8 @@
 
     cluster.properties          the id of the cluster and its first voters; written before any node is
                                 formatted, so that a start that was cut short goes on with the same ones;
-                                `formatted`, once all nodes are: one that is not has lost its directory
+                                `formatted`, once all nodes are: a later unformatted node has lost its
+                                directory
     node-1/server.properties    as for `start --config`
     node-1/data/                its log directory
     node-1/node.log             its log, over all starts
@@ -292,7 +293,7 @@ def _is_formatted(config: BrokerConfig) -> bool:
 
 
 def _has_been_started(configs: Mapping[int, BrokerConfig]) -> bool:
-    """Whether one of the nodes has: a start makes its metadata log."""
+    """Whether one of the nodes has been started: a start makes the node's metadata log."""
     from pykafka_broker.raft.format import METADATA_FOLDER
 
     return any(

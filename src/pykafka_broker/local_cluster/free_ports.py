@@ -40,7 +40,7 @@ def free_port() -> int:
 
 
 def _claimed(port: int) -> bool:
-    """Whether this process has the port now, among those that ask here, until it ends."""
+    """Claim the port until this process ends; False if another process that asks here has it."""
     claims = _claims()
     if claims is None:
         return True

@@ -1,6 +1,6 @@
 """Pauses that grow from one failure to the next, up to a limit, as Apache Kafka's ExponentialBackoff.
 
-Without its random part of two percent, because only one node waits here.
+The random part of two percent is left out, because only one node waits here.
 """
 
 from __future__ import annotations

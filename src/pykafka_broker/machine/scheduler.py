@@ -20,8 +20,8 @@ class Scheduler(Protocol):
     """Wall clock and timers.
 
     `call_at` converts a time of the wall clock into a delay at once: setting the clock later must not end
-    sessions. So the callback may come while the clock still shows less than `at_ms`, by rounding alone up to
-    a millisecond. Code that acts by the time must use the later one of `now_ms` and `at_ms`.
+    sessions. So the callback may come while the clock still shows less than `at_ms`; rounding alone makes up
+    to a millisecond. Code that acts by the time must use the later one of `now_ms` and `at_ms`.
     """
 
     def now_ms(self) -> int: ...

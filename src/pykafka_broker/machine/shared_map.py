@@ -5,7 +5,8 @@ that it touches and the list of buckets, which takes a few microseconds with a h
 versions are compared by the buckets that they do not share. Unlike in a `VersionedMap`, every version is as
 cheap to read as the newest, also in threads and if several parts of a node make their own versions.
 
-The order is that of the buckets. It is the same in every process if `place_of` is, which `hash` is not.
+The order is that of the buckets. It is the same in every process if `place_of` gives the same numbers there;
+`hash` does not.
 """
 
 from __future__ import annotations

@@ -60,7 +60,8 @@ class QueuedIsrChanges:
         change: IsrProposal,
         answered: Callable[[IsrChangeAnswered], None],
     ) -> None:
-        """Ask for `change`; OPERATION_NOT_ATTEMPTED at once while another change of it waits for an answer.
+        """Ask for `change`; OPERATION_NOT_ATTEMPTED at once while another change of the partition waits for
+        an answer.
 
         That other change is from an earlier leadership.
         """

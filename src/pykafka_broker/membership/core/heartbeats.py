@@ -209,7 +209,9 @@ def failed(life: Life, now_ms: int) -> Life:
 
 
 def unknown(life: Life, now_ms: int) -> Life:
-    """The controller does not know this broker: if it asks to stop, it stops, with nothing to hand over."""
+    """The controller does not know this broker: if the broker asks to stop, it stops, with nothing to hand
+    over.
+    """
     return _stopped(life) if life.phase is Phase.PENDING_CONTROLLED_SHUTDOWN else failed(life, now_ms)
 
 
@@ -278,7 +280,7 @@ def begin_shutdown(life: Life, now_ms: int) -> Life:
 
 
 def stop(life: Life) -> Life:
-    """It stops at once."""
+    """The broker stops at once."""
     return _stopped(life)
 
 

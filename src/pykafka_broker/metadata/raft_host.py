@@ -339,7 +339,9 @@ class RaftHost:
                 yield MetadataBatch(base_offset, next_offset, epoch, records)
 
     def _tell_leadership(self) -> None:
-        """Tell the controller when it begins, after the records of earlier leaders, and when it ends."""
+        """Tell the controller when the leadership begins, after the records of earlier leaders, and when it
+        ends.
+        """
         if self._leadership is None:
             return
         role = self._driver.state.role

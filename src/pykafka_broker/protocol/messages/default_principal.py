@@ -1,4 +1,5 @@
-"""DefaultPrincipalData: how a broker names a client's principal when it forwards its request in an Envelope.
+"""DefaultPrincipalData: how a broker names a client's principal when it forwards the client's request in an
+Envelope.
 
 v0 is the only version, flexible; it stands behind its version (int16).
 """

@@ -80,7 +80,7 @@ def check_records(data: bytes, count: int, start: int = 0, expected: int = 0) ->
     MOST_DELTA. Fastest if the result is `expected`.
 
     Raises:
-        InvalidRecord: it is not.
+        InvalidRecord: the bytes are something else.
     """
     limit = expected << 1 if 0 <= expected <= MOST_DELTA else 0
     pos, size = start, len(data)

@@ -150,8 +150,8 @@ class ConsumerGroupMemberMetadataValue:
     subscribed_topic_regex: str | None = string(nullable=True)
     rebalance_timeout_ms: int = i32(default=-1)
     server_assignor: str | None = string(nullable=True)
-    #: None for a member that uses the consumer protocol, which is said: without the tag Kafka sees a classic
-    #: member that has no protocols.
+    #: None for a member that uses the consumer protocol. The null is written: without the tag Kafka sees a
+    #: classic member that has no protocols.
     classic_member_metadata: ClassicMemberMetadata | None = struct(
         ClassicMemberMetadata, nullable=True, tag=0, default=None
     )

@@ -1,7 +1,7 @@
 """The records of the share coordinator in `__share_group_state`: snapshots and updates.
 
 Keys start with the record type (`api_key`, int16), values with their version (int16). An update counts on top
-of all before it; it names the epoch of the snapshot that it belongs to, which Apache Kafka does not look at.
+of all before it; it names the epoch of its snapshot; Apache Kafka ignores that epoch.
 """
 
 from __future__ import annotations

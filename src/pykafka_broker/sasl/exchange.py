@@ -64,11 +64,11 @@ class Session:
     lifetime_ms: int | None
 
     def is_renewed(self, since_last_ms: int | None, *, is_over: bool) -> bool:
-        """Whether a handshake begins another exchange, this long after the last that began one in this
-        session or an earlier one; None if none has.
+        """Whether a handshake begins another exchange; `since_last_ms` ago another one has begun, in this
+        session or an earlier one (None: none has).
 
         Raises:
-            OutOfOrderError: it comes too early, and the session is over.
+            OutOfOrderError: the handshake comes too early, and the session is over.
         """
         if self.lifetime_ms is None:
             return False

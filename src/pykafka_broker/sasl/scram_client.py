@@ -85,7 +85,7 @@ class ScramClient:
         """Check that the server knows the credential too.
 
         Raises:
-            RefusedError: it does not.
+            RefusedError: the server does not.
         """
         expected = b"v=" + base64.b64encode(self._server_signature)
         if not self._server_signature or not hmac.compare_digest(server_final.split(b",", 1)[0], expected):

@@ -32,7 +32,7 @@ class SharePartitionSettings(NamedTuple):
 
     #: What the core of its share partitions acts on.
     partitions: ShareConfig = ShareConfig()
-    #: Up to where members read, by `share.isolation.level`.
+    #: The limit up to which members read, by `share.isolation.level`.
     limit: Limit = "high_watermark"
     offset_reset: OffsetResetStrategy = OffsetResetStrategy()
 

@@ -42,7 +42,7 @@ class Issuer:
                     self.answer(200, told)
 
             def credentials(self, asked: Mapping[str, list[str]]) -> tuple[str, str]:
-                """In the header, as most clients send them, or in the body."""
+                """The credentials in the header, as most clients send them, or in the body."""
                 kind, _, encoded = self.headers.get("Authorization", "").partition(" ")
                 if kind.lower() == "basic":
                     user, _, password = base64.b64decode(encoded).decode().partition(":")

@@ -17,7 +17,7 @@ class ApacheBroker(BrokerProcess):
     """A single node, broker and controller in one process, formatted at its first start."""
 
     name = "apache"
-    #: They halve the processor time of a start; a measurement of Kafka's speed sets none.
+    #: These options halve the processor time of a start; a measurement of Kafka's speed sets none.
     jvm_options: tuple[str, ...] = SHORT_LIVED
 
     def __init__(self, properties: Mapping[str, str] | None = None, folder: Path | None = None) -> None:

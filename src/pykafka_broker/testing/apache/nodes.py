@@ -40,7 +40,7 @@ Roles = Literal["controller", "broker", "broker,controller"]
 #: Small, as up to three of them run beside each other.
 HEAP = "192m"
 PATIENCE_S = 60.0
-#: Of the types of resources and of patterns, of operations and of permissions.
+#: Any type of resources and of patterns, any operation and any permission.
 ANY = 1
 EVERY_ACL = DescribeAclsRequest(
     resource_type_filter=ANY,
@@ -64,7 +64,7 @@ PROPERTIES = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
-    # Of the heap; 128 MiB without this.
+    # A part of the heap; the default is 128 MiB.
     "log.cleaner.dedupe.buffer.size": "2097152",
 }
 
@@ -73,7 +73,7 @@ def directory_id() -> str:
     """A random directory id, as `kafka-storage random-uuid` prints one."""
     while True:
         text = uuid_text(uuid.uuid4().bytes)
-        if not text.startswith("-"):  # which tools would take for an option
+        if not text.startswith("-"):  # tools would take a dash for an option
             return text
 
 
@@ -82,9 +82,9 @@ class Node(BrokerProcess):
 
     name = "node"
     start_timeout_s = 60.0
-    #: Of Apache Kafka's: small, and compiled for a short life. A measurement of its speed sets others.
+    #: For Apache Kafka: a small heap, and compiled for a short life. A measurement of its speed sets others.
     jvm_options: tuple[str, ...] = (*SHORT_LIVED, f"-Xmx{HEAP}")
-    #: As whom `connection` asks.
+    #: The user as whom `connection` asks.
     identity: Identity = CLIENT
 
     def __init__(

@@ -3,9 +3,9 @@
 As in Java, every certificate of a trust store is an anchor, even one that another has signed, and a server
 uses its own order of suites. Compression and renegotiation are off.
 
-If only older suites are named, TLS 1.3 is disabled; if only suites of TLS 1.3 are, older versions are. A
-choice of suites of TLS 1.3 needs a known release of CPython (`newest_suites.py`); with any other, a
-configuration has to name all three or none.
+If only older suites are named, TLS 1.3 is disabled; if only suites of TLS 1.3 are named, older versions are
+disabled. A choice of suites of TLS 1.3 needs a known release of CPython (`newest_suites.py`); with any other,
+a configuration has to name all three or none.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def check_renewed(
     `ssl.allow.dn.changes` and `ssl.allow.san.changes` allow exceptions.
 
     Raises:
-        StoreError: they do not.
+        StoreError: the renewed ones do not.
     """
     if may_change_name and may_change_hosts:
         return

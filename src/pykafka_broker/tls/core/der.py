@@ -33,7 +33,7 @@ def only(encoded: bytes, tag: int) -> bytes:
     """The content of `encoded`, which must be a single value with `tag`.
 
     Raises:
-        ValueError: it is not.
+        ValueError: `encoded` is something else.
     """
     found = values(encoded)
     content = expect(next(found, None), tag)

@@ -34,7 +34,7 @@ TOPIC_KEYS: tuple[Key, ...] = (
     Key("segment.ms", LONG, 604800000, Range(1), MEDIUM, CLUSTER_WIDE, ACTS,
         "Age at which a segment is closed even when it is not full."),
     Key("segment.jitter.ms", LONG, 0, Range(0), MEDIUM, CLUSTER_WIDE, ACTS,
-        "Up to this much is taken off that age at random."),
+        "Up to this much is taken off segment.ms at random."),
     Key("segment.index.bytes", INT, 10485760, Range(4), MEDIUM, CLUSTER_WIDE, ACTS,
         "Largest size of an index file."),
     Key("flush.messages", LONG, LONG_MAX, Range(1), MEDIUM, CLUSTER_WIDE, ACTS,

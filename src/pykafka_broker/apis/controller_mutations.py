@@ -27,7 +27,7 @@ class Counted(NamedTuple, Generic[Topic]):
     """The topics to pass on to the controller, and those that the quota refuses."""
 
     admitted: list[Topic]
-    #: To be answered with THROTTLING_QUOTA_EXCEEDED.
+    #: The topics to answer with THROTTLING_QUOTA_EXCEEDED.
     refused: list[Topic]
     #: The throttle time for the answer.
     throttle_time_ms: int

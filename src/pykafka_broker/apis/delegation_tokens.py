@@ -1,8 +1,8 @@
 """The common parts of the four APIs of delegation tokens (KIP-48).
 
 A token is a password, so a client may ask for one only if it has authenticated, and not with a token. A
-broker checks the connection of its client before it forwards a request. A controller checks the connection on
-which the request came, which is that of the broker.
+broker checks the connection of its client before it forwards a request. A controller checks the connection of
+the broker that has forwarded the request.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Envelope (API key 58): a broker forwards a client's request and principal to the controller (KIP-590).
 
 v0 is the only version. The embedded request and its answer have headers of their own. The API's own handler
-answers, for the principal that the broker names; the envelope itself has the errors of the envelope, and
+answers, for the principal that the broker names; the envelope's answer has only errors of the envelope, and
 NOT_CONTROLLER. The client's connection is not known here, so the broker does the throttling. `forwarding.py`
 is the other side.
 

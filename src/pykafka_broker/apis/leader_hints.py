@@ -43,8 +43,8 @@ class LeaderHints(NamedTuple, Generic[Leader, Endpoint]):
     ) -> list[Endpoint]:
         """Set the leader in each answer, by topic and partition; return the endpoints of these leaders.
 
-        A node that is cut off refuses partitions that it leads as far as it knows
-        (`LeadingReplica.check_controller`) and names no leader, so that clients ask other nodes.
+        A node that is cut off refuses partitions that it believes it leads
+        (`LeadingReplica.check_controller`). It names no leader, so that clients ask other nodes.
         """
         endpoints: dict[int, Endpoint] = {}
         image = ctx.node.metadata.image

@@ -42,8 +42,8 @@ NOTHING_COMMITTED = -1
 
 
 def failed(request: OffsetFetchRequest, error: KafkaError) -> OffsetFetchResponse:
-    """The answer to a failed request: an error for each group; before v8 for the request and, as v1 has no
-    other field, for each partition.
+    """The answer to a failed request: an error for each group. Before v8 the error is on the request and, as
+    v1 has no other field, on each partition.
     """
     code = int(error.code)
     if request.groups:

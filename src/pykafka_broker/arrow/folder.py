@@ -140,7 +140,7 @@ class GrowingEnd:
 
 
 class KnownTransactions:
-    """The transactions of a folder, from before an offset on, as far as the log goes now."""
+    """The transactions of a folder from before an offset on, up to the present end of the log."""
 
     def __init__(self, folder: PartitionFolder, offset: int) -> None:
         begin, opened = _last_snapshot(folder, offset)

@@ -134,7 +134,7 @@ def _reader(assembly: Assembly, stored: Iterable[Sequence[StoredBatch]]) -> pa.R
 
 
 def isolation_number(level: str) -> int:
-    """An isolation level as requests have it.
+    """The number of an isolation level in requests.
 
     Raises:
         ValueError: there is no such level.

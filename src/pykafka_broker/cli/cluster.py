@@ -50,7 +50,7 @@ class Cluster(NamedTuple):
     bootstrap_controller: str | None = None
 
     def __repr__(self) -> str:
-        """Without the login, which may have a password."""
+        """The fields without the login, which may have a password."""
         return f"Cluster({self.bootstrap_server!r})"
 
     @property

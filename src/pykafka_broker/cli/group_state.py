@@ -74,7 +74,7 @@ def state_cell(state: str) -> Cell:
 
 
 def partitions_text(partitions: Iterable[TopicPartition], between: str = " ") -> str:
-    """As `clicks:3 orders:0,1`."""
+    """Partitions as text: `clicks:3 orders:0,1`."""
     return between.join(
         f"{topic}:{','.join(map(str, numbers))}" for topic, numbers in by_topic(sorted(partitions)).items()
     )

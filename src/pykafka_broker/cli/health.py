@@ -85,9 +85,9 @@ class Problem(NamedTuple):
 
 
 class Health(NamedTuple):
-    """A broker that answers. `status` is "healthy" or "degraded", by what was asked for; `stage` is how far
-    it has come, as far as it was asked. `checked` is how far it could be asked; `node_id` is None if the
-    broker did not tell it.
+    """A broker that answers. `status` is "healthy" or "degraded", by what was asked for; `stage` is the
+    highest stage that was asked for and reached. `checked` is how far it could be asked; `node_id` is None if
+    the broker did not tell it.
     """
 
     status: str
@@ -258,7 +258,7 @@ def _lines(found: Health, wanted: Stage | None) -> list[str]:
 
 
 def _standing(client: Client) -> tuple[int | None, list[Problem]]:
-    """The broker's id, and what keeps clients from it, as far as it tells this client."""
+    """The broker's id, and what keeps clients from it, if it tells this client."""
     from pykafka_broker.doctor.brokers import standing
 
     try:
@@ -295,7 +295,7 @@ def _replica_problems(client: Client, node_id: int) -> Iterator[Problem]:
 
 
 def _quorum_problems(client: Client) -> Iterator[Problem]:
-    """Whether a controller leads, as far as the broker tells this client."""
+    """Whether a controller leads, if the broker tells this client."""
     from pykafka_broker.client.quorum import LostQuorum, quorum_status
 
     try:
@@ -312,7 +312,7 @@ def _quorum_problems(client: Client) -> Iterator[Problem]:
 
 
 def _disk_problems(client: Client) -> Iterator[Problem]:
-    """The problems of the broker's log directories, as far as it tells this client."""
+    """The problems of the broker's log directories, if it tells this client."""
     from pykafka_broker.protocol.errors import ErrorCode
     from pykafka_broker.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 

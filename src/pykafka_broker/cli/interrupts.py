@@ -2,7 +2,7 @@
 
 A signal may come between any two steps, and must not interrupt a step: a record would be counted but not
 printed, or an answer left unread. So the first signal only asks the command to stop, and cuts short nothing
-but waits; a second one ends the command wherever it is.
+but waits; a second one ends the command at once.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from pykafka_broker.protocol.errors import KafkaError, ProtocolError
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-#: For everything, from the look-up of the host to the answer.
+#: The time for everything, from the look-up of the host to the answer.
 WITHIN_S = 1.0
 
 Completions = Callable[[click.Context, click.Parameter, str], "list[str | CompletionItem]"]

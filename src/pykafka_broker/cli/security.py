@@ -25,7 +25,7 @@ class Credentials(NamedTuple):
     ca: str | None = None
 
     def __repr__(self) -> str:
-        """Without the login, which may have a password."""
+        """The fields without the login, which may have a password."""
         return f"Credentials({self.command_config!r})"
 
 

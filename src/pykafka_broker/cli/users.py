@@ -16,10 +16,10 @@ from pykafka_broker.client.core.connection import check
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: By the number of the protocol.
+#: The mechanisms by their numbers in the protocol.
 MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 STRONGEST = MECHANISMS[2]
-#: As kafka-configs.sh has it; a broker takes 4096 to 16384.
+#: The default of kafka-configs.sh; a broker takes 4096 to 16384.
 DEFAULT_ITERATIONS = 4096
 SALT_BYTES = 20
 

@@ -1,8 +1,8 @@
 """The controller role of a node: an active controller while the node leads the metadata log, none otherwise.
 
 The raft host tells it of leadership (`metadata/leadership.py`); channels ask it. Heartbeats do not watch the
-broker in the same process: if it dies, so does this controller. Brokers on other nodes have sessions. Their
-connections are noted even while this node does not lead.
+broker in the same process: if that process dies, this controller dies too. Brokers on other nodes have
+sessions. Their connections are noted even while this node does not lead.
 """
 
 from __future__ import annotations

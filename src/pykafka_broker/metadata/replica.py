@@ -135,7 +135,7 @@ class _Wait:
     def __init__(self, host: RaftHost, clock: Clock) -> None:
         self._host = host
         self._clock = clock
-        #: Of the next line; None while the node does not wait.
+        #: The timer of the next line; None while the node does not wait.
         self._timer: Timer | None = None
         self._is_logged = False
 

@@ -198,7 +198,7 @@ class Connection(asyncio.BufferedProtocol):
         self._holds.throttle(duration_ms)
 
     def close_when_answered(self) -> None:
-        """As `finish`, for the handler of a request, whose own answer is not written yet."""
+        """As `finish`, for the handler of a request that is not answered yet."""
         self._holds.reasons |= CLOSING
         asyncio.get_running_loop().call_soon(self.finish)
 

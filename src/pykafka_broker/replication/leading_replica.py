@@ -141,7 +141,7 @@ class LeadingReplica:
         self.log = log
         #: The epoch in which this node leads; NO_LEADER_EPOCH while another broker leads.
         self.leader_epoch = NO_LEADER_EPOCH
-        #: Whether the controller is silent, and so is an in-sync follower.
+        #: Whether the controller and an in-sync follower are silent.
         self.is_cut_off = False
         self._ports = ports
         self.leadership: Leadership | None = None

@@ -28,7 +28,7 @@ class Java(NamedTuple):
     #: 8, 11, 17, ...; None: it does not start.
     version: int | None
     modules: frozenset[str] = frozenset()
-    #: Its output instead of a version.
+    #: The output of a Java that tells no version.
     complaint: str = ""
 
 

@@ -7,14 +7,14 @@ from importlib.util import find_spec
 
 from pykafka_broker.spark.errors import Fault, SparkError
 
-#: What `pykafka_broker.arrow` needs.
+#: The packages that `pykafka_broker.arrow` needs.
 ARROW = ("numpy", "pyarrow")
-#: What `mapInArrow` needs, too: pyspark insists on pandas for every function over Arrow batches.
+#: The packages that `mapInArrow` needs: pyspark insists on pandas for every function over Arrow batches.
 MAP_IN_ARROW = ("numpy", "pandas", "pyarrow")
 
 
 def missing(packages: Sequence[str]) -> list[str]:
-    """Those that are not installed."""
+    """The packages that are not installed."""
     return [package for package in packages if find_spec(package) is None]
 
 
@@ -38,7 +38,7 @@ def insist_on(packages: Sequence[str], what: str) -> None:
 
 
 def fault(packages: Sequence[str], what: str) -> Fault | None:
-    """The same as a warning, for Spark works without them."""
+    """The same as a warning, because Spark works without the packages."""
     lacking = missing(packages)
     if not lacking:
         return None

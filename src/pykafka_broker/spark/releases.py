@@ -35,7 +35,7 @@ class Coordinates(NamedTuple):
 
     @property
     def stem(self) -> str:
-        """Its path in a repository, without the suffix of the file."""
+        """The jar's path in a repository, without the suffix of the file."""
         return f"{self.group.replace('.', '/')}/{self.artifact}/{self.version}/{self.artifact}-{self.version}"
 
     @property

@@ -49,7 +49,7 @@ class RepeatedLines:
         self._interval_ms = interval_ms
         self._most_lines = most_lines
         self._left_out_text = left_out
-        #: By kind, its interval of `most_lines`.
+        #: By kind, the interval that counts up to `most_lines`.
         self._rooms: dict[str, _Room] = {}
         #: When a subject's line was last written, and how many were suppressed since.
         self._written: dict[tuple[str, str], tuple[int, int]] = {}

@@ -379,7 +379,7 @@ def _read_partition(
     state, fetch_offset, data = log.state, wanted.fetch_offset, _without_records(wanted, log)
     if limit == "last_stable":
         data.aborted_transactions = []
-    # With the latest epoch and an offset within the log, the reader's log cannot have diverged.
+    # A reader with the latest epoch and an offset within the log cannot have diverged.
     if wanted.last_fetched_epoch >= 0 and (
         wanted.last_fetched_epoch != state.latest_epoch or fetch_offset > state.log_end_offset
     ):

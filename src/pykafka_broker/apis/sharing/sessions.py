@@ -151,7 +151,7 @@ class ShareSessions:
         self._sessions: dict[Member, ShareSession] = {}
         #: The number of sessions of each group.
         self._sizes: dict[str, int] = {}
-        #: By connection, if a session was ever begun on it.
+        #: By connection; only of connections on which a session was begun.
         self._on: dict[object, _Connection] = {}
 
     def __len__(self) -> int:

@@ -56,8 +56,8 @@ def take(
     wanted: OffsetRange,
     aborted: AbortedTransactions | None,
 ) -> Taken:
-    """Those of a partition's next batches that hold wanted offsets, without markers and, for a reader of
-    committed records, without those of `aborted` transactions.
+    """The batches with wanted offsets among a partition's next ones. Markers are left out and, for a reader
+    of committed records, batches of `aborted` transactions.
 
     Raises:
         KafkaError: CORRUPT_MESSAGE, there is no batch where one should be, or a marker is damaged. The

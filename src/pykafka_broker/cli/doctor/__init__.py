@@ -134,7 +134,7 @@ def doctor(
 def shown(finding: Finding, width: int | None = None) -> Iterator[Line]:
     """A finding as lines: its mark and its sentence, and below it, indented, the remedy.
 
-    On a terminal, sentences are folded at its width; commands are not, for they are copied.
+    On a terminal, sentences are folded at its width; commands are not, because they are copied.
     """
     mark = MARKS[finding.level]
     first, *others = _folded(finding.message, width)

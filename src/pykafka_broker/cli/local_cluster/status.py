@@ -62,7 +62,7 @@ class TopicStatus(NamedTuple):
     at_min_isr: int | None
     under_min_isr: int | None
     offline: int | None
-    #: In records, of the last replica; None if one of them, or a leader, does not tell its log end.
+    #: The lag of the last replica, in records; None if a replica or a leader does not tell its log end.
     max_lag: int | None = None
 
 

@@ -22,7 +22,7 @@ from pykafka_broker.log.disk.checkpoints import MalformedFile
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.wire.common import MalformedAnswer
 
-#: Between requests while the quorum elects a leader, or a controller is gone.
+#: The pause between requests while the quorum elects a leader, or a controller is gone.
 PAUSE_S = 0.05
 
 

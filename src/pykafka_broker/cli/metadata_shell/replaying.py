@@ -18,7 +18,7 @@ class Replaying:
     def __init__(self) -> None:
         self._loader = MetadataLoader(ClusterImage())
         self._last_timestamp_ms = -1
-        #: Where the log goes on after what has been taken in, and the epoch of the last record before.
+        #: The offset after the records taken in, and the epoch of the last of them.
         self.next_offset = 0
         self.last_epoch = 0
 

@@ -49,7 +49,7 @@ class _Target(NamedTuple):
 
 
 class _Pace(NamedTuple):
-    """As `Pace` of the library."""
+    """The options for the library's `Pace`."""
 
     follow: bool
     every_s: float

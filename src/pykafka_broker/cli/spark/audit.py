@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pykafka_broker.spark.audit.topic_log import TopicLog
 
-#: As `kafka.isolation.level` has them.
+#: The values of `kafka.isolation.level`.
 LEVELS = ("read_uncommitted", "read_committed")
 ISOLATION_LEVEL = "kafka.isolation.level"
 

@@ -62,13 +62,13 @@ def conf(
 
 
 def defaults_lines(settings: Mapping[str, str]) -> Iterator[str]:
-    """As spark-defaults.conf has them."""
+    """The settings as lines of spark-defaults.conf."""
     for key, value in settings.items():
         yield f"{key} {value}"
 
 
 def submit_lines(settings: Mapping[str, str]) -> Iterator[str]:
-    """As spark-submit, pyspark and start-connect-server.sh take them."""
+    """The settings as arguments of spark-submit, pyspark and start-connect-server.sh."""
     yield " ".join(f"--conf {shlex.quote(f'{key}={value}')}" for key, value in settings.items())
 
 

@@ -22,7 +22,7 @@ TEMPORARY = RETRIABLE | {
     ErrorCode.NETWORK_EXCEPTION,
     ErrorCode.NOT_ENOUGH_REPLICAS,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-    # From a former leader that does not know of its successor: the next look-up finds the leader.
+    # A former leader does not know of its successor: the next look-up finds the leader.
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
     ErrorCode.REPLICA_NOT_AVAILABLE,
     ErrorCode.UNKNOWN_LEADER_EPOCH,

@@ -21,9 +21,9 @@ from pykafka_broker.controller.core.state import ControllerState
 class Election(Enum):
     """The replicas that an election may choose from."""
 
-    #: In-sync or eligible ones; the first replica leads if it can, even if the leader could stay.
+    #: In-sync or eligible replicas; the first replica leads if it can, even if the leader could stay.
     PREFERRED = auto()
-    #: In-sync or eligible ones, if the leader cannot stay.
+    #: In-sync or eligible replicas, if the leader cannot stay.
     ONLINE = auto()
     #: Any live replica, if no other is left.
     UNCLEAN = auto()

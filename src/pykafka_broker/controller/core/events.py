@@ -264,7 +264,7 @@ class ConfigChange(NamedTuple):
     changes: tuple[tuple[str, int, str | None], ...]
 
     def __repr__(self) -> str:
-        """Without the values, some of which are secrets."""
+        """The fields without the values, some of which are secrets."""
         keys = ", ".join(key for key, _, _ in self.changes)
         return f"ConfigChange({self.resource_type}, {self.name!r}, [{keys}])"
 
@@ -288,7 +288,7 @@ class NewConfigs(NamedTuple):
     configs: tuple[tuple[str, str | None], ...]
 
     def __repr__(self) -> str:
-        """Without the values, some of which are secrets."""
+        """The fields without the values, some of which are secrets."""
         keys = ", ".join(key for key, _ in self.configs)
         return f"NewConfigs({self.resource_type}, {self.name!r}, [{keys}])"
 

@@ -35,7 +35,7 @@ class RemoteStates:
     def __init__(self, brokers: Brokers, now_ms: Callable[[], int]) -> None:
         self._brokers = brokers
         self._lines = RepeatedLines(logger, now_ms)
-        #: By what is asked for.
+        #: The queues by what is asked for.
         self._queues: dict[str, BrokerQueues[Question, Any]] = {}
 
     def is_reachable(self, broker_id: int) -> bool:

@@ -36,7 +36,7 @@ FIRST_ROUND_MS = 60_000
 class ScrubSettings(NamedTuple):
     """The `log.scrub.*` values, which are ours; may be replaced at any time."""
 
-    #: From the beginning of a round to that of the next; -1: there are no rounds.
+    #: The time between the beginnings of two rounds; -1: there are no rounds.
     interval_ms: int = 7 * 24 * 3_600_000
     #: A slow disk reads five times as much. A terabyte takes nine hours.
     bytes_per_second: int = 32 << 20

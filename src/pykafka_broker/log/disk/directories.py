@@ -65,7 +65,7 @@ class LogDirs:
 
     def __init__(self, files: FileSystem, paths: list[str], metadata_path: str | None = None) -> None:
         self._files = files
-        #: Those in `log.dirs`.
+        #: The directories in `log.dirs`.
         self.of_partitions = [LogDir(path) for path in paths]
         #: The directory of the metadata log: one of `of_partitions`, the first by default, or another.
         self.metadata = self.of_partitions[0]

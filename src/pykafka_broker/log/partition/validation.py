@@ -174,7 +174,7 @@ def prepare_client_batch(
 
     if target != codec:
         compressed = compress(Codec(target), data[start:], _level(config, target))
-        # As when Kafka rebuilds the batch, a client's delete horizon bit does not survive.
+        # As in Kafka, a rebuilt batch loses the client's delete horizon bit.
         attributes = attributes & ~(CODEC_MASK | DELETE_HORIZON_BIT) | target
         payload = bytearray(payload[:HEADER_BYTES])
         payload += compressed

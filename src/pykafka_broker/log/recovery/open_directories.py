@@ -53,7 +53,7 @@ class Opened(NamedTuple):
 
     logs: list[PartitionLog]
     futures: list[PartitionLog]
-    #: That of the clean shutdown marker; -1 if the last stop was not clean.
+    #: The epoch in the clean shutdown marker; -1 if the last stop was not clean.
     broker_epoch: int
     deleted: list[str]
 

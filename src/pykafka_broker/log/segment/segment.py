@@ -79,7 +79,7 @@ class Segment:
         self.write_behind_at = 0
         #: A failed append may have left bytes behind `size`; they are cut off before the next append.
         self.has_torn_tail = False
-        #: Not read since the last idle check; at the next one, descriptor and indexes are given back.
+        #: Not read since the last idle check; if so at the next check, descriptor and indexes are given back.
         self.is_idle = True
         #: Its names belong to other files from now on: descriptor and indexes must stay in memory.
         self.is_pinned = False

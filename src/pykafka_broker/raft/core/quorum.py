@@ -61,7 +61,7 @@ class VoterSet(NamedTuple):
         return tuple(voter for voter in self.voters.values() if voter.key.node_id != node_id)
 
     def endpoints_of(self, node_id: int) -> Endpoints:
-        """Where a voter is reached; empty when the node does not vote."""
+        """The endpoints of a voter; empty if the node does not vote."""
         voter = self.voters.get(node_id)
         return {} if voter is None else voter.endpoints
 

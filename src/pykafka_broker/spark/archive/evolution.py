@@ -17,14 +17,14 @@ from pykafka_broker.system.named_tuple import NamedTuple
 class Addition(NamedTuple):
     """A column or a field that a table lacks."""
 
-    #: As ALTER TABLE names it: `value_data.items.element.price`.
+    #: The name in ALTER TABLE: `value_data.items.element.price`.
     path: tuple[str, ...]
-    #: As SQL writes it.
+    #: The type in SQL.
     type: str
 
     @property
     def sql(self) -> str:
-        """As ADD COLUMN takes it."""
+        """The argument of ADD COLUMN."""
         return f"{'.'.join(f'`{quoted(name)}`' for name in self.path)} {self.type}"
 
 

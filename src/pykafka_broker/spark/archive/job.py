@@ -111,7 +111,7 @@ def archive_topics(
 class Beginning(NamedTuple):
     """The beginning of a job."""
 
-    #: As `startingOffsets` takes it, for a new checkpoint.
+    #: The value of `startingOffsets` for a new checkpoint.
     offsets: str
     #: Offsets below these are of the topics that the checkpoint remembers.
     verified: Offsets

@@ -17,7 +17,7 @@ class Batch(NamedTuple):
     records: int
     #: The bytes of keys, values and headers.
     bytes: int
-    #: From its planning to its commit.
+    #: The time from the batch's planning to its commit.
     seconds: float
     #: Offsets between the end of the batch and the ends of the topics; None where the brokers did not say.
     lag: int | None

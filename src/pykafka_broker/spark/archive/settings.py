@@ -38,7 +38,7 @@ class Topics(NamedTuple):
     options: Mapping[str, str] = {}
 
     def __repr__(self) -> str:
-        """Without the values of options, some of which are secrets."""
+        """The fields without the values of options, some of which are secrets."""
         return f"Topics({self.bootstrap_servers!r}, {self.names!r}, [{', '.join(self.options)}])"
 
     def checked(self) -> Topics:
@@ -97,7 +97,7 @@ class Table(NamedTuple):
 
     @property
     def identifier(self) -> str:
-        """As SQL names it."""
+        """The table's name in SQL."""
         if self.format == "delta" and self.is_path:
             return f"delta.`{self.name.replace('`', '``')}`"
         return self.name
@@ -106,13 +106,13 @@ class Table(NamedTuple):
 class Start(StrEnum):
     """The beginning of a job whose checkpoint is new."""
 
-    #: With the first record of each topic; refused where the table has records of it.
+    #: Begin with the first record of each topic; refused if the table has records of the topic.
     EARLIEST = "earliest"
-    #: With the records from now on; refused where the table has records of the topic.
+    #: Begin with the records from now on; refused if the table has records of the topic.
     LATEST = "latest"
-    #: Behind the last record of each partition that the table has: the way on after a lost checkpoint.
+    #: Begin after the last record of each partition in the table: the way on after a lost checkpoint.
     BEHIND_TABLE = "behind-table"
-    #: As BEHIND_TABLE; if the topic has lost records in between, with the first record left.
+    #: As BEHIND_TABLE; if the topic has lost records in between, begin with the first record left.
     BEHIND_TABLE_WITH_GAPS = "behind-table-with-gaps"
 
     @property
@@ -122,7 +122,7 @@ class Start(StrEnum):
 
 
 def never() -> bool:
-    """As `Pace.until`: the job is not told to end."""
+    """A `Pace.until` that never tells the job to end."""
     return False
 
 

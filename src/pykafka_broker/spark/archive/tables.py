@@ -44,7 +44,7 @@ class ArchiveTable(Protocol):
         """Make it, with these columns."""
 
     def columns(self) -> StructType | None:
-        """Its columns; None if each of its files has its own."""
+        """The table's columns; None if each file has its own."""
 
     def add(self, additions: Sequence[Addition]) -> None:
         """Add columns and fields."""

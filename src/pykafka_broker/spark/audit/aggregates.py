@@ -327,7 +327,7 @@ def _identity(with_timestamps: bool) -> str:
 
 
 def _sides(records: DataFrame, others: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Both in one frame; `mine` and `theirs` tell the side of a row."""
+    """The records of both sides in one frame; `mine` and `theirs` tell the side of a row."""
     return records.selectExpr(*columns, "1 AS mine", "0 AS theirs").unionAll(
         others.selectExpr(*columns, "0 AS mine", "1 AS theirs")
     )

@@ -61,7 +61,8 @@ class Comparison(NamedTuple):
 
     #: Blocks to look at.
     places: list[Place]
-    #: By partition: records of blocks outside the range that both should have, which are not read again.
+    #: By partition: records of blocks outside the range that both should have; these blocks are not read
+    #: again.
     older: dict[int, int]
     pending: dict[int, int]
 

@@ -26,7 +26,8 @@ class Standing(StrEnum):
     BEYOND_END = "beyond end"
     #: The topic was deleted and recreated: its id is not the one that was remembered.
     RECREATED = "recreated"
-    #: It fits, but the record before the position is younger than the batch that should have read it.
+    #: The position fits, but the record before it is younger than the batch that should have read that
+    #: record.
     DOUBTFUL = "doubtful"
     #: The topic, or the partition, does not exist.
     MISSING = "missing"
@@ -67,7 +68,7 @@ class Question(NamedTuple):
 
     #: The end offsets of each source's planned batch, if one is planned.
     planned_ends: Mapping[int, Offsets]
-    #: Topic -> the id that it had, as far as it was remembered.
+    #: Topic -> the id that it had, if it was remembered.
     topic_ids: Mapping[str, str]
     #: The first offset of partitions since the newest batch was planned, if there is one.
     first_since: Mapping[PartitionKey, int]

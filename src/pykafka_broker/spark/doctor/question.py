@@ -30,7 +30,7 @@ class Question(NamedTuple):
     connect: Connect = Client
 
     def __repr__(self) -> str:
-        """Without the values of options, some of which are secrets."""
+        """The fields without the values of options, some of which are secrets."""
         return f"Question({self.bootstrap_servers!r}, {self.topics!r}, [{', '.join(self.options)}])"
 
     @property

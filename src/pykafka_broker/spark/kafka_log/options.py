@@ -30,7 +30,7 @@ COLUMN_TYPES = {
     TOPIC_ID: "STRING",
 }
 
-#: Only for batches, and only for streams.
+#: The options for batches only, and those for streams only.
 _OF_BATCHES = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
 _OF_STREAMS = ("maxOffsetsPerTrigger",)
 _TOPICS = ("subscribe", "subscribePattern", "assign")

@@ -28,7 +28,7 @@ class Split(NamedTuple):
 
 
 def isolation_level(options: LogOptions) -> int:
-    """As the readers of folders have it."""
+    """The isolation level, as the readers of folders take it."""
     return READ_COMMITTED if options.is_committed_only else READ_UNCOMMITTED
 
 

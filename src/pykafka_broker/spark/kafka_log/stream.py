@@ -43,7 +43,7 @@ class LogStream:
         self._options = options
         self._start = AT_END if options.start is None else options.start
         self._first: Positions | None = None
-        #: The end of the last batch, as far as it is known.
+        #: The end of the last batch, if it is known.
         self.position: Positions | None = None
         #: By partition, with the id of its topic.
         self._ends: dict[tuple[TopicPartition, str | None], GrowingEnd] = {}

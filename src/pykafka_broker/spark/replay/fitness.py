@@ -16,7 +16,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 MAX_INT64 = 2**63 - 1
 #: The most bytes of a batch of one record besides key, value and headers.
 OVERHEAD_BYTES = 61 + 40
-#: For the clocks of brokers, and the time until a record is written.
+#: A margin for the clocks of brokers, and for the time until a record is written.
 MARGIN_MS = 60_000
 
 PARTITIONS = "partitions"

@@ -72,7 +72,7 @@ class Preparation(Enum):
     REFUSE = "refuse"
     #: Missing ones are created so that they fit.
     CREATE = "create"
-    #: Those that are there are changed, too.
+    #: Existing topics are changed, too.
     CHANGE = "change"
 
 
@@ -94,7 +94,7 @@ class Target(NamedTuple):
     security: Mapping[str, str] = OPEN
 
     def __repr__(self) -> str:
-        """Without the security, which has secrets."""
+        """The fields without the security, which has secrets."""
         return f"Target({', '.join(map(repr, self[:-1]))})"
 
     @property

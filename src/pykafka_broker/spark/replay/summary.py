@@ -20,7 +20,7 @@ class Summary(NamedTuple):
     records: int
     first_offset: int
     last_offset: int
-    #: Of those that have a timestamp; `NO_TIMESTAMP` if none has.
+    #: The times of records with a timestamp; `NO_TIMESTAMP` if none has one.
     oldest_ms: int
     newest_ms: int
     #: Keys, values and headers, all and the largest of one record.

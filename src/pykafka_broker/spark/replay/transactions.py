@@ -91,7 +91,7 @@ class Gathering:
         self._settings = settings
         self._fields = BatchFields(codec=settings.codec)
         self._last: tuple[int, Record] | None = None
-        #: Of the batch that is being gathered.
+        #: The records and the bytes of the batch that is being gathered.
         self._records: list[Record] = []
         self._records_bytes = 0
         #: Of the transaction that is being gathered.

@@ -1,10 +1,10 @@
 """The work of a task: it writes the rows of one partition after the other, each with a producer of its own.
 
-The producer's transactional id is that of the partition in this replay, so that a task that begins fences the
-task before it, be it of a killed run or an attempt that Spark gave up. Then it asks for the progress of the
-partition, leaves out the rows before it, and writes the rest: a transaction has records, and the offset
-behind them committed for the group of the replay. If the outcome of a transaction is not known, the progress
-is asked for again, and the transaction is sent again only if it was not committed.
+The producer's transactional id is that of the partition in this replay. So a new task fences the previous
+one, of a killed run or of an attempt that Spark gave up. Then it asks for the progress of the partition,
+leaves out the rows before it, and writes the rest: a transaction has records, and the offset behind them
+committed for the group of the replay. If the outcome of a transaction is not known, the progress is asked for
+again, and the transaction is sent again only if it was not committed.
 
 A transaction is gathered before it begins, and is open only while it travels: so a stalled source, a slow
 rate or a full executor cannot make it time out.
@@ -69,7 +69,7 @@ class Job(NamedTuple):
     security: Mapping[str, str] = OPEN
 
     def __repr__(self) -> str:
-        """Without the security, which has secrets."""
+        """The fields without the security, which has secrets."""
         return f"Job({', '.join(map(repr, self[:-1]))})"
 
     def producer(self, client: Client, target: PartitionKey) -> Producer:

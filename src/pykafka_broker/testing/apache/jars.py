@@ -42,7 +42,7 @@ def libs(version: str = VERSION) -> Path:
 
 
 def class_archive() -> Path:
-    """Where the archive of the classes of these jars is (`class_archive.py`): another for each Java."""
+    """The path of the archive of the classes of these jars (`class_archive.py`); each Java has its own."""
     runtime = Path(java()).resolve()
     marks = f"{runtime} {runtime.stat().st_mtime_ns} {libs().resolve()}"
     return libs().with_name(f"classes-{zlib.crc32(marks.encode()):08x}.jsa")

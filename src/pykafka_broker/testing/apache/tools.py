@@ -6,7 +6,8 @@ import subprocess
 
 from pykafka_broker.testing.apache.jars import VERSION, class_archive, java, libs
 
-#: For short-lived processes, in which neither the optimising compiler nor a parallel collector pays off.
+#: The options of short-lived processes, which gain nothing from an optimising compiler or a parallel
+#: collector.
 SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 

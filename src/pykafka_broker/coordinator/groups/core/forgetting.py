@@ -190,7 +190,7 @@ def expire(
     records: list[AnyRecord] = []
     left = OFFSETS_PER_SLICE
     for position, group_id in enumerate(group_ids):
-        # Of the newest state: reading an older one costs as much as the changes since.
+        # Read the newest state: reading an older one costs as much as the changes since.
         group = state.groups.get(group_id)
         if group is None:
             continue  # it was forgotten since the list was made

@@ -35,7 +35,7 @@ TimerHandler = Callable[..., Step[Groups]]
 class DeletedFirst(NamedTuple):
     """The outcome of the work of `GroupKind.deleted_first`."""
 
-    #: Of the request for the deletion.
+    #: The token of the request for the deletion.
     token: int
     group_id: str
     error: ErrorCode
@@ -44,7 +44,7 @@ class DeletedFirst(NamedTuple):
 class GroupKind(ABC, Generic[G]):
     """A kind of group."""
 
-    #: As ListGroups names it and filters by it.
+    #: The name of the kind in ListGroups and its filter.
     name: str
     #: The requests about one group that this kind handles. They wait while their group is being deleted.
     requests: ClassVar[tuple[type, ...]] = ()

@@ -1,7 +1,7 @@
 """The requests of the group coordinator and of the leaders of partitions, for one share partition each.
 
-A write does not change the epochs: the state epoch is that of the last Initialize, the leader epoch that of
-the last read. After `updates_per_snapshot` updates a snapshot is written instead of an update.
+A write does not change the epochs: the last Initialize has set the state epoch, the last read the leader
+epoch. After `updates_per_snapshot` updates a snapshot is written instead of an update.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ class ListTransactions(NamedTuple):
     now_ms: int
     states: frozenset[str] = frozenset()
     producer_ids: frozenset[int] = frozenset()
-    #: Only those that began longer ago than this; negative: all.
+    #: Only transactions that began longer ago than this; negative: all.
     duration_ms: int = NO_TIMESTAMP
 
 

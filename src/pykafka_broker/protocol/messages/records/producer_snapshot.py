@@ -16,7 +16,7 @@ class ProducerEntry:
     #: The last sequence number of the producer's last batch; -1 when it wrote none.
     last_sequence: int = i32()
     last_offset: int = i64()
-    #: Its last sequence number less its first one.
+    #: The last batch's last sequence number less its first one.
     offset_delta: int = i32()
     timestamp: int = i64()
     coordinator_epoch: int = i32()

@@ -27,7 +27,7 @@ from pykafka_broker.coordinator.groups.core.topics import TopicDirectory
 from pykafka_broker.machine.step import Effect, SetTimer, Step
 from pykafka_broker.protocol.errors import ErrorCode
 
-#: As ListGroups filters by it.
+#: The name by which ListGroups filters.
 NOT_READY = "not_ready"
 
 

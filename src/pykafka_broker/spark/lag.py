@@ -5,8 +5,8 @@
     commit_progress(spark, "127.0.0.1:9092", group="orders-to-lake", query="orders-to-lake")
 
 Spark keeps its offsets in the checkpoint and never commits them, so that kafka-consumer-groups and dashboards
-see nothing of it. The commits of this listener are for them alone: a query goes on where its checkpoint says,
-whatever the group says.
+see nothing of it. Only these tools use the commits: a query goes on where its checkpoint says, not at the
+offsets of the group.
 
 Offsets are committed after a batch is done, without membership in the group, each with metadata that names
 the query. While a query is idle they are committed anew, so that they do not expire. An error is logged and

@@ -57,7 +57,7 @@ class Decoded(NamedTuple):
     #: The number of the section of each record.
     sections: npt.NDArray[np.intp]
     offsets: npt.NDArray[np.int64]
-    #: Milliseconds; of a LogAppendTime batch, its own.
+    #: Milliseconds; in a LogAppendTime batch, the batch's own.
     timestamps: npt.NDArray[np.int64]
     keys: Spans
     values: Spans

@@ -2,8 +2,8 @@
 
 If the newest batch is done, its file says where the next one begins, and is the only one that changes. If the
 newest batch is not done, Spark runs it again, from the offsets of the previous file to those of its own. Both
-files change. The batch keeps its number and the records that it can still read, so that a sink takes it for
-the same batch.
+files change. The batch keeps its number and the records that it can still read, so that a sink that has seen
+the batch takes it for the same one.
 """
 
 from __future__ import annotations

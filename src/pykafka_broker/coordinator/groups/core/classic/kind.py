@@ -114,7 +114,7 @@ class ClassicKind(GroupKind[ClassicGroup]):
         return ErrorCode.NONE if may_be else ErrorCode.NON_EMPTY_GROUP
 
     def ages_since_ms(self, group: ClassicGroup, committed: CommittedOffset) -> int | None:
-        """Offsets age from the commit in a simple group, from the group's last member in an empty one, and
+        """Offsets age from the commit in a simple group, from the moment it became empty in an empty one, and
         from the commit in a stable one whose members' topics are known.
         """
         if group.protocol_type is None:

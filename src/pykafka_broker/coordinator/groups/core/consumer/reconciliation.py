@@ -77,7 +77,7 @@ def reconciled(member: ConsumerMember, target: Target, owned: OwnedByClaim) -> C
 
 
 def _owns_any(partitions: OwnedPartitions, owned: OwnedByClaim) -> bool:
-    """Does the member still own any of these? It does until it says otherwise."""
+    """Does the member still own any of these partitions? It does until it reports otherwise."""
     if owned is None:
         return True
     return any(

@@ -50,7 +50,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "tokens": ("tokens", "tokens", "Create, renew, expire and describe delegation tokens."),
     "features": ("features", "features", "Describe, upgrade and downgrade the levels of features."),
     "quorum": ("quorum", "quorum", "Describe the quorum of controllers."),
-    "brokers": ("brokers", "brokers", "List brokers and their disks, and have one forgotten."),
+    "brokers": ("brokers", "brokers", "List brokers and their disks, and forget a broker."),
     "elections": ("elections", "elections", "Let partitions elect leaders."),
     "reassign": ("reassign", "reassign", "Move partitions to other brokers."),
     "metadata": ("metadata_shell", "metadata", "Look into the metadata of a cluster."),

@@ -1,4 +1,4 @@
-"""`brokers`: the brokers of a cluster, what they hold, and how to have one forgotten."""
+"""`brokers`: the brokers of a cluster, what they hold, and how to forget one."""
 
 from __future__ import annotations
 

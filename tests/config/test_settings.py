@@ -102,8 +102,8 @@ def test_a_node_may_be_one_of_several_controllers(roles: str) -> None:
 def test_a_listener_may_have_its_own_value() -> None:
     config = load_config(overrides=["max.connections=100", "listener.name.plaintext.max.connections=10"])
     assert config["max.connections"] == 100
-    assert config.only_for_listener("PLAINTEXT", "max.connections") == 10
-    assert config.only_for_listener("OTHER", "max.connections") is None
+    assert config.for_listener("PLAINTEXT", "max.connections") == 10
+    assert config.for_listener("OTHER", "max.connections") == 100
     assert config.unknown == []
 
 

@@ -14,6 +14,7 @@ from pykafka_broker.network.endpoint import ListenerEndpoint, ListenerLimits
 from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.network.shared import Shared
 from pykafka_broker.system.descriptors import DescriptorReserve
+from pykafka_broker.testing.clock import VirtualClock
 from pykafka_broker.testing.home import until
 from tests.network.clients import LOCAL, Client, connected, listening, served
 from tests.support.descriptors import descriptors_left
@@ -134,39 +135,59 @@ async def test_a_connection_that_cannot_be_served_for_any_reason_counts_no_more(
             assert await served(client)
 
 
-async def test_above_the_creation_rate_connections_wait_their_turn() -> None:
-    async with (
-        listening(limits=ListenerLimits(max_connection_creation_rate=50)) as listeners,
-        connected(listeners, 55) as clients,
-    ):
-        assert await asyncio.gather(*map(served, clients)) == [True] * 55
+async def test_above_the_creation_rate_connections_come_one_by_one_after_those_of_a_window() -> None:
+    clock = VirtualClock()
+    limits = ListenerLimits(max_connection_creation_rate=4)
+    async with listening(limits=limits, clock=clock) as listeners:
+        for _ in range(40):
+            async with connected(listeners) as [client]:
+                assert await served(client)
+        async with connected(listeners, 3) as clients:
+            asked = [asyncio.create_task(served(client)) for client in clients]
+            for number, client_is_served in enumerate(asked):
+                await until(lambda: not listeners.listeners[LOCAL.name].is_accepting)
+                await clock.pass_time(249)
+                assert not any(task.done() for task in asked[number:])
+                await clock.pass_time(1)
+                assert await client_is_served
 
 
 async def test_a_listener_may_have_a_creation_rate_of_its_own() -> None:
+    clock = VirtualClock()
     slow = LOCAL._replace(max_connection_creation_rate=0)
     fast = ListenerEndpoint("INTERNAL", "127.0.0.1", 0)
     async with (
-        listening(slow, fast) as listeners,
+        listening(slow, fast, clock=clock) as listeners,
         connected(listeners) as [waiting],
         connected(listeners, name="INTERNAL") as [other],
     ):
         await waiting.send(waiting.peer.request(API_VERSIONS))
         assert await served(other)
-        assert [connection.listener_name for connection in listeners.shared.connections] == ["INTERNAL"]
         listeners.reconfigure(ListenerLimits(), {slow.name: LOCAL, fast.name: fast})
+        # The one that waits already waits on.
+        assert [connection.listener_name for connection in listeners.shared.connections] == ["INTERNAL"]
+        await clock.pass_time(1_000)
         assert waiting.peer.answers(await waiting.receive())
 
 
 async def test_the_creation_rate_of_the_inter_broker_listener_counts_where_the_brokers_does_not() -> None:
+    clock = VirtualClock()
     endpoints = [LOCAL, ListenerEndpoint("INTERNAL", "127.0.0.1", 0, is_privileged=True)]
     limits = ListenerLimits(max_connection_creation_rate=0)
-    async with listening(*endpoints, limits=limits) as listeners:
-        inside = listeners.listeners["INTERNAL"]
-        assert not listeners.acceptor.is_too_fast(inside)
-        assert listeners.acceptor.is_too_fast(listeners.listeners[LOCAL.name])
+    async with listening(*endpoints, limits=limits, clock=clock) as listeners:
+        async with connected(listeners, name="INTERNAL") as [broker]:
+            assert await served(broker)
+        async with connected(listeners) as [client]:
+            await client.send(client.peer.request(API_VERSIONS))
+            await clock.pass_time(999)
+            assert not listeners.listeners[LOCAL.name].is_accepting
+            await clock.pass_time(1)
+            assert client.peer.answers(await client.receive())
         own = endpoints[1]._replace(max_connection_creation_rate=0)
         listeners.reconfigure(limits, {LOCAL.name: LOCAL, "INTERNAL": own})
-        assert listeners.acceptor.is_too_fast(inside)
+        async with connected(listeners, name="INTERNAL") as [broker]:
+            await broker.send(broker.peer.request(API_VERSIONS))
+            await until(lambda: not listeners.listeners["INTERNAL"].is_accepting)
 
 
 def test_descriptors_are_kept_free_for_the_log() -> None:

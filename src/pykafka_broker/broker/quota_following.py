@@ -14,8 +14,8 @@ from ipaddress import ip_address
 from pykafka_broker.cluster.image import ClusterImage, QuotaEntity
 from pykafka_broker.controller.core.client_quotas import CONNECTION_CREATION_RATE, IP
 from pykafka_broker.network.host_names import UNKNOWN_HOST, address_of
-from pykafka_broker.quotas.address_rates import AddressRates
 from pykafka_broker.quotas.client_quotas import ClientQuotas
+from pykafka_broker.quotas.connection_rates import AddressRates
 
 logger = logging.getLogger("kafka.server.ClientQuotas")
 

@@ -19,7 +19,7 @@ from pykafka_broker.log.check.scrubber import ScrubSettings
 from pykafka_broker.log.cleaner.cleaner import CleanerSettings
 from pykafka_broker.log.manager.settings import Intervals, LogSettings
 from pykafka_broker.machine.clock import Clock, processing_ns
-from pykafka_broker.network.endpoint import UNLIMITED, ListenerEndpoint, ListenerLimits
+from pykafka_broker.network.endpoint import ListenerEndpoint, ListenerLimits
 from pykafka_broker.network.host_names import limits_by_address
 from pykafka_broker.network.limits import ConnectionLimits
 from pykafka_broker.quotas.client_quotas import ClientQuotas
@@ -51,7 +51,7 @@ def _endpoint(
     serves: str,
 ) -> ListenerEndpoint:
     told = advertised.get(endpoint.name)
-    own = partial(config.only_for_listener, endpoint.name)
+    own = partial(config.for_listener, endpoint.name)
     return ListenerEndpoint(
         endpoint.name,
         endpoint.host,
@@ -60,14 +60,10 @@ def _endpoint(
         None if told is None else told.host,
         None if told is None else told.port,
         is_privileged=is_privileged,
-        max_connections=_or_unlimited(own("max.connections")),
-        max_connection_creation_rate=_or_unlimited(own("max.connection.creation.rate")),
+        max_connections=own("max.connections"),
+        max_connection_creation_rate=own("max.connection.creation.rate"),
         serves=serves,
     )
-
-
-def _or_unlimited(limit: int | None) -> int:
-    return UNLIMITED if limit is None else limit
 
 
 def connection_limits(config: BrokerConfig) -> ConnectionLimits:
@@ -91,7 +87,7 @@ def listener_limits(config: BrokerConfig, by_address: Mapping[str, int]) -> List
 
 
 def quota_window(config: BrokerConfig) -> Window:
-    """The time window of client quotas and of quotas of addresses."""
+    """The time window of client quotas and of rates of connections."""
     return Window(config["quota.window.num"], config["quota.window.size.seconds"] * 1_000)
 
 

@@ -49,7 +49,6 @@ from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.network.memory import RequestMemory
 from pykafka_broker.network.shared import Shared
 from pykafka_broker.network.unanswered import Knowledge
-from pykafka_broker.quotas.address_rates import AddressRates
 from pykafka_broker.raft.format import is_formatted
 from pykafka_broker.raft.storage import RaftStorage
 from pykafka_broker.raft.topic import METADATA_TOPIC_ID
@@ -240,7 +239,7 @@ async def _unbound_listeners(f: Foundation, logs: LogManager, undo: Undo) -> Lis
         listener_limits(config, by_address),
         open_file_limit,
         f.descriptors,
-        AddressRates(quota_window(config)),
+        quota_window(config),
     )
     if open_file_limit is not None and isinstance(f.files, OsFileSystem):
         care = DescriptorCare(

@@ -124,10 +124,10 @@ class BrokerConfig(TypedValues):
         value: Value = self.values.get(name)
         return default if value is None else value
 
-    def only_for_listener(self, listener: str, name: NumberKey) -> int | None:
-        """The value of `listener.name.<listener>.<name>`; None if the listener has none of its own."""
-        value: int | None = self.values.get(f"{LISTENER_PREFIX}{listener.lower()}.{name}")
-        return value
+    def for_listener(self, listener: str, name: NumberKey) -> int:
+        """The value of `listener.name.<listener>.<name>`; the broker's if it has none."""
+        own: int | None = self.values.get(f"{LISTENER_PREFIX}{listener.lower()}.{name}")
+        return self[name] if own is None else own
 
     @property
     def log_dirs(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@
     listeners.py           all listeners: bound, advertised, stopped
     listening.py           one listener and its sockets
     connection_factory.py  connections as listeners see them; kafka_connections.py: those that speak Kafka
-    accepting.py           letting clients in as far as limits and rates (creation_rate.py) allow
+    accepting.py           letting clients in as far as limits and rates allow
     transports.py          bytes between socket and connection
     identity.py            who a peer is, as its connection knows it; sasl_authentication.py,
                            certificate_authentication.py: who says so

@@ -4,7 +4,7 @@ Sockets are accepted here and then handed to the event loop, because the limits 
 exists. Above `max.connections` new clients wait in the listen queue until a connection closes. Clients of the
 inter-broker listener do not wait: the least recently active connection of another listener is closed instead.
 Above `max.connections.per.ip` clients are closed at once, above `max.connection.creation.rate` they wait, and
-above the quota of their address (`quotas/address_rates.py`) they are closed after a wait.
+above the quota of their address they are closed after a wait (`quotas/connection_rates.py`).
 
 When the process has no file descriptor left, new clients are closed at once with one line in the log. Some
 descriptors are kept free for log segments by bounding `max.connections` by the limit of the process at the
@@ -22,12 +22,12 @@ from functools import partial
 
 from pykafka_broker.network.addresses import plain_address
 from pykafka_broker.network.connection_factory import Accepted
-from pykafka_broker.network.creation_rate import CreationRate
-from pykafka_broker.network.endpoint import UNLIMITED, ListenerLimits
+from pykafka_broker.network.endpoint import ListenerLimits
 from pykafka_broker.network.listening import Listener
 from pykafka_broker.network.shared import Shared
 from pykafka_broker.network.transports import HandshakeFailed
-from pykafka_broker.quotas.address_rates import AddressRates
+from pykafka_broker.quotas.connection_rates import AddressRates, ConnectionRate
+from pykafka_broker.quotas.rates import Window
 from pykafka_broker.system.descriptors import EXHAUSTED_ERRORS, DescriptorReserve
 from pykafka_broker.system.ordered_set import OrderedSet
 
@@ -62,7 +62,7 @@ class Acceptor:
         limits: ListenerLimits,
         open_file_limit: int | None,
         reserve: DescriptorReserve,
-        address_rates: AddressRates,
+        quota_window: Window,
     ) -> None:
         self.limits = limits
         #: Listeners whose next clients wait until a connection closes.
@@ -71,12 +71,12 @@ class Acceptor:
         self._listeners = listeners
         self._open_file_limit = open_file_limit
         self._reserve = reserve
-        self._rate = CreationRate(limits.max_connection_creation_rate, shared.clock.monotonic_ms())
+        self._rate = ConnectionRate(quota_window)
         self._per_ip: dict[str, int] = {}
         self._count = 0
         self._opening: OrderedSet[asyncio.Task[None]] = OrderedSet()
         #: The quotas of single addresses; the follower of the metadata keeps them up to date.
-        self.address_rates = address_rates
+        self.address_rates = AddressRates(quota_window)
         #: Clients above the quota of their address that wait to be closed.
         self._delayed: OrderedSet[socket.socket] = OrderedSet()
         self._is_stopping = False
@@ -110,20 +110,17 @@ class Acceptor:
     def reconfigure(self, limits: ListenerLimits) -> None:
         """Apply changed limits, also those of the listeners' endpoints, to connections to come."""
         self.limits = limits
-        now_ms = self._shared.clock.monotonic_ms()
-        self._rate = self._rate.changed_to(limits.max_connection_creation_rate, now_ms)
-        for listener in self._listeners.values():
-            listener.rate = listener.rate.changed_to(listener.endpoint.max_connection_creation_rate, now_ms)
         self._let_wait_end()
 
     def accept(self, listener: Listener, sock: socket.socket) -> None:
         """Let in the clients that wait at a listener's socket."""
         for _ in range(ACCEPTS_PER_TURN):
-            if not self._has_room(listener) or self.is_too_fast(listener):
+            if not self._has_room(listener) or not self._has_turn(listener):
                 return
             try:
                 accepted = self._next_client(sock)
             except (BlockingIOError, InterruptedError):
+                self._give_turn_back(listener)
                 return
             except OSError as error:
                 if error.errno in _PEERS_FAULT:
@@ -131,6 +128,7 @@ class Acceptor:
                 self._accept_failed(listener, error)
                 return
             if accepted is not None:
+                listener.has_turn = False
                 self._accepted(listener, *accepted)
 
     def _has_room(self, listener: Listener) -> bool:
@@ -153,29 +151,35 @@ class Acceptor:
         )
         return False
 
-    def is_too_fast(self, listener: Listener) -> bool:
-        """True if the next connection must wait for its turn by `max.connection.creation.rate`.
+    def _has_turn(self, listener: Listener) -> bool:
+        """Count the next connection; False if it must wait for its turn by `max.connection.creation.rate`.
 
-        The broker's rate does not apply to the inter-broker listener; that listener's own rate does.
+        The wait does not change when the limits do.
         """
-        rates = self._rates_of(listener)
-        if not rates:
-            return False
+        if listener.has_turn:
+            return True
+        listener.has_turn = True
         clock = self._shared.clock
         now_ms = clock.monotonic_ms()
-        wait_ms = max(rate.wait_ms(now_ms) for rate in rates)
+        wait_ms = max(rate.count(bound, now_ms) for rate, bound in self._rates_of(listener))
         if wait_ms:
             listener.pause()
             clock.call_at(now_ms + wait_ms, listener.start)
-            return True
-        for rate in rates:
-            rate.count()
-        return False
+        return not wait_ms
 
-    def _rates_of(self, listener: Listener) -> list[CreationRate]:
-        """The rates that limit the connections of a listener."""
-        rates = [listener.rate] if self._is_privileged(listener) else [listener.rate, self._rate]
-        return [rate for rate in rates if rate.per_second != UNLIMITED]
+    def _give_turn_back(self, listener: Listener) -> None:
+        """Count one connection less: no client waited for its turn, or the client is not let in."""
+        listener.has_turn = False
+        now_ms = self._shared.clock.monotonic_ms()
+        for rate, _ in self._rates_of(listener):
+            rate.take_back(now_ms)
+
+    def _rates_of(self, listener: Listener) -> list[tuple[ConnectionRate, int]]:
+        """The rates to which the connections of a listener count, each with its bound."""
+        own = listener.rate, listener.endpoint.max_connection_creation_rate
+        if self._is_privileged(listener):
+            return [own]
+        return [own, (self._rate, self.limits.max_connection_creation_rate)]
 
     def _is_privileged(self, listener: Listener) -> bool:
         return listener.endpoint.is_privileged and len(self._listeners) > 1
@@ -219,7 +223,7 @@ class Acceptor:
         peer = plain_address(address[0]), address[1]
         host = peer[0]
         if self.address_rates.is_active and (
-            wait_ms := self.address_rates.record(host, self._shared.clock.monotonic_ms())
+            wait_ms := self.address_rates.count(host, self._shared.clock.monotonic_ms())
         ):
             self._delay(listener, client, host, wait_ms)
             return
@@ -247,8 +251,7 @@ class Acceptor:
 
         The wait slows down a client that tries again at once. Above `MOST_DELAYED` there is no wait.
         """
-        for rate in self._rates_of(listener):
-            rate.take_back()
+        self._give_turn_back(listener)
         self._shared.counters.connections_rejected += 1
         self._shared.complaints.log(
             logging.INFO,

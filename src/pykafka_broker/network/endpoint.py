@@ -21,12 +21,12 @@ class ListenerEndpoint(NamedTuple):
     security_protocol: str = "PLAINTEXT"
     advertised_host: str | None = None
     advertised_port: int | None = None
-    #: The broker's `max.connections` and `max.connection.creation.rate` do not bind this listener: it is the
-    #: inter-broker listener, or one of controllers.
+    #: It is the listener between brokers, or one of controllers: connections of other listeners do not count
+    #: against it in the broker's `max.connections` and `max.connection.creation.rate`.
     is_privileged: bool = False
-    #: This listener's own `max.connections`, in addition to the broker's.
+    #: This listener's `max.connections`: its own or, also if it is privileged, the broker's.
     max_connections: int = UNLIMITED
-    #: This listener's own `max.connection.creation.rate` per second, in addition to the broker's.
+    #: This listener's `max.connection.creation.rate` per second, likewise.
     max_connection_creation_rate: int = UNLIMITED
     #: The kind of listener; the broker has a connection factory for each kind.
     serves: str = BROKER_LISTENER

@@ -23,7 +23,8 @@ from pykafka_broker.network.endpoint import ListenerEndpoint, ListenerLimits
 from pykafka_broker.network.listening import Listener, ListenerService
 from pykafka_broker.network.shared import Shared
 from pykafka_broker.network.sweeping import Sweep
-from pykafka_broker.quotas.address_rates import AddressRates
+from pykafka_broker.quotas.connection_rates import ConnectionRate
+from pykafka_broker.quotas.rates import Window
 from pykafka_broker.system.descriptors import DescriptorReserve
 from pykafka_broker.system.ordered_set import OrderedSet
 
@@ -39,14 +40,14 @@ class Listeners:
         limits: ListenerLimits | None = None,
         open_file_limit: int | None = None,
         reserve: DescriptorReserve | None = None,
-        address_rates: AddressRates | None = None,
+        quota_window: Window = Window(),  # noqa: B008
     ) -> None:
         self.shared = shared
         reserve = DescriptorReserve() if reserve is None else reserve
         limits = ListenerLimits() if limits is None else limits
         self.listeners: dict[str, Listener] = {}
-        rates = AddressRates() if address_rates is None else address_rates
-        self.acceptor = Acceptor(shared, self.listeners, limits, open_file_limit, reserve, rates)
+        self.acceptor = Acceptor(shared, self.listeners, limits, open_file_limit, reserve, quota_window)
+        self._quota_window = quota_window
         self._sweep = Sweep(shared, reserve)
 
     @property
@@ -67,7 +68,7 @@ class Listeners:
         Raises:
             OSError: the address cannot be bound.
         """
-        listener = Listener(endpoint, service, self.acceptor.accept, self.shared.clock.monotonic_ms())
+        listener = Listener(endpoint, service, self.acceptor.accept, ConnectionRate(self._quota_window))
         listener.bind(addresses or addresses_of(endpoint.host, endpoint.port), self.limits)
         self.listeners[endpoint.name] = listener
         return listener

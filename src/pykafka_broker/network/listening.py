@@ -12,9 +12,9 @@ from typing import NoReturn
 
 from pykafka_broker.network.addresses import Addresses, addresses_of, shown
 from pykafka_broker.network.connection_factory import ConnectionFactory
-from pykafka_broker.network.creation_rate import CreationRate
 from pykafka_broker.network.endpoint import ListenerEndpoint, ListenerLimits
 from pykafka_broker.network.transports import Transport
+from pykafka_broker.quotas.connection_rates import ConnectionRate
 from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The least length of the listen queue: a client that finds the queue full repeats its SYN after a second.
@@ -37,11 +37,14 @@ class Listener:
     """One endpoint: its listening sockets and its share of the connections."""
 
     def __init__(
-        self, endpoint: ListenerEndpoint, service: ListenerService, accept: Accept, now_ms: int
+        self, endpoint: ListenerEndpoint, service: ListenerService, accept: Accept, rate: ConnectionRate
     ) -> None:
         self.endpoint = endpoint
         self.service = service
-        self.rate = CreationRate(endpoint.max_connection_creation_rate, now_ms)
+        #: That of its new connections.
+        self.rate = rate
+        #: Whether its next client may come in without another look at the rates: they have counted it.
+        self.has_turn = False
         self.port = endpoint.port
         self.sockets: list[socket.socket] = []
         self._addresses: Sequence[str] = ()

@@ -4,5 +4,5 @@
 * `accounts.py`: the quota that applies to a client;
 * `usage.py`: the measures of many accounts, without idle ones;
 * `client_quotas.py`: the `Quotas` of handlers (`apis/ports/quotas.py`);
-* `address_rates.py`: the rate of new connections of an address.
+* `connection_rates.py`: the rate of new connections of a broker, a listener or an address.
 """

@@ -78,7 +78,7 @@ class Rate:
         rate = self.per_second(window, now_ms)
         if rate <= bound:
             return 0
-        return _rounded_ms((rate - bound) / bound * self._span_ms(window, now_ms))
+        return _rounded_ms((rate - bound) / bound * self._span_ms(window, now_ms) if bound else inf)
 
     def _span_ms(self, window: Window, now_ms: int) -> int:
         """The time over which the rate is taken: at least the whole samples of the window."""

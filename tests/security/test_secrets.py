@@ -8,6 +8,7 @@ import hmac
 import re
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pykafka_broker
 from pykafka_broker.cli.logging_setup import TRACE
 from pykafka_broker.client.core.frames import framed, request_frame
 from pykafka_broker.cluster.image import ResourceType
+from pykafka_broker.config.oauth_listeners import SIGNED_HANDLER
 from pykafka_broker.protocol.fields import schema_of
 from pykafka_broker.protocol.messages import describe_configs as describing
 from pykafka_broker.protocol.messages.describe_delegation_token import DescribeDelegationTokenRequest
@@ -33,8 +35,10 @@ from pykafka_broker.testing.home import Home
 from pykafka_broker.testing.messages import declared
 from pykafka_broker.testing.processes import PykafkaBroker
 from pykafka_broker.testing.user import User
+from pykafka_broker.tls.authority import Authority
 from tests.apis.delegation_tokens import WITH_TOKENS, created, listener, signed_in
 from tests.cli.conftest import RunningBroker, run_command
+from tests.support.oauth import AUDIENCE, ISSUER, claims, initial, key_set, signed
 from tests.support.sasl import ALICE, authenticate
 from tests.support.scram import SALT, altering, put
 
@@ -68,28 +72,57 @@ def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-async def test_no_secret_is_in_the_log_of_details(caplog: pytest.LogCaptureFixture) -> None:
-    """CVE-2026-33558. Users log in and fail to, with PLAIN, SCRAM and a delegation token; credentials, tokens
-    and keys are made and described.
+async def test_no_secret_is_in_the_log_of_details(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """CVE-2026-33558. Users log in and fail to, with PLAIN, SCRAM, a delegation token and a bearer token;
+    credentials, tokens and keys are made and described.
     """
     secrets = Secrets()
     for password in ("alice-secret", "bob-secret", "wrong-secret", "password of carol", "the key of tokens"):
         secrets.add(password, password)
     secrets.add("the password of the key store", "store-secret")
+    secrets.add("the client secret", "secret of the client")
+    at_start, later = (_pem_of_a_server() for _ in range(2))
+    for key, _ in (at_start, later):
+        for line in key.splitlines()[1:-1]:
+            secrets.add("the key of a server", line)
     salted = salted_password(SHA_256, "password of carol", SALT, 4096)
     carol = credential_of(SHA_256, salted, SALT, 4096)
     secrets.add("the salted password", salted)
     secrets.add("the stored key", carol.stored_key)
     secrets.add("the server key", carol.server_key)
+    keys_of_issuer = tmp_path / "keys.json"
+    keys_of_issuer.write_bytes(key_set())
+    bearer = "listener.name.clients.oauthbearer.sasl"
     home = Home(
         {
             **WITH_TOKENS,
             **AUTHORIZER,
+            "listeners": "CLIENTS://127.0.0.1:0,INSIDE://127.0.0.1:0,SECURE://127.0.0.1:0",
+            "listener.security.protocol.map": (
+                "CLIENTS:SASL_PLAINTEXT,INSIDE:PLAINTEXT,SECURE:SSL,CONTROLLER:PLAINTEXT"
+            ),
+            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
+            f"{bearer}.jaas.config": (
+                "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;"
+            ),
+            f"{bearer}.server.callback.handler.class": SIGNED_HANDLER,
+            f"{bearer}.oauthbearer.jwks.endpoint.url": keys_of_issuer.as_uri(),
+            f"{bearer}.oauthbearer.expected.issuer": ISSUER,
+            f"{bearer}.oauthbearer.expected.audience": AUDIENCE,
+            "sasl.oauthbearer.client.credentials.client.secret": "secret of the client",
             "delegation.token.secret.key": "the key of tokens",
             "listener.name.inside.ssl.keystore.password": "store-secret",
+            "listener.name.secure.ssl.keystore.type": "PEM",
+            "listener.name.secure.ssl.keystore.key": at_start[0],
+            "listener.name.secure.ssl.keystore.certificate.chain": at_start[1],
         },
         listen=None,
     )
+    in_time = claims(home.clock.now_ms())
+    tokens = signed(in_time), signed(in_time | {"iss": "https://other.example"})
+    for bearer_token in tokens:
+        for part in bearer_token.split("."):
+            secrets.add("a bearer token", part)
     answers: list[object] = []
     with caplog.at_level(TRACE):
         async with home.new_broker() as broker:
@@ -101,6 +134,11 @@ async def test_no_secret_is_in_the_log_of_details(caplog: pytest.LogCaptureFixtu
                 answers.append(await alice.send(DescribeDelegationTokenRequest(owners=None), 3))
                 keystore = {"listener_name_inside_ssl_keystore_password": "store-secret"}
                 await alice.try_to_alter(ResourceType.BROKER, str(broker.node_id), **keystore)
+                await alice.alter_broker(
+                    broker.node_id,
+                    listener_name_secure_ssl_keystore_key=later[0],
+                    listener_name_secure_ssl_keystore_certificate_chain=later[1],
+                )
                 for kind, name in ((ResourceType.BROKER, str(broker.node_id)), (ResourceType.BROKER, "")):
                     described = await alice.send(_all_configs(int(kind), name), 4)
                     assert secrets.seen_in(repr(described)) == set()
@@ -110,6 +148,11 @@ async def test_no_secret_is_in_the_log_of_details(caplog: pytest.LogCaptureFixtu
             await _scram(home, "carol", "password of carol")
             await _scram(home, "carol", "wrong-secret")
             await _scram(home, token.token_id, token_password(token.hmac), is_token=True)
+            for bearer_token, refused in zip(tokens, (False, True), strict=True):
+                async with await User.connect(listener(home)) as user:
+                    await user.send(SaslHandshakeRequest(mechanism="OAUTHBEARER"), 1)
+                    said = await user.send(SaslAuthenticateRequest(auth_bytes=initial(bearer_token)), 2)
+                    assert bool(said.auth_bytes) == refused
             async with await User.connect(listener(home)) as user:
                 # Where a request belongs, and again as bytes without one.
                 user.write_bytes(framed(b"\0\0\0\0" + ALICE))
@@ -124,6 +167,12 @@ async def test_no_secret_is_in_the_log_of_details(caplog: pytest.LogCaptureFixtu
     assert "SaslAuthenticate" in caplog.text
     assert secrets.seen_in(caplog.text) == set()
     assert secrets.seen_in(text) == set()
+
+
+def _pem_of_a_server() -> tuple[str, str]:
+    """Its key and its certificate."""
+    issued = Authority.new(datetime.now(UTC), 1).for_server(["localhost"])
+    return issued.key_pem.decode(), issued.certificate_pem.decode()
 
 
 async def _scram(home: Home, user: str, password: str, *, is_token: bool = False) -> None:

@@ -215,6 +215,27 @@ def topic_and_broker_configs_are_changed(world: World) -> None:
     tool(world, "kafka.admin.ConfigCommand", *default, "--alter", "--delete-config", "log.retention.ms")
 
 
+def throttles_of_replication_are_set_and_shown(world: World) -> None:
+    """The rate of brokers, and the replicas of a topic that it holds for."""
+    of_topic = ("--entity-type", "topics", "--entity-name", filled(world, 1))
+    for of, suffix, value in (
+        (("--entity-type", "brokers", "--entity-default"), "rate", "1048576"),
+        (of_topic, "replicas", "0:1,1:101"),
+        (of_topic, "replicas", "*"),
+    ):
+        keys = [f"{side}.replication.throttled.{suffix}" for side in ("leader", "follower")]
+        changes = ",".join(f"{key}=[{value}]" for key in keys)
+        tool(world, "kafka.admin.ConfigCommand", *of, "--alter", "--add-config", changes)
+        described = tool(world, "kafka.admin.ConfigCommand", *of, "--describe")
+        assert all(f"{key}={value} " in described for key in keys), described
+        tool(world, "kafka.admin.ConfigCommand", *of, "--alter", "--delete-config", ",".join(keys))
+        described = tool(world, "kafka.admin.ConfigCommand", *of, "--describe")
+        assert "replication.throttled" not in described, described
+    wrong = ("--alter", "--add-config", "leader.replication.throttled.replicas=everywhere")
+    refused = tool(world, "kafka.admin.ConfigCommand", *of_topic, *wrong, expect_failure=True)
+    assert "InvalidConfigurationException" in refused, refused
+
+
 def records_are_deleted_up_to_an_offset(world: World) -> None:
     topic = filled(world, 5)
     wanted = world.broker.folder / "delete-records.json"
@@ -439,6 +460,7 @@ CHECKS: tuple[Callable[[World], None], ...] = (
     offsets_of_a_topic_are_deleted,
     a_group_that_lives_is_shown_and_keeps_its_offsets,
     topic_and_broker_configs_are_changed,
+    throttles_of_replication_are_set_and_shown,
     records_are_deleted_up_to_an_offset,
     the_log_folders_are_described,
     the_cluster_and_its_api_versions_are_shown,
@@ -457,6 +479,7 @@ CHECKS: tuple[Callable[[World], None], ...] = (
 NOT_OF_3_9 = (
     the_console_consumer_prints_what_the_console_producer_was_told,
     topic_and_broker_configs_are_changed,
+    throttles_of_replication_are_set_and_shown,
     the_cluster_and_its_api_versions_are_shown,
     the_controller_is_asked_directly,
     the_folder_is_described_and_its_metadata_browsed,

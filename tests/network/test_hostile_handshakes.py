@@ -18,14 +18,19 @@ from typing import NamedTuple
 
 import pytest
 
+from pykafka_broker.client.core.frames import request_frame
 from pykafka_broker.config.oauth_listeners import SIGNED_HANDLER
 from pykafka_broker.network.connection import Connection
 from pykafka_broker.network.connection_factory import Accepted
 from pykafka_broker.network.identity import ANONYMOUS
+from pykafka_broker.network.limits import ConnectionLimits
+from pykafka_broker.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from pykafka_broker.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from pykafka_broker.testing.clock import settle
 from pykafka_broker.testing.home import Home, until
 from pykafka_broker.testing.memory_transport import MemoryTransport
 from pykafka_broker.testing.user import User
+from tests.network.conftest import Survived
 from tests.network.test_hostile_peers import LARGEST_GROWTH_BYTES, resident_bytes
 from tests.support.hostile_logins import conversation
 from tests.support.hostile_tokens import Forger
@@ -34,6 +39,8 @@ from tests.support.sasl import authenticate
 from tests.support.scram import SHA_256, SHA_512, altering, put
 
 CASES = int(os.environ.get("FUZZ_CASES", "600"))
+#: Peers that log in byte by byte.
+SLOW = max(CASES // 100, 40)
 #: So many peers at a time, who talk in turns.
 AT_ONCE = 100
 #: More than so many peers that say nothing are not kept: then time passes until they are closed.
@@ -211,7 +218,7 @@ class Left(NamedTuple):
 
 
 async def test_hostile_logins_get_nobody_in_and_leave_nothing(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, survived: Survived
 ) -> None:
     home = Home(settings(tmp_path), listen=None)
     with caplog.at_level(logging.WARNING):
@@ -234,6 +241,64 @@ async def test_hostile_logins_get_nobody_in_and_leave_nothing(
             assert counters.connections_closed_for_errors - closed_before > CASES / 4
             # A line for each kind, address and ten seconds, not for each of them.
             assert len(caplog.records) < 100 + CASES / 5
+    survived(became.total(), "hostile logins")
+
+
+class SlowPeer:
+    """Who has the right credentials, and says them byte by byte from some moment of the login on."""
+
+    def __init__(self, home: Home, number: int) -> None:
+        chance = Random(number)
+        forger = Forger("mallory", "mallory-secret", "password of mallory", "issuer", chance)
+        mechanism = chance.choice(["PLAIN", "SCRAM-SHA-256", "OAUTHBEARER"])
+        token = {
+            "PLAIN": forger.plain(),
+            "SCRAM-SHA-256": forger.scram_first("nonce"),
+            "OAUTHBEARER": forger.bearer(),
+        }[mechanism]
+        # So long that no request arrives in time, byte by byte.
+        name = "x" * 1_000
+        hello = request_frame(SaslHandshakeRequest(mechanism=mechanism), 1, 1, name)
+        login = request_frame(SaslAuthenticateRequest(auth_bytes=token), 2, 2, name)
+        at_once = chance.randrange(len(hello) + len(login) // 2)
+        self._to_say = memoryview(hello + login)
+        accepted = Accepted("CLIENTS", (f"10.0.1.{number % 5}", 1_024 + number % 60_000), lambda: None)
+        protocol, _ = home.broker.node.listeners.listeners["CLIENTS"].service.new_connection(accepted)
+        assert isinstance(protocol, Connection)
+        self.connection = protocol
+        self._transport = MemoryTransport(protocol)
+        self.says(at_once)
+
+    def says(self, count: int) -> None:
+        """Send the next bytes."""
+        self._transport.offer(bytes(self._to_say[:count]))
+        self._to_say = self._to_say[count:]
+
+
+async def test_hostile_peers_that_log_in_byte_by_byte_are_cut_off(tmp_path: Path, survived: Survived) -> None:
+    """On a simulated clock: the time limit is that of a whole request, however often a byte comes."""
+    home = Home(settings(tmp_path), listen=None)
+    async with home.new_broker(), healthy_user(home) as user:
+        # What is made once, for the first of them, is there.
+        await cut_off(home, range(-1, 0))
+        before = await Left.of(home)
+        for first in range(0, SLOW, AT_ONCE):
+            await cut_off(home, range(first, min(first + AT_ONCE, SLOW)))
+            assert list(await user.topics()) == ["orders"]
+        assert await Left.of(home) == before
+    survived(SLOW, "slow logins")
+
+
+async def cut_off(home: Home, numbers: range) -> None:
+    """Slow peers with these numbers, each of which says two requests at most; they are nobody to the end."""
+    peers = [SlowPeer(home, number) for number in numbers]
+    for _ in range(2 * ConnectionLimits().request_arrival_ms // 1_000 + 5):
+        for peer in peers:
+            if not peer.connection.closed:
+                peer.says(1)
+                assert peer.connection.principal == ANONYMOUS
+        await home.pass_time(1_000)
+    assert all(peer.connection.closed for peer in peers)
 
 
 @asynccontextmanager

@@ -25,6 +25,7 @@ from pykafka_broker.testing.home import Home, until
 from pykafka_broker.testing.user import User
 from pykafka_broker.tls.authority import Authority
 from tests.network import test_hostile_handshakes as logins
+from tests.network.conftest import Survived
 from tests.network.test_hostile_peers import LARGEST_GROWTH_BYTES, resident_bytes
 from tests.network.test_hostile_tls import Left
 from tests.support.hostile_logins import conversation
@@ -145,7 +146,7 @@ def check(home: Home) -> None:
 
 
 async def test_hostile_peers_inside_of_tls_get_nobody_in_and_leave_nothing(
-    folder: Path, caplog: pytest.LogCaptureFixture
+    folder: Path, caplog: pytest.LogCaptureFixture, survived: Survived
 ) -> None:
     home = Home(settings(folder), listen=None)
     with caplog.at_level(logging.WARNING):
@@ -171,3 +172,5 @@ async def test_hostile_peers_inside_of_tls_get_nobody_in_and_leave_nothing(
                 assert resident_bytes() - before_bytes < LARGEST_GROWTH_BYTES
                 assert await alice.values("orders") == [b"%d" % first for first in range(0, CASES, AT_ONCE)]
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+    survived(kinds["logs_in"], "hostile logins over TLS")
+    survived(kinds["renegotiates"], "renegotiating peers")

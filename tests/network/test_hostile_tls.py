@@ -23,6 +23,7 @@ from pykafka_broker.network.connection import Connection
 from pykafka_broker.testing.home import Home, until
 from pykafka_broker.testing.user import User
 from pykafka_broker.tls.authority import Authority, Issued
+from tests.network.conftest import Survived
 from tests.network.test_hostile_peers import LARGEST_GROWTH_BYTES, resident_bytes
 from tests.support.hostile_tls import API_VERSIONS, Kit, an_attack, slow_hello
 
@@ -112,7 +113,7 @@ class Left(NamedTuple):
 
 
 async def test_hostile_handshakes_get_nobody_in_and_leave_nothing(
-    folder: Path, caplog: pytest.LogCaptureFixture
+    folder: Path, caplog: pytest.LogCaptureFixture, survived: Survived
 ) -> None:
     home = Home(settings(folder), listen=None)
     refused = tuple(of_client(folder, name) for name in ("strange.pem", "expired.pem"))
@@ -149,6 +150,7 @@ async def test_hostile_handshakes_get_nobody_in_and_leave_nothing(
             assert [one.principal for one in inside if isinstance(one, Connection)] == ["User:CN=alice"]
             alice[1].close()
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+    survived(kinds.total(), "hostile TLS handshakes")
 
 
 async def answered(client: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> bool:

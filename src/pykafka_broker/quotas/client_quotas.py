@@ -5,7 +5,8 @@ token from a bucket that holds `controller.quota.window.num` samples. As in Apac
 processing time is at most one sample, and if any client has a quota of a kind, the use of all clients is
 counted. Each node counts only its own requests.
 
-Processing time is the time in the event loop; reading and writing sockets does not count.
+Processing time is the time in the event loop; reading and writing sockets does not count
+(docs/security.md, "Different on purpose").
 """
 
 from __future__ import annotations

@@ -10,6 +10,9 @@ over the password (UTF-16BE), the words "Mighty Aphrodite" and all bytes before:
 key is protected with its own password: 20 bytes of salt, the key XORed with SHA-1(password + salt),
 SHA-1(password + that), ..., then SHA-1(password + key).
 
+Read here and not with the library for it: pyjks had its last release in April 2020, and brings twofish, an
+extension in C, and pycryptodomex, which no store of this format needs.
+
 The format requires both uses of SHA-1. The files come from this node's operator, yet lengths are checked.
 
 Source: JavaKeyStore and KeyProtector of OpenJDK; compared with files of `keytool -storetype JKS`.

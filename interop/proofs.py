@@ -72,7 +72,7 @@ PROOFS = (
         "Quorums, replicated partitions and clusters keep their promises on simulated machines",
         "make simulate SEEDS=10000 CLUSTER_SEEDS=200",
         60,
-        r"^([\w ]+: \d+ seeds .* failed)",
+        r"^([\w ]+: \d+ seeds .* failed: [\d.]+ seeds/s)",
     ),
     Proof(
         "conformance",

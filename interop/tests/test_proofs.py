@@ -49,8 +49,8 @@ def test_a_proof_that_does_not_end_is_killed_with_all_that_it_has_started(tmp_pa
     [
         (
             "simulate",
-            "killed leader: 20 seeds from 0 on, 0 failed: 2 seeds/s",
-            "killed leader: 20 seeds from 0 on, 0 failed",
+            "killed leader: 20 seeds from 0 on, 0 failed: 2.5 seeds/s, 81 events/s on 2 processors",
+            "killed leader: 20 seeds from 0 on, 0 failed: 2.5 seeds/s",
         ),
         (
             "conformance",

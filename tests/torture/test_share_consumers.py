@@ -19,7 +19,7 @@ ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "10"))
 RECORDS_A_ROUND = 400
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(600 + 30 * ROUNDS)
 def test_every_record_is_acknowledged_or_at_its_delivery_limit(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

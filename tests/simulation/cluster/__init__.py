@@ -13,6 +13,7 @@ members.py          members of groups, of both protocols
 offsets.py          committed offsets of groups
 administrator.py    moves of partitions, elections, and changes of configurations
 committed.py        what replicas have below their high watermarks, held against each other
+known_log.py        the log of a partition, as clients and replicas have shown it
 ledger.py           what clients were promised: what must hold after every answer, and in the end
 cluster.py          a cluster, its clients and its faults; what must hold while it runs
 planted.py          mistakes that have to be found

@@ -23,15 +23,15 @@ from pykafka_broker.controller.core.state import UNCLEAN_LEADER_ELECTION, Contro
 from pykafka_broker.controller.core.transitions import TIMED_RULES
 from pykafka_broker.controller.role import ControllerRole
 from pykafka_broker.protocol.java_hash import string_hash_abs
-from pykafka_broker.protocol.records.batch import iter_batches, read_records
 from pykafka_broker.replication.core.access import READ_COMMITTED, READ_UNCOMMITTED
 from pykafka_broker.replication.partition import Partition
 from tests.simulation.cluster import chance
 from tests.simulation.cluster.administrator import STATE_PARTITIONS, administer
 from tests.simulation.cluster.client import TOPIC, Client, Clients, create_topic
-from tests.simulation.cluster.committed import CommittedLogs, batches, identity
+from tests.simulation.cluster.committed import WRITTEN, CommittedLogs, batches, name_of
 from tests.simulation.cluster.consumers import Consumer
-from tests.simulation.cluster.ledger import Ledger, Stored, TopicPartition
+from tests.simulation.cluster.known_log import TopicPartition
+from tests.simulation.cluster.ledger import Ledger
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.members import KEYS, ClassicMember, ConsumerMember, Member, unshared
 from tests.simulation.cluster.node_process import NodeProcess, burying
@@ -93,7 +93,7 @@ class Cluster:
         self._is_faulty = False
         self._has_topic = False
         self._has_lost_power = False
-        self._committed = CommittedLogs()
+        self._committed = CommittedLogs(self.ledger)
         #: What the machines that serve were last seen to have.
         self._views: dict[int, View] = {}
         #: The leader of each leader epoch of each partition.
@@ -193,19 +193,19 @@ class Cluster:
         self._repeat(profile.full_disk_ms, self._fill)
         world.run_until(world.now_ms + FAULTS_MS, self._is_spinning)
         self._heal()
-        settled = world.run_until(world.now_ms + SETTLE_MS, self._has_settled)
-        check(settled, f"the cluster does not settle: {self._unsettled()}")
+        self._settle()
         shared = world.run_until(world.now_ms + SETTLE_MS, lambda: unshared(self._members) is None)
         check(shared, f"groups do not settle: {unshared(self._members)}")
         self.clients.is_over = True
         done = world.run_until(world.now_ms + SETTLE_MS, lambda: self.clients.running == 0)
-        check(done, "clients cannot go on")
+        if not done:
+            self.ledger.check_markers()
+            raise Violation("clients cannot go on")
         self.clients.start(look_at_all(Client(self.clients, "auditor")))
         done = world.run_until(world.now_ms + SETTLE_MS, lambda: self.clients.running == 0)
         check(done, "coordinators do not say what is committed")
-        settled = world.run_until(world.now_ms + SETTLE_MS, self._has_settled)
-        check(settled, f"the cluster does not settle in the end: {self._unsettled()}")
-        self.ledger.finished(self._logs())
+        self._settle()
+        self.ledger.finished(self._ends())
 
     def _start_clients(self) -> None:
         profile, clients = self.profile, self.clients
@@ -282,8 +282,8 @@ class Cluster:
 
     def _look(self) -> None:
         """Look at all nodes after every step: a leader epoch has one leader and one of the metadata log one
-        controller, an offset of the metadata has one image, committed batches are the same everywhere, those
-        in sync have them, and brokers are fenced when they are gone, and for no other reason.
+        controller, an offset of the metadata has one image, committed batches are the same everywhere and are
+        what clients know, those in sync have them, and brokers are fenced when they are gone, and only then.
         """
         self._note_disturbed()
         self._check_gone()
@@ -311,11 +311,11 @@ class Cluster:
         self._check_controller(machine, machine.broker.node.role)
         self._check_image(machine, machine.broker.node.image)
         for partition in self._partitions(machine):
-            name = label(partition.topic, partition.topic_id), partition.partition
+            name = name_of(partition)
             view.ends[number, name] = partition.log.state.log_end_offset
             unclean_epoch = self._unclean.get(name, sys.maxsize)
             if partition.leading is not None and unclean_epoch <= partition.leader_epoch:
-                self._keep_what_is_left(name, partition)
+                self._keep_what_is_left(number, name, partition)
             if name not in self._unclean and self._is_in_sync(number, name):
                 self._committed.compare(number, partition)
             if partition.leading is not None:
@@ -341,19 +341,11 @@ class Cluster:
             if elections > 1 or partition.leader not in (*was.isr, *was.elr, *was.last_known_elr):
                 self._unclean[TOPIC, index] = partition.leader_epoch
 
-    def _keep_what_is_left(self, name: TopicPartition, partition: Partition) -> None:
+    def _keep_what_is_left(self, number: int, name: TopicPartition, partition: Partition) -> None:
         """Demand from now on only what such a leader has."""
         del self._unclean[name]
         self.unclean_leaders += 1
-        state = partition.log.state
-        left = [
-            (header, batch)
-            for header, batch in batches(partition, state.log_start_offset, state.log_end_offset)
-            if header.partition_leader_epoch < partition.leader_epoch
-        ]
-        self._committed.keep(name, {header.base_offset: identity(header) for header, _ in left})
-        records = (record for _, batch in left for record in read_records(batch))
-        self.ledger.keep(name, {record.offset: int(record.value or b"") for record in records})
+        self._committed.keep(number, partition)
 
     def _is_in_sync(self, number: int, name: TopicPartition) -> bool:
         """Whether a replica is in sync by the newest metadata. One that has lost its power may have other
@@ -502,6 +494,16 @@ class Cluster:
         self._is_spinning()
         return all(machine.is_serving for machine in self.machines.values())
 
+    def _settle(self) -> None:
+        """Wait until all is well. Where a replica stays out of sync, its log is judged, which says more."""
+        if self.world.run_until(self.world.now_ms + SETTLE_MS, self._has_settled):
+            return
+        unsettled = self._unsettled()
+        for number, machine in self.machines.items():
+            for partition in self._partitions(machine) if machine.is_serving else ():
+                self._committed.compare_all(number, partition)
+        raise Violation(f"the cluster does not settle: {unsettled}")
+
     def _has_settled(self) -> bool:
         return self._all_serve() and self._unsettled() is None
 
@@ -546,24 +548,24 @@ class Cluster:
         assert broker is not None
         return broker.node.broker.replicas.hosted(topic, index)
 
-    def _logs(self) -> dict[TopicPartition, list[Stored]]:
-        """The logs of the topic, which are the same on all replicas."""
+    def _ends(self) -> dict[TopicPartition, int]:
+        """The ends of the logs that clients have written, which are the same on all replicas."""
         broker = self.machines[1].broker
         assert broker is not None
-        logs: dict[TopicPartition, list[Stored]] = {}
+        ends: dict[TopicPartition, int] = {}
         for topic in broker.node.image.topics.values():
             for index, registration in topic.partitions.items():
-                contents = {}
+                contents = set()
                 for node_id in registration.replicas:
                     partition = self._hosted(node_id, topic.name, index)
                     assert partition is not None
-                    contents[node_id] = _content(partition)
-                first, *others = contents.values()
-                same = all(other == first for other in others)
-                check(same, f"{topic.name}-{index} is not the same on {list(contents)}")
-                if topic.name in (TOPIC, REMADE):
-                    logs[label(topic.name, topic.topic_id), index] = _stored(first)
-        return logs
+                    contents.add(_content(partition))
+                    if topic.name in WRITTEN:
+                        self._committed.compare_all(node_id, partition)
+                        ends[name_of(partition)] = partition.log.state.log_end_offset
+                same = len(contents) == 1
+                check(same, f"{topic.name}-{index} is not the same on {registration.replicas}")
+        return ends
 
     # -- faults ----------------------------------------------------------------------------------------------
 
@@ -635,29 +637,6 @@ def _content(partition: Partition) -> bytes:
     return b"".join(
         bytes(batch) for _, batch in batches(partition, state.log_start_offset, state.log_end_offset)
     )
-
-
-def _stored(content: bytes) -> list[Stored]:
-    """The records of a log; those of transactions count if their marker says so."""
-    records: list[Stored] = []
-    open_at: dict[int, list[int]] = {}
-    for position, header in iter_batches(content):
-        batch = memoryview(content)[position:]
-        if header.is_control:
-            [marker] = read_records(batch)
-            commits = (marker.key or b"")[3] == 1
-            for position in open_at.pop(header.producer_id, []):
-                records[position] = records[position]._replace(counts=commits)
-            continue
-        for record in read_records(batch):
-            if header.is_transactional:
-                open_at.setdefault(header.producer_id, []).append(len(records))
-            records.append(
-                Stored(
-                    record.offset, int(record.value or b""), header.producer_id, not header.is_transactional
-                )
-            )
-    return records
 
 
 def run(seed: int, faults: Mapping[str, float] = NO_FAULTS) -> int:

@@ -16,7 +16,7 @@ from pykafka_broker.protocol.messages.list_offsets import (
 from pykafka_broker.protocol.records.batch import iter_batches, read_records
 from pykafka_broker.replication.core.access import READ_COMMITTED
 from tests.simulation.cluster.client import REQUEST_MS, RETRY_MS, TOPIC, Client, ask
-from tests.simulation.cluster.ledger import CommittedReads
+from tests.simulation.cluster.known_log import CommittedReads, Stored
 from tests.simulation.violation import Violation, check
 
 FETCH_WAIT_MS = 500
@@ -66,9 +66,9 @@ class Consumer:
         self._high_watermark = -1, -1
         #: Producers whose transaction that is being read was aborted.
         self._aborted: set[int] = set()
-        self._reads = CommittedReads((TOPIC, partition))
+        self._reads: CommittedReads | None = None
         if isolation_level == READ_COMMITTED:
-            client.ledger.readers.append(self._reads)
+            self._reads = client.ledger.reads_committed((TOPIC, partition))
 
     async def run(self) -> None:
         """Read until the simulation wants no more."""
@@ -120,9 +120,10 @@ class Consumer:
         return code
 
     def _begin_anew(self) -> None:
-        self._offset = self._reads.up_to = 0
-        self._reads.values.clear()
+        self._offset = 0
         self._aborted.clear()
+        if self._reads is not None:
+            self._reads.begin_anew()
 
     async def _look_at_end(self, leader: int) -> ErrorCode:
         """The end of the log never goes back behind what was read, whoever leads."""
@@ -149,12 +150,13 @@ class Consumer:
                 text = f"is told the high watermark {answer.high_watermark} after {before}"
                 check(answer.high_watermark >= before, f"{self._client.name} {text}")
             self._high_watermark = answer.high_watermark, self._epoch
-        for offset, value in self._read(answer):
-            self._client.ledger.consumed((TOPIC, self._partition), offset, value)
-            self._reads.values[offset] = value
-        self._reads.up_to = self._offset
+        records = list(self._read(answer))
+        for record in records:
+            self._client.ledger.consumed((TOPIC, self._partition), *record)
+        if self._reads is not None:
+            self._client.ledger.consumed_committed(self._reads, records, self._offset)
 
-    def _read(self, answer: PartitionData) -> Iterator[tuple[int, int]]:
+    def _read(self, answer: PartitionData) -> Iterator[Stored]:
         """The records that count to this consumer."""
         data = bytes(answer.records or b"")
         aborted = {(one.producer_id, one.first_offset) for one in answer.aborted_transactions or []}
@@ -168,7 +170,7 @@ class Consumer:
             elif not (header.is_transactional and header.producer_id in self._aborted):
                 for record in read_records(memoryview(data)[position:]):
                     if record.offset >= self._offset:
-                        yield record.offset, int(record.value or b"")
+                        yield Stored(record.offset, int(record.value or b""))
             self._offset = header.next_offset
 
     def _fetch(self) -> FetchRequest:

@@ -1,6 +1,7 @@
 """What clients were promised, and what they have seen: an offset has one record for ever.
 
-Values are numbers that no two records share; those of one producer to one partition ascend.
+All is judged when a client is told something, or a replica shows what it has committed; in the end, what is
+missing.
 """
 
 from __future__ import annotations
@@ -8,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from pykafka_broker.protocol.records.batch import BatchHeader
+from tests.simulation.cluster.known_log import CommittedReads, KnownLog, Stored, TopicPartition
 from tests.simulation.violation import check
-
-TopicPartition = tuple[str, int]
 
 
 class Committed(NamedTuple):
@@ -20,75 +21,90 @@ class Committed(NamedTuple):
     partition: int
 
 
-class Stored(NamedTuple):
-    """A record of a log; that of an aborted transaction is not `counts`."""
-
-    offset: int
-    value: int
-    producer: int
-    counts: bool
-
-
-class CommittedReads:
-    """What a consumer with read_committed has read below `up_to`: offset -> value."""
-
-    def __init__(self, partition: TopicPartition) -> None:
-        self.partition = partition
-        self.values: dict[int, int] = {}
-        self.up_to = 0
-
-
 class Ledger:
     """Raises a Violation as soon as a promise is broken."""
 
     def __init__(self) -> None:
-        #: What an offset is known to hold, by an acknowledgement or by a consumer that has read it.
-        self._records: dict[TopicPartition, dict[int, int]] = {}
-        #: Acknowledged, at an offset that no broker remembers.
-        self._somewhere: dict[TopicPartition, set[int]] = {}
-        #: Values of transactions, by the transaction, and what became of it: True committed, False aborted.
-        self._transactions: list[tuple[list[tuple[TopicPartition, int]], bool]] = []
+        self._logs: dict[TopicPartition, KnownLog] = {}
+        #: Records of transactions whose end was acknowledged: True committed, False aborted.
+        self._ended: dict[tuple[TopicPartition, int], bool] = {}
         #: The last offset of a group that is known to be committed, and the last one that may be.
         self._committed: dict[Committed, tuple[int, int]] = {}
-        self.readers: list[CommittedReads] = []
+        self._readers: dict[TopicPartition, list[CommittedReads]] = {}
         #: Who has a partition of a classic group in a generation.
         self._owners: dict[tuple[str, int, int], str] = {}
         self.acknowledged = 0
         self.read = 0
 
+    def _log(self, partition: TopicPartition) -> KnownLog:
+        if partition not in self._logs:
+            self._logs[partition] = KnownLog(partition)
+        return self._logs[partition]
+
     def stored(self, partition: TopicPartition, base_offset: int, values: Iterable[int]) -> None:
         """A producer's batch was acknowledged; -1: at an offset that is not remembered."""
+        log = self._log(partition)
         for position, value in enumerate(values):
             self.acknowledged += 1
             if base_offset < 0:
-                self._somewhere.setdefault(partition, set()).add(value)
+                log.tell_somewhere(value)
             else:
-                self._know(partition, base_offset + position, value, "acknowledged")
+                log.tell(base_offset + position, value, "acknowledged")
 
     def consumed(self, partition: TopicPartition, offset: int, value: int) -> None:
         """A consumer has read a record."""
         self.read += 1
-        self._know(partition, offset, value, "read")
+        self._log(partition).tell(offset, value, "read")
 
-    def _know(self, partition: TopicPartition, offset: int, value: int, how: str) -> None:
-        known = self._records.setdefault(partition, {}).setdefault(offset, value)
-        check(known == value, f"{partition} offset {offset} held {known}, and now {value} is {how} there")
+    def reads_committed(self, partition: TopicPartition) -> CommittedReads:
+        """What another consumer with read_committed will have read."""
+        reads = CommittedReads(partition)
+        self._readers.setdefault(partition, []).append(reads)
+        return reads
+
+    def consumed_committed(self, reads: CommittedReads, records: Iterable[Stored], up_to: int) -> None:
+        """A consumer with read_committed has read what follows, up to an offset."""
+        reads.records += records
+        reads.up_to = up_to
+        self._judge(reads)
+
+    def _judge(self, reads: CommittedReads) -> None:
+        log = self._log(reads.partition)
+        reads.judge(log.counting, log.stable_end)
+
+    def batch_committed(self, partition: TopicPartition, header: BatchHeader, batch: memoryview) -> None:
+        """A replica is the first to show that the next batch is committed."""
+        for value in self._log(partition).commit(header, batch):
+            self._judge_transaction(partition, value)
+        for reads in self._readers.get(partition, ()):
+            self._judge(reads)
 
     def keep(self, partition: TopicPartition, left: Mapping[int, int]) -> None:
         """A leader was elected that may lack records, and has only these, by their offsets: no promise of
-        others counts any more.
+        others counts any more. Nothing is known to be committed until it is shown again.
         """
-        records = self._records.get(partition, {})
-        self._records[partition] = {at: value for at, value in records.items() if left.get(at) == value}
-        self._somewhere[partition] = self._somewhere.get(partition, set()) & set(left.values())
+        before, log = self._log(partition), KnownLog(partition)
+        self._logs[partition] = log
+        log.told = {offset: value for offset, value in before.told.items() if left.get(offset) == value}
+        log.somewhere = before.somewhere & set(left.values())
+        for reads in self._readers.get(partition, ()):
+            reads.begin_anew()
 
     def end_of(self, partition: TopicPartition) -> int:
-        """The offset behind the last record that is acknowledged, or was read."""
-        return max(self._records.get(partition, ()), default=-1) + 1
+        """The offset behind the last record that is committed, or of which a client was told."""
+        return self._log(partition).end
 
     def transaction_ended(self, values: list[tuple[TopicPartition, int]], *, committed: bool) -> None:
         """The end of a transaction was acknowledged."""
-        self._transactions.append((values, committed))
+        for partition, value in values:
+            self._ended[partition, value] = committed
+            self._judge_transaction(partition, value)
+
+    def _judge_transaction(self, partition: TopicPartition, value: int) -> None:
+        counts, committed = self._log(partition).counts.get(value), self._ended.get((partition, value))
+        if counts is not None and committed is not None:
+            ended = "committed" if committed else "aborted"
+            check(counts == committed, f"{value} in {partition} was {ended}, and its marker says otherwise")
 
     def commits(self, key: Committed, offset: int) -> None:
         """A group is about to commit."""
@@ -127,44 +143,18 @@ class Ledger:
         owner = self._owners.setdefault((group, generation, partition), member)
         check(owner == member, f"{owner} and {member} of {group} have {partition} in generation {generation}")
 
-    def finished(self, logs: dict[TopicPartition, list[Stored]]) -> None:
-        """Compare with the logs in the end, all faults healed."""
-        for partition, log in logs.items():
-            at = {record.offset: record.value for record in log}
-            for offset, value in self._records.get(partition, {}).items():
-                found = at.get(offset)
-                check(
-                    found == value, f"{partition} offset {offset} held {value}, and holds {found} in the end"
-                )
-            values = [record.value for record in log]
-            twice = {value for value in values if values.count(value) > 1} if _has_doubles(values) else set()
-            check(not twice, f"{partition} has records twice: {sorted(twice)}")
-            lost = self._somewhere.get(partition, set()) - set(values)
-            check(not lost, f"{partition} has lost {sorted(lost)}")
-            last: dict[int, int] = {}
-            for record in log:
-                before = last.get(record.producer, -1)
-                check(
-                    before < record.value or record.producer < 0,
-                    f"{partition}: {record.value} of a producer comes after {before}",
-                )
-                last[record.producer] = record.value
-        self._check_transactions(logs)
-        for reader in self.readers:
-            counting = {r.offset: r.value for r in logs[reader.partition] if r.counts}
-            wanted = {offset: value for offset, value in counting.items() if offset < reader.up_to}
-            more = reader.values.items() - wanted.items()
-            check(not more, f"{reader.partition}: a consumer of what is committed has read {sorted(more)}")
-            missed = wanted.items() - reader.values.items()
-            check(not missed, f"{reader.partition}: a consumer of what is committed missed {sorted(missed)}")
+    def finished(self, ends: Mapping[TopicPartition, int]) -> None:
+        """Replicas have shown all that they have up to these ends, all faults healed: nothing is missing."""
+        for partition, end in ends.items():
+            log = self._log(partition)
+            log.finished(end)
+            for reads in self._readers.get(partition, ()):
+                text = f"a consumer of what is committed has read up to {reads.up_to}"
+                check(reads.up_to <= log.stable_end, f"{partition}: {text} of {log.stable_end}")
+        self.check_markers()
 
-    def _check_transactions(self, logs: dict[TopicPartition, list[Stored]]) -> None:
-        counting = {(p, record.value) for p, log in logs.items() for record in log if record.counts}
-        for values, committed in self._transactions:
-            for each in values:
-                ended = "committed" if committed else "aborted"
-                check((each in counting) == committed, f"{each} of a transaction that was {ended}: it is not")
-
-
-def _has_doubles(values: list[int]) -> bool:
-    return len(set(values)) < len(values)
+    def check_markers(self) -> None:
+        """The markers of all transactions whose end was acknowledged are written by now."""
+        for partition, value in self._ended:
+            is_decided = self._log(partition).counts.get(value) is not None
+            check(is_decided, f"{value} in {partition} is of a transaction that was ended, and has no marker")

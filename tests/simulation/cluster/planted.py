@@ -50,7 +50,8 @@ from tests.simulation.wrong import Wrong
 
 class Planted(NamedTuple):
     """A mistake, found in one of the first `seeds` seeds; `faults` are what those have besides what their
-    profiles say. `found_by` is the seed that has found it, which is tried first.
+    profiles say. `found_by` is the seed that has found it, which is tried first. A violation without the
+    words `says` does not name the mistake.
     """
 
     bug: str
@@ -58,6 +59,7 @@ class Planted(NamedTuple):
     seeds: int = 20
     faults: Mapping[str, float] = {}
     found_by: int = 0
+    says: str = ""
 
 
 # -- leaders ------------------------------------------------------------------------------------------------
@@ -340,6 +342,7 @@ PLANTED = (
         "consumers of what is committed read up to the high watermark",
         (Wrong(fetch_plan, "limit_of_fetch", lambda right: lambda replica_id, _: right(replica_id, 0)),),
         faults={**CALM, "transactional": 2},
+        says="a consumer of what is committed has read",
     ),
     Planted(
         "a follower truncates to its high watermark when the leader changes",
@@ -350,6 +353,8 @@ PLANTED = (
         "followers do not note sequence numbers",
         (Wrong(ReplicaWriter, "append", _notes_no_producers),),
         faults={**KILLS, "ahead": 1},
+        found_by=3,
+        says="twice",
     ),
     Planted(
         "a coordinator loads its log only up to the high watermark",
@@ -365,6 +370,7 @@ PLANTED = (
         "a coordinator that has moved writes no markers of decided transactions",
         (Wrong(transactions, "on_loaded", _decided_transactions_stay),),
         faults={**KILLS, "transactional": 2, "delay_ms": 30},
+        says="has no marker",
     ),
     Planted(
         "a coordinator answers before its records are committed",
@@ -455,5 +461,6 @@ PLANTED = (
         faults={**POWER_CUTS, "power_ms": 1500, "ahead": 2, "delay_ms": 60},
         seeds=40,
         found_by=27,
+        says="in ('t', 0) at",
     ),
 )

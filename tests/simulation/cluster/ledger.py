@@ -6,7 +6,7 @@ missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from pykafka_broker.protocol.records.batch import BatchHeader
@@ -21,6 +21,13 @@ class Committed(NamedTuple):
     partition: int
 
 
+class Held(NamedTuple):
+    """What a member of a consumer group has, and how long it may be sure of that."""
+
+    partitions: frozenset[int]
+    until_ms: int
+
+
 class Ledger:
     """Raises a Violation as soon as a promise is broken."""
 
@@ -33,6 +40,8 @@ class Ledger:
         self._readers: dict[TopicPartition, list[CommittedReads]] = {}
         #: Who has a partition of a classic group in a generation.
         self._owners: dict[tuple[str, int, int], str] = {}
+        #: What the members of each consumer group hold.
+        self._held: dict[str, dict[str, Held]] = {}
         self.acknowledged = 0
         self.read = 0
 
@@ -142,6 +151,25 @@ class Ledger:
         """A member of a classic group was assigned a partition."""
         owner = self._owners.setdefault((group, generation, partition), member)
         check(owner == member, f"{owner} and {member} of {group} have {partition} in generation {generation}")
+
+    def has_left(self, group: str, member: str) -> None:
+        """A member of a consumer group has given up everything."""
+        self._held.get(group, {}).pop(member, None)
+
+    def gives_up(self, group: str, member: str, owned: Collection[int]) -> None:
+        """A member of a consumer group is about to tell its coordinator that it has only these partitions."""
+        held = self._held.setdefault(group, {})
+        if member in held:
+            held[member] = Held(held[member].partitions & frozenset(owned), held[member].until_ms)
+
+    def holds(self, group: str, member: str, held: Held, now_ms: int) -> None:
+        """The coordinator has told a member of a consumer group what it has."""
+        members = self._held.setdefault(group, {})
+        members[member] = held
+        for other, others in members.items():
+            if other != member and min(others.until_ms, held.until_ms) > now_ms:
+                both = sorted(others.partitions & held.partitions)
+                check(not both, f"{other} and {member} of {group} have {both} at the same time")
 
     def finished(self, ends: Mapping[TopicPartition, int]) -> None:
         """Replicas have shown all that they have up to these ends, all faults healed: nothing is missing."""

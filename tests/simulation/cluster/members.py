@@ -26,11 +26,15 @@ from pykafka_broker.protocol.messages.join_group import (
 )
 from pykafka_broker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.simulation.cluster.client import REQUEST_MS, RETRY_MS, TOPIC, Client, ask
+from tests.simulation.cluster.ledger import Held
 from tests.simulation.cluster.offsets import commit_one, look_at_committed
 
 HEARTBEAT_MS = 1_000
 SESSION_MS = 6_000
 REBALANCE_MS = 3_000
+#: A member of a consumer group is sure of its partitions for this time after a heartbeat. A coordinator, its
+#: clock perhaps a tenth too fast, takes none away before the session is over, or the time to give one up.
+SURE_MS = 9 * min(SESSION_MS, REBALANCE_MS) // 10
 #: A member looks what is committed before each commit of a multiple of this offset.
 LOOKS_EVERY = 5
 #: Nodes whose members come and go this quickly.
@@ -194,6 +198,10 @@ class ConsumerMember(Member):
 
     topic_id = b""
 
+    def begin_anew(self) -> None:
+        self.client.ledger.has_left(self.group, self.member_id)
+        super().begin_anew()
+
     async def step(self, node_id: int) -> ErrorCode:
         client = self.client
         if not self.topic_id:
@@ -213,12 +221,19 @@ class ConsumerMember(Member):
             subscribed_topic_names=[TOPIC],
             topic_partitions=has,
         )
+        ledger, sent_ms = client.ledger, client.world.now_ms
+        ledger.gives_up(self.group, self.member_id, self.owned)
+        # One that is cut off, and does not know that another one has taken over, answers as before.
+        is_coordinator = client.clients.is_coordinator(node_id, self.group)
         answer: ConsumerGroupHeartbeatResponse = await client.run(ask(request, node_id))
         if answer.error_code:
             return ErrorCode(answer.error_code)
         self.generation = answer.member_epoch
         if answer.assignment is not None:
             self.now_owns(p for topic in answer.assignment.topic_partitions for p in topic.partitions)
+        if is_coordinator:
+            held = Held(frozenset(self.owned), sent_ms + SURE_MS)
+            ledger.holds(self.group, self.member_id, held, client.world.now_ms)
         return ErrorCode.NONE
 
 

@@ -21,6 +21,7 @@ from pykafka_broker.controller.core.state import ControllerState, Decision
 from pykafka_broker.controller.role import ControllerRole
 from pykafka_broker.coordinator import coordinator_topic
 from pykafka_broker.coordinator.groups.core.classic.kind import ClassicKind
+from pykafka_broker.coordinator.groups.core.consumer import heartbeat
 from pykafka_broker.coordinator.groups.core.records import Replay
 from pykafka_broker.coordinator.groups.core.state import Groups
 from pykafka_broker.coordinator.topic_log import last_whole_batch
@@ -157,6 +158,13 @@ def _reads_up_to_high_watermark(right: Any) -> object:
             yield data[:size]
 
     return batches_in
+
+
+def _partitions_are_free_at_once(right: Any) -> object:
+    def reconciled(member: Any, target: Any, owned: Any) -> object:
+        return right(member, target._replace(partition_epochs={}), owned)
+
+    return reconciled
 
 
 def _loads_no_offsets(right: Any) -> object:
@@ -385,6 +393,12 @@ PLANTED = (
         ),
         faults={**CALM, "members": 2},
         found_by=8,
+    ),
+    Planted(
+        "a member of a consumer group gets partitions that another one has not given up",
+        (Wrong(heartbeat, "reconciled", _partitions_are_free_at_once),),
+        faults={**CALM, "members": 2, "partitions": 3},
+        says="at the same time",
     ),
     Planted(
         "every candidate is elected and commits alone, so that two controllers are active",

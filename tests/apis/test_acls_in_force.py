@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from pykafka_broker.apis.ports.authorizer import CLUSTER_NAME
+from pykafka_broker.cluster.image import ResourceType
 from pykafka_broker.config.authorizer import STANDARD_AUTHORIZER
 from pykafka_broker.protocol.acls import AclOperation, AclResourceType, PatternType
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.java_hash import string_hash, walked
 from pykafka_broker.protocol.messages import (
     alter_replica_log_dirs,
     describe_log_dirs,
@@ -23,13 +26,23 @@ from pykafka_broker.protocol.messages import (
 )
 from pykafka_broker.protocol.messages import delete_share_group_state as deleting
 from pykafka_broker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from pykafka_broker.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
 from pykafka_broker.protocol.messages.delete_topics import DeleteTopicsRequest
 from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorRequest
+from pykafka_broker.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from pykafka_broker.protocol.messages.init_producer_id import InitProducerIdRequest
 from pykafka_broker.testing.home import Home
 from pykafka_broker.testing.user import User
 from tests.apis.acls import created, creation, removing
 from tests.apis.asking import coordinated
+from tests.support.controllers import combined_home, controller_address
 from tests.support.sasl import ALICE, PLAIN_LISTENER, authenticate
 
 #: Clients of the listener INSIDE, and the node itself, are not asked who they are.
@@ -256,6 +269,59 @@ async def test_a_topic_that_is_missing_is_told_to_those_who_may_describe_it(home
         "kept": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
         "missing": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
+
+
+@pytest.mark.usefixtures("root")
+async def test_partitions_that_are_denied_come_in_the_order_of_a_hash_set_of_names(home: Home) -> None:
+    names = ["apple", "cherry", "fig", "kiwi", "plum"]
+    request = CreatePartitionsRequest(
+        topics=[CreatePartitionsTopic(name=name, count=2, assignments=None) for name in names],
+        timeout_ms=1_000,
+        validate_only=True,
+    )
+    async with await alice_at(home) as alice:
+        answer = await alice.send(request, 3)
+    assert [each.name for each in answer.results] == walked(names, string_hash) != names
+    assert {each.error_code for each in answer.results} == {ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+
+
+@pytest.mark.parametrize(
+    ("operation", "error"),
+    [
+        (AclOperation.ALTER_CONFIGS, ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+        (AclOperation.CLUSTER_ACTION, ErrorCode.NONE),
+    ],
+)
+async def test_loggers_are_altered_over_a_listener_of_controllers_by_who_may_act_for_the_cluster(
+    operation: AclOperation, error: ErrorCode
+) -> None:
+    login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    home = combined_home(
+        {
+            **ACLS,
+            "super.users": "User:ANONYMOUS;User:bob",
+            "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "sasl.mechanism.controller.protocol": "PLAIN",
+            "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.controller.plain.sasl.jaas.config": (
+                f'{login} username="bob" password="b" user_bob="b" user_alice="alice-secret";'
+            ),
+        }
+    )
+    resource = AlterConfigsResource(
+        resource_type=ResourceType.BROKER_LOGGER,
+        resource_name="1",
+        configs=[AlterableConfig(name="root", config_operation=0, value="INFO")],
+    )
+    async with (
+        home.running() as root,
+        await User.connect(controller_address(home.broker)) as alice,
+    ):
+        await allow(root, operation, CLUSTER_NAME, resource_type=AclResourceType.CLUSTER)
+        await authenticate(alice, ALICE)
+        request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=True)
+        [answer] = (await alice.send(request, 1)).responses
+    assert answer.error_code == error
 
 
 async def test_an_expression_finds_the_topics_that_its_member_may_describe(home: Home, root: User) -> None:

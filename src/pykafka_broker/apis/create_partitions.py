@@ -76,8 +76,8 @@ async def create_partitions(
     answered += tuple(CreatePartitionsResult(topic.name, over) for topic in counted.refused)
     answered += tuple(CreatePartitionsResult(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for name in kept)
     twice = walked((name for name, times in given.items() if times > 1), string_hash)
-    refused = (name for name in given if name in kept)
-    order = dict.fromkeys((*twice, *refused, *walked(given, string_hash)))
+    all_names = walked(given, string_hash)
+    order = dict.fromkeys((*twice, *(name for name in all_names if name in kept), *all_names))
     place = {name: number for number, name in enumerate(order)}
     return _response(sorted(answered, key=lambda result: place[result.name]), counted.throttle_time_ms)
 

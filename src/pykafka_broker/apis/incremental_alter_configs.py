@@ -2,7 +2,8 @@
 
 v1 flexible. All changes of one resource are made or none. Loggers are changed in this process at once; all
 other changes go to the controller and are durable. A broker makes its own checks before it asks the
-controller; a listener of controllers asks at once.
+controller; a listener of controllers asks at once. Who alters loggers needs ALTER_CONFIGS of a broker, and
+CLUSTER_ACTION of a listener of controllers.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pykafka_broker.apis.api import asks_controller, handles
 from pykafka_broker.apis.broker_loggers import alter_loggers
 from pykafka_broker.apis.denials import refusal_of_configs
 from pykafka_broker.apis.forwarding import decided
+from pykafka_broker.apis.needs import partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.told_changes import LOGGERS, tell
 from pykafka_broker.cluster.image import ResourceType
@@ -66,7 +68,10 @@ async def _alter_here(
 ) -> IncrementalAlterConfigsResponse:
     loggers, kept = _apart(changes)
     refused = denied(((change.resource_type, change.name) for change in kept), ctx)
-    results = [_alter_loggers(change, loggers, request.validate_only, ctx) for change in loggers]
+    results = [
+        _alter_loggers(change, loggers, request.validate_only, AclOperation.ALTER_CONFIGS, ctx)
+        for change in loggers
+    ]
     allowed = [change for change in kept if (change.resource_type, change.name) not in refused]
     if allowed:
         event_of = partial(IncrementalAlterConfigs, validate_only=request.validate_only)
@@ -79,7 +84,10 @@ async def _pass_on(
 ) -> Any:
     """The controller of another node decides on all but loggers and changes that this broker refuses."""
     loggers, kept = _apart(changes)
-    own = _answer(_alter_loggers(change, loggers, request.validate_only, ctx) for change in loggers)
+    own = _answer(
+        _alter_loggers(change, loggers, request.validate_only, AclOperation.ALTER_CONFIGS, ctx)
+        for change in loggers
+    )
     response = await decided_elsewhere(request, kept, ctx, _answer)
     if isinstance(response, IncrementalAlterConfigsResponse):
         response.responses = [*own.responses, *response.responses]
@@ -96,7 +104,12 @@ def _apart(changes: Iterable[ConfigChange]) -> tuple[list[ConfigChange], list[Co
 
 
 @asks_controller
-@handles(IncrementalAlterConfigsRequest, versions="0-1", needs=NEEDS, error_response=_refused)
+@handles(
+    IncrementalAlterConfigsRequest,
+    versions="0-1",
+    needs=[*NEEDS, partly_on_cluster(AclOperation.CLUSTER_ACTION).asked_by_handler()],
+    error_response=_refused,
+)
 async def incremental_alter_configs_on_controller(
     request: IncrementalAlterConfigsRequest, ctx: ControllerContext
 ) -> IncrementalAlterConfigsResponse:
@@ -115,7 +128,10 @@ async def incremental_alter_configs_on_controller(
         for resource in request.resources
     ]
     loggers, kept = _apart(changes)
-    of_loggers = [_alter_loggers(change, loggers, request.validate_only, ctx) for change in loggers]
+    of_loggers = [
+        _alter_loggers(change, loggers, request.validate_only, AclOperation.CLUSTER_ACTION, ctx)
+        for change in loggers
+    ]
     refused = denied(((change.resource_type, change.name) for change in kept), ctx)
     allowed = tuple(change for change in kept if (change.resource_type, change.name) not in refused)
     results: tuple[AlterConfigsResult, ...] = await ctx.node.controller.ask(
@@ -125,14 +141,18 @@ async def incremental_alter_configs_on_controller(
 
 
 def _alter_loggers(
-    change: ConfigChange, asked: Sequence[ConfigChange], validate_only: bool, ctx: AdministrationContext
+    change: ConfigChange,
+    asked: Sequence[ConfigChange],
+    validate_only: bool,
+    needed: AclOperation,
+    ctx: AdministrationContext,
 ) -> AlterConfigsResult:
     def refused(error: ErrorCode, message: str | None) -> AlterConfigsResult:
         return AlterConfigsResult(change.resource_type, change.name, error, message)
 
     if sum(other.name == change.name for other in asked) > 1:
         return refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-    denial = refusal_of_configs(ctx, AclOperation.ALTER_CONFIGS, change.resource_type, change.name)
+    denial = refusal_of_configs(ctx, needed, change.resource_type, change.name)
     if denial is not ErrorCode.NONE:
         return refused(denial, denial.message)
     if malformed := why_malformed(change):

@@ -85,6 +85,8 @@ async def _create(
     try:
         created = await ctx.node.controller.ask(event, requester=ctx.requester)
     except KafkaError as error:
+        if error.code == ErrorCode.NOT_CONTROLLER:
+            return failed(request, error)
         return _without_token(error.code, owner, ctx.principal, 0)
     answer = _without_token(ErrorCode.NONE, owner, ctx.principal, 0)
     answer.issue_timestamp_ms = created.issue_timestamp_ms

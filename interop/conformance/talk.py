@@ -34,6 +34,7 @@ from interop.conformance.wire import (
     Wire,
     read_answer,
 )
+from pykafka_broker.client.blocking import Tls
 from pykafka_broker.client.core.frames import correlation_id_of
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.fields import ZERO_UUID
@@ -217,6 +218,7 @@ class Talk:
         names: Names | None = None,
         client_id: str | None = "conformance",
         address: str | None = None,
+        tls: Tls | None = None,
     ) -> None:
         self.subject = subject
         self.side = side
@@ -226,7 +228,7 @@ class Talk:
         )
         self.home = side.home_of(subject)
         self._address = self.home.address if self.home else side.address
-        self.wire = Wire.to(address or self._address, client_id)
+        self.wire = Wire.to(address or self._address, client_id, tls)
         self.is_with_controllers = False
         self.opened: list[Talk] = []
         self.created: list[str] = []
@@ -338,23 +340,29 @@ class Talk:
         self.do(SaslHandshakeRequest(mechanism="PLAIN"))
         self.do(SaslAuthenticateRequest(auth_bytes=plain_token(*self._login)))
 
-    def to(self, address: str) -> Talk:
+    def to(self, address: str, tls: Tls | None = None) -> Talk:
         """A connection of the same conversation, and of the same user, to another node."""
-        other = Talk(self.subject, self.side, transcript=self.transcript, names=self.names, address=address)
+        other = Talk(
+            self.subject,
+            self.side,
+            transcript=self.transcript,
+            names=self.names,
+            address=address,
+            tls=tls,
+        )
         self.opened.append(other)
         if self._login:
             other.log_in(*self._login)
         return other
 
-    def controllers(self) -> Talk:
-        """A connection of the same conversation to the listener of controllers."""
+    def controllers(self, tls: Tls | None = None) -> Talk:
+        """A connection of the same conversation, and of the same user, to the listener of controllers."""
         find = self.side.active_controller
         address = find()[1] if find else self.side.controller_address
         if address is None:
             raise SetUpError(f"{self.side.name} has no listener of controllers")
-        other = Talk(self.subject, self.side, transcript=self.transcript, names=self.names, address=address)
+        other = self.to(address, tls)
         other.is_with_controllers = True
-        self.opened.append(other)
         return other
 
     def quorum_epoch(self) -> int:

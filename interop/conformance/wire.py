@@ -7,7 +7,7 @@ import socket
 from dataclasses import dataclass
 from typing import Any, Self
 
-from pykafka_broker.client.blocking import FrameSocket, connect
+from pykafka_broker.client.blocking import FrameSocket, Tls, connect
 from pykafka_broker.client.core.addresses import parse_address
 from pykafka_broker.client.core.frames import framed, read_response, request_frame
 from pykafka_broker.protocol.buffers import Buffer
@@ -44,9 +44,9 @@ class Wire:
         self._frames = FrameSocket(connected, "the peer")
 
     @classmethod
-    def to(cls, address: str, client_id: str | None) -> Self:
+    def to(cls, address: str, client_id: str | None, tls: Tls | None = None) -> Self:
         """Connect to a broker."""
-        return cls(connect(parse_address(address), ANSWER_TIMEOUT_S), client_id)
+        return cls(connect(parse_address(address), ANSWER_TIMEOUT_S, tls), client_id)
 
     def send(self, request: Any, version: int) -> int:
         """Send a request message; its correlation id."""

@@ -24,6 +24,7 @@ from typing import Any
 
 from interop.conformance import acl_matrix
 from interop.conformance.accepted import ACCEPTED, OF_SEVERAL_NODES, ONE_NODE
+from interop.conformance.acl_requests import ROOT
 from interop.conformance.conversation import NO_SETTINGS, Case
 from interop.conformance.leftovers import LaidOut, laid_out, removed
 from interop.conformance.play import (
@@ -115,7 +116,7 @@ HELD_WITH: tuple[tuple[Mapping[str, str], Identity], ...] = (
     (NO_SETTINGS, CLIENT),
     (
         acl_matrix.SETTINGS,
-        Identity(security=ClientSecurity(login=login_of(acl_matrix.ROOT, acl_matrix.ROOT, "PLAIN"))),
+        Identity(security=ClientSecurity(login=login_of(ROOT, ROOT, "PLAIN"))),
     ),
 )
 

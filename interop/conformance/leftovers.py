@@ -27,10 +27,12 @@ from pykafka_broker.protocol.messages.consumer_group_describe import ConsumerGro
 from pykafka_broker.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from pykafka_broker.protocol.messages.delete_groups import DeleteGroupsRequest
 from pykafka_broker.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from pykafka_broker.protocol.messages.describe_delegation_token import DescribeDelegationTokenRequest
 from pykafka_broker.protocol.messages.describe_groups import DescribeGroupsRequest
 from pykafka_broker.protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
 )
+from pykafka_broker.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
 from pykafka_broker.protocol.messages.leave_group import MemberIdentity
 from pykafka_broker.protocol.messages.list_config_resources import ListConfigResourcesRequest
 from pykafka_broker.protocol.messages.list_groups import ListGroupsRequest
@@ -90,6 +92,7 @@ def removals(ask: Ask, node_id: int, kept: LaidOut) -> Iterator[Any]:
     yield from _topics(ask, kept.topics)
     yield from _configs(ask, node_id, kept.broker_keys)
     yield from _scram_credentials(ask)
+    yield from _tokens(ask)
     yield from _acls(ask)
 
 
@@ -224,6 +227,12 @@ def _scram_credentials(ask: Ask) -> Iterator[Any]:
                 if mechanism in {each.mechanism for each in user.credential_infos}
             )
         )
+
+
+def _tokens(ask: Ask) -> Iterator[Any]:
+    """Those that the run may expire, as a renewer; none where there are no tokens."""
+    for each in ask(DescribeDelegationTokenRequest(owners=None)).tokens:
+        yield ExpireDelegationTokenRequest(hmac=bytes(each.hmac), expiry_time_period_ms=-1)
 
 
 def _acls(ask: Ask) -> Iterator[Any]:

@@ -34,6 +34,9 @@ NO_IDS = (bytes(16), "", None, -1, 0)
 
 MEMBER_ID = re.compile(r"^(?P<prefix>.*?)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$", re.DOTALL)
 
+#: How Apache Kafka refuses what needs a right on the cluster: with all that it knows of the request.
+REFUSED_REQUEST = re.compile(r"^Request Request\(.*\) needs ", re.DOTALL)
+
 #: What is in time for a topic, as Kafka says it: its ends move with the broker's clock.
 SPAN_OF_TIME = re.compile(r"within \[(-?\d+), (\d+)\]")
 
@@ -159,8 +162,9 @@ def a_time_to_come(names: Names, kind: str, value: int) -> Any:
     return f"<{kind} in {math.ceil((value / 1_000 - time.time()) / 10) * 10} s>" if value > 0 else value
 
 
-def clock_free(text: str) -> str:
-    """A sentence about the times that a topic takes, with the length of that span instead of its ends."""
+def steady(text: str) -> str:
+    """A sentence with the length of a span of time instead of its ends, and without what is in a request."""
+    text = REFUSED_REQUEST.sub("Request <request> needs ", text)
     return SPAN_OF_TIME.sub(lambda found: f"within <{int(found[2]) - int(found[1])} ms around now>", text)
 
 
@@ -461,7 +465,7 @@ def value_of(value: Any, declared: Field, struct: str, version: int, names: Name
     if declared.name.endswith("error_code"):
         return error_name(value)
     if isinstance(value, str):
-        return names.text(clock_free(value), with_ids=True) if declared.name in WORDS else names.text(value)
+        return names.text(steady(value), with_ids=True) if declared.name in WORDS else names.text(value)
     if isinstance(value, (bytes, bytearray, memoryview)):
         return f"0x{bytes(value).hex()}"
     return value

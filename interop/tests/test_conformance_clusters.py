@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from interop.conformance import acl_matrix
-from interop.conformance.acl_matrix import names_with, prefix_at_home
+from interop.conformance.acl_requests import names_with, prefix_at_home
 from interop.conformance.clusters import (
     NODES,
     by_clusters,

@@ -5,9 +5,11 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from interop.conformance import consumer_groups, share_groups, streams
+from interop.conformance import acl_matrix, consumer_groups, share_groups, streams
+from interop.conformance.acl_requests import ROOT
 from interop.conformance.apis import alter_client_quotas as quotas
 from interop.conformance.apis import alter_user_scram_credentials as scram
+from interop.conformance.apis import create_delegation_token as tokens
 from interop.conformance.apis import update_features as features
 from interop.conformance.apis.describe_configs import BROKER, CLIENT_METRICS, GROUP, setting
 from interop.conformance.groups import a_group, a_member
@@ -20,24 +22,23 @@ from interop.world import eventually
 from pykafka_broker import Broker, load_config
 from pykafka_broker.client.blocking import Connection
 from pykafka_broker.client.core.addresses import parse_address
-from pykafka_broker.config.authorizer import STANDARD_AUTHORIZER
+from pykafka_broker.client.core.connection import ClientSecurity, Identity
+from pykafka_broker.client.security import login_of
 from pykafka_broker.protocol.acls import AclOperation, AclPermission, AclResourceType, PatternType
 from pykafka_broker.protocol.messages import API_NAMES
 from pykafka_broker.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorRequest
 
 NODE_ID = 1
-SETTINGS = {
-    **OUR_SETTINGS,
-    "authorizer.class.name": STANDARD_AUTHORIZER,
-    "super.users": "User:ANONYMOUS",
-}
+AS_ROOT = Identity(security=ClientSecurity(login=login_of(ROOT, ROOT, "PLAIN")))
+SETTINGS = {**OUR_SETTINGS, **acl_matrix.SETTINGS}
 #: Each is asked to remove something.
 REMOVE = {
     "AlterClientQuotas",
     "AlterUserScramCredentials",
     "ConsumerGroupHeartbeat",
     "DeleteAcls",
+    "ExpireDelegationToken",
     "DeleteGroups",
     "DeleteTopics",
     "IncrementalAlterConfigs",
@@ -79,6 +80,7 @@ def leave_something_of_everything(talk: Talk) -> None:
         permission_type=AclPermission.DENY,
     )
     talk.do(CreateAclsRequest(creations=[creation]))
+    talk.do(tokens.creation(ROOT))
     talk.do(features.updating(features.to(features.ELR, 0, features.SAFE_DOWNGRADE)))
 
 
@@ -86,10 +88,11 @@ def test_nothing_is_left_of_a_conversation_but_what_was_there_before(tmp_path: P
     config = load_config(data_dir=tmp_path / "data", listen="127.0.0.1:0", overrides=SETTINGS)
     with (
         Broker(config) as broker,
-        closing(Connection(parse_address(broker.bootstrap_servers))) as connection,
+        closing(Connection(parse_address(broker.bootstrap_servers), identity=AS_ROOT)) as connection,
     ):
         side = Side("ours", broker.bootstrap_servers, {}, frozenset())
         with closing(Talk(Subject("metadata", "metadata/broken_off", 0), side)) as talk:
+            talk.log_in(ROOT)
             for key_type, key in ((0, "a"), (TRANSACTION, "a"), (SHARE, f"a:{'A' * 22}:0")):
                 talk.do(FindCoordinatorRequest(coordinator_keys=[key], key_type=key_type))
             kept = laid_out(connection.send)

@@ -13,18 +13,21 @@ from pykafka_broker.protocol.messages.controller_registration import (
 from pykafka_broker.protocol.messages.describe_cluster import DescribeClusterRequest
 
 
+def registering(incarnation_id: bytes) -> ControllerRegistrationRequest:
+    """The registration of a controller that is none."""
+    return ControllerRegistrationRequest(
+        controller_id=4_000_000,
+        incarnation_id=incarnation_id,
+        zk_migration_ready=False,
+        listeners=[Listener(name="CONTROLLER", host="elsewhere", port=9093, security_protocol=0)],
+        features=[Feature(name="metadata.version", min_supported_version=7, max_supported_version=30)],
+    )
+
+
 @conversation(settings=ELSEWHERE, alone=True)
 def a_controller_is_described_once_it_has_registered(talk: Talk) -> None:
     controllers = talk.controllers()
-    controllers.ask(
-        ControllerRegistrationRequest(
-            controller_id=4_000_000,
-            incarnation_id=uuid_of(talk, "life"),
-            zk_migration_ready=False,
-            listeners=[Listener(name="CONTROLLER", host="elsewhere", port=9093, security_protocol=0)],
-            features=[Feature(name="metadata.version", min_supported_version=7, max_supported_version=30)],
-        )
-    )
+    controllers.ask(registering(uuid_of(talk, "life")))
     controllers.ask(
         DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=2),
         until=lambda answer: len(answer.brokers) == 2,

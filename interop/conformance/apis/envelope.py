@@ -14,15 +14,19 @@ from pykafka_broker.protocol.messages.elect_leaders import ElectLeadersRequest, 
 from pykafka_broker.protocol.messages.envelope import EnvelopeRequest
 from pykafka_broker.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 
-PRINCIPAL = b"\0\0" + encode(DefaultPrincipalData(type="User", name="alice", token_authenticated=False), 0)
 LOCALHOST = bytes([127, 0, 0, 1])
+
+
+def principal_of(user: str) -> bytes:
+    """A user as brokers name him."""
+    return b"\0\0" + encode(DefaultPrincipalData(type="User", name=user, token_authenticated=False), 0)
 
 
 def wrapped(request: Any, version: int, **details: Any) -> EnvelopeRequest:
     data = request_header(request.api_key, version, 77, "a client") + encode(request, version)
     values = {
         "request_data": data,
-        "request_principal": PRINCIPAL,
+        "request_principal": principal_of("alice"),
         "client_host_address": LOCALHOST,
         **details,
     }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from interop.conformance.acl_matrix import CLUSTER_NAME, ROOT, SETTINGS, grant
+from interop.conformance.acl_matrix import SETTINGS, STRANGER, grant
+from interop.conformance.acl_requests import ROOT
 from interop.conformance.consumer_groups import joined as joined_consumer
 from interop.conformance.consumer_groups import joining as joining_consumers
 from interop.conformance.conversation import LATEST, conversation
@@ -43,6 +44,7 @@ from interop.conformance.streams import (
     topology,
 )
 from interop.conformance.talk import E, Talk, Topic
+from pykafka_broker.apis.ports.authorizer import CLUSTER_NAME
 from pykafka_broker.protocol.acls import AclOperation, AclPermission, AclResourceType, PatternType
 from pykafka_broker.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from pykafka_broker.protocol.messages.create_acls import AclCreation
@@ -644,7 +646,7 @@ def internal_topics_need_the_right_to_create_them(talk: Talk) -> None:
     group = a_streams_group(talk, topic)
     first, second = f"{group}-first", f"{group}-second"
     user = talk.another()
-    user.log_in("may-nothing")
+    user.log_in(STRANGER)
     allowed = [
         (AclResourceType.GROUP, group, AclOperation.READ),
         (AclResourceType.TOPIC, topic.name, AclOperation.DESCRIBE),
@@ -679,7 +681,7 @@ def _acl(resource_type: AclResourceType, name: str, operation: AclOperation) -> 
         resource_type=resource_type,
         resource_name=name,
         resource_pattern_type=PatternType.LITERAL,
-        principal="User:may-nothing",
+        principal=f"User:{STRANGER}",
         host="*",
         operation=operation,
         permission_type=AclPermission.ALLOW,

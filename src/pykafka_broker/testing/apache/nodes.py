@@ -84,7 +84,7 @@ class Node(BrokerProcess):
     start_timeout_s = 60.0
     #: For Apache Kafka: a small heap, and compiled for a short life. A measurement of its speed sets others.
     jvm_options: tuple[str, ...] = (*SHORT_LIVED, f"-Xmx{HEAP}")
-    #: The user as whom `connection` asks.
+    #: The user as whom `connection` and `describe_quorum` ask.
     identity: Identity = CLIENT
 
     def __init__(
@@ -178,7 +178,8 @@ class Node(BrokerProcess):
         partition = m.DescribeQuorumRequestPartitionData(partition_index=0)
         topic = m.DescribeQuorumRequestTopicData(topic_name=METADATA_TOPIC, partitions=[partition])
         try:
-            identity = Identity(security=ClientSecurity(tls=self.tls))
+            security = (self.identity.security or ClientSecurity())._replace(tls=self.tls)
+            identity = Identity(security=security)
             address = parse_address(self.controller_address)
             with closing(Connection(address, identity=identity)) as connection:
                 answer = connection.send(m.DescribeQuorumRequest(topics=[topic]))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-#: Files about the frames below the APIs, and about the records of groups.
-ABOUT_NO_API = frozenset({"framing", "group_records"})
+#: Files about the frames below the APIs, about TLS below these, and about the records of groups.
+ABOUT_NO_API = frozenset({"framing", "group_records", "key_stores"})
 
 #: Files that hold a conversation for each API.
 ABOUT_EVERY_API = frozenset({"acls_in_force"})
@@ -24,6 +24,7 @@ PARTS = {
 
 FILES = (
     "framing",
+    "key_stores",
     "api_versions",
     "sasl_handshake",
     "sasl_authenticate",

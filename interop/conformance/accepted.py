@@ -510,6 +510,8 @@ ONE_NODE: tuple[OneNode, ...] = (
     OneNode("metadata/the_first_request_that_names_an_unknown_topic", PLACED_AT_RANDOM),
     OneNode("metadata/naming_an_unknown_topic_creates_it", PLACED_AT_RANDOM),
     OneNode("describe_configs/configs_are_described_over_a_listener_of_controllers", NAMES_THE_NODE),
+    OneNode("describe_configs/*_by_a_controller", NAMES_THE_NODE),
+    OneNode("incremental_alter_configs/*_by_a_controller", NAMES_THE_NODE),
     OneNode(
         "incremental_alter_configs/a_listener_of_controllers_asks_the_controller_at_once", NAMES_THE_NODE
     ),

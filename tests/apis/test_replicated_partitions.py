@@ -15,6 +15,8 @@ from pykafka_broker.protocol.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from pykafka_broker.protocol.messages.describe_producers import DescribeProducersRequest
+from pykafka_broker.protocol.messages.describe_producers import TopicRequest as DescribedTopic
 from pykafka_broker.protocol.messages.fetch import ReplicaState
 from pykafka_broker.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -490,6 +492,16 @@ async def test_only_a_tool_may_ask_a_follower_for_its_offsets(replicated: Replic
         (0, 2),
         (ErrorCode.FENCED_LEADER_EPOCH, -1),
     ]
+
+
+async def test_a_follower_describes_the_producers_of_its_replica(replicated: Replicated, user: User) -> None:
+    await user.produce("t", b"v", acks=1, producer_id=7, producer_epoch=2, base_sequence=0)
+    replicated.change(leader=FOLLOWER)
+
+    topic = DescribedTopic(name="t", partition_indexes=[0])
+    [answer] = partitions_of(await user.send(DescribeProducersRequest(topics=[topic]), 0))
+    assert answer.error_code == 0
+    assert [(one.producer_id, one.producer_epoch) for one in answer.active_producers] == [(7, 2)]
 
 
 async def test_a_follower_that_is_asked_for_the_end_of_an_epoch_fences_first(

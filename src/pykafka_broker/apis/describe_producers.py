@@ -1,6 +1,6 @@
 """DescribeProducers (API key 61): the producers of a partition, their last sequences and open transactions.
 
-v0 only (KIP-664), flexible from the start.
+v0 only (KIP-664), flexible from the start. Any replica answers, so that an operator can compare them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def failed(request: DescribeProducersRequest, error: KafkaError) -> DescribeProd
     error_response=failed,
 )
 def describe_producers(request: DescribeProducersRequest, ctx: RequestContext) -> DescribeProducersResponse:
-    """List the active producers of each partition this node leads."""
+    """List the active producers of each partition this node leads or follows."""
     hidden = denied_topics(
         ctx,
         AclOperation.READ,
@@ -75,7 +75,8 @@ def _refused(index: int, error: ErrorCode, message: str | None = None) -> Partit
 
 
 def _described(topic: str, index: int, ctx: RequestContext) -> PartitionResponse:
-    partition = ctx.node.partitions.led(topic, index)
+    here = ctx.node.partitions
+    partition = here.led(topic, index) or here.followed(topic, index)
     if partition is None:
         error = _why_not(topic, index, ctx)
         is_known = topic in ctx.node.metadata.image.topics

@@ -57,9 +57,10 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m interop", description=__doc__)
     parser.add_argument(
         "--broker",
-        choices=["ours", "apache", "changing"],
+        choices=["ours", "apache", "changing", "mixed"],
         default="ours",
-        help="changing: three nodes of Apache Kafka that become ours one at a time, and go back",
+        help="changing: three nodes of Apache Kafka that become ours one at a time, and go back; "
+        "mixed: clusters of both kinds, for cluster-tools",
     )
     parser.add_argument("--lanes", help=f"of {','.join(LANES)}; by default all that take --nodes")
     parser.add_argument(
@@ -96,6 +97,8 @@ def options() -> argparse.Namespace:
 
 def lanes_with(nodes: int, broker: str = "ours") -> list[str]:
     """The lanes that there are with so many nodes of this kind."""
+    if broker == "mixed":
+        return ["cluster-tools"] if nodes == 1 else []
     with_several = OF_CHANGING_NODES if broker == "changing" else OF_NODES
     return [name for name in LANES if nodes == 1 or name in with_several]
 
@@ -108,6 +111,8 @@ def titles(lanes: Sequence[str]) -> list[str]:
             found += [scenario.name for scenario in load_matrix()[1]]
         elif lane_name == "security":
             found += [lane_name, *(way.name for way in secured_lane.ways())]
+        elif lane_name == "cluster-tools":
+            found += cluster_tools.titles()
         elif lane_name in STORIES:
             found += [lane.title_of(story) for story in STORIES[lane_name]]
         else:
@@ -257,7 +262,7 @@ def cluster_tools_lane(chosen: argparse.Namespace, _broker: BrokerProcess) -> li
         say(f"without the Java tools: {missing}")
         return []
     say("Java command-line tools, with several nodes")
-    return cluster_tools.run("ours" if chosen.broker == "ours" else "apache", say)
+    return cluster_tools.run(cluster_tools.VOTERS[chosen.broker], chosen.only, say)
 
 
 def dump_lane(_chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]:
@@ -343,7 +348,7 @@ def main() -> int:
     if os.environ.get("CI") and (missing := java_is_missing()):
         print(f"on CI every lane has to run: {missing}")
         return 1
-    broker = PykafkaNode(PROPERTIES) if chosen.broker == "ours" else ApacheBroker(PROPERTIES)
+    broker = PykafkaNode(PROPERTIES) if chosen.broker in ("ours", "mixed") else ApacheBroker(PROPERTIES)
     failures: list[str] = []
     with closing(broker):
         if chosen.nodes == 1:

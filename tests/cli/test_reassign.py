@@ -65,7 +65,7 @@ def test_a_broker_is_emptied_by_a_plan_and_the_plan_before_brings_everything_bac
     before = replicas_of("orders")
     file = tmp_path / "plan.json"
 
-    planned = json.loads(ask(f"reassign plan orders --without 3 -o {file} --json").out)["partitions"]
+    planned = json.loads(ask(f"reassign plan orders --remove 3 -o {file} --json").out)["partitions"]
     assert {one["partition"] for one in planned} == {index for index, held in before.items() if 3 in held}
     assert all(len(one["copied_to"]) == 1 and 3 in one["current_replicas"] for one in planned)
     moved = ask(f"reassign run {file} --wait")

@@ -75,7 +75,9 @@ def reassign() -> None:
 @reassign.command("plan")
 @click.argument("topics", nargs=-1, metavar="[TOPIC…]", shell_complete=topic_names)
 @click.option("--brokers", metavar="ID,…", callback=lambda _c, _p, text: _ids(text), help="Only these [all].")
-@click.option("--without", metavar="ID,…", callback=lambda _c, _p, text: _ids(text), help="Not these.")
+@click.option(
+    "--without", "--remove", metavar="ID,…", callback=lambda _c, _p, text: _ids(text), help="Not these."
+)
 @click.option("-r", "--replication-factor", type=click.IntRange(1), help="Replicas of each [as many as now].")
 @click.option(
     "-o", "--output-file", metavar="FILE", type=click.Path(dir_okay=False), help="Where to write it."

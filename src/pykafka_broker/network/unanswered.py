@@ -108,6 +108,8 @@ def own_limit_ms(request: object, knowledge: Knowledge = NO_KNOWLEDGE) -> int | 
     whose other members it waits for; 0 if neither says so.
 
     None for an Envelope, a client's request that another broker forwarded: that broker knows its limit.
+    The transaction timeout of InitProducerId does not count: an open transaction is answered at once, with
+    CONCURRENT_TRANSACTIONS, and the client asks again.
     """
     if isinstance(request, JoinGroupRequest):
         of_group_ms = knowledge.rebalance_timeout_ms(request.group_id) or 0

@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -100,22 +100,34 @@ def ask(nodes: Nodes, request: object, version: int) -> Any:
 
 def create(nodes: Nodes, topic: str, leaders: Sequence[int] = NODES) -> None:
     """A topic with a partition for each of these nodes to lead, and replicas on all of them."""
-    assignments = [
-        CreatableReplicaAssignment(partition_index=index, broker_ids=list(replicas_led_by(leader)))
-        for index, leader in enumerate(leaders)
-    ]
+    create_all(nodes, {topic: leaders})
+
+
+def create_all(nodes: Nodes, topics: Mapping[str, Sequence[int]]) -> None:
+    """As `create` for topics with the leaders of each, by one request."""
     config = CreatableTopicConfig(name="min.insync.replicas", value="2")
-    described = CreatableTopic(
-        name=topic, num_partitions=-1, replication_factor=-1, assignments=assignments, configs=[config]
-    )
-    asked = CreateTopicsRequest(topics=[described], timeout_ms=30_000)
+    described = [
+        CreatableTopic(
+            name=topic,
+            num_partitions=-1,
+            replication_factor=-1,
+            assignments=[
+                CreatableReplicaAssignment(partition_index=index, broker_ids=list(replicas_led_by(leader)))
+                for index, leader in enumerate(leaders)
+            ],
+            configs=[config],
+        )
+        for topic, leaders in topics.items()
+    ]
+    asked = CreateTopicsRequest(topics=described, timeout_ms=30_000)
 
     def created() -> bool:
-        answer = ask(nodes, asked, 5)
-        return answer.topics[0].error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+        exists = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+        return all(answer.error_code in exists for answer in ask(nodes, asked, 5).topics)
 
-    nodes.comes(created, f"the topic {topic} cannot be created")
-    whole(nodes, topic, leaders)
+    nodes.comes(created, f"the topics {', '.join(topics)} cannot be created")
+    for topic, leaders in topics.items():
+        whole(nodes, topic, leaders)
 
 
 def replicas_led_by(leader: int) -> tuple[int, ...]:

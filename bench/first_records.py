@@ -1,24 +1,25 @@
 """The first records to many new partitions of three nodes, and those after their leader's death.
 
-One node leads all partitions of a topic, and each has a replica on every node. A request has a record for
-each of them: with the first a broker makes what it has not made with the topic, and the second, when that is
-on all nodes, tells what such a request costs by itself. In a row of its own the second follows the first at
-once, while the followers fetch. When the leader is killed, another node leads all of
-them in a new leader epoch; it and the third are asked for acks=all from then on, again and again.
+Each partition has a replica on every node. A request has a record for each partition that one node leads:
+with the first a broker makes what it has not made with the topic, and the second, when that is on all nodes,
+tells what such a request costs by itself. In a row of its own the second follows the first at once, while the
+followers fetch. When the leader is killed, another node leads all of them in a new leader epoch; it and the
+third are asked for acks=all from then on, again and again.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import statistics
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from bench import pinger
-from bench.cluster import PATIENCE_S, SETTLE_S, cast, cluster, create, settled
+from bench.cluster import NODES, PATIENCE_S, SETTLE_S, cast, cluster, create, create_all, settled
 from pykafka_broker.client import blocking
 from pykafka_broker.client.blocking import ResponseBuffer
 from pykafka_broker.client.core.addresses import parse_address
@@ -35,9 +36,16 @@ from pykafka_broker.protocol.records.batch import build_batch
 from pykafka_broker.testing.apache.nodes import Node, Nodes, Software
 from pykafka_broker.testing.processes import BrokerError
 
-#: The partitions of each topic; of several with as many the medians count.
-TOPICS = (130, 130, 130, 1_000)
-#: Those of the topics of which the second request follows at once.
+#: That many partitions are those that a node leads of 100 topics with four each; of another number a node
+#: leads all, of one topic.
+OF_MANY_TOPICS = 130
+MANY_TOPICS, PARTITIONS_EACH = 100, 4
+#: The partitions of each request; of several requests with as many the medians count. The leader of the last
+#: is killed.
+LED = (OF_MANY_TOPICS, OF_MANY_TOPICS, OF_MANY_TOPICS, 1_000)
+#: The same in a cluster before that one, so that the killed leader has no more to hand over.
+LED_BEFORE = (300, 3_000)
+#: Those of which the second request follows at once.
 AT_ONCE = (1_000, 1_000, 1_000)
 VERSION = 8
 ACKS_ONE, ACKS_ALL = 1, -1
@@ -51,20 +59,36 @@ REST_S = 0.05
 WARM_UP = 500
 
 
+#: Partitions, by their topics.
+Places = Mapping[str, Sequence[int]]
+
+
 def first(software: Software, scale: float) -> dict[str, float]:
-    """Requests with acks=1 to new topics of 130 and 1,000 partitions, and after the death of their leader."""
+    """Requests with acks=1 to 130 up to 3,000 new partitions, and after the death of their leader."""
     took: defaultdict[int, list[list[float]]] = defaultdict(list)
     with cluster(software) as nodes:
+        measure(nodes, warm_leader(nodes, scale), LED_BEFORE, took)
+    with cluster(software) as nodes:
         leader = warm_leader(nodes, scale)
-        for number, count in enumerate(TOPICS):
-            topic = new_topic(nodes, leader, number, count)
-            took[count].append(requests(nodes[leader], topic, count, REPLICATED_S))
+        [topic] = measure(nodes, leader, LED, took)
         figures: dict[str, float] = {}
         for count, each in took.items():
             medians = [statistics.median(seconds) for seconds in zip(*each, strict=True)]
             figures[f"first_{count}_s"], figures[f"second_{count}_s"] = medians
-        figures["growth"] = figures["first_1000_s"] / 1_000 / (figures["first_130_s"] / 130)
-        return figures | death(nodes, leader, topic, count)
+        least, most = min(took), max(took)
+        figures["growth"] = figures[f"first_{most}_s"] / most / (figures[f"first_{least}_s"] / least)
+        return figures | death(nodes, leader, topic, LED[-1])
+
+
+def measure(
+    nodes: Nodes, leader: int, counts: Iterable[int], took: defaultdict[int, list[list[float]]]
+) -> Places:
+    """Add the seconds of two requests to so many new partitions each; the partitions of the last."""
+    places: Places = {}
+    for number, count in enumerate(counts):
+        places = new_partitions(nodes, leader, number, count)
+        took[count].append(requests(nodes[leader], places, REPLICATED_S))
+    return places
 
 
 def again_at_once(software: Software, scale: float) -> dict[str, float]:
@@ -72,7 +96,7 @@ def again_at_once(software: Software, scale: float) -> dict[str, float]:
     with cluster(software) as nodes:
         leader = warm_leader(nodes, scale)
         took = [
-            requests(nodes[leader], new_topic(nodes, leader, number, count), count, 0)
+            requests(nodes[leader], new_partitions(nodes, leader, number, count), 0)
             for number, count in enumerate(AT_ONCE)
         ]
     return {"seconds": statistics.median(second for _, second in took)}
@@ -86,44 +110,82 @@ def warm_leader(nodes: Nodes, scale: float) -> int:
     return leader
 
 
-def new_topic(nodes: Nodes, leader: int, number: int, count: int) -> str:
-    """A topic of `count` partitions, all of which its leader serves, and has for a while."""
-    topic = f"first-{number}"
-    create(nodes, topic, leaders=[leader] * count)
-    nodes.comes(partial(leads, nodes[leader], topic, count), f"{topic} does not come to its leader")
+def new_partitions(nodes: Nodes, leader: int, number: int, count: int) -> Places:
+    """As many new partitions, all of which their leader serves, and has for a while."""
+    leaders = leaders_of(leader, number, count)
+    create_all(nodes, leaders)
+    places = {
+        topic: [index for index, node_id in enumerate(of_topic) if node_id == leader]
+        for topic, of_topic in leaders.items()
+    }
+    nodes.comes(partial(leads, nodes[leader], places), "new partitions do not come to their leader")
     time.sleep(SETTLE_S)
-    return topic
+    return places
 
 
-def leads(node: Node, topic: str, count: int) -> bool:
-    """Whether a node has begun to lead so many partitions, which it may have heard of before."""
-    asked = [ListOffsetsPartition(partition_index=index, timestamp=LATEST) for index in range(count)]
-    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=asked)])
+def leaders_of(leader: int, number: int, count: int) -> dict[str, list[int]]:
+    """The leader of each partition, by topic: `count` times `leader`, and evenly the others."""
+    if count != OF_MANY_TOPICS:
+        return {f"first-{number}": [leader] * count}
+    others = itertools.cycle(node_id for node_id in NODES if node_id != leader)
+    total = MANY_TOPICS * PARTITIONS_EACH
+    each = [
+        leader if place * count // total < (place + 1) * count // total else next(others)
+        for place in range(total)
+    ]
+    return {
+        f"first-{number}-{topic}": each[topic * PARTITIONS_EACH : (topic + 1) * PARTITIONS_EACH]
+        for topic in range(MANY_TOPICS)
+    }
+
+
+def leads(node: Node, places: Places) -> bool:
+    """Whether a node has begun to lead these partitions, which it may have heard of before."""
+    asked = [
+        ListOffsetsTopic(
+            name=topic,
+            partitions=[
+                ListOffsetsPartition(partition_index=index, timestamp=LATEST) for index in partitions
+            ],
+        )
+        for topic, partitions in places.items()
+        if partitions
+    ]
     with contextlib.closing(blocking.Connection(parse_address(node.address))) as connection:
-        [answer] = connection.send(request, 5).topics
-    return not any(partition.error_code for partition in answer.partitions)
+        answer = connection.send(ListOffsetsRequest(replica_id=-1, topics=asked), 5)
+    return not any(partition.error_code for topic in answer.topics for partition in topic.partitions)
 
 
-def produce_request(topic: str, partitions: Sequence[int], acks: int) -> bytes:
+def produce_request(places: Places, acks: int) -> bytes:
     """A frame with a record for each of these partitions."""
     batch = build_batch([(int(time.time() * 1000), None, b"x" * VALUE_BYTES, [])])
-    data = [PartitionProduceData(index=index, records=batch) for index in partitions]
-    topics = [TopicProduceData(name=topic, partition_data=data)]
+    topics = [
+        TopicProduceData(
+            name=topic,
+            partition_data=[PartitionProduceData(index=index, records=batch) for index in partitions],
+        )
+        for topic, partitions in places.items()
+        if partitions
+    ]
     return request_frame(
         ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=topics), VERSION, client_id="first"
     )
 
 
 def taken(response: memoryview) -> list[int]:
-    """The partitions that have taken their record."""
+    """The numbers of the partitions that have taken their record."""
     answer = read_response(api_key_of(ProduceRequest), VERSION, response[LENGTH_BYTES:])
-    [topic] = answer.message.responses
-    return [one.index for one in topic.partition_responses if one.error_code == 0]
+    return [
+        one.index
+        for topic in answer.message.responses
+        for one in topic.partition_responses
+        if one.error_code == 0
+    ]
 
 
-def requests(node: Node, topic: str, count: int, rest_s: float) -> list[float]:
+def requests(node: Node, places: Places, rest_s: float) -> list[float]:
     """The seconds of the first request, and of the second, which is sent `rest_s` after the first answer."""
-    request = produce_request(topic, range(count), ACKS_ONE)
+    request, count = produce_request(places, ACKS_ONE), sum(map(len, places.values()))
     took, responses = [], []
     with blocking.connect(parse_address(node.address)) as connection, pinger.no_pauses():
         receive = ResponseBuffer().receive
@@ -147,7 +209,7 @@ def death(nodes: Nodes, leader: int, topic: str, count: int) -> dict[str, float]
     """
     acknowledged: list[tuple[float, int]] = []
     is_over = threading.Event()
-    request = produce_request(topic, range(count), ACKS_ALL)
+    request = produce_request({topic: range(count)}, ACKS_ALL)
 
     def write(node: Node) -> None:
         with contextlib.suppress(OSError), blocking.connect(parse_address(node.address)) as connection:

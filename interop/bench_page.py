@@ -1,10 +1,12 @@
-"""The table of three nodes in bench/README.md, made of what `python -m bench --rows cluster` has stored last
-as `DAY-cluster.json`. What that result lacks is left out.
+"""Sections of bench/README.md, each made of what `python -m bench` has stored last as `DAY-NAME.json`. What a
+result lacks is left out.
 """
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from interop.scale_page import RESULTS, cells_of
@@ -49,11 +51,14 @@ CLUSTER = (
 )
 
 
-def load() -> Report:
-    """The newest result of three nodes, and the name of its file as `file`."""
-    newest = max(RESULTS.glob("*-cluster.json"))
-    report: Report = json.loads(newest.read_text())
-    return {**report, "file": newest.name}
+def section(text: Callable[[Report], str], name: str) -> Callable[[], str]:
+    """The text of a section, of the newest result of this name; the report has the name of its file as `file`."""
+
+    def made() -> str:
+        newest = max(RESULTS.glob(f"*-{name}.json"))
+        return text({**json.loads(newest.read_text()), "file": newest.name})
+
+    return made
 
 
 def cluster(report: Report) -> str:
@@ -75,3 +80,54 @@ def measured(row: Row, values: dict[str, float]) -> str:
 def number(value: float) -> str:
     """With three digits, or all of those before the point."""
     return f"{value:,.0f}" if value >= 100 else f"{value:#.3g}"
+
+
+def first_records(report: Report) -> str:
+    """The row `cluster_first` for each number of partitions that was measured."""
+    brokers = [
+        {key.partition(".")[2]: value for key, value in report["values"][name].items()} for name in BROKERS
+    ]
+    counts = sorted(int(found[1]) for key in brokers[0] if (found := re.fullmatch(r"first_(\d+)_s", key)))
+    lines = [f"| `results/{report['file']}` | Apache Kafka | ours |", "|---|---|---|"]
+    for count in counts:
+        title = "to" if count != counts[0] else "`cluster_first`: first records, and the same again, to"
+        pairs = (", ".join(_ms(each[f"{key}_{count}_s"]) for key in ("first", "second")) for each in brokers)
+        lines.append(f"| {title} {count:,} partitions | {' | '.join(pairs)} |")
+    deaths = " | ".join(f"{each['death_s']:.1f} s" for each in brokers)
+    acks = " | ".join(f"{each['acks_1s']:,.0f}" for each in brokers)
+    numbers = _and(f"{count:,}" for count in counts)
+    each_us = _and(f"{brokers[1][f'first_{count}_s'] / count * 1e6:.0f} us" for count in counts)
+    return "".join(
+        f"{line}\n"
+        for line in (
+            *lines,
+            f"| kill -9 of their leader until each of 1,000 has acknowledged | {deaths} |",
+            f"| acknowledged in the second after the first of them | {acks} |",
+            "",
+            f"The first records take us {each_us} for each of {numbers} partitions.",
+        )
+    )
+
+
+def tls_loops(report: Report) -> str:
+    """The row `tls_loops`: the processor time of TLS on both event loops."""
+    ours = {key.partition(".")[2]: f"{value:.2f}" for key, value in report["values"]["ours"].items()}
+    return (
+        "Both uvloop and asyncio use OpenSSL for TLS: on asyncio's own event loop produce took "
+        f"{ours['produce_asyncio']} instead of {ours['produce_uvloop']} s/GB,\n"
+        f"and consume {ours['consume_asyncio']} instead of {ours['consume_uvloop']} "
+        "(`python -m bench --brokers ours --rows tls_loops --repeat 3`).\n"
+    )
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1000:.{1 if seconds < 0.02 else 0}f} ms"
+
+
+def _and(words: Iterable[str]) -> str:
+    *most, last = words
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+#: The text of each section, and the name of its result.
+SECTIONS = ((cluster, "cluster"), (first_records, "first"), (tls_loops, "loops"))

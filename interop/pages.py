@@ -53,9 +53,12 @@ PAGES: tuple[Page | Section, ...] = (
     Page("docs/proofs.md", lambda: proofs.page(proofs.load())),
     Section("README.md", "served", front_pages.served),
     Section("SECURITY.md", "protection", front_pages.protection),
-    Section("bench/README.md", "cluster", lambda: bench_page.cluster(bench_page.load())),
     Section("docs/architecture.md", "rooms", front_pages.rooms),
     Section("docs/cli.md", "commands", front_pages.commands),
+    *(
+        Section("bench/README.md", text.__name__, bench_page.section(text, name))
+        for text, name in bench_page.SECTIONS
+    ),
     *(
         Section("docs/scale.md", text.__name__, scale_page.section(text, part))
         for text, part in scale_page.SECTIONS

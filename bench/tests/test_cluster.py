@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from bench import first_records
@@ -26,6 +28,12 @@ def test_a_bound_may_be_a_value_that_needs_no_other_broker() -> None:
 def test_every_row_has_its_figures() -> None:
     named = {figure.key.partition(".")[0] for figure in FIGURES}
     assert named >= ROWS.keys() | first_records.ROWS.keys()
+
+
+def test_a_node_leads_a_third_of_many_topics() -> None:
+    leaders = first_records.leaders_of(2, 0, first_records.OF_MANY_TOPICS)
+    assert {len(each) for each in leaders.values()} == {4}
+    assert Counter(node for each in leaders.values() for node in each) == {2: 130, 1: 135, 3: 135}
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import pytest
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.raft.core.messages import UpdateVoter
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter
-from pykafka_broker.raft.wire import voters
+from pykafka_broker.raft.wire import update_raft_voter as wire
 from pykafka_broker.raft.wire.common import Scope
 from pykafka_broker.testing.user import User
 from tests.support.controllers import combined_home, controller_address
@@ -37,8 +37,8 @@ async def test_the_answer_names_the_leader_whatever_is_refused() -> None:
             ),
             (UpdateVoter(observer.epoch, stranger), observer.scope, ErrorCode.VOTER_NOT_FOUND),
         ):
-            response = await user.send(voters.update_request(asked, scope), 0)
-            answer = voters.read_update_response(response, observer.scope)
+            response = await user.send(wire.request(asked, scope), 0)
+            answer = wire.read_response(response, observer.scope)
             assert (answer.error, answer.current.epoch, answer.current.leader_id) == (
                 error,
                 observer.epoch,
@@ -56,9 +56,7 @@ async def test_a_voter_that_has_moved_is_described_at_its_new_address(
         observer = await observer_of(home, user)
         key = ReplicaKey(1, home.broker.node.logs.dirs.metadata.directory_id)
         moved = Voter(key, {"CONTROLLER": ("elsewhere", 9093)})
-        response = await user.send(
-            voters.update_request(UpdateVoter(observer.epoch, moved), observer.scope), 0
-        )
+        response = await user.send(wire.request(UpdateVoter(observer.epoch, moved), observer.scope), 0)
         assert response.error_code == ErrorCode.NONE
         described = home.broker.node.raft.describe_quorum()
         assert described.endpoints == {1: moved.endpoints}

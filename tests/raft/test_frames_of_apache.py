@@ -14,7 +14,16 @@ import pytest
 
 from pykafka_broker.protocol.compile import encode
 from pykafka_broker.raft.core.messages import Current
-from pykafka_broker.raft.wire import begin_quorum_epoch, end_quorum_epoch, fetch, fetch_snapshot, vote, voters
+from pykafka_broker.raft.wire import (
+    add_raft_voter,
+    begin_quorum_epoch,
+    end_quorum_epoch,
+    fetch,
+    fetch_snapshot,
+    remove_raft_voter,
+    update_raft_voter,
+    vote,
+)
 from pykafka_broker.raft.wire.common import Scope
 from tests.support.frames import Frame, frames_of
 
@@ -27,23 +36,25 @@ SCOPE = Scope("4L6g3nShT-eMCtK--X86sw")
 Again = Callable[[Any], Any]
 MAX_BYTES = 1 << 20
 REQUESTS: dict[str, Again] = {
-    "add_raft_voter": lambda m: voters.add_request(core(voters.read_add_request, m, SCOPE.cluster_id), SCOPE),
+    "add_raft_voter": lambda m: add_raft_voter.request(
+        core(add_raft_voter.read_request, m, SCOPE.cluster_id), SCOPE
+    ),
     "begin_quorum_epoch": lambda m: begin_quorum_epoch.request(
         core(begin_quorum_epoch.read_request, m), SCOPE
     ),
     "end_quorum_epoch": lambda m: end_quorum_epoch.request(core(end_quorum_epoch.read_request, m), SCOPE),
     "fetch": lambda m: fetch.request(core(fetch.read_request, m), SCOPE, MAX_BYTES),
     "fetch_snapshot": lambda m: fetch_snapshot.request(core(fetch_snapshot.read_request, m), SCOPE),
-    "remove_raft_voter": lambda m: voters.remove_request(
-        core(voters.read_remove_request, m, SCOPE.cluster_id), SCOPE
+    "remove_raft_voter": lambda m: remove_raft_voter.request(
+        core(remove_raft_voter.read_request, m, SCOPE.cluster_id), SCOPE
     ),
-    "update_raft_voter": lambda m: voters.update_request(
-        core(voters.read_update_request, m, SCOPE, Current(1)), SCOPE
+    "update_raft_voter": lambda m: update_raft_voter.request(
+        core(update_raft_voter.read_request, m, SCOPE, Current(1)), SCOPE
     ),
     "vote": lambda m: vote.request(core(vote.read_request, m), SCOPE),
 }
 ANSWERS: dict[str, Again] = {
-    "add_raft_voter": lambda m: voters.add_response(voters.read_change_response(m)),
+    "add_raft_voter": lambda m: add_raft_voter.response(add_raft_voter.read_response(m)),
     "begin_quorum_epoch": lambda m: begin_quorum_epoch.response(
         core(begin_quorum_epoch.read_response, m), SCOPE
     ),
@@ -51,8 +62,10 @@ ANSWERS: dict[str, Again] = {
     "fetch": lambda m: fetch.response(
         core(fetch.read_response, m), SCOPE, m.responses[0].partitions[0].records
     ),
-    "remove_raft_voter": lambda m: voters.remove_response(voters.read_change_response(m)),
-    "update_raft_voter": lambda m: voters.update_response(core(voters.read_update_response, m), SCOPE),
+    "remove_raft_voter": lambda m: remove_raft_voter.response(remove_raft_voter.read_response(m)),
+    "update_raft_voter": lambda m: update_raft_voter.response(
+        core(update_raft_voter.read_response, m), SCOPE
+    ),
     "vote": lambda m: vote.response(core(vote.read_response, m), SCOPE),
 }
 

@@ -32,7 +32,16 @@ from pykafka_broker.raft.core.messages import (
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter
 from pykafka_broker.raft.fetched import fetched_batches
 from pykafka_broker.raft.snapshots import metadata_batch
-from pykafka_broker.raft.wire import begin_quorum_epoch, end_quorum_epoch, fetch, fetch_snapshot, vote, voters
+from pykafka_broker.raft.wire import (
+    add_raft_voter,
+    begin_quorum_epoch,
+    end_quorum_epoch,
+    fetch,
+    fetch_snapshot,
+    remove_raft_voter,
+    update_raft_voter,
+    vote,
+)
 from pykafka_broker.raft.wire.common import MalformedAnswer, NotAvailable, Scope
 
 M = TypeVar("M")
@@ -230,22 +239,27 @@ def test_an_error_of_a_newer_release_is_an_unknown_one() -> None:
 
 def test_changes_of_the_voters() -> None:
     adding = AddVoter(ONE, ENDPOINTS, 2_000, ack_when_committed=False)
-    arrived = voters.read_add_request(sent(voters.add_request(adding, SCOPE), 1), SCOPE.cluster_id)
+    arrived = add_raft_voter.read_request(sent(add_raft_voter.request(adding, SCOPE), 1), SCOPE.cluster_id)
     assert arrived == adding
-    arrived = voters.read_add_request(sent(voters.add_request(adding, SCOPE), 0), SCOPE.cluster_id)
+    arrived = add_raft_voter.read_request(sent(add_raft_voter.request(adding, SCOPE), 0), SCOPE.cluster_id)
     assert arrived == adding._replace(ack_when_committed=True)
     removing = RemoveVoter(TWO)
-    removed = voters.read_remove_request(sent(voters.remove_request(removing, SCOPE), 0), SCOPE.cluster_id)
+    removed = remove_raft_voter.read_request(
+        sent(remove_raft_voter.request(removing, SCOPE), 0), SCOPE.cluster_id
+    )
     assert removed == removing
     updating = UpdateVoter(7, Voter(ONE, ENDPOINTS, (0, 1)))
-    request = sent(voters.update_request(updating, SCOPE), 0)
-    assert voters.read_update_request(request, SCOPE, Current(3)) == updating
+    request = sent(update_raft_voter.request(updating, SCOPE), 0)
+    assert update_raft_voter.read_request(request, SCOPE, Current(3)) == updating
 
     refused = ChangeAnswer(ErrorCode.DUPLICATE_VOTER, "The voter is there already.")
-    assert voters.read_change_response(sent(voters.add_response(refused), 1)) == refused
-    assert voters.read_change_response(sent(voters.remove_response(refused), 0)) == refused
+    assert add_raft_voter.read_response(sent(add_raft_voter.response(refused), 1)) == refused
+    assert remove_raft_voter.read_response(sent(remove_raft_voter.response(refused), 0)) == refused
     for answer in (
         Acknowledged(ErrorCode.NONE, LEADER),
         Acknowledged(ErrorCode.NOT_LEADER_OR_FOLLOWER, UNKNOWN),
     ):
-        assert voters.read_update_response(sent(voters.update_response(answer, SCOPE), 0), SCOPE) == answer
+        assert (
+            update_raft_voter.read_response(sent(update_raft_voter.response(answer, SCOPE), 0), SCOPE)
+            == answer
+        )

@@ -1,7 +1,7 @@
 """AddRaftVoter (API key 80): make a replica of the metadata log a voter of the quorum (KIP-853).
 
 v1 may answer before the change is committed (KIP-1186).
-`raft/core` decides, `raft/wire/voters.py` translates.
+`raft/core` decides, `raft/wire/add_raft_voter.py` translates.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.told_changes import VOTERS_ADDED, tell
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
-from pykafka_broker.raft.wire import voters as wire
+from pykafka_broker.raft.wire import add_raft_voter as wire
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import AdministrationContext
@@ -33,7 +33,7 @@ def _refused(_request: AddRaftVoterRequest, error: KafkaError) -> AddRaftVoterRe
 )
 async def add_raft_voter(request: AddRaftVoterRequest, ctx: AdministrationContext) -> AddRaftVoterResponse:
     """The answer of the leader. The request's own timeout is ignored, as in Apache Kafka."""
-    asked = wire.read_add_request(request, ctx.node.metadata.image.cluster_id)
+    asked = wire.read_request(request, ctx.node.metadata.image.cluster_id)
     if isinstance(asked, AddRaftVoterResponse):
         return asked
     try:
@@ -44,4 +44,4 @@ async def add_raft_voter(request: AddRaftVoterRequest, ctx: AdministrationContex
         return AddRaftVoterResponse(error_code=int(ErrorCode.NOT_LEADER_OR_FOLLOWER), error_message="")
     if answer.error is ErrorCode.NONE:
         tell(ctx, VOTERS_ADDED, f"Added voter {asked.key.node_id} of the metadata quorum")
-    return wire.add_response(answer)
+    return wire.response(answer)

@@ -1,7 +1,7 @@
 """RemoveRaftVoter (API key 81): remove a voter from the quorum (KIP-853).
 
 v0 is the only version.
-`raft/core` decides, `raft/wire/voters.py` translates.
+`raft/core` decides, `raft/wire/remove_raft_voter.py` translates.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.told_changes import VOTERS_REMOVED, tell
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
-from pykafka_broker.raft.wire import voters as wire
+from pykafka_broker.raft.wire import remove_raft_voter as wire
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import AdministrationContext
@@ -35,7 +35,7 @@ async def remove_raft_voter(
     request: RemoveRaftVoterRequest, ctx: AdministrationContext
 ) -> RemoveRaftVoterResponse:
     """The answer of the leader."""
-    asked = wire.read_remove_request(request, ctx.node.metadata.image.cluster_id)
+    asked = wire.read_request(request, ctx.node.metadata.image.cluster_id)
     if isinstance(asked, RemoveRaftVoterResponse):
         return asked
     try:
@@ -46,4 +46,4 @@ async def remove_raft_voter(
         return RemoveRaftVoterResponse(error_code=int(ErrorCode.NOT_LEADER_OR_FOLLOWER), error_message="")
     if answer.error is ErrorCode.NONE:
         tell(ctx, VOTERS_REMOVED, f"Removed voter {asked.key.node_id} of the metadata quorum")
-    return wire.remove_response(answer)
+    return wire.response(answer)

@@ -1,7 +1,7 @@
 """UpdateRaftVoter (API key 82): a voter's endpoints or versions differ from its entry (KIP-853).
 
 v0 is the only version.
-`raft/core` decides, `raft/wire/voters.py` translates.
+`raft/core` decides, `raft/wire/update_raft_voter.py` translates.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.told_changes import VOTERS_UPDATED, tell
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
-from pykafka_broker.raft.wire import voters as wire
+from pykafka_broker.raft.wire import update_raft_voter as wire
 from pykafka_broker.raft.wire.common import Scope
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ async def update_raft_voter(
 ) -> UpdateRaftVoterResponse:
     """The answer comes as soon as the leader has appended the new entry."""
     scope = Scope(ctx.node.metadata.image.cluster_id, ctx.connection.listener_name)
-    asked = wire.read_update_request(request, scope, ctx.node.quorum.current)
+    asked = wire.read_request(request, scope, ctx.node.quorum.current)
     if isinstance(asked, UpdateRaftVoterResponse):
         return asked
     answer = await ctx.node.quorum.request(asked)
     if answer.error is ErrorCode.NONE:
         tell(ctx, VOTERS_UPDATED, f"Updated voter {asked.voter.key.node_id} of the metadata quorum")
-    return wire.update_response(answer, scope)
+    return wire.response(answer, scope)

@@ -36,12 +36,14 @@ from pykafka_broker.raft.core.messages import (
 )
 from pykafka_broker.raft.core.state import Send
 from pykafka_broker.raft.wire import (
+    add_raft_voter,
     begin_quorum_epoch,
     end_quorum_epoch,
     fetch,
     fetch_snapshot,
+    remove_raft_voter,
+    update_raft_voter,
     vote,
-    voters,
 )
 from pykafka_broker.raft.wire.common import MalformedAnswer, NotAvailable, Scope
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -164,14 +166,14 @@ class QuorumPeers:
                 part = await self._send(connection, fetch_snapshot.request(request, scope))
                 return fetch_snapshot.read_response(part, scope)
             case UpdateVoter():
-                updated = await self._send(connection, voters.update_request(request, scope))
-                return voters.read_update_response(updated, scope)
+                updated = await self._send(connection, update_raft_voter.request(request, scope))
+                return update_raft_voter.read_response(updated, scope)
             case AddVoter():
-                added = await self._send(connection, voters.add_request(request, scope))
-                return voters.read_change_response(added)
+                added = await self._send(connection, add_raft_voter.request(request, scope))
+                return add_raft_voter.read_response(added)
             case RemoveVoter():
-                removed = await self._send(connection, voters.remove_request(request, scope))
-                return voters.read_change_response(removed)
+                removed = await self._send(connection, remove_raft_voter.request(request, scope))
+                return remove_raft_voter.read_response(removed)
             case AskVersions():
                 return _kraft_versions(await self._send(connection, _VERSIONS))
 

@@ -54,6 +54,11 @@ def request_error(cluster_id: str | None, scope: Scope, names: list[str], indexe
     return ErrorCode.NONE
 
 
+def other_cluster(asked: str | None, cluster_id: str) -> str:
+    """The message for a request to another cluster."""
+    return f'The given id "{asked}" doesn\'t match the cluster id "{cluster_id}"'
+
+
 def only_partition(error_code: int, topics: Iterable[Topic[Partition]]) -> Partition:
     """The one partition of an answer.
 

@@ -170,6 +170,8 @@ class File(NamedTuple):
     of_time: frozenset[str]
     #: The functions that take too many parameters.
     crowded: tuple[str, ...]
+    #: The classes and functions with too many lines.
+    lengthy: tuple[str, ...]
     #: A constructor has `*` or `**`.
     forwards_arguments: bool
 
@@ -212,6 +214,12 @@ def parsed(text: str) -> File:
         called=frozenset(dotted(node.func) for node in nodes[ast.Call]),
         of_time=frozenset(node.attr for node in nodes[ast.Attribute] if dotted(node) == f"time.{node.attr}"),
         crowded=tuple(node.name for node in functions if len(parameters(node.args)) > MAX_PARAMETERS),
+        lengthy=tuple(
+            node.name
+            for most, those in ((MAX_CLASS_LINES, nodes[ast.ClassDef]), (MAX_FUNCTION_LINES, functions))
+            for node in those
+            if node.end_lineno - node.lineno >= most
+        ),
         forwards_arguments=any(
             node.name == "__init__" and (node.args.vararg or node.args.kwarg)
             for node in nodes[ast.FunctionDef]
@@ -342,6 +350,8 @@ def test_dir_lists_what_is_public_and_everything_listed_is_there() -> None:
 # --- shape --------------------------------------------------------------------------------------------
 
 MAX_PARAMETERS = 8
+MAX_CLASS_LINES = 400
+MAX_FUNCTION_LINES = 80
 #: Files with a constructor that takes a list of things, and keeps it: folders, rights, answers, handlers.
 TAKE_LISTS = (
     "tests/log/manager/test_log_manager.py",
@@ -355,6 +365,10 @@ TAKE_LISTS = (
 def test_no_function_takes_more_than_eight_parameters() -> None:
     """What travels together is a value with a name."""
     assert {f"{path}: {name}" for path, file in files().items() for name in file.crowded} == set()
+
+
+def test_no_class_and_no_function_of_the_package_is_too_long() -> None:
+    assert [(path, name) for path, file in source_files() for name in file.lengthy] == []
 
 
 def test_constructors_forward_no_arguments_that_they_do_not_name() -> None:

@@ -337,44 +337,39 @@ def walk_records(data: bytes, count: int) -> Iterator[RecordSpan]:
             length = data[pos]
             pos += 1
             if length > 127:
-                byte = data[pos]
-                pos += 1
-                if byte < 128:
+                if (byte := data[pos]) < 128:
                     length += (byte - 1) << 7
+                    pos += 1
                 else:
-                    length, pos = varint(data, pos - 2)
+                    length, pos = varint(data, pos - 1)
             end = pos + ((length >> 1) ^ -(length & 1))
-            pos += 1  # the record's attributes: none are defined
 
-            timestamp = data[pos]
-            pos += 1
+            timestamp = data[pos + 1]
+            pos += 2  # with the record's attributes: none are defined
             if timestamp > 127:
-                byte = data[pos]
-                pos += 1
-                if byte < 128:
+                if (byte := data[pos]) < 128:
                     timestamp += (byte - 1) << 7
+                    pos += 1
                 else:
-                    timestamp, pos = varint(data, pos - 2)
+                    timestamp, pos = varint(data, pos - 1)
 
             offset = data[pos]
             pos += 1
             if offset > 127:
-                byte = data[pos]
-                pos += 1
-                if byte < 128:
+                if (byte := data[pos]) < 128:
                     offset += (byte - 1) << 7
+                    pos += 1
                 else:
-                    offset, pos = varint(data, pos - 2)
+                    offset, pos = varint(data, pos - 1)
 
             length = data[pos]
             pos += 1
             if length > 127:
-                byte = data[pos]
-                pos += 1
-                if byte < 128:
+                if (byte := data[pos]) < 128:
                     length += (byte - 1) << 7
+                    pos += 1
                 else:
-                    length, pos = varint(data, pos - 2)
+                    length, pos = varint(data, pos - 1)
             key_at = pos
             if length & 1:  # negative: null
                 key_end = -1
@@ -384,36 +379,26 @@ def walk_records(data: bytes, count: int) -> Iterator[RecordSpan]:
             length = data[pos]
             pos += 1
             if length > 127:
-                byte = data[pos]
-                pos += 1
-                if byte < 128:
+                if (byte := data[pos]) < 128:
                     length += (byte - 1) << 7
+                    pos += 1
                 else:
-                    length, pos = varint(data, pos - 2)
+                    length, pos = varint(data, pos - 1)
             value_at = pos
             if length & 1:
                 value_end = -1
             else:
                 value_end = pos = pos + (length >> 1)
 
-            headers_at = 0
             if data[pos]:
-                headers_at = pos
-                pos = skip_headers(data, pos)
+                headers_at, pos = pos, skip_headers(data, pos)
             else:
-                pos += 1
-
+                headers_at, pos = 0, pos + 1
             if pos != end or pos > size:
                 raise InvalidRecord("Invalid record size: the fields of a record do not fill it exactly")
-            yield (
-                (offset >> 1) ^ -(offset & 1),
-                (timestamp >> 1) ^ -(timestamp & 1),
-                key_at,
-                key_end,
-                value_at,
-                value_end,
-                headers_at,
-            )
+            offset = (offset >> 1) ^ -(offset & 1)
+            timestamp = (timestamp >> 1) ^ -(timestamp & 1)
+            yield offset, timestamp, key_at, key_end, value_at, value_end, headers_at
     except IndexError:
         raise InvalidRecord("Incorrect declared batch size, premature EOF reached") from None
     if count < 0 or pos != size:

@@ -116,6 +116,18 @@ async def test_unknown_partitions_are_refused_beside_the_known_ones(user: User, 
     assert (await stored(user))[0] == 5
 
 
+async def test_the_id_of_a_topic_is_unknown_after_another_has_got_its_name(user: User) -> None:
+    before = await topic_at(user, 10)
+    assert await error_of(user, committing_of("g", before, 5), 10) == 0
+    await user.delete_topic("t")
+    now = await user.create_topic("t")
+
+    assert await error_of(user, committing_of("g", before, 6), 10) == ErrorCode.UNKNOWN_TOPIC_ID
+    assert await user.committed("g") == {}
+    assert await error_of(user, committing_of("g", now, 1), 10) == 0
+    assert await user.committed("g") == {("t", 0): 1}
+
+
 @pytest.mark.parametrize("version", ends(offset_commit))
 async def test_a_topic_named_twice_is_answered_twice_and_gets_the_last_offset(
     user: User, version: int

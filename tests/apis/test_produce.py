@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +18,7 @@ from pykafka_broker.protocol.messages.produce import (
     TopicProduceData,
 )
 from pykafka_broker.protocol.records.batch import Codec
+from pykafka_broker.protocol.topic_partition import TopicPartition
 from pykafka_broker.testing.home import Home, until
 from pykafka_broker.testing.user import User
 from tests.apis.asking import (
@@ -627,6 +629,43 @@ async def test_what_is_no_batch_needs_no_transactional_id(user: User, spoilt: st
     records = batch(value, transactional=True, producer_id=7, producer_epoch=0, base_sequence=0)
 
     assert await error_of(user, "t", changed(records)) == error
+
+
+class Coordinator:
+    """In the place of the transaction coordinators, which answers when it is let go."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.goes = asyncio.Event()
+
+    async def ask(self, *_: Any, retries: bool) -> dict[TopicPartition, ErrorCode]:
+        self.asked.set()
+        await self.goes.wait()
+        return {}
+
+
+@pytest.mark.parametrize(
+    ("version", "error"), [(12, ErrorCode.INVALID_TXN_STATE), (13, ErrorCode.UNKNOWN_TOPIC_ID)]
+)
+async def test_a_topic_that_is_created_again_while_the_coordinator_is_asked_gets_nothing(
+    home: Home, user: User, version: int, error: ErrorCode
+) -> None:
+    topic_id = await user.create_topic("t")
+    ports, coordinator = home.broker.node._shared.ports, Coordinator()
+    ports.broker = ports.broker._replace(participation=coordinator)
+    records = batch(b"v", transactional=True, producer_id=7, producer_epoch=0, base_sequence=0)
+    request = producing_to("t" if version < 13 else topic_id, records, transactional_id="payments")
+    async with await User.connect(home.broker.bootstrap_servers) as producer:
+        waiting = asyncio.ensure_future(producer.send(request, version))
+        await coordinator.asked.wait()
+
+        await user.delete_topic("t")
+        await user.create_topic("t")
+        coordinator.goes.set()
+
+        [refused] = partitions_of(await waiting)
+    assert ErrorCode(refused.error_code) == error
+    assert await user.values("t") == []
 
 
 async def test_where_verification_is_switched_off_old_clients_are_believed(home: Home) -> None:

@@ -25,7 +25,7 @@ from pykafka_broker.protocol.messages.offset_for_leader_epoch import (
 )
 from pykafka_broker.replication.awaited_followers import BRIEF_WAIT_MS
 from pykafka_broker.replication.partition import Partition
-from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.home import Home, until
 from pykafka_broker.testing.user import User
 from tests.apis.asking import (
     batch,
@@ -155,6 +155,22 @@ async def test_a_follower_of_the_topic_before_commits_nothing_of_one_that_has_it
     replicated.change(leader=FOLLOWER)
     [refused] = partitions_of(await waiting)
     assert refused.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+async def test_a_batch_that_waits_for_a_file_is_refused_if_its_topic_is_created_again_meanwhile(
+    another: User, replicated: Replicated
+) -> None:
+    replicated.change(leader=replicated.here)  # the new epoch has to be written down
+    roller = replicated.partition.log.roller
+    request = producing_to(replicated.topic_id, batch(b"c"), acks=1)
+    waiting = asyncio.ensure_future(another.send(request, 13))
+    await until(lambda: roller.makes_names)
+
+    replicated.create_again(b"\x09" * 16)
+
+    [refused] = partitions_of(await waiting)
+    assert (refused.error_code, refused.base_offset) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+    assert replicated.partition.log.state.log_end_offset == 0
 
 
 @pytest.mark.parametrize("by", [-1, -2, FOLLOWER])
@@ -545,6 +561,20 @@ async def test_deleted_records_are_acknowledged_when_the_follower_has_deleted_th
 
     [answer] = partitions_of(await deleting)
     assert (answer.error_code, answer.low_watermark) == (0, 1)
+
+
+async def test_records_of_a_topic_that_is_created_again_meanwhile_are_not_deleted(
+    home: Home, another: User, replicated: Replicated
+) -> None:
+    await replicated.fetch(2)
+    asked = DeleteRecordsTopic(name="t", partitions=[DeleteRecordsPartition(partition_index=0, offset=1)])
+    deleting = await parked(home, another.send(DeleteRecordsRequest(topics=[asked], timeout_ms=30_000), 2))
+
+    replicated.create_again(b"\x09" * 16)
+
+    [answer] = partitions_of(await deleting)
+    assert (answer.error_code, answer.low_watermark) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+    assert replicated.partition.log.state.log_start_offset == 0
 
 
 async def test_a_follower_that_does_not_delete_in_time_is_told_of(

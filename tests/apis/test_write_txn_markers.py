@@ -110,6 +110,24 @@ async def test_a_markers_place_in_the_groups_partition_is_kept(user: User) -> No
     assert await user.committed("readers") == {("t", 0): 7}
 
 
+@pytest.mark.parametrize("old", [True, False])
+async def test_a_transaction_ends_although_its_topic_was_created_again_and_shows_nothing_there(
+    user: User, old: bool
+) -> None:
+    await user.create_topic("t")
+    producer = await Producer.of(user, old=old)
+    await producer.write("t", b"before")
+    await user.delete_topic("t")
+    await user.create_topic("t")
+
+    await producer.end(commit=True)
+
+    producer.sequences.clear()
+    await producer.write("t", b"after")
+    await producer.end(commit=True)
+    assert await committed_values(user, "t") == [b"after"]
+
+
 async def test_no_markers_have_no_outcome(user: User) -> None:
     assert await written(user) == {}
 

@@ -9,8 +9,10 @@ import pytest
 from pykafka_broker.cluster.image import PartitionRegistration
 from pykafka_broker.cluster.replica_directories import DIRECTORY_UNASSIGNED
 from pykafka_broker.controller.core.events import (
+    AlterPartition,
     AlterPartitionReassignments,
     CreateTopics,
+    DeleteTopics,
     NewReplicas,
     NewTopic,
     PartitionResult,
@@ -21,7 +23,16 @@ from pykafka_broker.controller.core.reassignments import TopicReassignments, ong
 from pykafka_broker.controller.core.state import ControllerState
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records import metadata as m
-from tests.controller.deciding import a_cluster, alter_partition, decide, directory, fence, register, uuid
+from tests.controller.deciding import (
+    a_cluster,
+    alter_partition,
+    decide,
+    directory,
+    fence,
+    isr_change,
+    register,
+    uuid,
+)
 
 ORDERS = uuid(100)
 
@@ -206,6 +217,23 @@ def test_a_replica_that_was_coming_is_awaited_by_the_next_reassignment_too() -> 
     state = begun(begun(orders((1,)), (1, 2)), (1, 2, 3))
     assert replicas(state) == ((1, 2, 3), (2, 3), ())
     assert replicas(begun(state, None)) == ((1,), (), ())
+
+
+def test_a_topic_that_is_created_again_has_no_reassignment_and_followers_of_the_one_before_end_none() -> None:
+    state = begun(orders((1, 2, 3)), (3, 4, 5))
+    gone = state
+    state, _, _ = decide(state, DeleteTopics((("orders", bytes(16)),)))
+    again = NewTopic("orders", uuid(101), assignments=((0, (1, 2, 3)),))
+    state, _, _ = decide(state, CreateTopics((again,)))
+    assert replicas(state) == ((1, 2, 3), (), ())
+    assert list(ongoing_reassignments(state.image, None)) == []
+    _, _, [result] = reassign(state, None)
+    assert result.error is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+
+    state = begun(state, (3, 4, 5))
+    change = isr_change(gone, "orders", 0, isr=(1, 2, 3, 4, 5))
+    _, records, [refused] = decide(state, AlterPartition(1, state.image.brokers[1].epoch, (change,)))
+    assert (records, refused.error) == ((), ErrorCode.UNKNOWN_TOPIC_ID)
 
 
 def test_of_a_partition_named_twice_the_last_wish_counts() -> None:

@@ -137,8 +137,8 @@ class AllButThese:
 async def under(home: Home, *denied: Denied) -> tuple[User, AllButThese]:
     """A client of the running broker that may do all but this."""
     authorizer = AllButThese(*denied)
-    ports = home.broker.node._shared.ports
-    ports.broker = ports.broker._replace(authorizer=authorizer)
+    ports = home.broker.node._shared.ports.broker
+    ports.give(ports()._replace(authorizer=authorizer))
     return await User.connect(home.broker.bootstrap_servers), authorizer
 
 
@@ -146,8 +146,8 @@ async def at(listener: str, home: Home, *denied: Denied) -> User:
     """A client of one of the listeners that may do all but this."""
     if listener == "brokers":
         return (await under(home, *denied))[0]
-    ports = home.broker.node._shared.ports
-    ports.controller = ports.controller._replace(authorizer=AllButThese(*denied))
+    ports = home.broker.node._shared.ports.controller
+    ports.give(ports()._replace(authorizer=AllButThese(*denied)))
     return await User.connect(controller_address(home.broker))
 
 

@@ -651,8 +651,9 @@ async def test_a_topic_that_is_created_again_while_the_coordinator_is_asked_gets
     home: Home, user: User, version: int, error: ErrorCode
 ) -> None:
     topic_id = await user.create_topic("t")
-    ports, coordinator = home.broker.node._shared.ports, Coordinator()
-    ports.broker = ports.broker._replace(participation=coordinator)
+    ports = home.broker.node._shared.ports.broker
+    coordinator: Any = Coordinator()
+    ports.give(ports()._replace(participation=coordinator))
     records = batch(b"v", transactional=True, producer_id=7, producer_epoch=0, base_sequence=0)
     request = producing_to("t" if version < 13 else topic_id, records, transactional_id="payments")
     async with await User.connect(home.broker.bootstrap_servers) as producer:

@@ -131,7 +131,8 @@ async def start_broker(shared: SharedServer, undo: Undo) -> BrokerServer:
         await coordinators.loaded()
 
     purgatory = Purgatory(f.clock)
-    ports = shared.ports.broker = _ports(shared, lifecycle, replication, coordination, fetching, purgatory)
+    ports = _ports(shared, lifecycle, replication, coordination, fetching, purgatory)
+    shared.ports.broker.give(ports)
     connections = shared.listeners.shared
     connections.knowledge = connections.knowledge._replace(
         rebalance_timeout_ms=coordinators.groups.rebalance_timeout_ms

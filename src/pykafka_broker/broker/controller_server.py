@@ -21,7 +21,7 @@ from pykafka_broker.controller.role import ControllerRole
 def serve_controllers(shared: SharedServer, role: ControllerRole) -> None:
     """Accept connections on the controller listeners that need not wait for ACLs."""
     f = shared.foundation
-    shared.ports.controller = ControllerPorts(
+    ports = ControllerPorts(
         configs=f.configs,
         metadata=PublishedMetadata(f.node_id, shared.quorum.replica),
         controller=role,
@@ -30,6 +30,7 @@ def serve_controllers(shared: SharedServer, role: ControllerRole) -> None:
         authorizer=shared.authorizer,
         quotas=shared.quotas,
     )
+    shared.ports.controller.give(ports)
     may_be_early = None if f.config.authorizer is None else f.config.early_start_listeners
     shared.listeners.start(CONTROLLER_LISTENER, may_be_early)
 

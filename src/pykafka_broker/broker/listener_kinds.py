@@ -9,7 +9,7 @@ endpoints from the configuration.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from pykafka_broker.apis import APIS
 from pykafka_broker.apis.api import BROKER_LISTENER, CONTROLLER_LISTENER
@@ -30,19 +30,50 @@ ListenerKind = Callable[[ListenerEndpoint], ListenerService]
 Ports = TypeVar("Ports")
 
 
+class PortsToCome(Generic[Ports]):
+    """The ports of the handlers on one kind of listener.
+
+    Clients queue up at a listener before the ports exist: a broker registers its listeners, and waits for the
+    controller, before it has all its parts. So `give` is called after the listeners are made, and before they
+    are started.
+    """
+
+    def __init__(self) -> None:
+        self._given: Ports | None = None
+
+    def give(self, ports: Ports) -> None:
+        """The ports for connections from now on."""
+        self._given = ports
+
+    def __call__(self) -> Ports:
+        """The ports for a new connection.
+
+        Raises:
+            RuntimeError: the listener was started before they were given.
+        """
+        if self._given is None:
+            raise RuntimeError("a listener was started before the ports of its handlers exist")
+        return self._given
+
+
+class HandlerPorts:
+    """The ports of handlers, by the kind of their listener."""
+
+    def __init__(self) -> None:
+        self.broker: PortsToCome[NodePorts] = PortsToCome()
+        self.controller: PortsToCome[ControllerPorts] = PortsToCome()
+
+
 def listener_kinds(
     shared: Shared,
     protocols: Mapping[str, SecurityProtocol],
     authorizer: Authorizer,
     quotas: Quotas,
-    broker_ports: Callable[[], NodePorts],
-    controller_ports: Callable[[], ControllerPorts],
+    ports: HandlerPorts,
 ) -> Mapping[str, ListenerKind]:
     """All kinds, by `serves` of their endpoints.
 
-    Parts of the node are built after its listeners. `broker_ports` and `controller_ports` return the ports of
-    handlers on listeners of that kind; they are called for each connection, and so after `Listeners.start`
-    for that kind. A kind that needs other parts must get a closure over them too.
+    A further kind with parts that are built later must get them as `ports` comes.
 
     Raises:
         NotImplementedError: a handler lacks a check that `authorizer` requires; for handlers on controller
@@ -51,21 +82,21 @@ def listener_kinds(
     brokers = Dispatch(APIS, BROKER_LISTENER, authorizer, quotas)
 
     def service(
-        endpoint: ListenerEndpoint, dispatch: Dispatch[Ports], ports: Callable[[], Ports]
+        endpoint: ListenerEndpoint, dispatch: Dispatch[Ports], of_kind: PortsToCome[Ports]
     ) -> ListenerService:
         security = security_of(endpoint, protocols)
         return ListenerService(
-            security.transport, KafkaConnections(shared, dispatch, security.authentication, ports)
+            security.transport, KafkaConnections(shared, dispatch, security.authentication, of_kind)
         )
 
     def serve_brokers(endpoint: ListenerEndpoint) -> ListenerService:
-        return service(endpoint, brokers, broker_ports)
+        return service(endpoint, brokers, ports.broker)
 
     def serve_controllers(endpoint: ListenerEndpoint) -> ListenerService:
         # Imported late: most nodes have no such listener.
         from pykafka_broker.apis.controller_apis import CONTROLLER_APIS
 
         controllers = Dispatch(CONTROLLER_APIS, CONTROLLER_LISTENER, authorizer, quotas)
-        return service(endpoint, controllers, controller_ports)
+        return service(endpoint, controllers, ports.controller)
 
     return {BROKER_LISTENER: serve_brokers, CONTROLLER_LISTENER: serve_controllers}

@@ -14,14 +14,12 @@ from functools import partial
 
 from pykafka_broker.apis.api import CONTROLLER_LISTENER
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, Authorizer
-from pykafka_broker.apis.ports.controller import ControllerPorts
-from pykafka_broker.apis.ports.node import NodePorts
 from pykafka_broker.apis.ports.quotas import Quotas
 from pykafka_broker.broker.descriptor_care import DescriptorCare
 from pykafka_broker.broker.failed_directories import FailedDirectories
 from pykafka_broker.broker.formatting import prepare_directories
 from pykafka_broker.broker.foundation import Foundation
-from pykafka_broker.broker.listener_kinds import listener_kinds
+from pykafka_broker.broker.listener_kinds import HandlerPorts, listener_kinds
 from pykafka_broker.broker.metadata_follower import ConfigFollower
 from pykafka_broker.broker.metadata_log import UNREADABLE_METADATA, unusable_metadata
 from pykafka_broker.broker.node_logs import build_logs, reconfigure_logs
@@ -59,13 +57,6 @@ logger = logging.getLogger("kafka.server.SharedServer")
 
 #: The longest time that a stop waits for requests being served.
 STOP_GRACE_MS = 5_000
-
-
-class HandlerPorts:
-    """The ports of handlers, by the kind of their listener; set before listeners of that kind are started."""
-
-    broker: NodePorts
-    controller: ControllerPorts
 
 
 class Closing:
@@ -134,8 +125,7 @@ async def build_shared(f: Foundation, undo: Undo) -> SharedServer:
         security_protocols(listeners.shared, lambda: f.config, lambda: publisher.image),
         authorizer,
         quotas,
-        lambda: ports.broker,
-        lambda: ports.controller,
+        ports,
     )
     served_listeners = ServedListeners(listeners, kinds, lambda: f.config, f.threads)
     if not is_formatted(f.files, f.config.metadata_log_dir):

@@ -16,6 +16,7 @@ from pykafka_broker.log.partition.state import LogIdentity
 from pykafka_broker.log.recovery.load_partition import open_log
 from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.topic_partition import METADATA_TOPIC_ID
 from pykafka_broker.raft.core.log_view import BOOTSTRAP_SNAPSHOT, Membership, SnapshotId
 from pykafka_broker.raft.core.messages import Fetch
 from pykafka_broker.raft.core.quorum import NO_VOTERS, ReplicaKey, Voter, VoterSet
@@ -24,7 +25,6 @@ from pykafka_broker.raft.driver import DriverPorts, OtherVotersError, RaftDriver
 from pykafka_broker.raft.quorum_state import decode_quorum_state
 from pykafka_broker.raft.snapshots import decode_snapshot, encode_snapshot
 from pykafka_broker.raft.storage import Loaded, RaftStorage, StoredSnapshot
-from pykafka_broker.raft.topic import METADATA_TOPIC_ID
 from pykafka_broker.testing.clock import VirtualClock, settle
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.raft import apache_bytes as apache

@@ -21,6 +21,7 @@ from pykafka_broker.log.partition.state import LogIdentity
 from pykafka_broker.log.recovery.load_partition import open_log
 from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.topic_partition import METADATA_TOPIC_ID
 from pykafka_broker.raft.core.log_view import BOOTSTRAP_SNAPSHOT, SnapshotId
 from pykafka_broker.raft.core.messages import (
     Answer,
@@ -35,10 +36,9 @@ from pykafka_broker.raft.core.roles import Follower, Leader, Role, Unattached
 from pykafka_broker.raft.core.settings import Settings
 from pykafka_broker.raft.core.state import Send
 from pykafka_broker.raft.driver import DriverPorts, RaftDriver
-from pykafka_broker.raft.fetched import fetched_batches
 from pykafka_broker.raft.snapshots import encode_snapshot
 from pykafka_broker.raft.storage import RaftStorage, StoredSnapshot
-from pykafka_broker.raft.topic import METADATA_TOPIC_ID
+from pykafka_broker.raft.wire.fetched import fetched_batches
 from pykafka_broker.testing.clock import VirtualClock, settle
 from pykafka_broker.testing.memory_files import MemoryFiles
 

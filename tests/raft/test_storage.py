@@ -13,12 +13,12 @@ from pykafka_broker.log.disk.files import join
 from pykafka_broker.log.partition.state import LogIdentity
 from pykafka_broker.log.recovery.load_partition import open_log
 from pykafka_broker.log.recovery.new_partition import create_log
+from pykafka_broker.protocol.topic_partition import METADATA_TOPIC_ID
 from pykafka_broker.raft.core.log_view import BOOTSTRAP_SNAPSHOT, EpochStart, Membership, SnapshotId
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet
 from pykafka_broker.raft.core.state import ElectionState
 from pykafka_broker.raft.snapshots import encode_snapshot
 from pykafka_broker.raft.storage import RaftStorage
-from pykafka_broker.raft.topic import METADATA_TOPIC_ID
 from pykafka_broker.testing.memory_files import MemoryFiles
 
 FOLDER = "/data/__cluster_metadata-0"

@@ -30,7 +30,6 @@ from pykafka_broker.raft.core.messages import (
     VoteAnswer,
 )
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter
-from pykafka_broker.raft.fetched import fetched_batches
 from pykafka_broker.raft.snapshots import metadata_batch
 from pykafka_broker.raft.wire import (
     add_raft_voter,
@@ -43,6 +42,7 @@ from pykafka_broker.raft.wire import (
     vote,
 )
 from pykafka_broker.raft.wire.common import MalformedAnswer, NotAvailable, Scope
+from pykafka_broker.raft.wire.fetched import fetched_batches
 
 M = TypeVar("M")
 

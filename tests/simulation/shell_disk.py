@@ -21,6 +21,7 @@ from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.protocol.messages.records.metadata import TopicRecord
 from pykafka_broker.protocol.records.batch import iter_batches, read_records
 from pykafka_broker.protocol.records.errors import CorruptRecord
+from pykafka_broker.protocol.topic_partition import METADATA_TOPIC_ID
 from pykafka_broker.raft.core.log_view import (
     BOOTSTRAP_SNAPSHOT,
     SNAPSHOT_SUFFIX,
@@ -31,11 +32,10 @@ from pykafka_broker.raft.core.log_view import (
 )
 from pykafka_broker.raft.core.quorum import NO_VOTERS, VoterSet
 from pykafka_broker.raft.core.state import ElectionState
-from pykafka_broker.raft.fetched import fetched_batches
 from pykafka_broker.raft.quorum_state import QUORUM_STATE, decode_quorum_state
 from pykafka_broker.raft.snapshots import encode_snapshot, parse_snapshot_name
 from pykafka_broker.raft.storage import Loaded, RaftStorage
-from pykafka_broker.raft.topic import METADATA_TOPIC_ID
+from pykafka_broker.raft.wire.fetched import fetched_batches
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.simulation.log import Log
 

@@ -29,8 +29,8 @@ from pykafka_broker.raft.core.roles import Leader
 from pykafka_broker.raft.core.settings import Settings
 from pykafka_broker.raft.core.state import ElectionState, Event, Moment, RaftState, RaftStep, Received, Send
 from pykafka_broker.raft.driver import DriverPorts, RaftDriver
-from pykafka_broker.raft.fetched import fetched_batches
 from pykafka_broker.raft.storage import Loaded, RaftStorage
+from pykafka_broker.raft.wire.fetched import fetched_batches
 from tests.simulation.invariants import digest
 from tests.simulation.process import PowerCut, Process, ProcessClock
 from tests.simulation.replica import Kind, SnapshotContent, Surroundings

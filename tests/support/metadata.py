@@ -44,11 +44,11 @@ from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.metadata.replica import MetadataReplica, ReplicaPorts
 from pykafka_broker.metadata.snapshotter import SnapshotSettings
+from pykafka_broker.protocol.topic_partition import METADATA_TOPIC_ID
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter
 from pykafka_broker.raft.driver import DriverPorts
 from pykafka_broker.raft.format import METADATA_FOLDER, NewNode, format_storage, random_uuid
 from pykafka_broker.raft.storage import RaftStorage
-from pykafka_broker.raft.topic import METADATA_TOPIC_ID
 from pykafka_broker.testing.clock import VirtualClock
 from pykafka_broker.testing.memory_files import MemoryFiles
 

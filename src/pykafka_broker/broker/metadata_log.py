@@ -22,11 +22,11 @@ from pykafka_broker.log.disk.names import (
 from pykafka_broker.log.partition.state import LogIdentity
 from pykafka_broker.log.recovery.load_partition import open_log
 from pykafka_broker.log.recovery.new_partition import create_log
+from pykafka_broker.protocol.topic_partition import METADATA_TOPIC_ID
 from pykafka_broker.raft.driver import OtherVotersError
 from pykafka_broker.raft.format import METADATA_FOLDER
 from pykafka_broker.raft.snapshots import BOOTSTRAP_CHECKPOINT
 from pykafka_broker.raft.storage import RaftStorage
-from pykafka_broker.raft.topic import METADATA_TOPIC_ID
 
 #: The metadata log rolls early: it is small, and only whole segments below a snapshot can be removed.
 METADATA_SEGMENT_BYTES = 64 * 1024 * 1024

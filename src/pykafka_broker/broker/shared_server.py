@@ -38,7 +38,6 @@ from pykafka_broker.broker.stop_order import StopStep, Undo
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.log.disk.directories import LogDirs
 from pykafka_broker.log.disk.files import OsFileSystem
-from pykafka_broker.log.disk.names import METADATA_TOPIC
 from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.metadata.publisher import MetadataPublisher
@@ -47,9 +46,9 @@ from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.network.memory import RequestMemory
 from pykafka_broker.network.shared import Shared
 from pykafka_broker.network.unanswered import Knowledge
+from pykafka_broker.protocol.topic_partition import METADATA_TOPIC, METADATA_TOPIC_ID
 from pykafka_broker.raft.format import is_formatted
 from pykafka_broker.raft.storage import RaftStorage
-from pykafka_broker.raft.topic import METADATA_TOPIC_ID
 from pykafka_broker.system.event_loop import raise_open_file_limit
 from pykafka_broker.system.named_tuple import NamedTuple
 

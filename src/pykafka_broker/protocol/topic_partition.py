@@ -8,6 +8,8 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The topic of the metadata log, which has one partition.
 METADATA_TOPIC = "__cluster_metadata"
+#: Its topic id, the same in every cluster.
+METADATA_TOPIC_ID = bytes(15) + b"\x01"
 
 #: A partition as a dictionary key; a `TopicPartition` is one.
 PartitionKey = tuple[str, int]

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from typing import Union
 
-from pykafka_broker.log.disk.names import METADATA_TOPIC
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, error_of
 from pykafka_broker.protocol.messages import fetch as m
+from pykafka_broker.protocol.topic_partition import METADATA_TOPIC, METADATA_TOPIC_ID
 from pykafka_broker.raft.core.log_view import EpochEnd, SnapshotId
 from pykafka_broker.raft.core.messages import Fetch, FetchAnswer
 from pykafka_broker.raft.core.quorum import ReplicaKey
-from pykafka_broker.raft.fetched import fetched_batches
-from pykafka_broker.raft.topic import METADATA_TOPIC_ID
 from pykafka_broker.raft.wire import common
 from pykafka_broker.raft.wire.common import MalformedAnswer, Scope
+from pykafka_broker.raft.wire.fetched import fetched_batches
 
 
 def request(asked: Fetch, scope: Scope, max_bytes: int) -> m.FetchRequest:

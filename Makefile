@@ -12,7 +12,7 @@ NODES ?=
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
-.PHONY: run test slow check fix bench interop conformance reencode simulate torture fuzz proofs release clean
+.PHONY: run test slow check fix bench interop conformance reencode simulate torture fuzz proofs coverage release clean
 run: $(VENV)/.run ; $(BIN)/pykafka-broker start --data-dir $(DATA) $(if $(PORT),--listen 127.0.0.1:$(PORT))
 test: $(VENV)/.test ; $(BIN)/python -m tests -n $(WORKERS) -m "not slow"
 slow: $(VENV)/.test ; $(PYTEST) -m slow --ignore=tests/torture
@@ -26,9 +26,11 @@ simulate: $(VENV)/.test ; SEEDS=$(SEEDS) SHELL_SEEDS=$(SHELL_SEEDS) CLUSTER_SEED
 torture: $(VENV)/.test ; TORTURE_ROUNDS=$(ROUNDS) $(PYTEST) tests/torture
 fuzz: $(VENV)/.test ; FUZZ_CASES=100000 FUZZ_FRAMES=400 $(BIN)/python -m pytest --timeout 0 -k hostile tests/protocol tests/log tests/network
 proofs: $(VENV)/.test ; $(BIN)/python -m interop.proofs
+coverage: $(VENV)/.coverage ; rm -rf build/coverage && $(BIN)/python -m coverage run -m pytest -n $(WORKERS) --timeout 0 -m "not slow" ; $(BIN)/python -m coverage combine -q && $(BIN)/python -m coverage report
 release: $(VENV)/.test ; $(BIN)/python -m interop.release $(if $(DRY_RUN),--dry-run)
 clean: ; rm -rf $(VENV) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
 
 $(VENV)/.run: pyproject.toml ; $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q --disable-pip-version-check -e . && touch $@
 $(VENV)/.test: $(VENV)/.run ; $(BIN)/python -m pip install -q --disable-pip-version-check -e '.[test,spark]' && touch $@
 $(VENV)/.bench: $(VENV)/.test ; $(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]' && touch $@
+$(VENV)/.coverage: $(VENV)/.test ; $(BIN)/python -m pip install -q --disable-pip-version-check -e '.[coverage]' && touch $@

@@ -69,21 +69,15 @@ async def test_members_of_other_generations_and_groups_are_refused(
     assert (await user.send(syncing_of(**details), version)).error_code == error
 
 
-@pytest.mark.parametrize("wrong", [{"protocol_type": "connect"}, {"protocol_name": "other"}])
+@pytest.mark.parametrize(
+    "wrong", [{"protocol_type": "connect"}, {"protocol_name": "other"}, {"protocol_type": None}]
+)
 async def test_version_5_names_the_protocol_and_it_must_be_the_generations(
     user: User, wrong: dict[str, Any]
 ) -> None:
     member = await joined(user)
 
     answer = await user.send(syncing_of("g", member, 1, **wrong), 5)
-
-    assert answer.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-
-
-async def test_version_5_must_name_the_protocol(user: User) -> None:
-    member = await joined(user)
-
-    answer = await user.send(syncing_of("g", member, 1, protocol_type=None), 5)
 
     assert answer.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 

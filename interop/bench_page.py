@@ -52,7 +52,9 @@ CLUSTER = (
 
 
 def section(text: Callable[[Report], str], name: str) -> Callable[[], str]:
-    """The text of a section, of the newest result of this name; the report has the name of its file as `file`."""
+    """The text of a section, made of the newest result of this name. The report has the name of its file as
+    `file`.
+    """
 
     def made() -> str:
         newest = max(RESULTS.glob(f"*-{name}.json"))

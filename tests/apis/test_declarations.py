@@ -99,7 +99,7 @@ NEEDS = {
 CONTROLLER_NEEDS = {
     "AlterConfigs": "ALTER_CONFIGS each CLUSTER, ALTER_CONFIGS each TOPIC, ALTER_CONFIGS each GROUP",
     "IncrementalAlterConfigs": "ALTER_CONFIGS each CLUSTER, ALTER_CONFIGS each TOPIC, "
-    "ALTER_CONFIGS each GROUP",
+    "ALTER_CONFIGS each GROUP, CLUSTER_ACTION each CLUSTER",
     "AlterPartition": "CLUSTER_ACTION CLUSTER",
     "Envelope": "CLUSTER_ACTION CLUSTER",
     "DescribeCluster": "ALTER CLUSTER",

@@ -1,6 +1,7 @@
 """The same conversations with three nodes of Apache Kafka and with three of ours; one is killed meanwhile.
 
-Those with the settings of the ACL matrix have clusters of their own (`HELD_WITH`).
+Those whose settings ask clients for a login have clusters of their own, in which each node has the settings;
+other settings are about one node.
 
 Each conversation has a home: the node that leads the partitions of its topics and coordinates its groups,
 transactions and share partitions. The topics, also those of the coordinators, have a replica on every node,
@@ -22,10 +23,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from interop.conformance import acl_matrix
 from interop.conformance.accepted import ACCEPTED, OF_SEVERAL_NODES, ONE_NODE
-from interop.conformance.acl_requests import ROOT
-from interop.conformance.conversation import NO_SETTINGS, Case
+from interop.conformance.conversation import Case
 from interop.conformance.leftovers import LaidOut, laid_out, removed
 from interop.conformance.play import (
     SETTINGS,
@@ -50,6 +49,7 @@ from pykafka_broker.protocol.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
 )
+from pykafka_broker.sasl.jaas import parse_jaas
 from pykafka_broker.testing.apache.nodes import Node, Software
 from pykafka_broker.testing.processes import BrokerError
 
@@ -110,15 +110,8 @@ CLUSTER_SETTINGS = {
     "auto.leader.rebalance.enable": "false",
 }
 
-#: The settings of the conversations that are held, which have clusters of their own for each, and as whom the
-#: run itself asks these.
-HELD_WITH: tuple[tuple[Mapping[str, str], Identity], ...] = (
-    (NO_SETTINGS, CLIENT),
-    (
-        acl_matrix.SETTINGS,
-        Identity(security=ClientSecurity(login=login_of(ROOT, ROOT, "PLAIN"))),
-    ),
-)
+#: Settings that have this ask clients for a login. It also says as whom the nodes ask each other.
+LOGIN = "listener.name.plaintext.plain.sasl.jaas.config"
 
 
 @dataclass
@@ -293,18 +286,25 @@ def leaders_by(node: Node) -> dict[tuple[str, int], int]:
     }
 
 
+def identity_with(settings: Mapping[str, str]) -> Identity:
+    """As whom the run itself asks nodes with these settings: as they ask each other."""
+    if LOGIN not in settings:
+        return CLIENT
+    [node] = [module.options for module in parse_jaas(settings[LOGIN])]
+    return Identity(security=ClientSecurity(login=login_of(node["username"], node["password"], "PLAIN")))
+
+
 @contextmanager
 def both_clusters(
     settings: Mapping[str, str], folder: Path | None = None
 ) -> Iterator[tuple[Cluster, Cluster]]:
-    """Three nodes of Apache Kafka and three of ours, with settings of `HELD_WITH`."""
-    [identity] = [each for held_with, each in HELD_WITH if held_with == settings]
+    """Three nodes of Apache Kafka and three of ours, each with these settings."""
     with ExitStack() as stack:
 
         def cluster(software: Software) -> Cluster:
             properties = {**CLUSTER_SETTINGS, **settings}
             own = folder / software if folder else None
-            several = SeveralNodes(software, NODES, properties, own, identity=identity)
+            several = SeveralNodes(software, NODES, properties, own, identity=identity_with(settings))
             made = Cluster(software, stack.enter_context(several))
             made.lay_out()
             return made
@@ -392,7 +392,8 @@ def is_of_one_node(case: Case) -> bool:
     """Whether it is held with one node only."""
     if any(entry.concerns(case) for entry in ONE_NODE):
         return True
-    return all(dict(case.conversation.settings) != settings for settings, _ in HELD_WITH)
+    settings = dict(case.conversation.settings)
+    return bool(settings) and LOGIN not in settings
 
 
 def by_clusters(cases: Iterable[Case]) -> list[tuple[Mapping[str, str], list[Case]]]:

@@ -14,6 +14,7 @@ from interop.conformance.clusters import (
     NODES,
     by_clusters,
     homes_at,
+    identity_with,
     is_of_one_node,
     replicas_of,
     seen_of_several,
@@ -24,6 +25,7 @@ from interop.conformance.normalise import Names, Tree, tree_of
 from interop.conformance.play import Result, Verdict
 from interop.conformance.shares import NO_PARTITION, PARTITIONS_ASKED, ShareGroup, share_group_at_home
 from interop.conformance.talk import Home, Side, Subject, Talk, Topic
+from pykafka_broker.client.core.connection import CLIENT
 from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.protocol.java_hash import string_hash_abs
 from pykafka_broker.protocol.messages.describe_quorum import (
@@ -91,19 +93,23 @@ def test_what_apache_kafka_does_otherwise_with_several_nodes_must_be_the_same_wi
     ]
 
 
-def test_conversations_with_other_settings_than_those_of_the_acl_matrix_are_held_with_one_node() -> None:
-    with_settings = [case for case in cases() if case.conversation.settings]
-    matrix = [
-        case
-        for case in with_settings
-        if dict(case.conversation.settings) == acl_matrix.SETTINGS
-        and not any(each.concerns(case) for each in ONE_NODE)
-    ]
+def test_conversations_whose_settings_ask_for_a_login_are_held_with_clusters_and_with_no_others() -> None:
+    held = [settings for settings, _ in by_clusters(cases())]
+    of_one_node = [dict(case.conversation.settings) for case in cases() if is_of_one_node(case)]
 
-    assert matrix
-    assert [case for case in with_settings if not is_of_one_node(case)] == matrix
-    assert [settings for settings, _ in by_clusters(cases())] == [{}, acl_matrix.SETTINGS]
-    assert [found for settings, found in by_clusters(cases()) if settings] == [matrix]
+    assert held[0] == {}
+    assert acl_matrix.SETTINGS in held
+    assert all("sasl.enabled.mechanisms" in settings for settings in held[1:])
+    assert not any("sasl.enabled.mechanisms" in settings for settings in of_one_node)
+
+
+def test_the_run_asks_nodes_as_they_ask_each_other() -> None:
+    held = [identity_with(settings) for settings, _ in by_clusters(cases())]
+    logins = [each.security.login for each in held[1:] if each.security]
+
+    assert held[0] == CLIENT
+    assert {repr(login) for login in logins} == {"Login(PLAIN, 'bob')", "Login(PLAIN, 'root')"}
+    assert len(logins) == len(held) - 1
 
 
 @pytest.mark.parametrize("home", HOMES)

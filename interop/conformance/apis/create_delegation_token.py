@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from interop.conformance.apis.sasl_scram import MODULES, WITH_SCRAM, chosen, told
+from interop.conformance.apis.sasl_scram import WITH_SCRAM, chosen, told
 from interop.conformance.conversation import conversation
 from interop.conformance.talk import E, Talk
 from pykafka_broker.protocol.messages.create_delegation_token import (
@@ -20,17 +20,8 @@ from pykafka_broker.sasl.delegation_tokens import token_password
 from pykafka_broker.sasl.scram_client import ScramClient
 from pykafka_broker.sasl.scram_keys import SCRAM_MECHANISMS
 
-USERS = ("alice", "bob", "carol")
-WITHOUT_TOKENS = {
-    **WITH_SCRAM,
-    "listener.name.plaintext.plain.sasl.jaas.config": (
-        f'{MODULES}.plain.PlainLoginModule required username="bob" password="bob" '
-        + " ".join(f'user_{user}="{user}"' for user in USERS)
-        + ";"
-    ),
-}
 WITH_TOKENS = {
-    **WITHOUT_TOKENS,
+    **WITH_SCRAM,
     "delegation.token.secret.key": "conformance",
     "delegation.token.max.lifetime.ms": "200000",
     "delegation.token.expiry.time.ms": "100000",
@@ -159,7 +150,7 @@ def renewers_are_users(talk: Talk) -> None:
     alice.ask(request, E.INVALID_PRINCIPAL_TYPE)
 
 
-@conversation(settings=WITHOUT_TOKENS)
+@conversation(settings=WITH_SCRAM)
 def there_are_no_tokens(talk: Talk) -> None:
     alice = user(talk, "alice")
     alice.ask(creation("bob"), E.DELEGATION_TOKEN_AUTH_DISABLED)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import time
 
 from interop.conformance.apis.create_delegation_token import (
-    USERS,
     WITH_TOKENS,
     WITH_TOKENS_AND_ACLS,
-    WITHOUT_TOKENS,
     created,
     holder,
     known_to,
     user,
 )
+from interop.conformance.apis.sasl_scram import USERS, WITH_SCRAM
 from interop.conformance.conversation import conversation
 from interop.conformance.talk import E, Talk
 from pykafka_broker.protocol.messages.create_acls import AclCreation, CreateAclsRequest
@@ -75,7 +74,7 @@ def what_others_see(talk: Talk) -> None:
         other.ask(describing(owners[0]))
 
 
-@conversation(settings=WITHOUT_TOKENS)
+@conversation(settings=WITH_SCRAM)
 def there_are_no_tokens(talk: Talk) -> None:
     alice = user(talk, "alice")
     alice.ask(EVERYTHING, E.DELEGATION_TOKEN_AUTH_DISABLED)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from interop.conformance.apis.create_delegation_token import (
     WITH_TOKENS,
-    WITHOUT_TOKENS,
     created,
     expired,
     holder,
     succeeds,
     user,
 )
+from interop.conformance.apis.sasl_scram import WITH_SCRAM
 from interop.conformance.conversation import conversation
 from interop.conformance.talk import E, Talk
 from pykafka_broker.protocol.messages.create_delegation_token import CreateDelegationTokenResponse
@@ -54,7 +54,7 @@ def a_token_that_has_expired(talk: Talk) -> None:
     user(talk, "carol").ask(renewal(token, 5_000), E.DELEGATION_TOKEN_EXPIRED)
 
 
-@conversation(settings=WITHOUT_TOKENS)
+@conversation(settings=WITH_SCRAM)
 def there_are_no_tokens(talk: Talk) -> None:
     request = RenewDelegationTokenRequest(hmac=b"hmac", renew_period_ms=-1)
     user(talk, "alice").ask(request, E.DELEGATION_TOKEN_AUTH_DISABLED)

@@ -5,22 +5,25 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable
 
-from interop.conformance.apis.alter_user_scram_credentials import altering, put
+from interop.conformance.apis.alter_user_scram_credentials import altering, describing, put
 from interop.conformance.conversation import conversation
 from interop.conformance.talk import E, Talk
 from pykafka_broker.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from pykafka_broker.protocol.messages.sasl_handshake import SaslHandshakeRequest
-from pykafka_broker.sasl.plain import plain_token
 from pykafka_broker.sasl.scram_client import ScramClient
 from pykafka_broker.sasl.scram_keys import SCRAM_MECHANISMS, ScramMechanism, salted_password
 
 MODULES = "org.apache.kafka.common.security"
+#: With PLAIN; the password of each is the name.
+USERS = ("alice", "bob", "carol")
 WITH_SCRAM = {
     "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
     "sasl.enabled.mechanisms": "SCRAM-SHA-512,PLAIN,SCRAM-SHA-256",
     "sasl.mechanism.inter.broker.protocol": "PLAIN",
     "listener.name.plaintext.plain.sasl.jaas.config": (
-        f'{MODULES}.plain.PlainLoginModule required username="bob" password="secret" user_bob="secret";'
+        f'{MODULES}.plain.PlainLoginModule required username="bob" password="bob" '
+        + " ".join(f'user_{user}="{user}"' for user in USERS)
+        + ";"
     ),
     "listener.name.plaintext.scram-sha-256.sasl.jaas.config": f"{MODULES}.scram.ScramLoginModule required;",
     "listener.name.plaintext.scram-sha-512.sasl.jaas.config": f"{MODULES}.scram.ScramLoginModule required;",
@@ -39,13 +42,19 @@ def chosen(talk: Talk, mechanism: str) -> Talk:
 
 
 def with_credentials(talk: Talk) -> str:
-    """The name of a user with a credential of either mechanism."""
+    """The name of a user with a credential of either mechanism, which the node knows."""
     user = talk.name("user")
-    admin = chosen(talk.another(), "PLAIN")
-    admin.do(told(plain_token("bob", "secret")))
+    admin = talk.another()
+    admin.log_in("bob")
     for mechanism in SCRAM_MECHANISMS.values():
         salted = salted_password(mechanism, PASSWORD, SALT, 4096)
         admin.do(altering(put(user, mechanism.type, 4096, SALT, salted)))
+    # In a cluster this node may know them later than the controller.
+    admin.ask(
+        describing(user),
+        until=lambda answer: len(answer.results[0].credential_infos) == len(SCRAM_MECHANISMS),
+        in_any_order={"credential_infos": "mechanism"},
+    )
     return user
 
 

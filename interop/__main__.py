@@ -7,8 +7,8 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -110,7 +110,8 @@ def titles(lanes: Sequence[str]) -> list[str]:
         if lane_name == "clients":
             found += [scenario.name for scenario in load_matrix()[1]]
         elif lane_name == "security":
-            found += [lane_name, *(way.name for way in secured_lane.ways())]
+            held = [each.name for each in secured_lane.scenarios()]
+            found += [lane_name, *(f"{way.name}.{name}" for way in secured_lane.ways() for name in held)]
         elif lane_name == "cluster-tools":
             found += cluster_tools.titles()
         elif lane_name in STORIES:
@@ -161,7 +162,7 @@ def run_clients(chosen: argparse.Namespace, broker: Broker) -> list[str]:
     wanted = [name for name in names if not chosen.clients or name in chosen.clients.split(",")]
     chosen_scenarios = [scenario for scenario in scenarios if chosen.only in scenario.name]
     clients, missing = connect_all(wanted, broker.address)
-    with world_of(broker, clients) as world:
+    with closing(World(broker, clients)) as world:
         say(row("clients", list(clients)))
         say(row("", [client.version for client in clients.values()]))
         kills = chosen.nodes > 1 and not chosen.no_kills
@@ -247,7 +248,7 @@ def tools_lane(chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]:
 def run_tools(broker: Broker) -> list[str]:
     failures: list[str] = []
     for version in (VERSION, Java39.version):
-        with world_of(broker, {MAKER: connect(MAKER, broker.address)}) as world:
+        with closing(World(broker, {MAKER: connect(MAKER, broker.address)})) as world:
             world.tools_version = version
             failures += tools.run(world, say)
             if version == VERSION:
@@ -271,7 +272,7 @@ def dump_lane(_chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]:
         say(f"without Kafka's dump tool: {missing}")
         return []
     say("the data folder in Kafka's dump tool")
-    with world_of(broker, {MAKER: connect(MAKER, broker.address)}) as world:
+    with closing(World(broker, {MAKER: connect(MAKER, broker.address)})) as world:
         client = world.clients[MAKER]
         data.every_codec_is_read_by_every_client(world, client)
         groups.a_commit_is_where_the_next_reader_begins(world, client)
@@ -309,15 +310,6 @@ def exactly_once_lane(stories: Sequence[lane.Story]) -> Lane:
         return lane.run(stories, type(broker), chosen.only, say)
 
     return run_stories
-
-
-@contextmanager
-def world_of(broker: Broker, clients: dict[str, Client]) -> Iterator[World]:
-    try:
-        yield World(broker, clients)
-    finally:
-        for client in clients.values():
-            client.close()
 
 
 Lane = Callable[[argparse.Namespace, BrokerProcess], list[str]]

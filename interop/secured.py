@@ -1,8 +1,8 @@
 """A secured node, or several, ours or Apache Kafka's, with a listener for each way into it (`ways.toml`): TLS
 alone, a certificate of the client, and SASL over TLS with each mechanism.
 
-Each way has a user of its own, who may do what topics and groups with his name in front allow, and nothing
-else. The nodes themselves and the administrator log in with PLAIN.
+Each way has a user of its own, who may do everything with topics, groups and transactional ids that have his
+name in front, and nothing else. The nodes themselves and the administrator log in with PLAIN.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 
 from interop.clients.login import JAAS, OAUTHBEARER, Login
 from interop.several_nodes import SeveralNodes
+from interop.world import Access, Entrance
 from pykafka_broker.client.blocking import Client, Connection
 from pykafka_broker.client.core.connection import ClientSecurity, Identity
 from pykafka_broker.client.security import login_of, security_of
@@ -34,8 +35,6 @@ from pykafka_broker.tls.authority import Authority
 
 HOST = "127.0.0.1"
 ADMIN, NODE = "admin", "node"
-#: A topic that no ACL is about.
-FORBIDDEN = "forbidden"
 #: The mechanism of each way that has one. That of tokens is the user's who asks for it, too.
 MECHANISMS = {
     "plain": "PLAIN",
@@ -45,7 +44,7 @@ MECHANISMS = {
     "token": "SCRAM-SHA-256",
 }
 WAYS = ("tls", "mtls", *MECHANISMS)
-TOPIC, GROUP, LITERAL, PREFIXED, ALL, ALLOW = 2, 3, 3, 4, 2, 3
+TOPIC, GROUP, TRANSACTIONAL_ID, LITERAL, PREFIXED, ALL, ALLOW = 2, 3, 5, 3, 4, 2, 3
 #: The groups that clients name which cannot read without one.
 READERS = {"not-a-group": LITERAL, "kafkajs-": PREFIXED, "platformatic-": PREFIXED}
 LATEST = -1
@@ -66,39 +65,50 @@ class Secured:
     """Nodes that run, and how they are reached in each way."""
 
     nodes: SeveralNodes
-    #: Of all nodes, separated by commas.
-    addresses: Mapping[str, str]
-    logins: Mapping[str, Login]
-    admin: Client
+    entrances: Mapping[str, Entrance]
+    #: Of the administrator, who may do everything.
+    own: Entrance
+
+    def access(self, way: str) -> Access:
+        """That of a world whose clients come in this way."""
+        return Access(self.entrances[way], self.own, f"{user_of(way)}-")
+
+    def login(self, way: str) -> Login:
+        """That of the user who comes in this way."""
+        login = self.entrances[way].login
+        assert login is not None
+        return login
 
     def foreign(self, way: str) -> Login:
         """The login with a certificate for the same user that another authority has signed."""
-        folder = Path(self.logins[way].ca).parent
-        return replace(self.logins[way], certificate=str(folder / "foreign.pem"))
+        folder = Path(self.login(way).ca).parent
+        return replace(self.login(way), certificate=str(folder / "foreign.pem"))
 
-    def create_once(self, topic: str) -> None:
-        """Make a topic, unless it is there."""
-        if self.admin.metadata([topic]).topics[0].error_code:
-            self.create(topic)
+    def _administrator(self) -> Client:
+        """A new client each time: brokers close connections that were idle for long."""
+        assert self.own.login is not None
+        return Client(self.own.address, identity=_identity(self.own.login))
 
     def end_of(self, topic: str) -> int:
         """The offset behind the last record of the topic's only partition."""
         latest = offsets.ListOffsetsPartition(partition_index=0, timestamp=LATEST)
         wanted = offsets.ListOffsetsTopic(name=topic, partitions=[latest])
         asked = offsets.ListOffsetsRequest(replica_id=-1, topics=[wanted])
-        answer = self.admin.send(asked, self.admin.leaders(topic)[0], 7)
+        with self._administrator() as admin:
+            answer = admin.send(asked, admin.leaders(topic)[0], 7)
         return int(answer.topics[0].partitions[0].offset)
 
-    def create(self, topic: str) -> None:
+    def create(self, topic: str, partitions: int = 1) -> None:
         """Make a topic with a replica on each node, as the administrator; then all nodes know it."""
         wanted = topics.CreatableTopic(
             name=topic,
-            num_partitions=1,
+            num_partitions=partitions,
             replication_factor=self.nodes.count,
             assignments=[],
             configs=[],
         )
-        created = self.admin.send(topics.CreateTopicsRequest(topics=[wanted], timeout_ms=10_000), version=7)
+        with self._administrator() as admin:
+            created = admin.send(topics.CreateTopicsRequest(topics=[wanted], timeout_ms=10_000), version=7)
         assert not created.topics[0].error_code, created
         self.nodes.await_all(partial(_is_led, topic), f"not all nodes know {topic}")
 
@@ -132,9 +142,8 @@ def secured(software: Software, count: int = 1) -> Iterator[Secured]:
                 assert not made.error_code, made
                 nodes.await_all(_has_a_token, "not all nodes have the token")
                 logins["token"] = _with_token(logins["token"], made)
-                running = Secured(nodes, {way: addresses[way] for way in WAYS}, logins, admin)
-                running.create(FORBIDDEN)
-                yield running
+            entrances = {way: Entrance(addresses[way], logins[way]) for way in WAYS}
+            yield Secured(nodes, entrances, Entrance(addresses["admin"], administrator))
 
 
 def _write_certificates(path: Path) -> None:
@@ -269,7 +278,7 @@ def _create_acls(admin: Client, nodes: SeveralNodes) -> None:
             permission_type=ALLOW,
         )
         for way in WAYS
-        for kind in (TOPIC, GROUP)
+        for kind in (TOPIC, GROUP, TRANSACTIONAL_ID)
     ]
     creations += [
         acls.AclCreation(

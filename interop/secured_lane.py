@@ -1,4 +1,10 @@
-"""The lane `security`: every client, in every way into a secured node or several (`ways.toml`)."""
+"""The lane `security`: every client, in every way into a secured node or several (`ways.toml`).
+
+In each way it runs the scenarios of the matrix that say so, which do not know where they are held, and is
+refused what its user may not do, with the error code that the scenario names: with Apache Kafka
+(`--broker apache`) as with ours. Each client has a world of its own, so that it reads itself what it wrote:
+what clients read of each other is the matter of the lane `clients`.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +13,27 @@ import time
 import tomllib
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
-from interop.clients import connect
-from interop.clients.client import Client, Record
+from interop.clients.client import Record
 from interop.clients.driven import ToolchainMissingError
 from interop.clients.login import Login
 from interop.matrix_result import MatrixResult
-from interop.run import SHOWN, row
-from interop.scenarios.security import is_denied_the_topic_of_others, works_in_its_own_topic
-from interop.secured import FORBIDDEN, Secured, secured, user_of
-from interop.world import World
+from interop.run import SHOWN, Results, Scenario, load_matrix, load_scenario, row, run_matrix
+from interop.secured import Secured, secured, user_of
+from interop.world import Entrance, World
 from pykafka_broker.testing.apache.jars import ApacheUnavailableError
 from pykafka_broker.testing.apache.nodes import Software
 
-#: A client that is kept out may try again and again.
+#: A client that is kept out may try again and again, while others do.
 PATIENCE_S = 12.0
+STRANGERS_AT_ONCE = 6
+#: Most of the time they wait.
+CLIENTS_AT_ONCE = 4
 WAYS_FILE = Path(__file__).parent / "ways.toml"
 
 
@@ -41,16 +50,31 @@ def ways() -> list[Way]:
     return [Way(each["name"], each["title"], dict(each.get("lacks", {}))) for each in rows]
 
 
-def denial() -> Way:
-    """What is tried in each way; its `lacks` are the clients that are not asked for it."""
-    found = tomllib.loads(WAYS_FILE.read_text())["denial"]
-    return Way("denial", found["title"], dict(found["lacks"]))
+def allowed() -> list[Scenario]:
+    """What a user may do: scenarios of the matrix, of which a client may lack more than there."""
+    matrix = {scenario.name: scenario for scenario in load_matrix()[1]}
+    rows = tomllib.loads(WAYS_FILE.read_text())["allowed"]
+    chosen = [(matrix[each["run"]], each.get("lacks", {})) for each in rows]
+    return [replace(scenario, lacks={**scenario.lacks, **lacks}) for scenario, lacks in chosen]
+
+
+def refusals() -> list[Scenario]:
+    """What it may not."""
+    return [load_scenario(each) for each in tomllib.loads(WAYS_FILE.read_text())["refusal"]]
+
+
+def scenarios() -> list[Scenario]:
+    return [*allowed(), *refusals()]
 
 
 def titles() -> list[str]:
     """The rows of the table, as results have them."""
-    named = [each.title for each in (*ways(), denial())] + [each.title for each in STRANGERS]
-    return [f"security.{title}" for title in named]
+    strangers = [f"security.{each.title}" for each in STRANGERS]
+    return [*map(row_of, ways()), *(each.name for each in scenarios()), *strangers]
+
+
+def row_of(way: Way) -> str:
+    return f"security.{way.title}"
 
 
 @dataclass(frozen=True)
@@ -72,86 +96,125 @@ STRANGERS = (
     Stranger(
         "plain",
         "is refused with a wrong password",
-        lambda running: replace(running.logins["plain"], password="guessed"),
+        lambda running: replace(running.login("plain"), password="guessed"),
     ),
 )
+
+
+@dataclass(frozen=True)
+class CameIn:
+    """One client in one way."""
+
+    results: Results
+    took_s: float
+    version: str = ""
+    #: Why it cannot run on this machine.
+    missing: str = ""
 
 
 @dataclass(frozen=True)
 class Found:
     result: MatrixResult
     #: Clients that cannot run on this machine, and why.
-    missing: dict[str, str]
-    failures: list[str]
+    missing: dict[str, str] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
 
 
 def run(
     software: Software, names: Sequence[str], only: str, report: Callable[[str], None], nodes: int = 1
 ) -> Found:
-    """Each of these clients in each way whose name holds `only`, into so many nodes."""
-    versions: dict[str, str] = {}
-    cells: dict[str, dict[str, str]] = {}
-    found = Found(MatrixResult(versions, cells), {}, [])
+    """Each of these clients in each of its ways into so many nodes; of the ways and scenarios, those whose
+    names, joined by a dot, hold `only`.
+    """
+    found = Found(MatrixResult({}, {}))
+    cells, versions = found.result.cells, found.result.versions
     with secured(software, nodes) as running:
         report(row("ways into a secured node" if nodes == 1 else f"ways into {nodes} secured nodes", names))
-        for way in (way for way in ways() if only in way.name):
+        for way in ways():
+            chosen = [each for each in scenarios() if only in f"{way.name}.{each.name}"]
+            if not chosen:
+                continue
             shown = []
-            for name in names:
-                began = time.monotonic()
-                try:
-                    cell = _cell(running, way, name, versions, found.failures)
-                except (ToolchainMissingError, ApacheUnavailableError) as error:
-                    found.missing[name] = str(error)
-                    shown.append("missing")
-                    continue
-                cells.setdefault(f"security.{way.title}", {})[name] = cell
-                shown.append(SHOWN[cell.partition(":")[0]].format(time.monotonic() - began))
+            with ThreadPoolExecutor(CLIENTS_AT_ONCE) as pool:
+                held = pool.map(partial(_came_in, running, way, scenarios=chosen), names)
+                for name, came_in in zip(names, held, strict=True):
+                    shown.append(_noted(found, way, name, came_in))
             report(row(way.title, shown))
         for stranger in STRANGERS:
             if only in stranger.way:
-                shown = []
-                for name in versions:
-                    began = time.monotonic()
-                    cell = _refused(running, stranger, name, found.failures)
-                    cells.setdefault(f"security.{stranger.title}", {})[name] = cell
-                    shown.append(SHOWN[cell.partition(":")[0]].format(time.monotonic() - began))
-                report(row(stranger.title, shown))
-    lacking = denial()
-    # A client that was not denied has failed in that way.
-    denied = {name: f"lacks: {lacking.lacks[name]}" if name in lacking.lacks else "pass" for name in versions}
-    if not found.failures:
-        cells[f"security.{lacking.title}"] = denied
+                began = time.monotonic()
+                for name, cell in _kept_out(running, stranger, list(versions)).items():
+                    _note(cells, f"security.{stranger.title}", name, cell)
+                    if cell != "pass":
+                        found.failures.append(f"{stranger.title} with {name}: {cell}")
+                report(row(stranger.title, [f"all at once, {time.monotonic() - began:.1f}s"]))
     return found
 
 
-def _cell(running: Secured, way: Way, name: str, versions: dict[str, str], failures: list[str]) -> str:
+def _came_in(running: Secured, way: Way, name: str, scenarios: Sequence[Scenario]) -> CameIn:
+    """What became of these scenarios with one client; nothing of a client that has not this way."""
+    began, access = time.monotonic(), running.access(way.name)
     if name in way.lacks:
-        return f"lacks: {way.lacks[name]}"
+        return CameIn(Results(), 0)
     try:
-        client = connect(name, running.addresses[way.name], running.logins[way.name])
-        try:
-            versions[name] = client.version
-            _try(running, way, client)
-        finally:
-            client.close()
-    except (ToolchainMissingError, ApacheUnavailableError):
-        raise
+        client = access.clients.connect(name)
+    except (ToolchainMissingError, ApacheUnavailableError) as error:
+        return CameIn(Results(), 0, missing=str(error))
     except Exception as error:
-        failures.append(f"{way.title} with {name}: {error}\n{traceback.format_exc(limit=-4)}")
-        return f"fails: {str(error).partition(chr(10))[0]}"
-    return "pass"
+        told = f"it does not come in with {name}: {error}\n{traceback.format_exc(limit=-4)}"
+        cell = f"fails: {error}".partition("\n")[0]
+        return CameIn(Results({row_of(way): {name: cell}}, [told]), time.monotonic() - began)
+    with closing(World(running.nodes, {name: client}, access)) as world:
+        results = run_matrix(world, scenarios, lambda line: None)
+    return CameIn(results, time.monotonic() - began, version=client.version)
 
 
-def _refused(running: Secured, stranger: Stranger, name: str, failures: list[str]) -> str:
-    """Whether a client stays out; one that tries again and again is left alone after a while."""
-    topic = f"{user_of(stranger.way)}-for-{stranger.way}-strangers"
-    running.create_once(topic)
-    login = stranger.login(running)
+def _noted(found: Found, way: Way, name: str, came_in: CameIn) -> str:
+    """What is shown of it; what came out is put with the rest."""
+    if came_in.missing:
+        found.missing[name] = came_in.missing
+        return "missing"
+    if came_in.version:
+        found.result.versions[name] = came_in.version
+    found.failures.extend(f"{way.title}: {failure}" for failure in came_in.results.failures)
+    cells = {title: of_clients[name] for title, of_clients in came_in.results.cells.items()}
+    failing = [cell for cell in cells.values() if cell.startswith("fails")]
+    of_way = f"lacks: {way.lacks[name]}" if name in way.lacks else failing[0] if failing else "pass"
+    for title, cell in {**cells, row_of(way): of_way}.items():
+        _note(found.result.cells, title, name, cell)
+    return SHOWN[of_way.partition(":")[0]].format(came_in.took_s)
+
+
+def _note(cells: dict[str, dict[str, str]], title: str, name: str, cell: str) -> None:
+    """What fails in one way has failed."""
+    of_clients = cells.setdefault(title, {})
+    if not of_clients.get(name, "").startswith("fails"):
+        of_clients[name] = cell
+
+
+def _kept_out(running: Secured, stranger: Stranger, names: Sequence[str]) -> dict[str, str]:
+    """Whether clients stay out: a cell for each."""
+    topics = {name: f"{user_of(stranger.way)}-for-{name}-of-{stranger.way}-strangers" for name in names}
+    for topic in topics.values():
+        running.create(topic)
+    entrance = replace(running.entrances[stranger.way], login=stranger.login(running))
+    with ThreadPoolExecutor(STRANGERS_AT_ONCE) as pool:
+        came_in = dict(
+            zip(names, pool.map(partial(_comes_in, entrance), names, topics.values()), strict=True)
+        )
+    return {
+        name: "fails: it was let in" if came_in[name] or running.end_of(topic) else "pass"
+        for name, topic in topics.items()
+    }
+
+
+def _comes_in(entrance: Entrance, name: str, topic: str) -> bool:
+    """Whether a client writes to the topic; one that tries again and again is left alone after a while."""
     written: list[bool] = []
 
     def come_in() -> None:
         with suppress(Exception):
-            client = connect(name, running.addresses[stranger.way], login)
+            client = entrance.connect(name)
             try:
                 client.produce(topic, [Record(b"from a stranger")])
                 written.append(True)
@@ -161,17 +224,4 @@ def _refused(running: Secured, stranger: Stranger, name: str, failures: list[str
     trying = threading.Thread(target=come_in, daemon=True)
     trying.start()
     trying.join(PATIENCE_S)
-    if written or running.end_of(topic):
-        failures.append(f"{stranger.title} with {name}: it was let in")
-        return "fails: it was let in"
-    return "pass"
-
-
-def _try(running: Secured, way: Way, client: Client) -> None:
-    world = World(running.nodes, {client.name: client})
-    user = user_of(way.name)
-    topic = world.name(f"{user}-{client.name}")
-    running.create(topic)
-    works_in_its_own_topic(world, client, user, topic)
-    if client.name not in denial().lacks:
-        is_denied_the_topic_of_others(client, FORBIDDEN)
+    return bool(written)

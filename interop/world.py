@@ -12,6 +12,7 @@ from typing import Protocol, Self
 
 from interop.clients import connect
 from interop.clients.client import Client, Refused
+from interop.clients.login import Login
 from pykafka_broker.testing.apache.jars import VERSION
 from pykafka_broker.testing.processes import BrokerProcess
 
@@ -52,10 +53,35 @@ class Broker(Protocol):
     def __exit__(self, *exc_info: object) -> None: ...
 
 
+@dataclass(frozen=True)
+class Entrance:
+    """The addresses of all nodes, separated by commas, and who comes in there."""
+
+    address: str
+    login: Login | None = None
+
+    def connect(self, client: str) -> Client:
+        """A new client of this name. Raises as `interop.clients.connect`."""
+        return connect(client, self.address, self.login)
+
+
+@dataclass(frozen=True)
+class Access:
+    """How a world is entered whose broker does not let everybody do everything."""
+
+    clients: Entrance
+    #: Of the world itself, which makes what a client cannot, and what no client may.
+    maker: Entrance
+    #: The clients may use what has a name that begins with this.
+    prefix: str
+
+
 @dataclass
 class World:
     broker: Broker
     clients: dict[str, Client]
+    #: By default everybody comes in at the address of the broker, and may do everything.
+    access: Access | None = None
     #: Distinguishes the names of this run from those of another one on the same broker.
     run: int = field(default_factory=lambda: int(time.time()))
     #: Of Kafka's command-line tools.
@@ -80,8 +106,22 @@ class World:
         """Makes what a client cannot make itself, such as a topic for a client without an admin."""
         # One for each life of the broker: an idle admin of 3.0.12 does not find back to a new one.
         if self._maker is None or self._maker[0] != self.broker.pid:
-            self._maker = (self.broker.pid, connect(MAKER, self.broker.address))
+            self._maker = (self.broker.pid, self.makers_entrance.connect(MAKER))
         return self._maker[1]
+
+    @property
+    def entrance(self) -> Entrance:
+        """That of the clients."""
+        return self.access.clients if self.access else Entrance(self.broker.address)
+
+    @property
+    def makers_entrance(self) -> Entrance:
+        return self.access.maker if self.access else Entrance(self.broker.address)
+
+    def close(self) -> None:
+        """Close all clients."""
+        for client in (*self.clients.values(), *([self._maker[1]] if self._maker else [])):
+            client.close()
 
     def able(self, *abilities: str) -> list[Client]:
         """The clients that have all of these methods or features."""
@@ -92,7 +132,8 @@ class World:
         return client if client.can(ability) else self.maker
 
     def name(self, prefix: str) -> str:
-        return f"{prefix}-{self.run}-{next(_numbers)}"
+        """A new one, of something that the clients may use."""
+        return f"{self.access.prefix if self.access else ''}{prefix}-{self.run}-{next(_numbers)}"
 
     def topic(self, client: Client, partitions: int = 1, **configs: str) -> str:
         """A new topic with a replica on each node, created by the client if it can.

@@ -55,7 +55,8 @@ class KafkaPythonMember(Member):
     def poll(self, timeout_s: float) -> list[Record]:
         # A poll that times out while the answer to its SyncGroup is on its way loses the assignment for good
         # (3.0.12): its metadata refresh, 100 ms after the first join, makes that likely with short polls.
-        polled = self.consumer.poll(timeout_ms=max(int(timeout_s * 1000), 1000))
+        with refusals():
+            polled = self.consumer.poll(timeout_ms=max(int(timeout_s * 1000), 1000))
         return [to_record(message) for messages in polled.values() for message in messages]
 
     def assignment(self) -> frozenset[int]:

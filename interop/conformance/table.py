@@ -214,8 +214,9 @@ def of_several(path: Path) -> list[str]:
 
 
 SECURED = """\
-On a secured node, whose ACLs let each user into topics and groups of his own alone: each client writes,
-reads, reads as a member of a group, and is denied the topic of others."""
+On a secured node, whose ACLs let each user into topics, groups and transactional ids of his own alone. In
+each way that a client has, it runs the scenarios below: what its user may do, and what the broker refuses, by
+the error code that Apache Kafka gives."""
 
 
 def conversations(outcomes: Outcomes) -> list[str]:

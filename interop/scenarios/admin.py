@@ -14,7 +14,7 @@ INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR, INVALID_CONFIG = 37, 38, 40
 def every_client_sees_the_same_cluster(world: World, client: Client) -> None:
     cluster = client.cluster()
     assert len(cluster.cluster_id) == 22
-    assert {address for _, address in cluster.brokers} == set(world.broker.address.split(","))
+    assert {address for _, address in cluster.brokers} == set(world.entrance.address.split(","))
     assert cluster.controller_id in dict(cluster.brokers)
     told = {(other.cluster().cluster_id, other.cluster().brokers) for other in world.able("cluster")}
     assert told == {(cluster.cluster_id, cluster.brokers)}

@@ -38,7 +38,9 @@ def plain(world: World, client: Client, topic: str, *values: bytes, partitions: 
 
 def last(world: World, client: Client, topic: str, value: bytes, partitions: int = 1) -> None:
     """A record behind the markers of all transactions, which are written after their ends are answered."""
-    admin = AdminClient({"bootstrap.servers": world.broker.address, "log_level": 0})
+    way_in = world.makers_entrance
+    settings = way_in.login.for_librdkafka() if way_in.login else {}
+    admin = AdminClient({"bootstrap.servers": way_in.address, "log_level": 0, **settings})
     places = [TopicPartition(topic, partition) for partition in range(partitions)]
 
     def ends(isolation: IsolationLevel) -> list[int]:

@@ -1,7 +1,8 @@
 """Spark's own Kafka connector, in each release line: a process of its own for each, with that release of
 pyspark and the connector's jars in `.cache/`.
 
-`tests/spark` has the many tests, with one release; here is that the others write, read and copy as well.
+`tests/spark` has the many tests, with one release; here is that the others write, read and copy as well, and
+log in to a secured node by SCRAM and with a delegation token.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from pathlib import Path
 
 from interop.clients.driven import ToolchainMissingError
 from interop.clients.drivers import run, tool
+from interop.secured import Secured, secured
 from pykafka_broker.testing.apache.jars import java
 from pykafka_broker.testing.cache import CACHE
-from pykafka_broker.testing.processes import BrokerProcess
+from pykafka_broker.testing.processes import BrokerProcess, PykafkaNode
 
 PROGRAM = Path(__file__).parent / "round_trip.py"
 SCENARIOS = (
@@ -27,7 +29,14 @@ SCENARIOS = (
     "spark.a_stream_is_copied_and_resumed",
     "spark.an_archive_gives_the_topic_again",
     "spark.log_folders_are_read_as_batch_and_stream",
+    "spark.a_user_writes_copies_and_reads_over_tls",
+    "spark.a_delegation_token_of_the_user_writes_and_reads",
 )
+#: The way into the secured node, by SCRAM, by which holders of tokens come as well.
+WAY = "scram-512"
+#: Of the secured node, for each release.
+TOPICS = ("written", "copied", "by-token")
+PARTITIONS = 3
 TIMEOUT_S = 300.0
 
 
@@ -112,11 +121,16 @@ def python_path(release: Release) -> str:
     return str(folder)
 
 
-def round_trip(release: Release, broker: BrokerProcess) -> dict[str, str]:
+def round_trip(release: Release, broker: BrokerProcess, secured_node: Secured) -> dict[str, str]:
     """The outcome of each scenario."""
     java()
-    command = [sys.executable, str(PROGRAM), broker.address, str(broker.data_dir), release.version]
-    command += [python_path(release), *jars(release)]
+    access, login = secured_node.access(WAY), secured_node.login(WAY)
+    prefix = f"{access.prefix}{release.name}-"
+    for name in TOPICS:
+        secured_node.create(prefix + name, PARTITIONS)
+    way_in = {"address": access.clients.address, "prefix": prefix, "properties": login.for_java()}
+    command = [sys.executable, str(PROGRAM), broker.address, str(broker.data_dir), json.dumps(way_in)]
+    command += [release.version, python_path(release), *jars(release)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     told = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if not told:
@@ -131,15 +145,16 @@ def run_releases(
     """By release what became of each scenario; and of the releases that cannot run here the reason."""
     cells: dict[str, dict[str, str]] = {}
     missing: dict[str, str] = {}
-    for release in RELEASES:
-        if release.name not in names:
-            continue
-        try:
-            cells[release.name] = round_trip(release, broker)
-        except ToolchainMissingError as error:
-            missing[release.name] = str(error)
-            continue
-        for scenario, cell in cells[release.name].items():
-            title = scenario.partition(".")[2].replace("_", " ")
-            report(f"{title:<64}Spark {release.told}: {cell}")
+    with secured("ours" if isinstance(broker, PykafkaNode) else "apache") as secured_node:
+        for release in RELEASES:
+            if release.name not in names:
+                continue
+            try:
+                cells[release.name] = round_trip(release, broker, secured_node)
+            except ToolchainMissingError as error:
+                missing[release.name] = str(error)
+                continue
+            for scenario, cell in cells[release.name].items():
+                title = scenario.partition(".")[2].replace("_", " ")
+                report(f"{title:<64}Spark {release.told}: {cell}")
     return cells, missing

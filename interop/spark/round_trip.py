@@ -1,7 +1,9 @@
 """Run in a process of its own by `interop.spark`:
 
-    round_trip.py BOOTSTRAP DATA_DIR VERSION PYSPARK_FOLDER JAR...
+    round_trip.py BOOTSTRAP DATA_DIR SECURED VERSION PYSPARK_FOLDER JAR...
 
+SECURED is a JSON object about a secured node: its "address", the "properties" of Kafka's clients by which a
+user logs in there, and the "prefix" of the topics that he may use and that are there.
 Prints one JSON object: by scenario "pass", "lacks: what" or "fails: why".
 """
 
@@ -16,7 +18,8 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
-BOOTSTRAP, DATA_DIR, VERSION, FOLDER, *JARS = sys.argv[1:]
+BOOTSTRAP, DATA_DIR, _SECURED, VERSION, FOLDER, *JARS = sys.argv[1:]
+SECURED = json.loads(_SECURED)
 sys.path.insert(0, FOLDER)
 os.environ["PYTHONPATH"] = FOLDER
 os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -149,6 +152,57 @@ def log_folders_are_read_as_batch_and_stream(spark: SparkSession) -> None:
     assert sum(sizes) == ROWS or (len(sizes) == 1 and not says_how_much()), f"batches of {sizes} rows"
 
 
+def secured_options(about: str = "") -> dict[str, str]:
+    """Options for the secured node, with the properties whose keys begin so."""
+    properties = {f"kafka.{key}": value for key, value in SECURED["properties"].items()}
+    chosen = {key: value for key, value in properties.items() if key.startswith(f"kafka.{about}")}
+    return {"kafka.bootstrap.servers": SECURED["address"], **chosen}
+
+
+def a_user_writes_copies_and_reads_over_tls(spark: SparkSession) -> None:
+    options, written, copied = secured_options(), SECURED["prefix"] + "written", SECURED["prefix"] + "copied"
+    kafka(rows(spark, 0).write, topic=written, **options).save()
+    stream = kafka(
+        spark.readStream, subscribe=written, startingOffsets="earliest", includeHeaders="true", **options
+    ).load()
+    writer = stream.select("key", "value", "headers", "partition").writeStream
+    with tempfile.TemporaryDirectory() as checkpoint:
+        query = kafka(writer, topic=copied, checkpointLocation=checkpoint, **options)
+        assert query.trigger(availableNow=True).start().awaitTermination(120), "the copy did not end"
+    assert found(spark, copied, **options) == wanted(spark, ROWS), "what is read is not what was written"
+
+
+def a_delegation_token_of_the_user_writes_and_reads(spark: SparkSession) -> None:
+    """Spark's own provider asks the broker for the token, with the login of the user. Spark calls it at the
+    start where Hadoop is secured by Kerberos; here the program does. From then on sources and sinks that name
+    no login use the token.
+    """
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    properties, cluster = SECURED["properties"], "spark.kafka.clusters.secured"
+    conf = jvm.org.apache.spark.SparkEnv.get().conf()
+    for key, value in {
+        "auth.bootstrap.servers": SECURED["address"],
+        "target.bootstrap.servers.regex": SECURED["address"].replace(".", r"\."),
+        "sasl.token.mechanism": properties["sasl.mechanism"],
+        "ssl.truststore.type": properties["ssl.truststore.type"],
+        "ssl.truststore.location": properties["ssl.truststore.location"],
+        "kafka.sasl.mechanism": properties["sasl.mechanism"],
+        "kafka.sasl.jaas.config": properties["sasl.jaas.config"],
+    }.items():
+        conf.set(f"{cluster}.{key}", value)
+    credentials = jvm.org.apache.hadoop.security.Credentials()
+    provider = jvm.org.apache.spark.kafka010.KafkaDelegationTokenProvider()
+    provider.obtainDelegationTokens(jvm.org.apache.hadoop.conf.Configuration(), conf, credentials)
+    assert credentials.numberOfTokens() == 1, "the broker gave no token"
+    jvm.org.apache.hadoop.security.UserGroupInformation.getCurrentUser().addCredentials(credentials)
+
+    options, name = secured_options("ssl."), SECURED["prefix"] + "by-token"
+    assert not any("sasl" in key for key in options), "it names a login"
+    kafka(rows(spark, 0).write, topic=name, **options).save()
+    assert found(spark, name, **options) == wanted(spark, ROWS), "what is read is not what was written"
+
+
 def says_how_much() -> bool:
     """Whether this Spark asks a stream in Python from where it reads and how much, as 4.2 does."""
     return find_spec("pyspark.sql.streaming.datasource") is not None
@@ -186,6 +240,8 @@ def main() -> None:
         a_stream_is_copied_and_resumed,
         an_archive_gives_the_topic_again,
         log_folders_are_read_as_batch_and_stream,
+        a_user_writes_copies_and_reads_over_tls,
+        a_delegation_token_of_the_user_writes_and_reads,
     )
     cells = {f"spark.{scenario.__name__}": outcome(scenario, spark) for scenario in scenarios}
     spark.stop()

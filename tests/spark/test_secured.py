@@ -1,4 +1,7 @@
-"""Spark and the project's jobs on a cluster with TLS, users and ACLs: SCRAM, and delegation tokens."""
+"""Spark and the project's jobs on a cluster with TLS, users and ACLs, by SCRAM.
+
+`interop.spark` has each release of Spark log in, by SCRAM and with a delegation token.
+"""
 
 from __future__ import annotations
 
@@ -137,52 +140,6 @@ def test_jobs_of_this_package_log_in_too(spark: SparkSession, secured: Broker, t
     done = replay(rows, Target(address, "again", security=properties))
     assert done.records == 100
     assert numbers(read(spark, secured, "jobs", "again")) == list(range(100))
-
-
-def test_spark_reads_and_writes_with_a_delegation_token_of_the_broker(
-    spark: SparkSession, secured: Broker, tmp_path: Path
-) -> None:
-    """Spark's own provider asks the broker for the token, with the login of the user. Spark calls it at the
-    start where Hadoop is secured by Kerberos; here the test does. From then on sources and sinks that name no
-    login use the token.
-    """
-    settings = secured.client_settings("spark")
-    (tmp_path / "ca.pem").write_text(settings.authority or "")
-    jvm = spark.sparkContext._jvm
-    assert jvm is not None
-    conf = jvm.org.apache.spark.SparkEnv.get().conf()
-    prefix = "spark.kafka.clusters.shop"
-    of_cluster = {
-        f"{prefix}.auth.bootstrap.servers": secured.bootstrap_servers,
-        f"{prefix}.target.bootstrap.servers.regex": secured.bootstrap_servers.replace(".", r"\."),
-        f"{prefix}.sasl.token.mechanism": settings.mechanism or "",
-        f"{prefix}.ssl.truststore.type": "PEM",
-        f"{prefix}.ssl.truststore.location": str(tmp_path / "ca.pem"),
-        f"{prefix}.kafka.sasl.mechanism": settings.mechanism or "",
-        f"{prefix}.kafka.sasl.jaas.config": settings.java["sasl.jaas.config"],
-    }
-    groups = jvm.org.apache.hadoop.security.UserGroupInformation
-    try:
-        for key, value in of_cluster.items():
-            conf.set(key, value)
-        credentials = jvm.org.apache.hadoop.security.Credentials()
-        provider = jvm.org.apache.spark.kafka010.KafkaDelegationTokenProvider()
-        provider.obtainDelegationTokens(jvm.org.apache.hadoop.conf.Configuration(), conf, credentials)
-        [token] = secured.node.image.delegation_tokens.values()
-        assert (token.owner, credentials.numberOfTokens()) == ("User:spark", 1)
-        groups.getCurrentUser().addCredentials(credentials)
-
-        trust = {key: text for key, text in settings.java.items() if key.startswith("ssl.")}
-        options = {**source_options(trust), "kafka.bootstrap.servers": secured.bootstrap_servers}
-        frame = spark.read.format("kafka").options(**options, subscribe="orders").load()
-        assert numbers(frame) == list(range(100))
-        frame.select("value").write.format("kafka").options(**options, topic="copies-by-token").save()
-    finally:
-        for key in of_cluster:
-            conf.remove(key)
-        groups.reset()
-    # Spark prefers the token to any login that is given, so that the copies are read without it.
-    assert numbers(read(spark, secured, "boss", "copies-by-token")) == list(range(100))
 
 
 def test_without_spark_a_topic_is_read_with_the_same_properties(secured: Broker) -> None:

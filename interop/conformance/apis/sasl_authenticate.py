@@ -34,7 +34,7 @@ def a_listener_of_controllers_without_sasl_has_no_place_for_it(talk: Talk) -> No
 def a_user_with_a_password(talk: Talk) -> None:
     talk.ask(PLAIN)
     talk.ask(ALICE)
-    talk.ask(MetadataRequest(topics=None))
+    talk.ask(MetadataRequest(topics=[]))
     talk.ask(ALICE, E.ILLEGAL_SASL_STATE)
 
 

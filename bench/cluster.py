@@ -20,7 +20,7 @@ from typing import Any
 
 from bench import load, pinger
 from bench.process import cpu_seconds, resident_megabytes, touch_memory
-from pykafka_broker.client.blocking import Connection as BlockingConnection
+from pykafka_broker.client.blocking import BlockingConnection
 from pykafka_broker.client.core.addresses import parse_address
 from pykafka_broker.protocol.errors import ErrorCode, ProtocolError
 from pykafka_broker.protocol.messages.alter_partition_reassignments import (

@@ -151,7 +151,7 @@ def leads(node: Node, places: Places) -> bool:
         for topic, partitions in places.items()
         if partitions
     ]
-    with contextlib.closing(blocking.Connection(parse_address(node.address))) as connection:
+    with contextlib.closing(blocking.BlockingConnection(parse_address(node.address))) as connection:
         answer = connection.send(ListOffsetsRequest(replica_id=-1, topics=asked), 5)
     return not any(partition.error_code for topic in answer.topics for partition in topic.partitions)
 

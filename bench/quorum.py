@@ -19,7 +19,7 @@ from typing import get_args
 from bench import wire
 from bench.pinger import quantile
 from bench.process import cpu_seconds, resident_megabytes
-from pykafka_broker.client.aio import Connection, connect
+from pykafka_broker.client.aio import AsyncConnection, connect
 from pykafka_broker.client.core.addresses import parse_address
 from pykafka_broker.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -126,7 +126,7 @@ async def election(nodes: Nodes, end: signal.Signals, turn: int) -> float:
     return took
 
 
-async def committed(connection: Connection, request: IncrementalAlterConfigsRequest) -> None:
+async def committed(connection: AsyncConnection, request: IncrementalAlterConfigsRequest) -> None:
     """Return when this controller has committed the change."""
     while True:
         answer = await connection.send(request, 1)

@@ -27,7 +27,7 @@ from bench import load, pinger
 from bench.process import cpu_seconds, resident_megabytes, touch_memory
 from bench.quorum import JVM_OPTIONS
 from bench.systems import describe_machine
-from pykafka_broker.client.blocking import Client, Connection
+from pykafka_broker.client.blocking import BlockingConnection, Client
 from pykafka_broker.client.core.addresses import Address, parse_address
 from pykafka_broker.protocol.errors import ErrorCode, ProtocolError
 from pykafka_broker.protocol.messages.create_topics import (
@@ -83,7 +83,7 @@ def cluster(
 def metadata_of(node: Node) -> MetadataResponse | None:
     """All topics as a node knows them; None while it does not answer."""
     try:
-        with contextlib.closing(Connection(parse_address(node.address))) as connection:
+        with contextlib.closing(BlockingConnection(parse_address(node.address))) as connection:
             answer: MetadataResponse = connection.send(MetadataRequest(topics=None))
     except (OSError, ProtocolError):
         return None
@@ -217,7 +217,7 @@ def measure_failover(nodes: Nodes) -> dict[str, float]:
     leader_id = nodes.leader()
     killed = next(node for node in nodes if node.node_id != leader_id and leads_its_share(node))
     watched = nodes[leader_id]
-    with contextlib.closing(Connection(parse_address(watched.address))) as connection:
+    with contextlib.closing(BlockingConnection(parse_address(watched.address))) as connection:
         led = led_by(killed.node_id, connection.send(MetadataRequest(topics=None)))
         killed.kill()
         begun, first = time.perf_counter(), 0.0

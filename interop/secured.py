@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from interop.clients.login import JAAS, OAUTHBEARER, Login
 from interop.several_nodes import SeveralNodes
 from interop.world import Access, Entrance
-from pykafka_broker.client.blocking import Client, Connection
+from pykafka_broker.client.blocking import BlockingConnection, Client
 from pykafka_broker.client.core.connection import ClientSecurity, Identity
 from pykafka_broker.client.security import login_of, security_of
 from pykafka_broker.protocol.messages import create_acls as acls
@@ -249,7 +249,7 @@ def _identity(login: Login) -> Identity:
     return Identity(security=security_of(login.for_java()))
 
 
-def _is_led(topic: str, connection: Connection) -> bool:
+def _is_led(topic: str, connection: BlockingConnection) -> bool:
     asked = describing.MetadataRequest(
         topics=[describing.MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False
     )
@@ -257,11 +257,11 @@ def _is_led(topic: str, connection: Connection) -> bool:
     return not described.error_code and not any(each.error_code for each in described.partitions)
 
 
-def _has_a_token(connection: Connection) -> bool:
+def _has_a_token(connection: BlockingConnection) -> bool:
     return bool(connection.send(describe_tokens.DescribeDelegationTokenRequest(owners=None)).tokens)
 
 
-def _has_acls(count: int, connection: Connection) -> bool:
+def _has_acls(count: int, connection: BlockingConnection) -> bool:
     return acl_count(connection) == count
 
 

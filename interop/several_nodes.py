@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
 
-from pykafka_broker.client.blocking import Connection
+from pykafka_broker.client.blocking import BlockingConnection
 from pykafka_broker.client.core.connection import CLIENT, Identity
 from pykafka_broker.protocol.errors import KafkaError, ProtocolError
 from pykafka_broker.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -107,7 +107,7 @@ class SeveralNodes:
             node.restart()
             self.pid += 1
 
-    def await_all(self, is_so: Callable[[Connection], object], what: str) -> None:
+    def await_all(self, is_so: Callable[[BlockingConnection], object], what: str) -> None:
         """Wait until `is_so` of a connection to each node. Raises BrokerError, which says `what`."""
         self.nodes.comes(lambda: all(finds(node, is_so) for node in self.nodes), what)
 
@@ -156,7 +156,7 @@ def in_sync(node: Node) -> bool:
     return finds(node, _replicas_are_in_sync)
 
 
-def finds(node: Node, is_so: Callable[[Connection], object]) -> bool:
+def finds(node: Node, is_so: Callable[[BlockingConnection], object]) -> bool:
     """Whether this node answers, and `is_so` of a connection to it."""
     try:
         with closing(node.connection()) as connection:
@@ -165,7 +165,7 @@ def finds(node: Node, is_so: Callable[[Connection], object]) -> bool:
         return False
 
 
-def _replicas_are_in_sync(connection: Connection) -> bool:
+def _replicas_are_in_sync(connection: BlockingConnection) -> bool:
     answer: MetadataResponse = connection.send(MetadataRequest(topics=None))
     return all(
         not partition.error_code and len(partition.isr_nodes) == len(partition.replica_nodes)

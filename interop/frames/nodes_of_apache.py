@@ -17,7 +17,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from interop.frames.recorder import Exchange, Recorder
-from pykafka_broker.client.blocking import Connection
+from pykafka_broker.client.blocking import BlockingConnection
 from pykafka_broker.client.core.addresses import parse_address
 from pykafka_broker.log.disk.checkpoints import decode_meta_properties
 from pykafka_broker.log.disk.names import METADATA_TOPIC
@@ -180,7 +180,7 @@ def move(node: Node, recorder: Recorder) -> None:
 
 def voter_ports(nodes: Nodes) -> set[int]:
     leader = nodes[nodes.leader()]
-    with closing(Connection(parse_address(leader.controller_address))) as connection:
+    with closing(BlockingConnection(parse_address(leader.controller_address))) as connection:
         partition = describing.DescribeQuorumRequestPartitionData(partition_index=0)
         topic = describing.DescribeQuorumRequestTopicData(topic_name=METADATA_TOPIC, partitions=[partition])
         answer = connection.send(describing.DescribeQuorumRequest(topics=[topic]))
@@ -198,7 +198,7 @@ def change_voters(nodes: Nodes, lost: Node, recorder: Recorder) -> None:
         cluster_id=CLUSTER_ID, voter_id=lost.node_id, voter_directory_id=voter.replica_directory_id
     )
     address = nodes[leader].properties["advertised.listeners"].removeprefix("CONTROLLER://")
-    with closing(Connection(parse_address(address))) as connection:
+    with closing(BlockingConnection(parse_address(address))) as connection:
         print(connection.send(ask), flush=True)
         meta = decode_meta_properties((lost.data_dir / "meta.properties").read_bytes())
         assert meta.directory_id is not None

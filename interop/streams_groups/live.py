@@ -17,7 +17,7 @@ from pathlib import Path
 from interop.streams_groups.conversations import NOT_READY, READY, TOPICS, heartbeat
 from interop.streams_groups.records import encoded
 from interop.streams_groups.wire import ours, request, theirs
-from pykafka_broker.client.blocking import Connection
+from pykafka_broker.client.blocking import BlockingConnection
 from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.coordinator.groups.core.config import StreamsGroupSettings
 from pykafka_broker.coordinator.groups.core.record import Record
@@ -57,7 +57,7 @@ def main(count: int) -> None:
     logs: dict[str, list[Record]] = {}
     with ApacheBroker(PROPERTIES) as broker:
         host, port = broker.address.split(":")
-        connection = Connection(Address(host, int(port)))
+        connection = BlockingConnection(Address(host, int(port)))
         topics = prepared(connection)
         for number in range(count):
             log = conversation(connection, topics, f"g{number}", random.Random(number))
@@ -73,7 +73,7 @@ def main(count: int) -> None:
     print(f"{total} records of {len(logs)} groups, {len(other)} groups with others: {other[:5]}")
 
 
-def prepared(connection: Connection) -> Topics:
+def prepared(connection: BlockingConnection) -> Topics:
     """The topics, once the broker has them and serves groups."""
     new = [
         CreatableTopic(name=name, num_partitions=size, replication_factor=1, assignments=[], configs=[])
@@ -91,7 +91,7 @@ def prepared(connection: Connection) -> Topics:
 
 
 def conversation(
-    connection: Connection, topics: Topics, group_id: str, rng: random.Random
+    connection: BlockingConnection, topics: Topics, group_id: str, rng: random.Random
 ) -> list[Record] | None:
     """Talk to both for a while; the records of our side, or None if they answer differently."""
     group: StreamsGroup | None = None

@@ -20,7 +20,7 @@ from interop.conformance.talk import Side, Subject, Talk
 from interop.conformance.transactions import TRANSACTION, Producer
 from interop.world import eventually
 from pykafka_broker import Broker, load_config
-from pykafka_broker.client.blocking import Connection
+from pykafka_broker.client.blocking import BlockingConnection
 from pykafka_broker.client.core.addresses import parse_address
 from pykafka_broker.client.core.connection import ClientSecurity, Identity
 from pykafka_broker.client.security import login_of
@@ -88,7 +88,7 @@ def test_nothing_is_left_of_a_conversation_but_what_was_there_before(tmp_path: P
     config = load_config(data_dir=tmp_path / "data", listen="127.0.0.1:0", overrides=SETTINGS)
     with (
         Broker(config) as broker,
-        closing(Connection(parse_address(broker.bootstrap_servers), identity=AS_ROOT)) as connection,
+        closing(BlockingConnection(parse_address(broker.bootstrap_servers), identity=AS_ROOT)) as connection,
     ):
         side = Side("ours", broker.bootstrap_servers, {}, frozenset())
         with closing(Talk(Subject("metadata", "metadata/broken_off", 0), side)) as talk:

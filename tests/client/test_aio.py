@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from pykafka_broker.client.aio import Connection, FrameStream, _refreshed, connect
+from pykafka_broker.client.aio import AsyncConnection, FrameStream, _refreshed, connect
 from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.client.core.coordinators import find_coordinator
 from pykafka_broker.client.core.frames import framed
@@ -66,7 +66,7 @@ async def listening() -> AsyncIterator[tuple[Address, Callable[[], Awaitable[Wir
 
 
 @asynccontextmanager
-async def connected(clock: VirtualClock) -> AsyncIterator[tuple[Connection, Wire]]:
+async def connected(clock: VirtualClock) -> AsyncIterator[tuple[AsyncConnection, Wire]]:
     """An open connection, and the broker's end of it."""
     async with listening() as (address, accepted):
         opening = asyncio.create_task(connect(address, clock=clock))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pykafka_broker.client.aio import connect
-from pykafka_broker.client.blocking import Connection as BlockingConnection
+from pykafka_broker.client.blocking import BlockingConnection
 from pykafka_broker.client.core.addresses import parse_address
 from pykafka_broker.client.core.authentication import Login
 from pykafka_broker.client.core.connection import ClientSecurity, Identity

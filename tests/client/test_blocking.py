@@ -11,7 +11,13 @@ from typing import Any
 import pytest
 
 from pykafka_broker.client import blocking
-from pykafka_broker.client.blocking import Client, Connection, ConnectTimeout, FrameSocket, ResponseBuffer
+from pykafka_broker.client.blocking import (
+    BlockingConnection,
+    Client,
+    ConnectTimeout,
+    FrameSocket,
+    ResponseBuffer,
+)
 from pykafka_broker.client.core.addresses import Address, parse_address
 from pykafka_broker.client.core.connection import Identity
 from pykafka_broker.client.core.frames import framed
@@ -84,13 +90,13 @@ def test_a_request_that_wants_no_response_does_not_wait_for_one(serve: Serve) ->
 def test_a_broker_that_hangs_up_is_an_error(serve: Serve) -> None:
     address = serve(lambda *_: None)
     with pytest.raises(ConnectionError, match="closed the connection"):
-        Connection(parse_address(address), 5)
+        BlockingConnection(parse_address(address), 5)
 
 
 def test_a_broker_that_does_not_answer_is_not_waited_for_for_ever(serve: Serve) -> None:
     address = serve(lambda *_: b"")
     with pytest.raises(ConnectionError, match="did not answer ApiVersions in time"):
-        Connection(parse_address(address), 0.05)
+        BlockingConnection(parse_address(address), 0.05)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +111,7 @@ def test_a_broker_that_does_not_answer_is_not_waited_for_for_ever(serve: Serve) 
 def test_what_is_no_broker_is_told_apart(serve: Serve, answer: bytes, reason: str) -> None:
     address = serve(lambda *_: answer)
     with pytest.raises(ProtocolError, match=reason):
-        Connection(parse_address(address), 5)
+        BlockingConnection(parse_address(address), 5)
 
 
 def test_a_connection_is_closed_when_its_broker_is_none(serve: Serve) -> None:
@@ -114,7 +120,7 @@ def test_a_connection_is_closed_when_its_broker_is_none(serve: Serve) -> None:
             return response_frame(correlation_id, encode(versions((3, 0, 5), (18, 0, 4)), version))
         return response_frame(99, b"")
 
-    connection = Connection(parse_address(serve(broker)), 5)
+    connection = BlockingConnection(parse_address(serve(broker)), 5)
     with pytest.raises(ProtocolError, match="answered another request"):
         connection.send(MetadataRequest(topics=None))
     assert connection.is_closed
@@ -158,12 +164,12 @@ def test_an_address_that_is_paused_does_not_cost_the_time_out(
     with socket.create_server(("127.0.0.1", 0)) as paused:
         port = paused.getsockname()[1]
 
-        def connect(address: Address, _timeout_s: float, **options: Any) -> Connection:
+        def connect(address: Address, _timeout_s: float, **options: Any) -> BlockingConnection:
             """For the paused one a moment is over at once; the other may take its time on a busy machine."""
             is_hurried = address.port == port and options["setup_timeout_s"] is not None
-            return Connection(address, setup_timeout_s=0.01 if is_hurried else None)
+            return BlockingConnection(address, setup_timeout_s=0.01 if is_hurried else None)
 
-        monkeypatch.setattr(blocking, "Connection", connect)
+        monkeypatch.setattr(blocking, "BlockingConnection", connect)
         with Client(f"127.0.0.1:{port},{serve(broker)}", timeout_s=3600) as client:
             assert client.metadata([]).cluster_id == "c"
 
@@ -174,11 +180,11 @@ def test_addresses_that_are_silent_share_the_time_out_and_those_that_refuse_get_
     monkeypatch.setattr(blocking, "NEXT_ADDRESS_AFTER_S", 0.01)
     setups: list[float | None] = []
 
-    def connect(*_: object, setup_timeout_s: float | None, **__: object) -> Connection:
+    def connect(*_: object, setup_timeout_s: float | None, **__: object) -> BlockingConnection:
         setups.append(setup_timeout_s)
         raise ConnectTimeout if len(setups) != 2 else ConnectionError
 
-    monkeypatch.setattr(blocking, "Connection", connect)
+    monkeypatch.setattr(blocking, "BlockingConnection", connect)
     with Client("127.0.0.1:1,127.0.0.1:2,127.0.0.1:3", timeout_s=30) as client, pytest.raises(ConnectTimeout):
         client.connection()
     assert setups == [0.01, 0.01, 0.01, 15, 15]

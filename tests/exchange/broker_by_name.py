@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
-from pykafka_broker.client.blocking import Connection
+from pykafka_broker.client.blocking import BlockingConnection
 from pykafka_broker.client.core.addresses import parse_address
 from pykafka_broker.cluster.features import KEPT_FEATURES, NODE_FEATURES
 from pykafka_broker.protocol.errors import ErrorCode, ProtocolError
@@ -34,7 +34,9 @@ def ask(nodes: Nodes, request: Any, is_answer: Callable[[Any], bool]) -> Any:
 
     def answered() -> bool:
         try:
-            with closing(Connection(parse_address(nodes[nodes.leader()].controller_address))) as connection:
+            with closing(
+                BlockingConnection(parse_address(nodes[nodes.leader()].controller_address))
+            ) as connection:
                 answers.append(connection.send(request))
         except (OSError, ProtocolError):
             return False

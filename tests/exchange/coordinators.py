@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 
-from pykafka_broker.client.blocking import Connection
+from pykafka_broker.client.blocking import BlockingConnection
 from pykafka_broker.client.core.addresses import parse_address
 from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorRequest
 from pykafka_broker.testing.apache.nodes import Node, Nodes
@@ -16,7 +16,7 @@ GROUP, TRANSACTION = 0, 1
 def coordinator(node: Node, key_type: int, key: str) -> int:
     """The broker that coordinates `key`, as one broker says; -1 while there is none."""
     request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
-    with closing(Connection(parse_address(node.address))) as connection:
+    with closing(BlockingConnection(parse_address(node.address))) as connection:
         [answer] = connection.send(request, 4).coordinators
     return -1 if answer.error_code else int(answer.node_id)
 

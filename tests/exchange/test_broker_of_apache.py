@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from pykafka_broker.client.blocking import Connection
+from pykafka_broker.client.blocking import BlockingConnection
 from pykafka_broker.client.core.addresses import parse_address
 from pykafka_broker.log.disk.checkpoints import decode_meta_properties
 from pykafka_broker.protocol.messages import create_topics as m
@@ -74,7 +74,7 @@ def comes(is_so: Callable[[], bool], what: str) -> None:
 
 def serving(node: PykafkaNode) -> set[int]:
     """The brokers that are not fenced."""
-    with closing(Connection(parse_address(node.address))) as connection:
+    with closing(BlockingConnection(parse_address(node.address))) as connection:
         asked = DescribeClusterRequest(include_cluster_authorized_operations=False)
         return {broker.broker_id for broker in connection.send(asked).brokers}
 
@@ -104,7 +104,7 @@ def test_a_broker_of_apache_joins_serves_leaves_and_dies(ours: PykafkaNode, apac
     comes(lambda: serving(ours) == {OURS, APACHE}, apache.log_tail())
 
     # A topic that clients of Apache's broker make: it passes the request on to our controller.
-    with closing(Connection(parse_address(apache.address))) as connection:
+    with closing(BlockingConnection(parse_address(apache.address))) as connection:
         assignments = [
             m.CreatableReplicaAssignment(partition_index=0, broker_ids=[OURS]),
             m.CreatableReplicaAssignment(partition_index=1, broker_ids=[APACHE]),
@@ -127,7 +127,7 @@ def test_a_broker_of_apache_joins_serves_leaves_and_dies(ours: PykafkaNode, apac
     assert read(apache.address, "orders", 200) == everything
 
     # It follows the metadata log as an observer.
-    with closing(Connection(parse_address(ours.address))) as connection:
+    with closing(BlockingConnection(parse_address(ours.address))) as connection:
         partition = q.DescribeQuorumRequestPartitionData(partition_index=0)
         topic_data = q.DescribeQuorumRequestTopicData(topic_name="__cluster_metadata", partitions=[partition])
         asked = q.DescribeQuorumRequest(topics=[topic_data])

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from pykafka_broker.cli.logging_setup import KafkaFormatter
-from pykafka_broker.client.blocking import Connection
+from pykafka_broker.client.blocking import BlockingConnection
 from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.cluster.image import ResourceType
 from pykafka_broker.config import ConfigError
@@ -245,7 +245,7 @@ def test_our_client_believes_no_length_of_a_server(length: int) -> None:
         thread.start()
         host, port = server.getsockname()
         with pytest.raises(ProtocolError, match=r"byte|frame|Kafka"):  # noqa: SIM117 - one statement raises
-            with closing(Connection(Address(host, port))) as connection:
+            with closing(BlockingConnection(Address(host, port))) as connection:
                 connection.send(ApiVersionsRequest(), 0)
         thread.join()
 

@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from pykafka_broker.client.blocking import Connection
+from pykafka_broker.client.blocking import BlockingConnection
 from pykafka_broker.client.core.addresses import parse_address
 from pykafka_broker.client.core.connection import ClientSecurity, Identity
 from pykafka_broker.client.security import login_of
@@ -140,10 +140,10 @@ class SecuredUsers(Users):
     def admin(self, user: str, settings: Mapping[str, Any]) -> AdminClient:
         return self._made(LearningAdmin, user, settings)
 
-    def connection(self, user: str, address: str) -> Connection:
+    def connection(self, user: str, address: str) -> BlockingConnection:
         login = login_of(user, self.passwords[user], MECHANISM)
         security = ClientSecurity(login, lambda: create_default_context(cafile=str(self._ca)))
-        return Connection(parse_address(address), identity=Identity(security=security))
+        return BlockingConnection(parse_address(address), identity=Identity(security=security))
 
     def _made(self, kind: Callable[[dict[str, Any]], T], user: str, settings: Mapping[str, Any]) -> T:
         password = self.passwords[user]

@@ -18,7 +18,7 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from pykafka_broker.client.blocking import Connection, connect
+from pykafka_broker.client.blocking import BlockingConnection, connect
 from pykafka_broker.client.core import connection as identities
 from pykafka_broker.client.core.addresses import parse_address
 from pykafka_broker.client.core.authentication import Login
@@ -126,8 +126,8 @@ class Security:
             }
         )
 
-    def super_user(self, node: Node) -> Connection:
-        """A connection of a node's own user to its listener for nodes. Raises as `Connection`."""
+    def super_user(self, node: Node) -> BlockingConnection:
+        """A connection of a node's own user to its listener for nodes. Raises as `BlockingConnection`."""
         return opened(self._for_nodes[node.node_id], self.certificates.context(node.node_id))
 
     def _acls_of(self, node: Node) -> int:
@@ -139,10 +139,10 @@ class Security:
 
     def login(
         self, address: str, user: str, password: str, mechanism: str = MECHANISM, *, by_token: bool = False
-    ) -> Connection:
+    ) -> BlockingConnection:
         """A connection of a user to the listener for clients at an address; `by_token` as in `Login`.
 
-        Raises as `Connection`.
+        Raises as `BlockingConnection`.
         """
         login = Login(mechanism, user, password, lambda: random_text(randbits(RANDOM_BITS)), by_token)
         return opened(address, self.certificates.public_context(), login)
@@ -196,10 +196,10 @@ def shown_at(address: str, tls: SSLContext) -> bytes:
     return certificate
 
 
-def opened(address: str, context: SSLContext, login: Login | None = None) -> Connection:
-    """A connection with TLS. Raises as `Connection`."""
+def opened(address: str, context: SSLContext, login: Login | None = None) -> BlockingConnection:
+    """A connection with TLS. Raises as `BlockingConnection`."""
     security = identities.ClientSecurity(login, lambda: context)
-    return Connection(parse_address(address), identity=identities.Identity(security=security))
+    return BlockingConnection(parse_address(address), identity=identities.Identity(security=security))
 
 
 def is_accepted(address: str, context: SSLContext) -> bool:

@@ -25,7 +25,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from pykafka_broker.client.aio import Connection, connect
+from pykafka_broker.client.aio import AsyncConnection, connect
 from pykafka_broker.client.core.addresses import Address, parse_addresses
 from pykafka_broker.client.core.coordinators import GROUP
 from pykafka_broker.client.core.metadata import leaders_of
@@ -96,7 +96,7 @@ class ShareConsumer:
         self._job = job
         self._member = Membership(SHARE_GROUP, member_id, [TOPIC])
         self._next_s = 0.0
-        self._connections: dict[int, Connection] = {}
+        self._connections: dict[int, AsyncConnection] = {}
         self._nodes: dict[int, Address] = {}
         self._sessions: dict[int, ShareSession] = {}
         self._leaders: dict[int, int] = {}
@@ -254,7 +254,7 @@ class ShareConsumer:
         self._topic_id = response.topics[0].topic_id
         self._leaders = leaders_of(response.topics[0])
 
-    async def _connection(self, node_id: int | None) -> Connection:
+    async def _connection(self, node_id: int | None) -> AsyncConnection:
         """That to a node; to any of those that are known at first, if None."""
         key = -1 if node_id is None else node_id
         known = self._connections.get(key)

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from pykafka_broker.client.blocking import Connection
+from pykafka_broker.client.blocking import BlockingConnection
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.messages import (
     create_topics,
@@ -37,7 +37,7 @@ REST_S = 0.02
 Answer = tuple[int, str, ErrorCode]
 
 
-def written(connection: Connection) -> produce.ProduceResponse:
+def written(connection: BlockingConnection) -> produce.ProduceResponse:
     batch = build_batch([(int(time.time() * 1000), None, b"strange", ())])
     data = [produce.PartitionProduceData(index=0, records=batch)]
     topic = produce.TopicProduceData(name=TOPIC, partition_data=data)
@@ -46,42 +46,42 @@ def written(connection: Connection) -> produce.ProduceResponse:
     return answer
 
 
-def write(connection: Connection) -> int:
+def write(connection: BlockingConnection) -> int:
     return int(written(connection).responses[0].partition_responses[0].error_code)
 
 
-def read(connection: Connection) -> int:
+def read(connection: BlockingConnection) -> int:
     partition = connection.send(fetch_request(TOPIC), BY_NAME).responses[0].partitions[0]
     assert not (partition.error_code and partition.records)
     return int(partition.error_code)
 
 
-def ask_for_the_end(connection: Connection) -> int:
+def ask_for_the_end(connection: BlockingConnection) -> int:
     partition = list_offsets.ListOffsetsPartition(partition_index=0, timestamp=-1)
     topic = list_offsets.ListOffsetsTopic(name=TOPIC, partitions=[partition])
     answer = connection.send(list_offsets.ListOffsetsRequest(replica_id=-1, topics=[topic]), 7)
     return int(answer.topics[0].partitions[0].error_code)
 
 
-def look(connection: Connection) -> int:
+def look(connection: BlockingConnection) -> int:
     request = metadata.MetadataRequest(topics=[metadata.MetadataRequestTopic(name=TOPIC)])
     [topic] = connection.send(request, BY_NAME).topics
     assert not topic.partitions and topic.topic_id == bytes(16)
     return int(topic.error_code)
 
 
-def look_around(connection: Connection) -> int:
+def look_around(connection: BlockingConnection) -> int:
     """All topics are none."""
     assert connection.send(metadata.MetadataRequest(topics=None), BY_NAME).topics == []
     return ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
-def find_group(connection: Connection) -> int:
+def find_group(connection: BlockingConnection) -> int:
     request = find_coordinator.FindCoordinatorRequest(key_type=GROUPS, coordinator_keys=[GROUP])
     return int(connection.send(request, 4).coordinators[0].error_code)
 
 
-def commit(connection: Connection) -> int:
+def commit(connection: BlockingConnection) -> int:
     partition = offset_commit.OffsetCommitRequestPartition(
         partition_index=0, committed_offset=0, committed_metadata=None
     )
@@ -90,25 +90,25 @@ def commit(connection: Connection) -> int:
     return int(connection.send(request, 9).topics[0].partitions[0].error_code)
 
 
-def ask_for_commits(connection: Connection) -> int:
+def ask_for_commits(connection: BlockingConnection) -> int:
     asked = offset_fetch.OffsetFetchRequestGroup(group_id=GROUP, topics=None)
     return int(connection.send(offset_fetch.OffsetFetchRequest(groups=[asked]), 8).groups[0].error_code)
 
 
-def fence(connection: Connection) -> int:
+def fence(connection: BlockingConnection) -> int:
     """What would end the transactions of the teller."""
     request = producer_ids.InitProducerIdRequest(transactional_id="teller", transaction_timeout_ms=1_000)
     return int(connection.send(request, 4).error_code)
 
 
-def create(connection: Connection) -> int:
+def create(connection: BlockingConnection) -> int:
     topic = create_topics.CreatableTopic(
         name="strange", num_partitions=1, replication_factor=1, assignments=[], configs=[]
     )
     return int(connection.send(create_topics.CreateTopicsRequest(topics=[topic]), 7).topics[0].error_code)
 
 
-def delete(connection: Connection) -> int:
+def delete(connection: BlockingConnection) -> int:
     topic = delete_topics.DeleteTopicState(name=TOPIC, topic_id=bytes(16))
     request = delete_topics.DeleteTopicsRequest(topics=[topic], timeout_ms=1_000)
     return int(connection.send(request, 6).responses[0].error_code)
@@ -116,7 +116,7 @@ def delete(connection: Connection) -> int:
 
 OF_TOPICS = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 OF_GROUPS = ErrorCode.GROUP_AUTHORIZATION_FAILED
-ATTEMPTS: Mapping[Callable[[Connection], int], ErrorCode] = {
+ATTEMPTS: Mapping[Callable[[BlockingConnection], int], ErrorCode] = {
     write: OF_TOPICS,
     read: OF_TOPICS,
     ask_for_the_end: OF_TOPICS,
@@ -138,7 +138,7 @@ class Stranger:
         self._security = security
         self._addresses = addresses
         self.answers: Counter[Answer] = Counter()
-        self._connections: dict[int, Connection] = {}
+        self._connections: dict[int, BlockingConnection] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._errors: list[BaseException] = []
@@ -176,10 +176,10 @@ class Stranger:
                 # It is down, or the session is over, which this client does not renew.
                 return
 
-    def _note(self, node_id: int, attempt: Callable[[Connection], int], code: int) -> None:
+    def _note(self, node_id: int, attempt: Callable[[BlockingConnection], int], code: int) -> None:
         self.answers[node_id, attempt.__name__, ErrorCode(code)] += 1
 
-    def _connection(self, node_id: int) -> Connection:
+    def _connection(self, node_id: int) -> BlockingConnection:
         known = self._connections.get(node_id)
         if known is None or known.is_closed:
             password = self._security.users.passwords[STRANGER]

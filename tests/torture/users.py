@@ -18,7 +18,7 @@ from typing import Any
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
-from pykafka_broker.client.blocking import Connection
+from pykafka_broker.client.blocking import BlockingConnection
 from pykafka_broker.client.core.addresses import parse_address
 
 
@@ -37,9 +37,9 @@ class Users:
         """An administrator with these settings."""
         return AdminClient(dict(settings))
 
-    def connection(self, _user: str, address: str) -> Connection:
-        """A connection to one broker. Raises as `Connection`."""
-        return Connection(parse_address(address))
+    def connection(self, _user: str, address: str) -> BlockingConnection:
+        """A connection to one broker. Raises as `BlockingConnection`."""
+        return BlockingConnection(parse_address(address))
 
     def of_java(self, _user: str) -> Mapping[str, str]:
         """The settings of a client in Java that make it this user's."""

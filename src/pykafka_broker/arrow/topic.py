@@ -15,7 +15,7 @@ from pykafka_broker.arrow.core.fetched import TopicName, fetch_request, take_ans
 from pykafka_broker.arrow.core.limits import Limits
 from pykafka_broker.arrow.core.stored_batches import OffsetRange, StoredBatch
 from pykafka_broker.arrow.ranges import EARLIEST, LATEST
-from pykafka_broker.client.blocking import Client, Connection
+from pykafka_broker.client.blocking import BlockingConnection, Client
 from pykafka_broker.client.core.connection import check
 from pykafka_broker.client.core.metadata import leaders_of, topic_error
 from pykafka_broker.client.core.retries import RETRIABLE, RETRY_PAUSE_MS
@@ -58,7 +58,7 @@ class TopicReader:
         self._leaders: Mapping[int, int] = {}
         self._find_leaders()
         #: The connections of the brokers that owe an answer.
-        self._asked: dict[int, Connection] = {}
+        self._asked: dict[int, BlockingConnection] = {}
         #: The offsets still to be read by partition; the partitions that were answered last come last.
         self._ranges: dict[int, OffsetRange] = {}
         #: When a partition last made progress.

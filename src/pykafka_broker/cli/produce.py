@@ -28,7 +28,7 @@ from pykafka_broker.cli.options import INT32_MAX, gathered, pairs, progress_opti
 from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.cli.partitioner import Partitioner
 from pykafka_broker.cli.suggestions import known_topic
-from pykafka_broker.client.blocking import Client, Connection
+from pykafka_broker.client.blocking import BlockingConnection, Client
 from pykafka_broker.client.core.connection import check
 from pykafka_broker.client.core.retries import RETRIABLE
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -167,10 +167,10 @@ class Writer:
             self._idempotent.initialise()
         return self._idempotent
 
-    def _leader(self, partition: int) -> Connection:
+    def _leader(self, partition: int) -> BlockingConnection:
         """A connection to the leader of a partition, on which no earlier request is unanswered."""
 
-        def once() -> Connection:
+        def once() -> BlockingConnection:
             try:
                 return self.client.connection(self.leaders[partition])
             except OSError:

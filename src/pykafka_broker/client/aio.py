@@ -5,9 +5,9 @@
         second = await connection.send(ListGroupsRequest(), timeout_ms=5_000)
         response = await first
 
-`Connection` numbers the requests and gives each its response. If a caller times out or is cancelled, its
-response is dropped when it comes, and the connection serves the other callers as before. When the connection
-ends, every waiting caller gets the reason.
+`AsyncConnection` numbers the requests and gives each its response. If a caller times out or is cancelled,
+its response is dropped when it comes, and the connection serves the other callers as before. When the
+connection ends, every waiting caller gets the reason.
 
 `FrameStream` is the lower part: it sends the bytes that it is given and returns each frame as it came.
 
@@ -262,7 +262,7 @@ class Callers:
         self._by_correlation_id.clear()
 
 
-class Connection:
+class AsyncConnection:
     """A connection to one broker; `connect` makes one."""
 
     def __init__(self, stream: Stream, state: ConnectionState, callers: Callers, clock: Clock) -> None:
@@ -368,7 +368,7 @@ async def connect(
     identity: Identity = CLIENT,
     clock: Clock = SYSTEM_CLOCK,
     timeout_ms: int = TIMEOUT_MS,
-) -> Connection:
+) -> AsyncConnection:
     """Connect to a broker, and find out which versions it serves.
 
     Raises:
@@ -382,7 +382,7 @@ async def connect(
     if identity.security is not None and (stale := identity.security.stale_tokens) is not None:
         await _refreshed(stale)
     stream = await open_stream(address, callers, timeout_ms, tls)
-    connection = Connection(stream, state, callers, clock)
+    connection = AsyncConnection(stream, state, callers, clock)
     try:
         await connection.run(state.opening(), timeout_ms=timeout_ms)
     except BaseException:
@@ -391,11 +391,11 @@ async def connect(
     return connection
 
 
-async def close_connecting(connecting: asyncio.Task[Connection]) -> None:
+async def close_connecting(connecting: asyncio.Task[AsyncConnection]) -> None:
     """Close a connection, which may still be on its way."""
     connecting.cancel()
     [connection] = await asyncio.gather(connecting, return_exceptions=True)
-    if isinstance(connection, Connection):
+    if isinstance(connection, AsyncConnection):
         await connection.close()
 
 

@@ -3,11 +3,11 @@
     with Client("127.0.0.1:9092") as client:
         response = client.send(MetadataRequest(topics=None))
 
-`Client` is a cluster, `Connection` one broker, `FrameSocket` the bytes below: it sends bytes as given and
-returns each frame as it came. `ResponseBuffer` is for load generators.
+`Client` is a cluster, `BlockingConnection` one broker, `FrameSocket` the bytes below: it sends bytes as given
+and returns each frame as it came. `ResponseBuffer` is for load generators.
 
-No threads. With `Connection.post` and `receive` the caller can work while a request is in flight. Works with
-any broker from Kafka 2.1 on whose API versions overlap with ours.
+No threads. With `BlockingConnection.post` and `receive` the caller can work while a request is in flight.
+Works with any broker from Kafka 2.1 on whose API versions overlap with ours.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ class ResponseBuffer:
         return size
 
 
-class Connection:
+class BlockingConnection:
     """A connection to one broker, open for requests."""
 
     def __init__(
@@ -430,7 +430,7 @@ class Client:
         self.brokers = Brokers()
         self._identity = identity
         self._notices = notices
-        self._connections: dict[int | None, Connection] = {}
+        self._connections: dict[int | None, BlockingConnection] = {}
 
     def __enter__(self) -> Client:
         return self
@@ -445,7 +445,7 @@ class Client:
         """Send a request to one broker, or to any, and return the response."""
         return self.connection(node_id).send(request, version)
 
-    def connection(self, node_id: int | None = None) -> Connection:
+    def connection(self, node_id: int | None = None) -> BlockingConnection:
         """The connection to a broker; without an id, to the first bootstrap server or known broker that
         answers.
 
@@ -456,7 +456,7 @@ class Client:
             known = self._connections[node_id] = self._bootstrap() if node_id is None else self._to(node_id)
         return known
 
-    def _bootstrap(self) -> Connection:
+    def _bootstrap(self) -> BlockingConnection:
         """Connect to the first address that answers. Of several, each is first tried for
         `NEXT_ADDRESS_AFTER_S`; if none answers, those that timed out share the time-out in a second try.
 
@@ -484,11 +484,11 @@ class Client:
                 continue
         return self._open(last, share_s)
 
-    def _to(self, node_id: int) -> Connection:
+    def _to(self, node_id: int) -> BlockingConnection:
         return self._open(self.run(find_broker(self.brokers, node_id)))
 
-    def _open(self, address: Address, setup_timeout_s: float | None = None) -> Connection:
-        return Connection(
+    def _open(self, address: Address, setup_timeout_s: float | None = None) -> BlockingConnection:
+        return BlockingConnection(
             address,
             self.timeout_s,
             setup_timeout_s=setup_timeout_s,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import Any
 
-from pykafka_broker.client.blocking import Client, Connection
+from pykafka_broker.client.blocking import BlockingConnection, Client
 from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.client.core.connection import check
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -65,7 +65,7 @@ class Controllers(Client):
         self.brokers.addresses = {one.broker_id: Address(one.host, one.port) for one in answer.brokers}
         return answer
 
-    def _to(self, node_id: int) -> Connection:
+    def _to(self, node_id: int) -> BlockingConnection:
         if node_id not in self.brokers.addresses:
             self._described()
         if node_id not in self.brokers.addresses:

@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pykafka_broker.client.aio import Connection, close_connecting, connect
+from pykafka_broker.client.aio import AsyncConnection, close_connecting, connect
 from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.client.core.connection import Identity
 from pykafka_broker.controller.channel import LedHere
@@ -88,7 +88,7 @@ class LeaderConnection:
         self._lines = RepeatedLines(logger, clock.now_ms)
         self._prefix = f"[NodeToControllerChannelManager id={settings.node_id} name={settings.name}] "
         #: The connection, which may still be being made, and its address.
-        self._connection: asyncio.Task[Connection] | None = None
+        self._connection: asyncio.Task[AsyncConnection] | None = None
         self._address: Address | None = None
         #: Connections that are being closed.
         self._closing: OrderedSet[asyncio.Task[None]] = OrderedSet()
@@ -181,7 +181,9 @@ class LeaderConnection:
         self._give_up(connecting)
         return None
 
-    def _failed(self, connecting: asyncio.Task[Connection], address: Address, error: BaseException) -> None:
+    def _failed(
+        self, connecting: asyncio.Task[AsyncConnection], address: Address, error: BaseException
+    ) -> None:
         """A caller has lost the connection; the first such caller closes it and causes the log line."""
         if connecting is not self._connection:
             return
@@ -189,7 +191,7 @@ class LeaderConnection:
         self._lines.log(logging.INFO, "unanswered", str(address), text)
         self._give_up_connection()
 
-    async def _done(self, connecting: asyncio.Task[Connection], timeout_ms: int) -> None:
+    async def _done(self, connecting: asyncio.Task[AsyncConnection], timeout_ms: int) -> None:
         """Return when the task is done or the time is over."""
         if connecting.done():
             return
@@ -212,7 +214,7 @@ class LeaderConnection:
 
     # -- the connection --------------------------------------------------------------------------------
 
-    def _connection_to(self, address: Address) -> asyncio.Task[Connection]:
+    def _connection_to(self, address: Address) -> asyncio.Task[AsyncConnection]:
         if self._connection is None or self._address != address:
             self._give_up_connection()
             settings = self._settings
@@ -230,7 +232,7 @@ class LeaderConnection:
             self._give_up_connection()
         self._wake()
 
-    def _give_up(self, connecting: asyncio.Task[Connection]) -> None:
+    def _give_up(self, connecting: asyncio.Task[AsyncConnection]) -> None:
         """Close this connection, unless another one has replaced it."""
         if connecting is self._connection:
             self._give_up_connection()

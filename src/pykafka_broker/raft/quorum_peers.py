@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pykafka_broker.client.aio import Connection, close_connecting, connect
+from pykafka_broker.client.aio import AsyncConnection, close_connecting, connect
 from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.client.core.connection import SOFTWARE_NAME, Identity
 from pykafka_broker.machine.clock import Clock
@@ -81,7 +81,7 @@ class QuorumPeers:
         self._settings = settings
         self._clock = clock
         #: By address; some may still be being made.
-        self._connections: dict[Address, asyncio.Task[Connection]] = {}
+        self._connections: dict[Address, asyncio.Task[AsyncConnection]] = {}
         self._requests: OrderedSet[asyncio.Task[None]] = OrderedSet()
         self._lines = RepeatedLines(logger, clock.now_ms)
 
@@ -125,7 +125,7 @@ class QuorumPeers:
             await self._drop(address)
         answered(answer)
 
-    async def _connection(self, address: Address) -> Connection:
+    async def _connection(self, address: Address) -> AsyncConnection:
         connecting = self._connections.get(address)
         if connecting is None or _has_ended(connecting):
             settings = self._settings
@@ -141,7 +141,7 @@ class QuorumPeers:
         if connecting is not None:
             await close_connecting(connecting)
 
-    async def _exchange(self, connection: Connection, request: Request) -> Answer:
+    async def _exchange(self, connection: AsyncConnection, request: Request) -> Answer:
         """Send a request and read the response.
 
         Raises:
@@ -177,10 +177,10 @@ class QuorumPeers:
             case AskVersions():
                 return _kraft_versions(await self._send(connection, _VERSIONS))
 
-    async def _send(self, connection: Connection, request: object) -> Any:
+    async def _send(self, connection: AsyncConnection, request: object) -> Any:
         return await connection.send(request, timeout_ms=self._settings.request_timeout_ms)
 
-    async def _ask_for_vote(self, connection: Connection, request: Vote) -> VoteAnswer:
+    async def _ask_for_vote(self, connection: AsyncConnection, request: Vote) -> VoteAnswer:
         asked = vote.request(request, self._settings.scope)
         if request.pre_vote and connection.newest_version(asked) < PRE_VOTE_VERSION:
             # A voter without KIP-996 would take the request for a real vote.
@@ -188,7 +188,7 @@ class QuorumPeers:
         return vote.read_response(await self._send(connection, asked), self._settings.scope)
 
 
-def _has_ended(connecting: asyncio.Task[Connection]) -> bool:
+def _has_ended(connecting: asyncio.Task[AsyncConnection]) -> bool:
     """Whether the connection was made and has closed; the node may have restarted since."""
     return (
         connecting.done()

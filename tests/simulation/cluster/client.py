@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, TypeVar
 
-from pykafka_broker.client.aio import Connection, connect
+from pykafka_broker.client.aio import AsyncConnection, connect
 from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.client.core.conversation import CANNOT, Ask, Conversation, Reply, Step
 from pykafka_broker.client.core.metadata import Brokers, find_broker
@@ -105,7 +105,7 @@ class Client:
         self.brokers = Brokers()
         #: Of each request.
         self.timeout_ms = REQUEST_MS
-        self._connections: dict[Address, Connection] = {}
+        self._connections: dict[Address, AsyncConnection] = {}
 
     async def run(self, conversation: Conversation[Result]) -> Result:
         """Run a conversation over as many brokers as it takes."""
@@ -139,7 +139,7 @@ class Client:
             await self.close(address)
             raise
 
-    async def connection(self, address: Address) -> Connection:
+    async def connection(self, address: Address) -> AsyncConnection:
         """The connection to a broker."""
         found = self._connections.get(address)
         if found is None or found.is_closed:

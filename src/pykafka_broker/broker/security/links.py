@@ -15,7 +15,7 @@ from pykafka_broker.config import BrokerConfig
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-    from pykafka_broker.client.aio import Connection
+    from pykafka_broker.client.aio import AsyncConnection
     from pykafka_broker.client.core.addresses import Address
     from pykafka_broker.client.core.authentication import Login, TokenLogin
     from pykafka_broker.client.core.connection import ClientSecurity
@@ -47,7 +47,7 @@ def security_with_controllers(current: Callable[[], BrokerConfig]) -> ClientSecu
 
 async def connect_to_broker(
     client_id: str, security: ClientSecurity | None, clock: Clock, address: Address, timeout_ms: int
-) -> Connection:
+) -> AsyncConnection:
     """A connection of this node to another broker, under the client id that Apache Kafka has for its purpose.
 
     Raises:

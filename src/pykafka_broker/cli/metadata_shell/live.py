@@ -14,7 +14,7 @@ import click
 from pykafka_broker.cli.cluster import COMMAND, Cluster
 from pykafka_broker.cli.metadata_shell.observer import Observer, Progress
 from pykafka_broker.cli.metadata_shell.tree import View
-from pykafka_broker.client.blocking import NEXT_ADDRESS_AFTER_S, Connection
+from pykafka_broker.client.blocking import NEXT_ADDRESS_AFTER_S, BlockingConnection
 from pykafka_broker.client.core.addresses import Address
 from pykafka_broker.client.core.connection import Identity
 from pykafka_broker.cluster.image import CorruptMetadataError
@@ -36,7 +36,7 @@ class LiveMetadata:
         self._timeout_s = timeout_s
         self._identity = identity
         self._observer = Observer()
-        self._connection: Connection | None = None
+        self._connection: BlockingConnection | None = None
         self._address: Address | None = None
         self._tried = 0
 
@@ -72,7 +72,7 @@ class LiveMetadata:
             address = self._address or self._controllers[self._tried % len(self._controllers)]
             self._tried += 1
             try:
-                self._connection = Connection(
+                self._connection = BlockingConnection(
                     address,
                     self._timeout_s,
                     setup_timeout_s=None if len(self._controllers) == 1 else NEXT_ADDRESS_AFTER_S,

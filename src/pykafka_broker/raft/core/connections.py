@@ -13,7 +13,7 @@ from pykafka_broker.raft.core.quorum import Address
 from pykafka_broker.system.named_tuple import NamedTuple
 
 
-class Connection(NamedTuple):
+class BusyConnection(NamedTuple):
     """Busy until `until_ms`: waiting for an answer, or pausing if `request_id` is None."""
 
     until_ms: int
@@ -30,7 +30,7 @@ class Connections(NamedTuple):
     """
 
     next_id: int = 1
-    busy: Mapping[int, Connection] = {}
+    busy: Mapping[int, BusyConnection] = {}
     silent: Mapping[Address, int] = {}
     refused: frozenset[Address] = frozenset()
 
@@ -53,7 +53,7 @@ class Connections(NamedTuple):
 
     def sent(self, node_id: int, address: Address, until_ms: int) -> Connections:
         """A request with the id `next_id` is on its way."""
-        connection = Connection(until_ms, self.next_id, address)
+        connection = BusyConnection(until_ms, self.next_id, address)
         return self._replace(next_id=self.next_id + 1, busy={**self.busy, node_id: connection})
 
     def heard(self, node_id: int) -> Connections:
@@ -81,7 +81,7 @@ class Connections(NamedTuple):
 
     def paused(self, node_id: int, until_ms: int) -> Connections:
         """The next request has to wait."""
-        return self._replace(busy={**self.busy, node_id: Connection(until_ms)})
+        return self._replace(busy={**self.busy, node_id: BusyConnection(until_ms)})
 
     def at(self, now_ms: int, retry_backoff_ms: int, silence_ms: int) -> Connections:
         """The connections at `now_ms`: pauses have ended, and timed-out requests have turned into pauses."""

@@ -22,7 +22,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Literal, Self
 
-from pykafka_broker.client.blocking import Connection
+from pykafka_broker.client.blocking import BlockingConnection
 from pykafka_broker.client.core.addresses import parse_address
 from pykafka_broker.client.core.connection import CLIENT, ClientSecurity, Identity, check
 from pykafka_broker.log.disk.names import METADATA_TOPIC
@@ -169,9 +169,9 @@ class Node(BrokerProcess):
             return command("kafka.Kafka", str(self.properties_file), jvm_options=self.jvm_options)
         return [sys.executable, "-m", "pykafka_broker", "start", "--config", str(self.properties_file)]
 
-    def connection(self) -> Connection:
-        """A connection to the address of this broker. Raises as `Connection`."""
-        return Connection(parse_address(self.address), identity=self.identity)
+    def connection(self) -> BlockingConnection:
+        """A connection to the address of this broker. Raises as `BlockingConnection`."""
+        return BlockingConnection(parse_address(self.address), identity=self.identity)
 
     def describe_quorum(self) -> m.DescribeQuorumResponsePartitionData | None:
         """The quorum as this controller describes it; None unless it leads."""
@@ -181,7 +181,7 @@ class Node(BrokerProcess):
             security = (self.identity.security or ClientSecurity())._replace(tls=self.tls)
             identity = Identity(security=security)
             address = parse_address(self.controller_address)
-            with closing(Connection(address, identity=identity)) as connection:
+            with closing(BlockingConnection(address, identity=identity)) as connection:
                 answer = connection.send(m.DescribeQuorumRequest(topics=[topic]))
         except (OSError, ProtocolError):
             return None
@@ -341,7 +341,7 @@ def initial_controllers(addresses: Mapping[int, str]) -> tuple[str, str]:
     return ("--initial-controllers", ",".join(voters))
 
 
-def acl_count(connection: Connection) -> int:
+def acl_count(connection: BlockingConnection) -> int:
     """The number of ACLs that a node has.
 
     Raises:

@@ -22,7 +22,6 @@ from pykafka_broker.broker.foundation import Foundation
 from pykafka_broker.broker.metadata_follower import MetadataFollower
 from pykafka_broker.broker.node_ports import NodeMetadata, TopicsOnDemand
 from pykafka_broker.broker.other_brokers import other_brokers
-from pykafka_broker.broker.periodic_work import PeriodicWork
 from pykafka_broker.broker.replica_fetching import replica_fetchers, replication_rate
 from pykafka_broker.broker.share_groups import ShareGroups
 from pykafka_broker.broker.share_states import PersistedStates
@@ -38,6 +37,7 @@ from pykafka_broker.coordinator.topic_creation import TopicCreation
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.files import random_id
 from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.machine.periodic_work import PeriodicWork
 from pykafka_broker.membership.isr_changes import QueuedIsrChanges
 from pykafka_broker.membership.lifecycle import BrokerIdentity, BrokerLifecycle, LifePorts, life_settings
 from pykafka_broker.membership.producer_ids import ProducerIds

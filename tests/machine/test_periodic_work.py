@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pykafka_broker.broker.periodic_work import PeriodicWork
+from pykafka_broker.machine.periodic_work import PeriodicWork
 from pykafka_broker.testing.clock import VirtualClock, settle
 
 

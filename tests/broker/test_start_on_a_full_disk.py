@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka_broker.broker.start_reserve import RESERVE_BYTES, RESERVE_FILE, ROOMY
+from pykafka_broker.log.disk.start_reserve import RESERVE_BYTES, RESERVE_FILE, ROOMY
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.testing.home import DATA, Home, until
 from pykafka_broker.testing.memory_files import MemoryFiles

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pykafka_broker.broker.start_reserve import RESERVE_FILE
 from pykafka_broker.broker.voters import configured_voters
 from pykafka_broker.cluster.image import CorruptMetadataError
 from pykafka_broker.config import BrokerConfig
@@ -19,6 +18,7 @@ from pykafka_broker.log.disk.names import (
     OFFSETS_SUFFIX,
     parse_partition_folder,
 )
+from pykafka_broker.log.disk.start_reserve import RESERVE_FILE
 from pykafka_broker.log.partition.state import LogIdentity
 from pykafka_broker.log.recovery.load_partition import open_log
 from pykafka_broker.log.recovery.new_partition import create_log

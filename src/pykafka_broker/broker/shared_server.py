@@ -33,11 +33,11 @@ from pykafka_broker.broker.settings import (
     listener_limits,
     quota_window,
 )
-from pykafka_broker.broker.start_reserve import StartReserve
 from pykafka_broker.broker.stop_order import StopStep, Undo
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.log.disk.directories import LogDirs
 from pykafka_broker.log.disk.files import OsFileSystem
+from pykafka_broker.log.disk.start_reserve import StartReserve
 from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.metadata.publisher import MetadataPublisher

@@ -15,7 +15,6 @@ from functools import partial
 from pykafka_broker.apis.api import CONTROLLER_LISTENER
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, Authorizer
 from pykafka_broker.apis.ports.quotas import Quotas
-from pykafka_broker.broker.descriptor_care import DescriptorCare
 from pykafka_broker.broker.failed_directories import FailedDirectories
 from pykafka_broker.broker.formatting import prepare_directories
 from pykafka_broker.broker.foundation import Foundation
@@ -35,6 +34,7 @@ from pykafka_broker.broker.settings import (
 )
 from pykafka_broker.broker.stop_order import StopStep, Undo
 from pykafka_broker.cluster.image import ClusterImage
+from pykafka_broker.log.disk.descriptor_care import DescriptorCare
 from pykafka_broker.log.disk.directories import LogDirs
 from pykafka_broker.log.disk.files import OsFileSystem
 from pykafka_broker.log.disk.start_reserve import StartReserve

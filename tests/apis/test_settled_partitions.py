@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from pykafka_broker.apis.fetching import plan as fetch_plan
-from pykafka_broker.broker.disk_threads import DiskThreads
 from pykafka_broker.cluster.image import BrokerRegistration
+from pykafka_broker.log.manager.disk_threads import DiskThreads
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import fetch as fetching
 from pykafka_broker.protocol.messages import produce as producing

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.broker.disk_threads import THREADS_PER_DIRECTORY
+from pykafka_broker.log.manager.disk_threads import THREADS_PER_DIRECTORY
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.fields import api_key_of
 from pykafka_broker.protocol.messages.fetch import FetchRequest

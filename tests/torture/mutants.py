@@ -233,7 +233,7 @@ def keep_the_descriptors_of_all_logs() -> None:
 
 
 def share_the_threads_of_all_disks() -> None:
-    from pykafka_broker.broker.disk_threads import DiskThreads
+    from pykafka_broker.log.manager.disk_threads import DiskThreads
 
     original = DiskThreads.run_in
     patch(DiskThreads, "run_in", lambda self, directory, job: original(self, "all", job))

@@ -23,7 +23,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from pykafka_broker.broker.disk_threads import THREADS_PER_DIRECTORY
+from pykafka_broker.log.manager.disk_threads import THREADS_PER_DIRECTORY
 from tests.torture import mutants
 from tests.torture.clients import PATIENCE_S, QUIET, new_consumer
 from tests.torture.files import Plan

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, TypeVar
 
-from pykafka_broker.broker.disk_threads import DiskThreads
+from pykafka_broker.log.manager.disk_threads import DiskThreads
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.machine.wait import Wait

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal, TypeVar
 
-from pykafka_broker.broker.disk_threads import DiskThreads
 from pykafka_broker.broker.foundation import Foundation
 from pykafka_broker.broker.security.links import connect_to_broker, security_with_brokers
 from pykafka_broker.broker.stop_order import StopStep, Undo
 from pykafka_broker.config import BrokerConfig
+from pykafka_broker.log.manager.disk_threads import DiskThreads
 from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.rolling import NamesDue

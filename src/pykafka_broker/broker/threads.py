@@ -1,6 +1,7 @@
 """The threads of one broker, for work that would block the event loop.
 
-Each kind of work that waits for a disk has its own threads in each log directory (`disk_threads.py`):
+Each kind of work that waits for a disk has its own threads in each log directory
+(`log/manager/disk_threads.py`):
 
 * `sync`: syncs and new files that acknowledgements wait for;
 * `read`: reads that the page cache cannot serve;
@@ -16,7 +17,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from pykafka_broker.broker.disk_threads import DiskThreads
+from pykafka_broker.log.manager.disk_threads import DiskThreads
 
 Result = TypeVar("Result")
 

@@ -1,6 +1,6 @@
 """Ports to the threads of a node: jobs that may block run there, and the event loop awaits their results.
 
-The broker implements them with thread pools (`broker/disk_threads.py`); tests run the jobs at once.
+Thread pools implement them (`broker/threads.py`, `log/manager/disk_threads.py`); tests run the jobs at once.
 """
 
 from __future__ import annotations

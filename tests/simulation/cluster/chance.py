@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from unittest import mock
 
-from pykafka_broker.broker import disk_threads, threads
+from pykafka_broker.broker import threads
 from pykafka_broker.log.disk import start_reserve
+from pykafka_broker.log.manager import disk_threads
 from pykafka_broker.raft import format as raft_format
 from tests.simulation.cluster.node_process import SimulatedPool
 

@@ -1,1 +1,1 @@
-"""All logs of one broker: their folders, their moves between directories, and their periodic work."""
+"""All logs of one broker: their folders, moves and periodic work, and the threads that wait for disks."""

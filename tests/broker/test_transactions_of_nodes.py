@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.broker.cold_reads import ColdReads
 from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from pykafka_broker.log.manager.cold_reads import ColdReads
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.java_hash import string_hash_abs
 from pykafka_broker.protocol.messages import create_topics as creation

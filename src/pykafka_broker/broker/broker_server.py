@@ -15,7 +15,6 @@ from pykafka_broker.apis.api import BROKER_LISTENER
 from pykafka_broker.apis.fetching.sessions import FetchSessionCache
 from pykafka_broker.apis.ports.fetching import Fetching
 from pykafka_broker.apis.ports.node import NodePorts
-from pykafka_broker.broker.cold_reads import ColdReads
 from pykafka_broker.broker.config_changes import ConfigChanges
 from pykafka_broker.broker.describable_topics import describable_topics
 from pykafka_broker.broker.foundation import Foundation
@@ -36,6 +35,7 @@ from pykafka_broker.coordinator.ports import CoordinatorPorts
 from pykafka_broker.coordinator.topic_creation import TopicCreation
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.files import random_id
+from pykafka_broker.log.manager.cold_reads import ColdReads
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.machine.periodic_work import PeriodicWork
 from pykafka_broker.membership.isr_changes import QueuedIsrChanges

@@ -15,7 +15,6 @@ from functools import partial
 from pykafka_broker.apis.api import CONTROLLER_LISTENER
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, Authorizer
 from pykafka_broker.apis.ports.quotas import Quotas
-from pykafka_broker.broker.failed_directories import FailedDirectories
 from pykafka_broker.broker.formatting import prepare_directories
 from pykafka_broker.broker.foundation import Foundation
 from pykafka_broker.broker.listener_kinds import HandlerPorts, listener_kinds
@@ -36,6 +35,7 @@ from pykafka_broker.broker.stop_order import StopStep, Undo
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.log.disk.descriptor_care import DescriptorCare
 from pykafka_broker.log.disk.directories import LogDirs
+from pykafka_broker.log.disk.failed_directories import FailedDirectories
 from pykafka_broker.log.disk.files import OsFileSystem
 from pykafka_broker.log.disk.start_reserve import StartReserve
 from pykafka_broker.log.manager.log_manager import LogManager
@@ -187,7 +187,7 @@ def _topic_name(publisher: MetadataPublisher, topic_id: bytes) -> str | None:
 def _logs(f: Foundation) -> tuple[FailedDirectories, LogManager]:
     """The logs, not opened yet, and the handler of failed directories."""
     dirs = LogDirs(f.files, list(f.config.log_dirs), f.config.metadata_log_dir)
-    failures = FailedDirectories(f.failure, dirs)
+    failures = FailedDirectories(dirs, f.failure.set)
     logs = build_logs(f, dirs, failures.failed)
     f.configs.subscribe(lambda _, new: reconfigure_logs(logs, new))
     return failures, logs

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pykafka_broker.broker.failure import Failure
 from pykafka_broker.log.disk.directories import LogDir, LogDirs
 
 
 class FailedDirectories:
-    """Handles directories that go out of service. Event loop only."""
+    """Handles directories that go out of service. Event loop only.
 
-    def __init__(self, failure: Failure, dirs: LogDirs) -> None:
-        self._failure = failure
+    `on_fatal` is called with the error of a directory without which the broker cannot go on.
+    """
+
+    def __init__(self, dirs: LogDirs, on_fatal: Callable[[OSError], None]) -> None:
         self._dirs = dirs
+        self._on_fatal = on_fatal
         self._subscribers: list[Callable[[LogDir], None]] = []
 
     def subscribe(self, subscriber: Callable[[LogDir], None]) -> None:
@@ -27,7 +29,7 @@ class FailedDirectories:
         """`log_dir` has gone out of service."""
         assert log_dir.error is not None
         if log_dir is self._dirs.metadata or not self._dirs.online:
-            self._failure.set(log_dir.error)
+            self._on_fatal(log_dir.error)
             return
         for subscriber in self._subscribers:
             subscriber(log_dir)

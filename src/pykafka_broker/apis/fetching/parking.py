@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from pykafka_broker.apis.context import RequestContext
     from pykafka_broker.apis.fetching.sessions import FetchContext
+    from pykafka_broker.apis.ports.cold_reads import Reading
     from pykafka_broker.apis.ports.node import NodePorts
-    from pykafka_broker.apis.ports.threads import Reading
     from pykafka_broker.log.partition.partition_log import PartitionLog
     from pykafka_broker.machine.threads import RunBlocking
 

@@ -8,6 +8,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.ports.authorizer import Authorizer
+    from pykafka_broker.apis.ports.cold_reads import ColdReads
     from pykafka_broker.apis.ports.fetching import Fetching
     from pykafka_broker.apis.ports.forwarding import Forwarding
     from pykafka_broker.apis.ports.groups import GroupCoordinator
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.ports.quotas import Quotas
     from pykafka_broker.apis.ports.share_partitions import SharePartitions
     from pykafka_broker.apis.ports.shares import ShareCoordinator
-    from pykafka_broker.apis.ports.threads import ColdReads
     from pykafka_broker.apis.ports.topic_creation import TopicCreation
     from pykafka_broker.apis.ports.transactions import (
         ProducerIds,

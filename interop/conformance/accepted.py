@@ -80,8 +80,9 @@ ACCEPTED: tuple[Accepted, ...] = (
             f"3 {PARTITION}.aborted_transactions.order": '[{"producer_id": "<producer id 1>", '
             '"first_offset": 0}, {"producer_id": "<producer id 2>", "first_offset": 1}]'
         },
-        "Apache Kafka names them in the order of their ends, and older clients that do not sort the list "
-        "show records that were aborted. Sorted by their start, every client is right.",
+        "Apache Kafka names aborted transactions in the order of their ends, and older clients that do "
+        "not sort the list show aborted records. Here the list is sorted by the starts, with which every "
+        "client is right.",
     ),
     Accepted(
         "an API that no controller serves is not listed",
@@ -101,24 +102,25 @@ ACCEPTED: tuple[Accepted, ...] = (
             "? ShareFetch v*.responses.*": "*UNKNOWN_TOPIC_ID*",
             "1 ShareFetch v*.responses.<topic id 1>": "*acquired_records*",
         },
-        "Apache Kafka answers UNKNOWN_SERVER_ERROR to the whole request where one topic is unknown to it, as "
-        "one that was deleted a moment ago, and what it has acquired of others stays locked. Here the "
-        "partitions of that topic are answered UNKNOWN_TOPIC_ID, and all others as ever.",
+        "If one topic is unknown, such as one that was deleted a moment ago, Apache Kafka answers "
+        "UNKNOWN_SERVER_ERROR to the whole request, and the records that it has acquired of other topics "
+        "stay locked. Here the partitions of the unknown topic are answered UNKNOWN_TOPIC_ID, and all "
+        "others as ever.",
     ),
     Accepted(
         "an unreadable assignment",
         "consumer_group_heartbeat/a_classic_group_with_an_unreadable_assignment_is_not_upgraded",
         {"1 ConsumerGroupHeartbeat v*.error_code": '"69 GROUP_ID_NOT_FOUND"'},
-        "Apache Kafka answers UNKNOWN_SERVER_ERROR, this broker GROUP_ID_NOT_FOUND with a message that tells "
-        "what to look for.",
+        "Apache Kafka answers UNKNOWN_SERVER_ERROR, this broker GROUP_ID_NOT_FOUND with a message that "
+        "names the cause.",
     ),
     Accepted(
         "an unreadable subscription",
         "join_group/an_unreadable_subscription",
         {"2 JoinGroup v*": '"answered"'},
-        "Apache Kafka does not answer a member whose subscription claims more topics than it has bytes, nor "
-        "the other members of its group, until they time out. This broker answers, whatever the "
-        "subscription holds.",
+        "If the subscription of a member claims more topics than it has bytes, Apache Kafka answers "
+        "neither the member nor the others of its group until they time out. This broker answers every "
+        "subscription.",
     ),
     Accepted(
         "a member that has not subscribed is assigned nothing",
@@ -127,30 +129,31 @@ ACCEPTED: tuple[Accepted, ...] = (
             "4 ConsumerGroupHeartbeat v*.member_epoch": '"<epoch 3>"',
             "4 ConsumerGroupHeartbeat v*.assignment": "null",
         },
-        "When a member joins without naming a topic just after another has left, Apache Kafka assigns as if "
-        "it had subscribed to the topics of the others: their partitions are revoked, and no member reads "
-        "them until the group changes again. Here the members that read them keep them.",
+        "When a member joins without naming a topic just after another has left, Apache Kafka assigns as "
+        "if the new member had subscribed to the topics of the others: partitions are revoked, and no "
+        "member reads them until the group changes again. Here the members keep their partitions.",
     ),
     Accepted(
         "who is removed is told so",
         "sync_group/who_waits_for_its_assignment_is_removed",
         {"2 SyncGroup v*": '"answered"'},
-        "Apache Kafka forgets the SyncGroup of a member that an administrator removes, which waits until its "
-        "client gives up. Here it is answered UNKNOWN_MEMBER_ID at once, as a waiting JoinGroup is.",
+        "When an administrator removes a member, Apache Kafka forgets its SyncGroup, and the client waits "
+        "until it gives up. Here the SyncGroup is answered UNKNOWN_MEMBER_ID at once, as a waiting "
+        "JoinGroup is.",
     ),
     Accepted(
         "a group does not wait for who was refused",
         "join_group/the_one_that_a_full_group_has_waited_for_is_refused",
         {"6 JoinGroup v*": '"answered"'},
-        "When the last member that a rebalance waits for comes back to a group that is full by now, Apache "
-        "Kafka refuses it and lets the others wait until the rebalance timeout. Here they go on at once.",
+        "When the last member that a rebalance waits for comes back to a full group, Apache Kafka refuses "
+        "it and lets the other members wait until the rebalance timeout. Here the others go on at once.",
     ),
     Accepted(
         "the first of two joins is answered",
         "join_group/a_member_joins_twice_at_once",
         {"3 JoinGroup v*": '"answered"'},
-        "When a member that waits joins again over another connection, Apache Kafka never answers its first "
-        "request. Here that is told REBALANCE_IN_PROGRESS.",
+        "When a member that waits joins again over another connection, Apache Kafka never answers its "
+        "first request. Here the first request is answered REBALANCE_IN_PROGRESS.",
     ),
     Accepted(
         "a topic is created before the answer",
@@ -162,8 +165,9 @@ ACCEPTED: tuple[Accepted, ...] = (
             '"leader_id": 1, "leader_epoch": 0, "replica_nodes": [1], "isr_nodes": [1], '
             '"offline_replicas": []}',
         },
-        "Naming an unknown topic may create it. Apache Kafka answers that it does not exist and creates it "
-        "meanwhile, so clients ask again; here the first answer already names the leader.",
+        "A request that names an unknown topic may create the topic. Apache Kafka answers that the topic "
+        "does not exist and creates it meanwhile, so clients ask again; here the first answer already "
+        "names the leader.",
     ),
     Accepted(
         "a topic without name and id is a bad request",
@@ -172,8 +176,8 @@ ACCEPTED: tuple[Accepted, ...] = (
             "1 Metadata v*.topics.0.error_code": '"42 INVALID_REQUEST"',
             "1 Metadata v*.error_code": '"42 INVALID_REQUEST"',
         },
-        "Apache Kafka stumbles and answers UNKNOWN_SERVER_ERROR, which clients take for the broker's fault; "
-        "INVALID_REQUEST says whose fault it is.",
+        "Apache Kafka answers UNKNOWN_SERVER_ERROR, which clients take for a fault of the broker; "
+        "INVALID_REQUEST names the request as the fault.",
     ),
     Accepted(
         "an empty topic name is an invalid name",
@@ -182,21 +186,20 @@ ACCEPTED: tuple[Accepted, ...] = (
             "1 DescribeTopicPartitions v*.topics.0.error_code": '"17 INVALID_TOPIC_EXCEPTION"',
             "1 DescribeTopicPartitions v*.topics.0.topic_authorized_operations": "3576",
         },
-        "Apache Kafka stumbles and answers UNKNOWN_SERVER_ERROR; INVALID_TOPIC_EXCEPTION is what it says of "
-        "other names that cannot be.",
+        "Apache Kafka answers UNKNOWN_SERVER_ERROR here, and INVALID_TOPIC_EXCEPTION to other invalid names.",
     ),
     Accepted(
         "too many new partitions are refused by a rule",
         "create_partitions/more_partitions_than_one_request_may_make",
         {"1 CreatePartitions v*.results.*.error_code": '"44 POLICY_VIOLATION"'},
-        "Apache Kafka answers UNKNOWN_SERVER_ERROR and its controller resigns; POLICY_VIOLATION is what "
-        "CreateTopics answers to as many.",
+        "Apache Kafka answers UNKNOWN_SERVER_ERROR and its controller resigns; CreateTopics answers "
+        "POLICY_VIOLATION to the same number of partitions.",
     ),
     Accepted(
         "a resource named twice is refused",
         "alter_configs/a_resource_named_twice",
         {"1 AlterConfigs v*": '"answered"'},
-        "Apache Kafka never answers such a request, and the client waits until it gives up.",
+        "Apache Kafka never answers such a request, and the client waits until its own timeout.",
     ),
     Accepted(
         "another place in the network",
@@ -235,8 +238,8 @@ ACCEPTED: tuple[Accepted, ...] = (
         "null instead of records is refused",
         "produce/records_that_are_null",
         {"1 Produce v*": '"answered"'},
-        "Apache Kafka fails inside and never answers, so that the producer waits until its own timeout; here "
-        "it is told INVALID_RECORD.",
+        "Apache Kafka fails inside and never answers, so that the producer waits until its own timeout; "
+        "here the answer is INVALID_RECORD.",
     ),
     Accepted(
         "a read ends with a whole batch",
@@ -253,8 +256,8 @@ ACCEPTED: tuple[Accepted, ...] = (
             "1 Produce v*.partition_responses.0.log_append_time_ms": "1700000000000",
         },
         "`producer.id.expiration.ms` counts from the last write here, and from the timestamp of the last "
-        "record in Apache Kafka. It forgets a producer of old records at once, and then takes what is sent "
-        "twice for new.",
+        "record in Apache Kafka. So Apache Kafka forgets a producer of old records at once, and then "
+        "takes a batch that is sent twice for a new one.",
     ),
     Accepted(
         "a lost answer is given again",
@@ -264,8 +267,8 @@ ACCEPTED: tuple[Accepted, ...] = (
             "1 InitProducerId v*.producer_id": '"<producer id 1>"',
             "1 InitProducerId v*.producer_epoch": "32766",
         },
-        "A producer that asks again because the answer was lost gets it again. Where that gave out the last "
-        "epoch of an id, Apache Kafka says UNKNOWN_SERVER_ERROR instead.",
+        "A producer that asks again because the answer was lost gets the same answer. If the lost answer "
+        "had the last epoch of an id, Apache Kafka answers UNKNOWN_SERVER_ERROR instead.",
     ),
     Accepted(
         "a time is looked for behind what was deleted",
@@ -275,15 +278,17 @@ ACCEPTED: tuple[Accepted, ...] = (
             "1 ListOffsets v*.topics.*.partitions.0.offset": "1",
             "1 ListOffsets v*.topics.*.partitions.0.leader_epoch": "0",
         },
-        "Until files with deleted records are removed, Apache Kafka looks for a time in the first of them "
-        "that had it, finds nothing, and says that there is no such record. Here the look-up goes on.",
+        "Until files with deleted records are removed, Apache Kafka looks for a time only in the first "
+        "file that had it, finds nothing, and answers that there is no such record. Here the look-up goes "
+        "on.",
     ),
     Accepted(
         "nothing ends before it begins",
         "fetch/the_start_moves_into_the_first_batch_of_an_open_transaction",
         {f"1 {PARTITION}.last_stable_offset": "1"},
-        "When records are deleted up to the middle of a transaction's first batch, Apache Kafka's stable "
-        "offset stays at the beginning of that batch, before the log's start. Here it is never before it.",
+        "When records are deleted up to the middle of a transaction's first batch, Apache Kafka's last "
+        "stable offset stays at the beginning of that batch, before the log's start. Here the last stable "
+        "offset is never before the log's start.",
     ),
     Accepted(
         "a producer id comes with an epoch",
@@ -292,15 +297,15 @@ ACCEPTED: tuple[Accepted, ...] = (
             **refused("[12]", "87 INVALID_RECORD"),
             "2 Produce v*.responses.*.partition_responses.0.log_append_time_ms": "-1",
         },
-        "Apache Kafka takes a producer id without an epoch, and remembers a producer that nothing can fence. "
-        "It is refused as one without a sequence is.",
+        "Apache Kafka takes a producer id without an epoch, and remembers a producer that nothing can "
+        "fence. Here such a batch is refused, as one without a sequence is.",
     ),
     Accepted(
         "a producer id is not below that of none",
         "produce/a_producer_id_below_that_of_none",
         refused("[12]", "87 INVALID_RECORD"),
-        "Apache Kafka stores batches whose producer id is below -1, which stands for none. Here they are "
-        "refused: no client means that.",
+        "The producer id -1 stands for none. Apache Kafka stores batches with an id below -1; here such "
+        "batches are refused, because no client sends them on purpose.",
     ),
     Accepted(
         "a batch has a million records at most",
@@ -335,9 +340,9 @@ ACCEPTED: tuple[Accepted, ...] = (
             "[34] ListOffsets v*.topics.*.partitions.0.offset": "[01]",
             "[34] ListOffsets v*.topics.*.partitions.0.leader_epoch": "0",
         },
-        "Where a producer claims to know the time of the append, Apache Kafka clears that bit and goes on to "
-        "believe the time, though the records have others: look-ups by time miss them, and retention goes "
-        "by the claim. Here the times of the records count.",
+        "If a producer's batch claims an append time, Apache Kafka clears that bit and still uses the "
+        "time, though the records have other times: look-ups by time miss them, and retention goes by the "
+        "claim. Here the times of the records count.",
     ),
     Accepted(
         "a request has a million elements at most",
@@ -381,15 +386,15 @@ ACCEPTED: tuple[Accepted, ...] = (
             f"3 {PARTITION}.last_stable_offset": "0",
             f"3 {PARTITION}.records.[01]": MISSING,
         },
-        "Apache Kafka cuts off what stands behind a batch and is too short for another one. A producer that "
-        "sends it has lost count, and is told so.",
+        "Apache Kafka cuts off bytes behind a batch that are too few for another batch. Here the batch is "
+        "refused, because a producer that sends such bytes has a fault.",
     ),
     Accepted(
         "a request about no transactions is answered",
         "add_partitions_to_txn/no_transactions_in_a_request",
         {"1 AddPartitionsToTxn v*": '"answered"'},
-        "Apache Kafka never answers a broker that asks about no transactions at all. Here the answer is as "
-        "empty as the question.",
+        "Apache Kafka never answers a broker that asks about no transactions at all. Here the answer is "
+        "empty, too.",
     ),
 )
 
@@ -404,8 +409,8 @@ OF_SEVERAL_NODES: tuple[Accepted, ...] = (
             "1 DescribeGroups v*.groups.0.protocol_type": '"consumer"',
             "1 DescribeGroups v*.groups.0.members./": "{*}",
         },
-        "Apache Kafka describes a group as it is on all replicas, and so does not know a new one in the "
-        "first milliseconds. Here its members are described at once.",
+        "Apache Kafka describes a group as it is on all replicas, and so does not know a new group in the "
+        "first milliseconds. Here the members of a new group are described at once.",
     ),
     Accepted(
         "a transaction timeout is none of its coordinator's",

@@ -7,8 +7,8 @@ Start a broker, then run this with a Python that has PySpark (`pip install 'pysp
 
 It puts a few minutes of made-up clicks into the topic `clicks`, counts them per page and minute of their
 event time, and writes each closed minute both to the topic `clicks-per-minute` (JSON, keyed by page, so that
-other programs can follow it) and to Parquet files below the output folder. Run it again and it continues at
-its checkpoint, with new clicks of the minutes after the last ones.
+other programs can follow it) and to Parquet files below the output folder. A second run continues at
+the checkpoint, with new clicks of the minutes after the last ones.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def send_clicks(clicks: DataFrame, bootstrap: str) -> None:
 
 
 def counts_per_minute(spark: SparkSession, bootstrap: str) -> DataFrame:
-    """Clicks per page and minute of event time; a minute closes when clicks one minute later have been
+    """Clicks per page and minute of event time. A minute closes when a click one minute later has been
     seen.
     """
     return (

@@ -1,7 +1,7 @@
 """A consumer group that does each thing at least once: `python examples/consumer_group.py [HOST:PORT]`.
 
-A job that a scheduler starts: it does what is new and ends. It commits an offset when it is done with the
-record, so that after a job that was killed the next one repeats one record at most. Several at once share the
+A scheduler starts this job, which does what is new and ends. The job commits an offset when it is done with
+the record, so that after a killed job the next one repeats one record at most. Several jobs at once share the
 partitions of the topic.
 """
 

@@ -1,6 +1,6 @@
 """A broker for the tests of a program: `python -m pytest examples/test_with_a_broker.py`.
 
-The two fixtures are what goes into a `conftest.py`. One broker serves all tests; each has a topic of its own.
+Put the two fixtures into a `conftest.py`. One broker serves all tests; each test has a topic of its own.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 @pytest.fixture
 def topic() -> str:
-    """Comes to be when it is first written to."""
+    """A name; the first write creates the topic."""
     return f"orders-{uuid4()}"
 
 
 def turnover(bootstrap: str, topic: str, orders: int) -> int:
-    """The program that is tested: adds up so many orders."""
+    """The program that is tested: adds up this number of orders."""
     consumer = KafkaConsumer(
         topic, bootstrap_servers=bootstrap, auto_offset_reset="earliest", consumer_timeout_ms=60_000
     )

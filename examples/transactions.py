@@ -1,8 +1,8 @@
 """Read, work, write, each record exactly once: `python examples/transactions.py [HOST:PORT]`.
 
-What is written and the offsets of what was read are one transaction. The first attempt fails when it has
-written everything: readers of committed records never see that, and the second attempt reads the same orders
-again.
+The records that are written and the offsets of those that were read are one transaction. The first attempt
+fails when it has written everything: readers of committed records never see its records, and the second
+attempt reads the same orders again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def consumer_of(bootstrap: str, topic: str, group: str, isolation: str) -> Consu
 def write_invoices(bootstrap: str, orders: int, *, fails: bool = False) -> None:
     """Write an invoice for each of the next orders, or nothing."""
     consumer = consumer_of(bootstrap, "orders", "invoicing", "read_committed")
-    # It ends what an earlier producer with this id has left open.
+    # The producer ends what an earlier one with this id has left open.
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "invoicing"})
     producer.init_transactions()
     producer.begin_transaction()

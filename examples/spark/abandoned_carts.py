@@ -3,7 +3,7 @@
     python -m examples.spark.abandoned_carts --bootstrap 127.0.0.1:9092
 
 A user who has looked at the cart and then does not click for ten minutes has left it. Each click moves the
-timer of its user; when the timer fires, by event time, a row is written. (`transformWithState` on rows came
+timer of the user; when the timer fires, by event time, a row is written. (`transformWithState` on rows came
 after pyspark 4.0; this form needs pandas and the RocksDB state store.)
 """
 
@@ -110,7 +110,7 @@ def carts_left(clicks: DataFrame) -> DataFrame:
 
 
 def bring_up(spark: SparkSession, bootstrap: str, output: Path) -> None:
-    """Write the carts that were left by now to `output/carts`, as Parquet."""
+    """Write the carts that have been left to `output/carts`, as Parquet."""
     query = (
         carts_left(shop.stream(spark, bootstrap, CLICKS, shop.CLICK_SCHEMA))
         .writeStream.format("parquet")

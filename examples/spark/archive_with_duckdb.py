@@ -3,9 +3,9 @@
     python -m examples.spark.archive_with_duckdb --bootstrap 127.0.0.1:9092
 
 Spark writes the archive, because it does so exactly once. To read it, one machine is often enough:
-`deltalake` finds out from the table's log which files belong to it, and DuckDB reads those, and of them only
-the columns and days that a query needs. (`pip install duckdb deltalake`. A reader of the bare Parquet files
-would also see files of batches that were interrupted.)
+`deltalake` finds out from the table's log which files belong to the table, and DuckDB reads of these files
+only the columns and days that a query needs. (`pip install duckdb deltalake`. A reader of the bare Parquet
+files would also see files of batches that were interrupted.)
 """
 
 from __future__ import annotations

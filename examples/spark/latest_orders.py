@@ -6,7 +6,7 @@ The topic `orders` has a record for each status that an order goes through, and 
 is to be forgotten. The table has one row for each order that is left. Spark repeats the last batch after a
 crash, so a batch must be harmless the second time: a row is only replaced by a record with a greater offset.
 (Delta can skip a repeated batch by `txnAppId` and `txnVersion`. With a lost checkpoint batches count from 0
-again, and it would skip new data in silence.)
+again, and Delta would skip new data in silence.)
 """
 
 from __future__ import annotations

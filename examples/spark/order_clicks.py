@@ -3,8 +3,8 @@
     python -m examples.spark.order_clicks --bootstrap 127.0.0.1:9092
 
 Each order is joined with the clicks of its user in the half hour before it. Both streams may run ahead of
-each other: Spark keeps a click until no order can need it any more, which the watermarks and the bound on
-the time between the two decide. Without such a bound it would keep all clicks for ever.
+each other: Spark keeps a click until no order can need it any more. The watermarks decide that, and the bound
+on the time between click and order: without such a bound Spark would keep all clicks for ever.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def clicks_of_orders(clicks: DataFrame, orders: DataFrame) -> DataFrame:
 
 
 def bring_up(spark: SparkSession, bootstrap: str, output: Path) -> None:
-    """Write what has been found by now to `output/order-clicks`, as Parquet."""
+    """Write the orders and clicks joined so far to `output/order-clicks`, as Parquet."""
     clicks = shop.stream(spark, bootstrap, CLICKS, shop.CLICK_SCHEMA)
     orders = shop.stream(spark, bootstrap, ORDERS, shop.ORDER_SCHEMA)
     query = (

@@ -2,10 +2,11 @@
 
     python -m examples.spark.scheduled --bootstrap 127.0.0.1:9092
 
-One line of cron does it: `*/15 * * * * cd shop && python -m examples.spark.scheduled`. The checkpoint knows
+One line of cron starts it: `*/15 * * * * cd shop && python -m examples.spark.scheduled`. The checkpoint knows
 where the last run ended, `maxOffsetsPerTrigger` cuts a long absence into batches of a bearable size, and the
 offsets are committed to the group `clicks-to-table`, so that tools show the lag that the next run will find.
-If a run takes longer than the scheduler waits, the next one ends at once with status 75 ("try again later").
+If a run is still going when the scheduler calls again, the next run ends at once with status 75 ("try
+again later").
 """
 
 from __future__ import annotations

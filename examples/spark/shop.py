@@ -1,11 +1,11 @@
-"""A made-up shop: what its visitors look at, and what they order. The same seed gives the same shop.
+"""A made-up shop: the pages that visitors look at, and their orders. The same seed gives the same shop.
 
     topic      key        value (JSON)
     clicks     user       {"user", "page", "at"}
     orders     order_id   {"order_id", "user", "status", "cents", "at"}; null when an order is forgotten
 
-An order goes through `placed`, `paid` and `shipped`, one record for each; some are cancelled, and of some
-all that remains is a tombstone.
+An order goes through `placed`, `paid` and `shipped`, one record for each; some orders are cancelled, and of
+some only a tombstone remains.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 CLICK_SCHEMA = "user STRING, page STRING, at TIMESTAMP"
 ORDER_SCHEMA = "order_id STRING, user STRING, status STRING, cents BIGINT, at TIMESTAMP"
 
-#: Settings of the sessions. A shuffle makes 200 parts by default, and a stream keeps the state of each in a
-#: store of its own: on one machine with little data that takes minutes. It stays with the checkpoint.
+#: Settings of the sessions. A shuffle makes 200 parts by default, and a stream keeps the state of each part
+#: in a store of its own: on one machine with little data that takes minutes. The number stays with the
+#: checkpoint.
 SETTINGS = {"spark.sql.shuffle.partitions": "4"}
 
 _PAGES = ("/home", "/search", "/product/1", "/product/2", "/cart")
@@ -45,7 +46,7 @@ class Click(NamedTuple):
 
 
 class Order(NamedTuple):
-    """An order has a new status; without one it is forgotten."""
+    """An order has a new status; without a status the order is forgotten."""
 
     order_id: str
     user: str
@@ -154,5 +155,5 @@ def options(description: str | None, output: str) -> Choice:
 
 
 def last_minutes(visits: int) -> dt.datetime:
-    """A start that lets so many visits end about now."""
+    """The start with which this number of visits ends about now."""
     return dt.datetime.now().replace(second=0, microsecond=0) - dt.timedelta(minutes=visits)

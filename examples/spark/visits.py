@@ -4,7 +4,7 @@
 
 A visit is a run of clicks of one user with less than ten minutes between them. A click may come up to two
 minutes late, and so every window stays open until clicks two minutes newer have come; then its result is
-written, once. Windows that are still open at the end of a run are kept in the checkpoint for the next one.
+written, once. Windows that are still open at the end of a run are kept in the checkpoint for the next run.
 """
 
 from __future__ import annotations

@@ -430,29 +430,29 @@ OF_SEVERAL_NODES: tuple[Accepted, ...] = (
             f"1 DescribeQuorum v*.topics.0.partitions.0.current_voters.0.{field}": "*"
             for field in ("log_end_offset", "last_fetch_timestamp", "last_caught_up_timestamp")
         },
-        "A controller that was elected after the death of a voter has never heard from it; one that was "
-        "active before has. On either side it may be the one or the other.",
+        "A controller that was elected after the death of a voter has never heard from that voter; a "
+        "controller that was active before has. Either kind may lead on either side.",
     ),
     Accepted(
         "only replicas are eligible to lead",
         "alter_partition_reassignments/the_replicas_that_a_partition_has",
         {"3 DescribeTopicPartitions v*.topics.0.partitions.0.eligible_leader_replicas.*": MISSING},
-        "A partition that is moved onto fewer nodes than min.insync.replicas says has brokers that were in "
-        "sync and are no replicas any more. Apache Kafka still calls them eligible, and never elects one.",
+        "When a partition is moved onto fewer nodes than min.insync.replicas says, some brokers that were in "
+        "sync are no replicas any more. Apache Kafka still calls them eligible, and never elects one.",
     ),
     Accepted(
         "a moved coordinator forgets groups without members and offsets",
         "*/*",
         {"[12] ListGroups v*.groups.*": MISSING},
-        "A group of a simple consumer, whose offsets went with their topics, is listed by Apache Kafka until "
-        "its coordinator removes what is expired, also where another broker has become its coordinator.",
+        "Apache Kafka lists the group of a simple consumer, whose offsets went with their topics, until the "
+        "coordinator removes what is expired, also if another broker has become the coordinator.",
         apache='*"protocol_type": ""*',
     ),
     Accepted(
         "logs of coordinators differ in size",
         "describe_log_dirs/*",
         {f"1 DescribeLogDirs v*.topics.{name}.partitions.*.partition_size": "*" for name in INTERNAL_TOPICS},
-        "They hold what was written for all conversations before, some of which a kill has disturbed.",
+        "The logs hold what was written for all earlier conversations, some of which a kill has disturbed.",
     ),
     Accepted(
         "new partitions are placed at random",
@@ -462,7 +462,7 @@ OF_SEVERAL_NODES: tuple[Accepted, ...] = (
             "*.partitions.*.replica_nodes*": "*[123]*",
             "*.partitions.*.isr_nodes*": "*[123]*",
         },
-        "Where a request does not say where replicas stand, both controllers draw the first node.",
+        "If a request does not say on which nodes replicas are, both controllers draw the first node.",
     ),
     Accepted(
         "replicas stand in the ISR in the order in which they joined",

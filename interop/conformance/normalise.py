@@ -377,10 +377,10 @@ UNORDERED_AT_TIMES: dict[str, str] = {
 #: and kafka-python 2.0.2.
 READ_BY_POSITION = (
     "Clients look the elements of these arrays up by name, id or number. kafka-go and kafka-python take the "
-    "first element where they asked for one topic, partition or group. kafkajs throws the first error of an "
-    "answer: where several topics have failed, each for a reason of its own, that may be another one. What "
-    "programs were seen to read by position, the entries of DescribeConfigs, comes in Apache Kafka's order, "
-    "which is compared; and so are the results of CreatePartitions."
+    "first element if they asked for one topic, partition or group. kafkajs throws the first error of an "
+    "answer: if several topics have failed, each for a reason of its own, that may be another error than "
+    "with Apache Kafka. Programs were seen to read the entries of DescribeConfigs by position: these come in "
+    "Apache Kafka's order, which is compared, and so do the results of CreatePartitions."
 )
 
 #: Arrays whose elements are compared by a key, and in their order as well: so that one that is missing does

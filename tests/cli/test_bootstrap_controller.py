@@ -118,7 +118,7 @@ def test_who_names_a_controller_as_a_broker_is_told_so(follower: str) -> None:
 
 def test_the_page_names_the_commands_that_have_the_option() -> None:
     page = (REPOSITORY / "docs" / "cli.md").read_text()
-    [said] = re.findall(r"^It goes with (.*?)\.", page, re.MULTILINE | re.DOTALL)
+    [said] = re.findall(r"^The option goes with (.*?)\.", page, re.MULTILINE | re.DOTALL)
     names = re.findall("`(.*?)`", said)
     having = {
         name

@@ -19,7 +19,7 @@ AUTHORIZER_KEYS: tuple[Key, ...] = (
     Key(SUPER_USERS, STRING, "", None, MEDIUM, READ_ONLY, ACTS,
         "Principals that may do everything, separated by semicolons: `User:alice;User:CN=node1,O=us`."),
     Key(ALLOW_EVERYONE, BOOLEAN, False, None, MEDIUM, READ_ONLY, ACTS,
-        "Whether everybody may do everything with a resource that no ACL concerns."),
+        "Whether every principal may do everything with a resource that no ACL concerns."),
 )
 # fmt: on
 

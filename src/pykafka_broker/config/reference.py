@@ -58,7 +58,7 @@ Stronger first:
 5. without such a file, the values under [Without a properties file](#without-a-properties-file);
 6. Kafka's defaults.
 
-`load_config()` in a program reads the same places; environment variables only with `environ=os.environ`.
+`load_config()` in a program reads the same places, but environment variables only with `environ=os.environ`.
 
 A running broker says what is in force, and where each value comes from:
 
@@ -81,8 +81,8 @@ All configs for broker 1 are:
 * It **makes no difference**: there is nothing here for it to tune, such as threads. It is accepted, kept and
   shown, and named in the log once if its value is not the default.
 * It is **refused** at the start unless it has its default, because ignoring it would be unsafe.
-* It is **unknown**: no key of Kafka. It is kept, as by Apache Kafka, where a plug-in may know it. A
-  warning in the log names it and the key that may have been meant. For topics and groups it is refused.
+* It is **unknown**: no key of Kafka. A broker keeps it, as Apache Kafka does, because a plug-in may know it.
+  A warning in the log names it and the key that may have been meant. A topic or a group refuses it.
 
 *Read-only* keys are set at the start. *Per broker* keys may also be changed for one running broker,
 *cluster-wide* ones for one or for all brokers at once.
@@ -96,15 +96,15 @@ different values, the one without `CFG_` counts, and a warning says so.
 | variable | what it does |
 |---|---|
 | {", ".join(f"`{name}`" for name in CLUSTER_ID_VARIABLES)} | \
-the cluster a new data folder shall belong to; the first that is set counts |
+the cluster that a new data folder belongs to; the first variable that is set counts |
 | `KAFKA_INITIAL_CONTROLLERS` | as `format --initial-controllers`, for a new data folder |
 | `KAFKA_ADVERTISED_HOST_NAME` | the host of `advertised.listeners`, with the ports of `listeners` |
 | `KAFKA_CREATE_TOPICS` | topics to create at the start, as `name:partitions:replicas[:cleanup.policy],...` |
 | `KAFKA_LOG4J_ROOT_LOGLEVEL`, `KAFKA_LOG4J_LOGGERS` | log levels, as `INFO` and `logger=LEVEL,...` |
 | `PYKAFKA_BROKER_LOG_FORMAT` | `json` for a log of one object a line, as `start --log-format json` |
 | `PYKAFKA_BROKER_BOOTSTRAP_SERVER` | where the commands of `pykafka-broker` find a cluster |
-| `PYKAFKA_BROKER_COMMAND_CONFIG`, `PYKAFKA_BROKER_CA` | how they connect: `--command-config` and `--ca` |
-| `PYKAFKA_BROKER_USER`, `PYKAFKA_BROKER_PASSWORD` | as whom they connect: `--user` |
+| `PYKAFKA_BROKER_COMMAND_CONFIG`, `PYKAFKA_BROKER_CA` | how commands connect: `--command-config` and `--ca` |
+| `PYKAFKA_BROKER_USER`, `PYKAFKA_BROKER_PASSWORD` | the user as whom commands connect: `--user` |
 
 Variables of container images that tune a JVM or say where the image keeps its own files (`KAFKA_HEAP_OPTS`,
 `KAFKA_JMX_OPTS`, `KAFKA_ENABLE_KRAFT`, `ALLOW_PLAINTEXT_LISTENER`, ...) are ignored. Those with which
@@ -183,10 +183,10 @@ SECTIONS = (
     Section(
         "Without a properties file",
         """\
-A broker that is started without `--config`, or whose program calls `load_config()` without `file`, is taken
-for that of a developer or of a test. Each of these values may be set otherwise. DescribeConfigs shows them as
-configured (`STATIC_BROKER_CONFIG`). Without `controller.quorum.*` the node is alone, and its controller needs
-no listener.""",
+A broker that is started without `--config`, or by a program that calls `load_config()` without `file`, gets
+these values, which suit development and tests. Each of them may be set otherwise. DescribeConfigs shows them
+as configured (`STATIC_BROKER_CONFIG`). Without `controller.quorum.*` the node is alone, and its controller
+needs no listener.""",
         tuple(BROKER[name] for name in STANDALONE),
         (KEY, Column("value", lambda key: f"`{STANDALONE[key.name]}`"), Column("Kafka's default", _default)),
     ),
@@ -211,8 +211,8 @@ no listener.""",
     Section(
         "Keys of the authorizer",
         """\
-They count where `authorizer.class.name` is set, and are read at the start. DescribeConfigs shows them as keys
-that are unknown, as Apache Kafka does.""",
+They count if `authorizer.class.name` is set, and are read at the start. DescribeConfigs shows them as unknown
+keys, as Apache Kafka does.""",
         AUTHORIZER_KEYS,
         OF_BROKERS,
     ),
@@ -233,7 +233,7 @@ keys in the last column that is set.""",
     Section(
         "Group keys",
         """\
-They may be changed at any time. A group that does not set a key takes that of the broker, which is called
+They may be changed at any time. A group that does not set a key takes the value of the broker's key, which is
 `group.` and the key.""",
         GROUP_KEYS,
         OF_OTHERS,

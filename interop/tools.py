@@ -486,7 +486,7 @@ NOT_OF_3_9 = (
     the_performance_tools_run,
 )
 
-#: About the only node and its folder: of several nodes `cluster_tools.py` asks the same, but for the folder.
+#: About the only node and its folder: of several nodes `cluster_tools/` asks the same, but for the folder.
 OF_ONE_NODE = (
     the_controller_is_asked_directly,
     partitions_are_reassigned_to_the_only_node,

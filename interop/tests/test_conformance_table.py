@@ -27,6 +27,11 @@ def test_the_stored_results_know_every_declared_conversation_and_no_other() -> N
     assert not results.superfluous(stored, cases()), RERUN
 
 
+def test_no_two_conversations_of_an_api_have_one_name() -> None:
+    told = [(told.api, told.name) for told in conversations()]
+    assert [name for name in told if told.count(name) > 1] == []
+
+
 def test_every_file_of_conversations_is_listed_and_holds_some() -> None:
     assert sorted(FILES) == sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "__init__")
     assert {told.api for told in conversations()} == {

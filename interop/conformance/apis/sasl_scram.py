@@ -71,7 +71,7 @@ def both(talk: Talk) -> Iterable[tuple[Talk, ScramMechanism]]:
 
 
 @conversation(settings=WITH_SCRAM)
-def a_user_with_a_password(talk: Talk) -> None:
+def a_user_with_scram_credentials(talk: Talk) -> None:
     user = with_credentials(talk)
     for other, mechanism in both(talk):
         client = ScramClient(mechanism, user, PASSWORD, "nonce")

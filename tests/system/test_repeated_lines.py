@@ -23,6 +23,14 @@ def test_the_first_line_is_written_at_once_and_the_rest_counted(caplog: pytest.L
     assert caplog.messages == ["bad bytes", "bad bytes (4 more of these since the last such line)"]
 
 
+def test_a_message_is_made_only_to_be_written(caplog: pytest.LogCaptureFixture) -> None:
+    lines, made = RepeatedLines(logger, VirtualClock().monotonic_ms), iter(["one", "two"])
+    for _ in range(5):
+        lines.log(logging.WARNING, "garbage", "10.0.0.1", lambda: next(made))
+    assert caplog.messages == ["one"]
+    assert next(made) == "two"
+
+
 def test_a_clock_that_is_set_back_silences_nothing_for_longer(caplog: pytest.LogCaptureFixture) -> None:
     times = iter([INTERVAL_MS, INTERVAL_MS + 1, 0, 1])
     lines = RepeatedLines(logger, lambda: next(times))

@@ -55,10 +55,17 @@ class RepeatedLines:
         self._written: dict[tuple[str, str], tuple[int, int]] = {}
         self._lock = threading.Lock()
 
-    def log(self, level: int, kind: str, subject: str, message: str, error: Exception | None = None) -> bool:
+    def log(
+        self,
+        level: int,
+        kind: str,
+        subject: str,
+        message: str | Callable[[], str],
+        error: Exception | None = None,
+    ) -> bool:
         """Write `message`, and the traceback of `error`, unless the interval of kind and subject still runs.
 
-        Returns whether it was written.
+        A message that is a function is made only to be written. Returns whether it was written.
         """
         key = (kind, subject[:MOST_SUBJECT_CHARACTERS])
         now_ms = self._now_ms()
@@ -84,5 +91,6 @@ class RepeatedLines:
         if no_room:
             self._logger.log(level, self._left_out_text, no_room)
         again = f" ({left_out} more of these since the last such line)" if left_out else ""
-        self._logger.log(level, "%s%s", message, again, exc_info=error)
+        text = message if isinstance(message, str) else message()
+        self._logger.log(level, "%s%s", text, again, exc_info=error)
         return True

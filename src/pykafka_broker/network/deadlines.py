@@ -41,18 +41,22 @@ class Deadlines(NamedTuple):
 
         `served` requests have started. `dispatch` has the routes of the next one; None for a bare token.
         """
-        patience, account = self.patience, self.account
-        patience.swept(now_ms)
-        if patience.is_stalled(now_ms, self.answers.count_unread()):
+        patience, account, answers = self.patience, self.account, self.answers
+        # A sweep calls this for each connection: what is not needed for one that only waits is not called.
+        if patience.active:
+            patience.swept(now_ms)
+        unread_bytes = answers.count_unread()
+        if (unread_bytes or patience.unread_bytes) and patience.is_stalled(now_ms, unread_bytes):
             self._blame("stalled", f"the peer has not read for {self.shared.limits.stalled_ms} ms")
         pending_bytes = self.reader.pending_bytes
-        self._look_at_oldest(now_ms, served, dispatch)
+        if pending_bytes or answers.slots:
+            self._look_at_oldest(now_ms, served, pending_bytes, dispatch)
         if not pending_bytes:
-            patience.nothing_arrives()
+            patience.arriving_since_ms = None
             if account.request_bytes and patience.active_ms != now_ms:
                 self.reader.release()
                 account.count_requests()
-            if not self.answers.slots and patience.is_idle(now_ms):
+            if not answers.slots and patience.is_idle(now_ms):
                 self.shared.counters.connections_closed_idle += 1
                 logger.debug("Closing idle connection %r", self.connection)
                 self.answers.abort()
@@ -70,14 +74,16 @@ class Deadlines(NamedTuple):
         self.shared.faults.of_peer(connection, kind, f"Closing connection {connection!r}: {what}")
         self.answers.abort()
 
-    def _look_at_oldest(self, now_ms: int, served: int, dispatch: Dispatch[Any] | None) -> None:
+    def _look_at_oldest(
+        self, now_ms: int, served: int, pending_bytes: int, dispatch: Dispatch[Any] | None
+    ) -> None:
         """Log the oldest request without an answer once it has waited longer than it may."""
-        reader, holds, patience = self.reader, self.holds, self.patience
+        holds, patience = self.holds, self.patience
         slots = self.answers.slots
         number = 0
         if slots:
             number = slots[0].number
-        elif reader.pending_bytes and (holds.reasons or self.account.lacks_memory):
+        elif pending_bytes and (holds.reasons or self.account.lacks_memory):
             number = served + 1
         waited_ms = patience.waited_ms(now_ms, number)
         if not waited_ms:
@@ -91,7 +97,7 @@ class Deadlines(NamedTuple):
             waits_for = holds.why(now_ms)
             if not waits_for and self.account.lacks_memory:
                 waits_for = "memory, which other requests take"
-            pending = reader.pending[LENGTH_BYTES:]
+            pending = self.reader.pending[LENGTH_BYTES:]
             request = not_begun(pending, dispatch, waits_for, self.shared.knowledge)
         if request is None:
             patience.look_no_more()

@@ -81,7 +81,7 @@ class MemoryAccount:
     def memory_available(self) -> None:
         """Go on reading."""
         self.lacks_memory = False
-        self._patience.nothing_arrives()
+        self._patience.arriving_since_ms = None
         self._read_or_not()
 
     def _read_or_not(self) -> None:

@@ -21,7 +21,6 @@ class Patience:
     """The deadlines of one connection."""
 
     __slots__ = (
-        "_arriving_since_ms",
         "_limits",
         "_look_ms",
         "_served_before",
@@ -29,6 +28,7 @@ class Patience:
         "_waiting_since_ms",
         "active",
         "active_ms",
+        "arriving_since_ms",
         "stalled_since_ms",
         "unread_bytes",
     )
@@ -42,8 +42,9 @@ class Patience:
         #: Bytes that the peer had not read at the last sweep, and when it stopped reading (None: it reads).
         self.unread_bytes = 0
         self.stalled_since_ms: int | None = None
-        #: When the incomplete request began to arrive, and how many requests had been served then.
-        self._arriving_since_ms: int | None = None
+        #: When the incomplete request began to arrive (None: no request arrives, or this side has stopped
+        #: reading it), and how many requests had been served then.
+        self.arriving_since_ms: int | None = None
         self._served_before = 0
         #: The number on the connection of the oldest request without an answer, 0 without one; when a sweep
         #: first saw it wait, and when to look at it next.
@@ -73,18 +74,14 @@ class Patience:
         """The peer took all that was in memory."""
         self.stalled_since_ms = None
 
-    def nothing_arrives(self) -> None:
-        """No request is arriving, or this side has stopped reading it."""
-        self._arriving_since_ms = None
-
     def overdue_after_ms(self, now_ms: int, pending_bytes: int, served: int) -> int | None:
         """The allowed time if the arriving request, `pending_bytes` so far, has exceeded it; else None."""
-        if self._arriving_since_ms is None or served != self._served_before:
-            self._arriving_since_ms = now_ms
+        if self.arriving_since_ms is None or served != self._served_before:
+            self.arriving_since_ms = now_ms
             self._served_before = served
             return None
         allowed_ms = self._limits.request_arrival_ms + pending_bytes * 1000 // SLOWEST_BYTES_PER_S
-        return allowed_ms if now_ms - self._arriving_since_ms > allowed_ms else None
+        return allowed_ms if now_ms - self.arriving_since_ms > allowed_ms else None
 
     def waited_ms(self, now_ms: int, number: int) -> int:
         """How long the oldest request without an answer has waited; 0 until its next look is due."""

@@ -53,7 +53,7 @@ class Sender:
     @property
     def left_bytes(self) -> int:
         """The bytes that wait here."""
-        return sum(map(len, self._parts))
+        return sum(map(len, self._parts)) if self._parts else 0
 
     def send(self, parts: Iterable[Buffer | StoredBytes]) -> None:
         """Send these after all that was sent before."""

@@ -6,6 +6,7 @@ import pytest
 
 from pykafka_broker.coordinator.groups.core.classic.records import group_record
 from pykafka_broker.coordinator.groups.core.classic.state import Phase
+from pykafka_broker.coordinator.groups.core.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.groups.core.events import LeaveResult, LeavingMember, SyncResult
 from pykafka_broker.coordinator.groups.core.record import Record
 from pykafka_broker.coordinator.groups.core.records import replay
@@ -317,3 +318,15 @@ def test_leaving_during_the_initial_delay_does_not_end_it() -> None:
     world.advance(6_000)
 
     assert len(world.joined(staying).members) == 1
+
+
+def test_a_member_id_that_expires_during_the_initial_delay_does_not_end_it() -> None:
+    world = GroupWorld(GroupCoordinatorConfig(group_initial_rebalance_delay_ms=60_000))
+    token = world.join(version=3, rebalance_timeout_ms=60_000)
+    world.new_member_id()
+
+    world.advance(59_999)
+    assert token not in world.answers
+    world.advance(1)
+
+    assert len(world.joined(token).members) == 1

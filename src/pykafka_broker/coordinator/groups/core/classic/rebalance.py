@@ -70,7 +70,7 @@ def prepare_rebalance(turn: Turn) -> None:
 
 
 def complete_join_if_ready(turn: Turn) -> None:
-    """Begin the next generation if all members have joined. The initial delay always runs to its end."""
+    """Begin the next generation if all members have joined. No join, leave or time-out ends the initial delay."""
     group = turn.group
     if (
         group.phase is Phase.PREPARING_REBALANCE
@@ -214,8 +214,7 @@ def on_session_timer(
     turn = Turn(group, now_ms, config)
     remove_member(turn, member_id)
     if turn.group.phase is Phase.PREPARING_REBALANCE:
-        if turn.group.all_members_joined:
-            complete_join(turn)
+        complete_join_if_ready(turn)
     elif not was_pending:
         prepare_rebalance(turn)
     return turn.step(groups)

@@ -1,7 +1,7 @@
 """LeaveGroup (API key 13): members leave a classic group at once, without a session timeout.
 
 v3 several members, by member id or group instance id (KIP-345), v4 flexible, v5 a reason. Before v3 the error
-of the only member is that of the answer.
+code of the answer is that of its only member.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def failed(_request: LeaveGroupRequest, error: KafkaError) -> LeaveGroupResponse
     error_response=failed,
 )
 async def leave_group(request: LeaveGroupRequest, ctx: RequestContext) -> LeaveGroupResponse:
-    """Remove the members, each with its own error."""
+    """Remove the members; the answer has an error code for each."""
     groups = ctx.node.groups
     members: tuple[events.LeavingMember, ...]
     if ctx.version < BATCHED_VERSION:

@@ -1,4 +1,4 @@
-"""`elections`: let partitions elect leaders now; lines as of kafka-leader-election.sh."""
+"""`elections`: elect leaders of partitions now; the output is that of kafka-leader-election.sh."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def preferred(partitions: tuple[str, ...], is_all: bool, cluster: Cluster, outpu
 @cluster_options
 @json_option(Election, key="partitions")
 def unclean(partitions: tuple[str, ...], cluster: Cluster, output: Output) -> None:
-    """If no replica in sync is left, let a replica lead that may lack records: those records are lost.
+    """If no replica in sync is left, let another replica lead: records that it lacks are lost.
 
     A topic without a partition means all of its partitions.
     """

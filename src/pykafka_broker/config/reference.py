@@ -33,7 +33,7 @@ DIFFERENCES = {
     "controller.quorum.fetch.timeout.ms": "where nothing listens at the leader's address any more, its "
     "process has ended, and the followers elect another one at once.",
     "config.providers": "those of Apache Kafka for files, folders and the environment; others are refused.",
-    "broker.session.timeout.ms": "it does not hold for the broker in the process of the active controller.",
+    "broker.session.timeout.ms": "silence does not fence the broker beside the active controller.",
     "log.dirs": f"where neither this nor `log.dir` is set, `{DEFAULT_DATA_DIR}` in the current directory.",
     "log.dir": f"unset, `{DEFAULT_DATA_DIR}` in the current directory.",
     "group.consumer.assignors": f"only {' and '.join(sorted(set(ASSIGNOR_CLASSES.values())))}; "
@@ -77,7 +77,7 @@ All configs for broker 1 are:
 
 ## What becomes of a key
 
-* It **acts**, as in Apache Kafka where nothing else is said.
+* It **acts** as in Apache Kafka, unless its row says otherwise.
 * It **makes no difference**: there is nothing here for it to tune, such as threads. It is accepted, kept and
   shown, and named in the log once if its value is not the default.
 * It is **refused** at the start unless it has its default, because ignoring it would be unsafe.
@@ -89,7 +89,7 @@ All configs for broker 1 are:
 
 ## Environment variables
 
-`KAFKA_` and a key in upper case, `.` written `_`, `_` written `__`, `-` written `___`:
+A key is set by `KAFKA_` and its name in upper case, with `_` for `.`, `__` for `_`, and `___` for `-`:
 `KAFKA_LOG_RETENTION_HOURS=1`. `KAFKA_CFG_` does the same, as in the Bitnami image; where both set a key to
 different values, the one without `CFG_` counts, and a warning says so.
 
@@ -104,12 +104,12 @@ the cluster that a new data folder belongs to; the first variable that is set co
 | `PYKAFKA_BROKER_LOG_FORMAT` | `json` for a log of one object a line, as `start --log-format json` |
 | `PYKAFKA_BROKER_BOOTSTRAP_SERVER` | where the commands of `pykafka-broker` find a cluster |
 | `PYKAFKA_BROKER_COMMAND_CONFIG`, `PYKAFKA_BROKER_CA` | how commands connect: `--command-config` and `--ca` |
-| `PYKAFKA_BROKER_USER`, `PYKAFKA_BROKER_PASSWORD` | the user as whom commands connect: `--user` |
+| `PYKAFKA_BROKER_USER`, `PYKAFKA_BROKER_PASSWORD` | the user with which commands log in: `--user` |
 
 Variables of container images that tune a JVM or say where the image keeps its own files (`KAFKA_HEAP_OPTS`,
 `KAFKA_JMX_OPTS`, `KAFKA_ENABLE_KRAFT`, `ALLOW_PLAINTEXT_LISTENER`, ...) are ignored. Those with which
 Bitnami's image sets logins and TLS (`KAFKA_CLIENT_USERS`, `KAFKA_TLS_TYPE`, ...) are named in the log as
-unknown keys: [security.md](security.md) says which keys set both.
+unknown keys: [security.md](security.md) says which keys set logins and TLS.
 """
 
 #: The form of a list's entries, for validators that do not describe it.
@@ -225,8 +225,8 @@ keys, as Apache Kafka does.""",
     Section(
         "Topic keys",
         """\
-They may be changed at any time. A topic that does not set a key takes the value of the first of the broker
-keys in the last column that is set.""",
+They may be changed at any time. A topic that does not set a key takes the value of the first broker key in
+the last column that is set.""",
         TOPIC_KEYS,
         (*OF_OTHERS, BROKER_KEY),
     ),

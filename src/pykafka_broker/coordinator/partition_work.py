@@ -1,4 +1,4 @@
-"""Work that shards have started, in a task each, which ends when their partition is unloaded.
+"""The jobs that shards have started. Each job is a task, which ends when the partition is unloaded.
 
 The next node that loads the partition starts the work again.
 """

@@ -1,4 +1,4 @@
-"""The factory of a listener's connections, one for each client that is let in.
+"""The factory of a listener's connections: it makes one for each client that is let in.
 
 `accepting.py` asks the listener's factory for a connection, then has the listener's transport drive its
 protocol. `kafka_connections.py` is the factory of listeners that speak Kafka; a metrics page has another one.
@@ -18,15 +18,15 @@ class OpenConnection(Protocol):
     """A connection as listeners and the sweep see it; its `repr` names it in the log.
 
     It adds itself to `Shared.connections` when its transport opens. When it is lost it removes itself, calls
-    the functions registered with `on_close`, and then `Accepted.on_lost`. Times are monotonic and as fine as
-    the sweep.
+    the functions registered with `on_close`, and then `Accepted.on_lost`. Times are monotonic, and a
+    sweep sets them.
     """
 
     listener_name: str
 
     @property
     def idle_since_ms(self) -> int:
-        """When something last moved here."""
+        """When a sweep last saw that bytes had moved."""
         ...
 
     @property

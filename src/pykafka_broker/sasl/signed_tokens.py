@@ -1,6 +1,6 @@
 """Signed bearer tokens (JWT): the accepted signatures, and the checks of the claims.
 
-A token names its key; without a name any key that fits its algorithm may have signed it. All accepted
+A token may name its key; otherwise each key that fits the token's algorithm is tried. All accepted
 algorithms are asymmetric, and a key is used only with algorithms of its own kind, so a public key is never
 used as a shared secret. Keys in the token itself (`jwk`, `jku`, `x5c`) are ignored.
 
@@ -115,7 +115,7 @@ def signed_token(token: str, keys: Sequence[SigningKey], rules: SignedRules, now
     _check_scope(claims.get(rules.scope_claim))
     principal = claims.get(rules.principal_claim)
     if not isinstance(principal, str) or not principal.strip():
-        raise TokenError("The token names nobody")
+        raise TokenError(f"The token has no {rules.principal_claim} that is a name")
     return BearerToken(principal.strip(), expires_s * 1_000)
 
 
@@ -125,14 +125,14 @@ def _verified(token: str, keys: Sequence[SigningKey]) -> dict[str, Any]:
     from joserfc.errors import JoseError
 
     if len([part for part in token.split(".") if part]) != 3 or token.count(".") != 2:
-        raise TokenError("The token has not three parts")
+        raise TokenError("The token does not have three parts")
     try:
         header = jws.extract_compact(token.encode()).headers()
     except (JoseError, ValueError, TypeError, RecursionError):
         raise TokenError("The token cannot be read") from None
     algorithm, kid = header.get("alg"), header.get("kid")
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
-        raise TokenError("The token is not signed with a key of which the other half is public")
+        raise TokenError("The token is not signed with an asymmetric algorithm that is accepted")
     if kid is not None and not isinstance(kid, str):
         raise TokenError("The token cannot be read")
     fitting = list(_fitting(keys, algorithm, kid))
@@ -173,7 +173,7 @@ def _check_audience(audience: Any, expected: frozenset[str]) -> None:
     if found is None and not expected:
         return
     if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
-        raise TokenError("The token is for nobody")
+        raise TokenError("The token's aud is missing or malformed")
     if expected.isdisjoint(found):
         # Even if no audience is expected: a token with one is meant for another service.
         raise TokenError("The token is for another audience")

@@ -41,8 +41,8 @@ def token_life(token: str, principal_claim: str) -> TokenLife:
     """The claims of a token; its signature is not checked.
 
     Raises:
-        ValueError: the token has not three parts, or lacks `exp` or the principal claim. The text quotes
-            nothing of the token.
+        ValueError: the token does not have three parts, or lacks `exp` or the principal
+            claim. The text quotes nothing of the token.
     """
     parts = token.split(".")
     if len(parts) != 3:

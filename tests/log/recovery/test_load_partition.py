@@ -501,7 +501,7 @@ def test_a_log_start_offset_past_the_end_is_not_believed_after_a_clean_stop(
 
     assert (log.state.log_start_offset, log.state.log_end_offset, records(log)) == (0, end, whole)
     assert [record.message for record in caplog.records] == [
-        f"orders-0: the checkpointed log start offset 90 is past the log's end {end}: not believed, it is 0"
+        f"orders-0: the checkpointed log start offset 90 is past the log's end {end}: ignored, it is now 0"
     ]
 
 

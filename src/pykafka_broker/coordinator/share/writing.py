@@ -1,4 +1,4 @@
-"""Writes the records of a share shard into its partition of `__share_group_state`, and cuts that log."""
+"""Writes the records of a share shard into its partition of `__share_group_state`, and deletes old ones."""
 
 from __future__ import annotations
 

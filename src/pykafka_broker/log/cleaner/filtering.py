@@ -2,8 +2,8 @@
 
 A batch whose records are all kept is copied unchanged. Otherwise the bytes of the kept records are joined
 into a new batch: base offset, last offset and sequence numbers stay the same, so a producer's next batch
-still fits. A batch that is first met with a tombstone, or with a marker whose transaction is gone, gets a
-delete horizon: the attribute bit, and the time in place of the base timestamp (KIP-534).
+still fits. When compaction first finds a tombstone in a batch, or a marker whose transaction is gone, the
+batch gets a delete horizon: the attribute bit, and the time in place of the base timestamp (KIP-534).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def remains(
 
 
 def _is_last_of_producer(header: BatchHeader, rules: Rules) -> bool:
-    """Whether it is its producer's last batch, from which a restart reads the producer's state."""
+    """Whether the batch is the last one of its producer: a restart reads the producer's state from it."""
     last = rules.last_records.get(header.producer_id) if header.producer_id >= 0 else None
     if last is None:
         return False
@@ -115,7 +115,7 @@ def _kept(data: bytes, header: BatchHeader, keys: KeyMap, now_ms: int) -> tuple[
 def _rebuilt(
     data: bytes, header: BatchHeader, kept: Mapping[int, int], delete_horizon_ms: int | None
 ) -> Remains:
-    """A batch of those records; the bytes of each are copied unless its timestamp has another base now."""
+    """A batch of the `kept` records; the bytes of a record are copied unless its timestamp delta changes."""
     append_time = header.max_timestamp if header.timestamp_type else None
     timestamps = [
         as_int64(header.base_timestamp + delta) if append_time is None else append_time

@@ -55,14 +55,14 @@ class PeriodicWrites:
         await self._work.in_each("flush", jobs)
 
     async def checkpoint_recovery_points(self) -> None:
-        """Write the recovery point of each log, up to which a crash leaves nothing to recover."""
+        """Write the recovery point of each log: the records before it are flushed."""
         await self._checkpoint(RECOVERY_POINT_CHECKPOINT, lambda log: log.state.recovery_point)
 
     async def checkpoint_truncated(self, log: PartitionLog) -> bool:
-        """Write down that a log has been truncated; return whether that is done.
+        """Write the recovery point of a truncated log; return whether the checkpoint has it.
 
-        Until then nothing may be appended: after a crash the records in place of the removed ones would be
-        taken for synced.
+        Until then nothing may be appended: after a crash, new records below the old recovery point would be
+        taken for flushed.
         """
         log_dir = next(one for one in self._dirs.all if one.path == directory_name(log.directory))
         for _ in range(2):  # a write under way may have the older offsets

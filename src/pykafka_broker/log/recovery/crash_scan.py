@@ -122,7 +122,7 @@ def _believed_synced_end(found: FoundLog, synced_end: int, high_watermark: int) 
     if not is_cut_off or not torn.base_offset == next_offset <= torn.last_offset < synced_end - 1:
         return synced_end
     logger.warning(
-        "%s: the recovery point %d is past what the log can have held, so not believed: it is %d",
+        "%s: the recovery point %d is past what the log can have held: ignored, it is %d",
         found.name,
         synced_end,
         torn.next_offset,

@@ -14,7 +14,7 @@ judges the log start offset. The possible findings, and the response to each:
 | index missing or not an index | rebuilt from the log when first needed |
 | no usable producer snapshot | producer state rebuilt from an older one, or from the log |
 | leader-epoch-checkpoint missing or garbage | rebuilt from the batch headers |
-| a log start offset past the end | after a clean stop not believed, else the folder becomes `-stray` |
+| a log start offset past the end | ignored after a clean stop, else the folder becomes `-stray` |
 | a recovery point past the end of a torn last batch | believed up to its end, or the high watermark |
 | `.deleted`, `.cleaned`, `.tmp` | removed: leftovers of a deletion, compaction or replacement cut short |
 | `.swap` | a finished compaction: put in place of the segments it replaces (`segment/swap.py`) |

@@ -1,8 +1,8 @@
 """The log start offset of a log that is being opened, where the checkpoint does not fit the log.
 
-After a clean stop a log start offset past the end is not believed. After a crash it may be right, because the
-end may be lost. The rest cannot be served, so it is kept in a folder that ends in `-stray`, and the log
-starts over, empty.
+After a clean stop a log start offset past the end is ignored. After a crash it may be right, because the end
+may be lost. Then the records that were found cannot be served: they are kept in a folder that ends in
+`-stray`, and the log starts over, empty.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def settle_ends(found: FoundLog, checkpointed_start: int, log_end_offset: int) -
     log_start_offset = max(checkpointed_start, first_offset)
     if found.is_clean and log_start_offset > log_end_offset:
         logger.warning(
-            "%s: the checkpointed log start offset %d is past the log's end %d: not believed, it is %d",
+            "%s: the checkpointed log start offset %d is past the log's end %d: ignored, it is now %d",
             found.name,
             log_start_offset,
             log_end_offset,

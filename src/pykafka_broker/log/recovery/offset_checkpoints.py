@@ -31,7 +31,7 @@ CHECKPOINTS = (
 
 
 def read_offsets(files: FileSystem, log_dir: LogDir, name: str) -> dict[PartitionKey, int]:
-    """A checkpoint's entries. One that is garbage is set aside: the start then depends on the logs alone.
+    """A checkpoint's entries. A malformed file is set aside, and the broker starts from the logs alone.
 
     Raises:
         OSError: the disk cannot be read.
@@ -64,7 +64,7 @@ class Content(NamedTuple):
 
     log_dir: LogDir
     data: bytes
-    #: `log_dir.cleared` at that time.
+    #: `log_dir.cleared` when the content was made.
     cleared: int
 
 
@@ -92,13 +92,15 @@ def write_offsets(files: FileSystem, name: str, contents: Iterable[Content]) -> 
     """Write a checkpoint into several directories. Worker thread."""
     for log_dir, data, cleared in contents:
         with log_dir.checkpoint_lock:
-            if cleared != log_dir.cleared:  # it may name removed logs; the next round has another
+            if cleared != log_dir.cleared:  # the content may name removed logs; the next round writes newer
                 continue
             try:
                 files.replace_file(join(log_dir.path, name), data, sync=True)
                 log_dir.checkpointed[name] = data
             except OSError as error:  # a full disk must not stop the broker; the next round tries again
-                level = logging.WARNING if log_dir.refusal is None else logging.DEBUG  # it was logged
+                level = (
+                    logging.WARNING if log_dir.refusal is None else logging.DEBUG
+                )  # its failure was logged
                 logger.log(level, "%s in %s could not be written: %s", name, log_dir.path, error)
 
 
@@ -109,7 +111,7 @@ def clear_offsets(files: FileSystem, log_dir: LogDir) -> None:
     old one's log start. Worker-safe; waits for the disk.
 
     Raises:
-        OSError: the disk refuses: no log of such a name may be made now.
+        OSError: a checkpoint cannot be written; the name of a removed log must not be used again now.
     """
     with log_dir.checkpoint_lock:
         log_dir.cleared += 1

@@ -1,7 +1,7 @@
 """The state of a share partition: its in-flight batches, between the start offset and the end offset.
 
-All of it is immutable. What successful writes have told the share coordinator is durable; acquisitions
-and their locks end with the leadership of this broker.
+All of it is immutable. What the share coordinator has written is durable; acquisitions and their locks end
+when this broker no longer leads the partition.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Phase(enum.Enum):
 class GapWindow(NamedTuple):
     """Offsets that a loaded state does not mention and that may hold unacknowledged records.
 
-    Only reading the log shows what lies between two batches of a loaded state. Later gaps are empty: the
-    log was read there.
+    Only reading the log shows what lies between two batches of a loaded state. Gaps past the window are
+    empty: the log was read there.
     """
 
     #: The first offset that may be in such a gap.
@@ -62,7 +62,7 @@ class SharePartition(NamedTuple):
     gap_window: Optional[GapWindow] = None
     #: Whether some records below the end offset may be available again.
     look_for_available: bool = False
-    #: Records at or above the start offset that need no delivery any more, or will not once written.
+    #: Records at or above the start offset that are acknowledged or archived, also by writes under way.
     delivery_complete_count: int = 0
     #: The fetch that has the fetch lock.
     fetch_id: Optional[int] = None

@@ -1,8 +1,9 @@
 """The records of an archive that could not be decoded.
 
 A bad record is a row of the table like any other, with its bytes and the reason. Delta and Iceberg cannot
-commit two tables at once, so a separate table would lack bad records, or have them twice, after a crash. So a
-replay finds the whole topic in the rows, and a corrected schema can be applied to the bytes later.
+commit two tables at once, so a separate table would lack bad records, or have them twice, after a crash. With
+one table, a replay finds the whole topic in the rows, and a corrected schema can be applied to the bytes
+later.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pykafka_broker.spark.kafka_format import KEY, VALUE
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: The endings of the names of decoded columns, and of those with the reasons.
+#: The suffixes of columns with decoded data, and with the reasons why some could not be decoded.
 DATA, ERROR = "_data", "_error"
 REASON = "reason"
 
@@ -26,7 +27,7 @@ def dead_letters(rows: DataFrame) -> DataFrame:
     """The rows of an archive whose key or value could not be decoded, with the column `reason`.
 
     Raises:
-        SparkError: no job has decoded any.
+        SparkError: no job has decoded keys or values of this archive.
     """
     columns = [name for name in (KEY, VALUE) if f"{name}{ERROR}" in rows.columns]
     if not columns:

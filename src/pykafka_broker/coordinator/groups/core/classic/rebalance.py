@@ -70,7 +70,7 @@ def prepare_rebalance(turn: Turn) -> None:
 
 
 def complete_join_if_ready(turn: Turn) -> None:
-    """Begin the next generation if all members have joined. No join, leave or time-out ends the initial delay."""
+    """Begin the next generation if all members have joined. The initial delay is never cut short."""
     group = turn.group
     if (
         group.phase is Phase.PREPARING_REBALANCE

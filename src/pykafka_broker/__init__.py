@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pykafka_broker.config.sources import load_config
     from pykafka_broker.local_cluster.cluster import BlockingCluster, Cluster
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["BlockingCluster", "Broker", "BrokerConfig", "Cluster", "Security", "__version__", "load_config"]
 
 

@@ -56,11 +56,8 @@ async def alter_client_quotas(
         )
         for entry in request.entries
     )
-    try:
-        event = AlterClientQuotas(alterations, validate_only=request.validate_only)
-        results = await ctx.node.controller.ask(event, requester=ctx.requester)
-    except KafkaError as error:
-        return failed(request, error)
+    event = AlterClientQuotas(alterations, validate_only=request.validate_only)
+    results = await ctx.node.controller.ask(event, requester=ctx.requester)
     return AlterClientQuotasResponse(
         entries=[
             AlterClientQuotasResponseEntryData(

@@ -57,17 +57,10 @@ async def alter_partition_reassignments(
         return AlterPartitionReassignmentsResponse(
             error_code=int(ErrorCode.NONE), error_message="", responses=[]
         )
-    try:
-        results = await ctx.node.controller.ask(
-            AlterPartitionReassignments(
-                tuple(_reassignment(topic) for topic in request.topics),
-                request.allow_replication_factor_change,
-            ),
-            request.timeout_ms,
-            ctx.requester,
-        )
-    except KafkaError as error:
-        return failed(request, error)
+    event = AlterPartitionReassignments(
+        tuple(_reassignment(topic) for topic in request.topics), request.allow_replication_factor_change
+    )
+    results = await ctx.node.controller.ask(event, request.timeout_ms, ctx.requester)
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
         error_code=int(ErrorCode.NONE),

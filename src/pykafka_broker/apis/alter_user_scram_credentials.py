@@ -53,11 +53,8 @@ async def alter_user_scram_credentials(
         )
         for each in request.upsertions
     )
-    try:
-        event = AlterScramCredentials(deletions, upsertions)
-        results = await ctx.node.controller.ask(event, requester=ctx.requester)
-    except KafkaError as error:
-        return failed(request, error)
+    event = AlterScramCredentials(deletions, upsertions)
+    results = await ctx.node.controller.ask(event, requester=ctx.requester)
     return AlterUserScramCredentialsResponse(
         results=[
             AlterUserScramCredentialsResult(

@@ -12,6 +12,7 @@ from pykafka_broker.apis.api import checked, handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import CLUSTER_NAME, AclOperation, AclResourceType
 from pykafka_broker.authorization.index import Acl
+from pykafka_broker.controller.channel import each_result
 from pykafka_broker.controller.core.events import AclResult, CreateAcls
 from pykafka_broker.protocol.acls import AclPermission, PatternType
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -54,11 +55,9 @@ async def create_acls(request: CreateAclsRequest, ctx: AdministrationContext) ->
     acls = [_acl(each) for each in request.creations]
     faults = {acl: text for acl in acls if (text := _fault(acl))}
     valid = tuple(acl for acl in acls if acl not in faults)
-    try:
-        results = await ctx.node.controller.ask(CreateAcls(valid), requester=ctx.requester)
-        created = dict(zip(valid, results, strict=True))
-    except KafkaError as error:
-        created = dict.fromkeys(valid, AclResult(error.code, error.explanation))
+    event = CreateAcls(valid)
+    results = await each_result(event, ctx.node.controller.ask(event, requester=ctx.requester))
+    created = dict(zip(valid, results, strict=True))
     refused = {acl: AclResult(ErrorCode.INVALID_REQUEST, text) for acl, text in faults.items()}
     outcomes = created | refused
     return _answer([outcomes[acl] for acl in acls])

@@ -48,11 +48,8 @@ async def elect_leaders(request: ElectLeadersRequest, ctx: AdministrationContext
         )
         if not asked:
             return ElectLeadersResponse(replica_election_results=[])
-    try:
-        event = ElectLeaders(request.election_type, asked)
-        results = await ctx.node.controller.ask(event, request.timeout_ms, ctx.requester)
-    except KafkaError as error:
-        return failed(request, error)
+    event = ElectLeaders(request.election_type, asked)
+    results = await ctx.node.controller.ask(event, request.timeout_ms, ctx.requester)
     return ElectLeadersResponse(replica_election_results=_described(results))
 
 

@@ -1,8 +1,8 @@
 """The events of the controller, and its results: plain frozen values.
 
 An event holds only what is asked for; the wall clock and random bits are in `Moment`. Results have the error
-codes and texts of Kafka 4.3; `message` is None where Kafka sends null. An event that is answered item by item
-has `refused`, the answer if the event is refused as a whole; all other events are answered with the error.
+codes and texts of Kafka 4.3; `message` is None where Kafka sends null. Where handlers themselves answer for
+some items of a request, the event for the others has `refused`: the answer if it is refused as a whole.
 """
 
 from __future__ import annotations
@@ -402,6 +402,10 @@ class CreateAcls(NamedTuple):
     """Create ACLs; answered with an `AclResult` for each."""
 
     acls: tuple[Acl, ...]
+
+    def refused(self, error: KafkaError) -> tuple[AclResult, ...]:
+        """The answer if the whole event is refused."""
+        return (AclResult(error.code, error.explanation),) * len(self.acls)
 
 
 class AclResult(NamedTuple):

@@ -48,11 +48,8 @@ async def expire_delegation_token_on_controller(
 async def _expire(
     request: ExpireDelegationTokenRequest, ctx: AdministrationContext
 ) -> ExpireDelegationTokenResponse:
-    try:
-        event = ExpireToken(ctx.principal, bytes(request.hmac), request.expiry_time_period_ms)
-        expiry_timestamp_ms = await ctx.node.controller.ask(event, requester=ctx.requester)
-    except KafkaError as error:
-        return failed(request, error)
+    event = ExpireToken(ctx.principal, bytes(request.hmac), request.expiry_time_period_ms)
+    expiry_timestamp_ms = await ctx.node.controller.ask(event, requester=ctx.requester)
     return ExpireDelegationTokenResponse(
         error_code=int(ErrorCode.NONE), expiry_timestamp_ms=expiry_timestamp_ms
     )

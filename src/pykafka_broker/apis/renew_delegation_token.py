@@ -48,11 +48,8 @@ async def renew_delegation_token_on_controller(
 async def _renew(
     request: RenewDelegationTokenRequest, ctx: AdministrationContext
 ) -> RenewDelegationTokenResponse:
-    try:
-        event = RenewToken(ctx.principal, bytes(request.hmac), request.renew_period_ms)
-        expiry_timestamp_ms = await ctx.node.controller.ask(event, requester=ctx.requester)
-    except KafkaError as error:
-        return failed(request, error)
+    event = RenewToken(ctx.principal, bytes(request.hmac), request.renew_period_ms)
+    expiry_timestamp_ms = await ctx.node.controller.ask(event, requester=ctx.requester)
     return RenewDelegationTokenResponse(
         error_code=int(ErrorCode.NONE), expiry_timestamp_ms=expiry_timestamp_ms
     )

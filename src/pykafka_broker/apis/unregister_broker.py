@@ -38,8 +38,5 @@ async def unregister_broker(
     request: UnregisterBrokerRequest, ctx: AdministrationContext
 ) -> UnregisterBrokerResponse:
     """The answer comes when the broker is gone from the metadata of this node."""
-    try:
-        await ctx.node.controller.ask(UnregisterBroker(request.broker_id), requester=ctx.requester)
-    except KafkaError as error:
-        return failed(request, error)
+    await ctx.node.controller.ask(UnregisterBroker(request.broker_id), requester=ctx.requester)
     return UnregisterBrokerResponse(error_code=int(ErrorCode.NONE), error_message="")

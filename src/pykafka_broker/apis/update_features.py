@@ -42,15 +42,12 @@ async def update_features(
     request: UpdateFeaturesRequest, ctx: AdministrationContext
 ) -> UpdateFeaturesResponse:
     """Change the levels. The request's own timeout is ignored, as in Apache Kafka."""
-    try:
-        updates = tuple(
-            FeatureUpdate(update.feature, update.max_version_level, update.upgrade_type)
-            for update in request.feature_updates
-        )
-        event = UpdateFeatures(updates, request.validate_only)
-        await ctx.node.controller.ask(event, requester=ctx.requester)
-    except KafkaError as error:
-        return failed(request, error)
+    updates = tuple(
+        FeatureUpdate(update.feature, update.max_version_level, update.upgrade_type)
+        for update in request.feature_updates
+    )
+    event = UpdateFeatures(updates, request.validate_only)
+    await ctx.node.controller.ask(event, requester=ctx.requester)
     return UpdateFeaturesResponse(
         error_code=int(ErrorCode.NONE),
         results=[

@@ -31,7 +31,7 @@ from pykafka_broker.protocol.topic_partition import SharePartitionKey
 Result = TypeVar("Result")
 
 
-class ShareStates(Protocol):
+class ShareGroupStates(Protocol):
     """The share coordinators of the cluster."""
 
     def initialize(
@@ -56,7 +56,7 @@ EndOffsets = Callable[[Iterable[tuple[str, int]]], Awaitable[Mapping[tuple[str, 
 class ShareWorker:
     """Event loop only."""
 
-    def __init__(self, states: ShareStates, end_offsets: EndOffsets, now_ms: Callable[[], int]) -> None:
+    def __init__(self, states: ShareGroupStates, end_offsets: EndOffsets, now_ms: Callable[[], int]) -> None:
         self._states = states
         self._end_offsets = end_offsets
         self._now_ms = now_ms

@@ -17,7 +17,7 @@ import pytest
 from pykafka_broker.authorization.index import Acl, AclIndex, Verdict
 from pykafka_broker.authorization.rules import StandardRules
 from pykafka_broker.broker.security.acl_authorizer import StandardAuthorizer
-from pykafka_broker.cluster.image import ClusterImage, acl_of, replay
+from pykafka_broker.cluster.image import ClusterImage, acl_of, acl_record, replay
 from pykafka_broker.cluster.snapshot import snapshot_records
 from pykafka_broker.protocol.acls import AclOperation, AclPermission, AclResourceType, PatternType
 from pykafka_broker.protocol.messages.records import metadata as m
@@ -80,16 +80,7 @@ def _change(chance: Random, image: ClusterImage, number: int) -> object:
         )
         if acl not in image.acl_ids:
             break
-    return m.AccessControlEntryRecord(
-        id=number.to_bytes(16),
-        resource_type=acl.resource_type,
-        resource_name=acl.name,
-        pattern_type=acl.pattern_type,
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission,
-    )
+    return acl_record(acl, number.to_bytes(16))
 
 
 def _differs(chance: Random, node: Node) -> bool:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka_broker.authorization.index import Acl
-from pykafka_broker.cluster.image import ClusterImage, acl_of, pattern_of, replay
+from pykafka_broker.cluster.image import ClusterImage, acl_of, acl_record, pattern_of, replay
 from pykafka_broker.cluster.records import MAX_RECORDS_PER_OPERATION
 from pykafka_broker.cluster.snapshot import snapshot_records
 from pykafka_broker.controller.core import acls as acls_module
@@ -281,16 +281,7 @@ def test_acls_are_known_by_their_ids_whatever_a_log_says(
     for what, number, acl in steps:
         record: object
         if what == "put" and acl is not None:
-            record = m.AccessControlEntryRecord(
-                id=uuid(number),
-                resource_type=acl.resource_type,
-                resource_name=acl.name,
-                pattern_type=acl.pattern_type,
-                principal=acl.principal,
-                host=acl.host,
-                operation=acl.operation,
-                permission_type=acl.permission,
-            )
+            record = acl_record(acl, uuid(number))
         elif uuid(number) in image.acls:
             record = m.RemoveAccessControlEntryRecord(id=uuid(number))
         else:

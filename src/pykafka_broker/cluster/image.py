@@ -572,6 +572,20 @@ def acl_of(record: m.AccessControlEntryRecord) -> Acl:
     )
 
 
+def acl_record(acl: Acl, acl_id: bytes) -> m.AccessControlEntryRecord:
+    """The record that creates an ACL."""
+    return m.AccessControlEntryRecord(
+        id=acl_id,
+        resource_type=acl.resource_type,
+        resource_name=acl.name,
+        pattern_type=acl.pattern_type,
+        principal=acl.principal,
+        host=acl.host,
+        operation=acl.operation,
+        permission_type=acl.permission,
+    )
+
+
 def pattern_of(acl: Acl) -> AclPattern:
     """The resource pattern of an ACL."""
     return acl.resource_type, acl.name, acl.pattern_type

@@ -15,7 +15,7 @@ from enum import IntEnum
 from itertools import chain
 
 from pykafka_broker.authorization.index import WILDCARD, Acl
-from pykafka_broker.cluster.image import AclPattern, ClusterImage, acl_of
+from pykafka_broker.cluster.image import AclPattern, ClusterImage, acl_of, acl_record
 from pykafka_broker.cluster.records import MAX_RECORDS_PER_OPERATION
 from pykafka_broker.controller.core.events import (
     AclFilter,
@@ -44,7 +44,7 @@ def create_acls(state: ControllerState, event: CreateAcls, moment: Moment) -> De
             continue
         results.append(AclResult())
         if acl not in state.image.acl_ids and acl not in records:
-            records[acl] = _record(acl, acl_id)
+            records[acl] = acl_record(acl, acl_id)
     check_operation_size(len(records))
     return Decision(tuple(records.values()), tuple(results))
 
@@ -159,16 +159,3 @@ def _fault_of_filter(wanted: AclFilter) -> str | None:
     if wanted.operation not in tuple(AclOperation) or wanted.permission not in tuple(AclPermission):
         return "Unknown entryFilter."
     return None
-
-
-def _record(acl: Acl, acl_id: bytes) -> m.AccessControlEntryRecord:
-    return m.AccessControlEntryRecord(
-        id=acl_id,
-        resource_type=acl.resource_type,
-        resource_name=acl.name,
-        pattern_type=acl.pattern_type,
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission,
-    )

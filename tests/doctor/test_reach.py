@@ -163,6 +163,14 @@ def test_an_address_without_a_server_is_refused() -> None:
     assert f"pykafka-broker start --listen 127.0.0.1:{address[1]}" in finding.remedy
 
 
+def test_at_one_of_several_addresses_no_new_broker_is_proposed() -> None:
+    finding = about_answer(("127.0.0.1", 9092), Answer(Kind.REFUSED), is_only=False)
+    assert finding.remedy.endswith(
+        " Start the broker of this address again as it was started before, or look at its log."
+    )
+    assert "start --listen" not in finding.remedy
+
+
 def test_where_a_broker_is_starting_no_other_one_is_proposed() -> None:
     starting = StartingBroker("process 17 (pykafka-broker)", "127.0.0.1:9093")
     finding = about_answer(("127.0.0.1", 9092), Answer(Kind.REFUSED), starting=starting)

@@ -368,7 +368,12 @@ _ANSWERS: Mapping[Kind, tuple[str, str]] = {
 
 
 def about_answer(
-    address: Address, answer: Answer, listener: str = "", starting: StartingBroker | None = None
+    address: Address,
+    answer: Answer,
+    listener: str = "",
+    starting: StartingBroker | None = None,
+    *,
+    is_only: bool = True,
 ) -> Finding:
     """Explain an answer at the bootstrap address.
 
@@ -377,6 +382,8 @@ def about_answer(
         answer: The answer there.
         listener: The process that listens there on this machine, if that is known.
         starting: The broker of this machine that is to listen there and does not yet, if there is one.
+        is_only: Whether there is no other bootstrap address: several are those of a cluster, which a new
+            broker does not join by its address.
     """
     where, (host, port) = shown(address), address
     if answer.kind is Kind.KAFKA:
@@ -397,6 +404,8 @@ def about_answer(
         )
         if starting.controller:
             remedy += f"\n  pykafka-broker quorum describe --bootstrap-controller {starting.controller}"
+    elif answer.kind is Kind.REFUSED and not is_only:
+        remedy += " Start the broker of this address again as it was started before, or look at its log."
     elif answer.kind is Kind.REFUSED and is_loopback(host):
         remedy += f" To start one here:\n  pykafka-broker start --listen {where}"
     return problem("connection", where, message, remedy)

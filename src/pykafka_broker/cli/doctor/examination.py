@@ -52,7 +52,7 @@ def examine(question: Question, pause: Callable[[float], None] = time.sleep) -> 
     if reached is None:
         for address, answer in asked:
             listener, starting = _listener(address, answer), starting_at(address, answer)
-            yield reach.about_answer(address, answer, listener, starting)
+            yield reach.about_answer(address, answer, listener, starting, is_only=len(asked) == 1)
         yield skipped("brokers", "Brokers, topics, groups and disks: no broker answers.")
         return
     with cluster.connect_to(shown(reached), cluster.timeout_s) as client:
@@ -71,8 +71,7 @@ def examine(question: Question, pause: Callable[[float], None] = time.sleep) -> 
             silent = quorum.silent_voters(leading, answering) if isinstance(leading, LostQuorum) else None
             source = quorum.Source(shown(reached), client.connection().metadata_offset)
             yield quorum.judge(leading, source, silent)
-        if (outside := _outside(client, reached)) is not None:
-            yield outside
+        yield from _outside(cluster, asked)
         about_brokers = brokers.judge(reached, found, advertised, security.protocol)
         yield from about_brokers
         existing = {topic.name: topic for topic in topics.look(client)}
@@ -105,12 +104,18 @@ def _quorum(client: Client, cluster: Cluster, address: Address) -> QuorumStatus 
         return quorum.look(asked)
 
 
-def _outside(client: Client, address: Address) -> Finding | None:
-    """The finding about a broker that is not part of the cluster, as far as it tells."""
-    try:
-        return brokers.judge_standing(address, brokers.standing(client))
-    except KafkaError:
-        return None
+def _outside(cluster: Cluster, asked: Iterable[tuple[Address, Answer]]) -> Iterator[Finding]:
+    """The findings about brokers that are not part of the cluster, as far as they tell."""
+    for address, answer in asked:
+        if answer.kind is not Kind.KAFKA:
+            continue
+        try:
+            with cluster.connect_to(shown(address), cluster.timeout_s) as client:
+                outside = brokers.judge_standing(address, brokers.standing(client))
+        except Refusal:
+            continue
+        if outside is not None:
+            yield outside
 
 
 def _registered(client: Client) -> set[int] | None:

@@ -76,7 +76,7 @@ def test_a_dry_run_only_asks(run: Run) -> None:
 
 def test_keys_are_documented_if_asked_for(run: Run) -> None:
     out = run("configs", "describe", "--broker", "1", "--all", "--documentation").out
-    assert "    Partitions of a topic created without a number.\n" in out
+    assert "    Partitions of a topic that is created without a partition count.\n" in out
 
 
 @pytest.mark.parametrize("options", [[], ["--topic", "a", "--broker", "1"]], ids=["none", "two"])

@@ -11,7 +11,7 @@ from pykafka_broker.share.core import acknowledge
 from pykafka_broker.share.core.config import ShareConfig
 from pykafka_broker.share.core.events import OK, Result, WakeFetches
 from pykafka_broker.share.core.in_flight import Delivery
-from pykafka_broker.share.core.records import StateBatch, StateWrite
+from pykafka_broker.share.core.records import StateWrite, WrittenBatch
 from tests.support.share_partition import ACCEPT, GAP, LOCK_MS, REJECT, RELEASE, RENEW, Share
 
 
@@ -26,7 +26,7 @@ def test_an_accepted_batch_is_answered_once_it_is_written_and_the_start_offset_m
     share = acquired((0, 4), (5, 9))
 
     assert share.acknowledge("ann", (0, 4, ACCEPT)) is None
-    assert share.writes == [StateWrite(0, 1, 0, 5, (StateBatch(0, 4, Delivery.ACKNOWLEDGED, 1),))]
+    assert share.writes == [StateWrite(0, 1, 0, 5, (WrittenBatch(0, 4, Delivery.ACKNOWLEDGED, 1),))]
     assert share.records() == ["0-4 acknowledged? 1", "5-9 acquired 1 ann"]
     share.written()
     assert share.last_answer == OK
@@ -159,7 +159,7 @@ def test_what_was_deleted_meanwhile_is_acknowledged_without_a_word() -> None:
 
     assert share.acknowledge("ann", (0, 4, ACCEPT)) == OK
     assert share.acknowledge("ann", (5, 9, ACCEPT)) is None
-    assert share.writes[0].batches == (StateBatch(7, 9, Delivery.ACKNOWLEDGED, 1),)
+    assert share.writes[0].batches == (WrittenBatch(7, 9, Delivery.ACKNOWLEDGED, 1),)
     assert share.writes[0].start_offset == 7
 
 

@@ -10,7 +10,7 @@ from pykafka_broker.share.core import events
 from pykafka_broker.share.core.config import ShareConfig
 from pykafka_broker.share.core.events import OK, FindStartOffset, ReadPersistedState, Result
 from pykafka_broker.share.core.in_flight import Delivery
-from pykafka_broker.share.core.records import Persisted, StateBatch, StateWrite, replay
+from pykafka_broker.share.core.records import Persisted, StateWrite, WrittenBatch, replay
 from pykafka_broker.share.core.state import Phase, SharePartition
 from pykafka_broker.share.core.transitions import transition
 from tests.support.share_partition import Share
@@ -59,12 +59,12 @@ def test_a_state_that_cannot_be_read_fails_the_share_partition() -> None:
 @pytest.mark.parametrize(
     "batches",
     [
-        (StateBatch(5, 9, AVAILABLE, 1),),
-        (StateBatch(10, 14, AVAILABLE, 1), StateBatch(14, 19, AVAILABLE, 1)),
-        (StateBatch(14, 13, AVAILABLE, 1),),
+        (WrittenBatch(5, 9, AVAILABLE, 1),),
+        (WrittenBatch(10, 14, AVAILABLE, 1), WrittenBatch(14, 19, AVAILABLE, 1)),
+        (WrittenBatch(14, 13, AVAILABLE, 1),),
     ],
 )
-def test_a_state_that_makes_no_sense_fails_the_share_partition(batches: tuple[StateBatch, ...]) -> None:
+def test_a_state_that_makes_no_sense_fails_the_share_partition(batches: tuple[WrittenBatch, ...]) -> None:
     opening = transition(SharePartition(), events.Initialize(1), CONFIG).state
 
     failed = transition(opening, events.StateRead(ErrorCode.NONE, None, 3, 10, batches), CONFIG)
@@ -88,8 +88,8 @@ def test_loaded_records_go_on_where_they_were() -> None:
     share = Share(
         10,
         (
-            StateBatch(10, 12, ACKNOWLEDGED, 1),
-            StateBatch(13, 19, AVAILABLE, 2),
+            WrittenBatch(10, 12, ACKNOWLEDGED, 1),
+            WrittenBatch(13, 19, AVAILABLE, 2),
         ),
     )
 
@@ -102,8 +102,8 @@ def test_what_the_loaded_state_does_not_mention_is_read_again() -> None:
     share = Share(
         10,
         (
-            StateBatch(15, 19, ACKNOWLEDGED, 1),
-            StateBatch(25, 29, ACKNOWLEDGED, 1),
+            WrittenBatch(15, 19, ACKNOWLEDGED, 1),
+            WrittenBatch(25, 29, ACKNOWLEDGED, 1),
         ),
     )
 
@@ -119,7 +119,7 @@ def test_what_the_loaded_state_does_not_mention_is_read_again() -> None:
 
 def test_a_gap_of_the_loaded_state_without_records_is_passed() -> None:
     """Kafka reads such a gap again and again."""
-    share = Share(10, (StateBatch(15, 19, ACKNOWLEDGED, 1),))
+    share = Share(10, (WrittenBatch(15, 19, ACKNOWLEDGED, 1),))
 
     assert share.next_offset() == 10
     assert share.acquire("ann", (15, 19), fetch_offset=10) == []
@@ -130,8 +130,8 @@ def test_the_start_offset_waits_for_a_gap_to_be_read() -> None:
     share = Share(
         10,
         (
-            StateBatch(10, 14, AVAILABLE, 1),
-            StateBatch(20, 24, ACKNOWLEDGED, 1),
+            WrittenBatch(10, 14, AVAILABLE, 1),
+            WrittenBatch(20, 24, ACKNOWLEDGED, 1),
         ),
     )
     share.acquire("ann", (10, 14))
@@ -145,16 +145,16 @@ def test_the_start_offset_waits_for_a_gap_to_be_read() -> None:
 
 
 def test_writes_fold_into_what_the_coordinator_knows() -> None:
-    def write(start: int, *batches: StateBatch) -> StateWrite:
+    def write(start: int, *batches: WrittenBatch) -> StateWrite:
         return StateWrite(0, 1, start, 0, batches)
 
-    one = replay(Persisted(0), write(0, StateBatch(0, 9, AVAILABLE, 1)))
-    two = replay(one, write(0, StateBatch(3, 4, ACKNOWLEDGED, 2)))
+    one = replay(Persisted(0), write(0, WrittenBatch(0, 9, AVAILABLE, 1)))
+    two = replay(one, write(0, WrittenBatch(3, 4, ACKNOWLEDGED, 2)))
     assert two.batches == (
-        StateBatch(0, 2, AVAILABLE, 1),
-        StateBatch(3, 4, ACKNOWLEDGED, 2),
-        StateBatch(5, 9, AVAILABLE, 1),
+        WrittenBatch(0, 2, AVAILABLE, 1),
+        WrittenBatch(3, 4, ACKNOWLEDGED, 2),
+        WrittenBatch(5, 9, AVAILABLE, 1),
     )
-    three = replay(two, write(4, StateBatch(5, 9, ACKNOWLEDGED, 2)))
-    assert three == Persisted(4, (StateBatch(4, 9, ACKNOWLEDGED, 2),))
+    three = replay(two, write(4, WrittenBatch(5, 9, ACKNOWLEDGED, 2)))
+    assert three == Persisted(4, (WrittenBatch(4, 9, ACKNOWLEDGED, 2),))
     assert replay(three, write(2)) == three

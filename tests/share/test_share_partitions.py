@@ -24,7 +24,7 @@ from pykafka_broker.share.core.events import (
     StateRead,
 )
 from pykafka_broker.share.core.in_flight import Delivery
-from pykafka_broker.share.core.records import Persisted, StateBatch, StateWrite, replay
+from pykafka_broker.share.core.records import Persisted, StateWrite, WrittenBatch, replay
 from pykafka_broker.share.settings import (
     EARLIEST,
     OffsetResetStrategy,
@@ -172,7 +172,7 @@ def listening(share: LedSharePartition) -> list[object]:
 
 async def test_the_first_fetch_has_the_state_read_and_later_ones_find_it_loaded() -> None:
     node = Node()
-    node.states.kept = Persisted(3, (StateBatch(3, 4, Delivery.ACKNOWLEDGED, 1),))
+    node.states.kept = Persisted(3, (WrittenBatch(3, 4, Delivery.ACKNOWLEDGED, 1),))
     share = node.open()
     first, second = loaded(share), loaded(share)
     assert (await second).error is ErrorCode.LEADER_NOT_AVAILABLE
@@ -267,7 +267,7 @@ async def test_what_is_acknowledged_is_answered_when_it_is_written() -> None:
     node.states.free.set()
 
     assert await answer == OK
-    assert node.states.kept == Persisted(0, (StateBatch(0, 4, Delivery.ACKNOWLEDGED, 1),))
+    assert node.states.kept == Persisted(0, (WrittenBatch(0, 4, Delivery.ACKNOWLEDGED, 1),))
     assert share.state.start_offset == 5
 
 
@@ -287,8 +287,8 @@ async def test_what_comes_while_a_write_is_on_its_way_goes_together_in_the_next(
     assert await asyncio.gather(*answers) == [OK] * 4
 
     assert [write.batches for write in node.states.writes] == [
-        (StateBatch(0, 9, Delivery.ACKNOWLEDGED, 1),),
-        (StateBatch(10, 10, Delivery.AVAILABLE, 1), StateBatch(11, 11, Delivery.ACKNOWLEDGED, 1)),
+        (WrittenBatch(0, 9, Delivery.ACKNOWLEDGED, 1),),
+        (WrittenBatch(10, 10, Delivery.AVAILABLE, 1), WrittenBatch(11, 11, Delivery.ACKNOWLEDGED, 1)),
     ]
     # The start offset has moved when the first write was answered, but the second was decided before.
     assert [write.start_offset for write in node.states.writes] == [0, 0]
@@ -349,7 +349,7 @@ async def test_records_whose_lock_ends_are_written_as_available_and_wake_those_w
     await node.clock.pass_time(LOCK_MS)
 
     assert wakes == [share]
-    assert node.states.kept == Persisted(0, (StateBatch(0, 4, Delivery.AVAILABLE, 1),))
+    assert node.states.kept == Persisted(0, (WrittenBatch(0, 4, Delivery.AVAILABLE, 1),))
     assert fetch(share, "ben") == [(0, 4, 2)]
 
 
@@ -363,7 +363,7 @@ async def test_a_group_may_change_its_settings_while_it_consumes() -> None:
 
     await node.clock.pass_time(1_000)
 
-    assert node.states.kept == Persisted(0, (StateBatch(0, 4, Delivery.AVAILABLE, 1),))
+    assert node.states.kept == Persisted(0, (WrittenBatch(0, 4, Delivery.AVAILABLE, 1),))
     assert node.shares.settings_of("others") == SharePartitionSettings()
 
 
@@ -377,7 +377,7 @@ async def test_a_member_that_leaves_gives_its_records_back() -> None:
     share.release("nobody")
     await settle()
 
-    assert node.states.kept == Persisted(0, (StateBatch(0, 4, Delivery.AVAILABLE, 1),))
+    assert node.states.kept == Persisted(0, (WrittenBatch(0, 4, Delivery.AVAILABLE, 1),))
     assert fetch(share, "ben", max_records=1) == [(0, 4, 2)]
 
 

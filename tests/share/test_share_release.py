@@ -5,7 +5,7 @@ from __future__ import annotations
 from pykafka_broker.share.core.config import ShareConfig
 from pykafka_broker.share.core.events import OK, Fence, WakeFetches
 from pykafka_broker.share.core.in_flight import Delivery
-from pykafka_broker.share.core.records import StateBatch
+from pykafka_broker.share.core.records import WrittenBatch
 from tests.support.share_partition import LOCK_MS, Share
 
 
@@ -18,7 +18,7 @@ def test_a_lock_times_out_and_the_records_are_available_at_once() -> None:
     share.pass_ms(1)
     assert share.records() == ["0-4 available 1"]
     assert share.started == [WakeFetches()]
-    assert [write.batches for write in share.writes] == [(StateBatch(0, 4, Delivery.AVAILABLE, 1),)]
+    assert [write.batches for write in share.writes] == [(WrittenBatch(0, 4, Delivery.AVAILABLE, 1),)]
     assert share.acquire("ben", (0, 4)) == [(0, 4, 2)]
 
 
@@ -110,8 +110,8 @@ def test_records_that_left_the_log_while_they_were_held_are_archived() -> None:
         else:
             share.pass_ms(LOCK_MS)
         assert share.writes[0].batches == (
-            StateBatch(0, 3, Delivery.ARCHIVED, 1),
-            StateBatch(4, 9, Delivery.AVAILABLE, 1),
+            WrittenBatch(0, 3, Delivery.ARCHIVED, 1),
+            WrittenBatch(4, 9, Delivery.AVAILABLE, 1),
         )
         share.written()
 

@@ -5,24 +5,24 @@ from __future__ import annotations
 import random
 
 from pykafka_broker.share.core.in_flight import Delivery
-from pykafka_broker.share.core.records import Persisted, StateBatch, StateWrite, replay
+from pykafka_broker.share.core.records import Persisted, StateWrite, WrittenBatch, replay
 from pykafka_broker.share.writes import together
 
 
-def write(write_id: int, start_offset: int, *batches: StateBatch) -> StateWrite:
+def write(write_id: int, start_offset: int, *batches: WrittenBatch) -> StateWrite:
     return StateWrite(write_id, 1, start_offset, write_id, batches)
 
 
 def test_one_write_stays_as_it_is() -> None:
-    only = write(3, 5, StateBatch(0, 9, Delivery.AVAILABLE, 1))
+    only = write(3, 5, WrittenBatch(0, 9, Delivery.AVAILABLE, 1))
     assert together([only]) is only
 
 
 def test_the_last_word_counts_and_what_is_below_the_start_offset_is_left_out() -> None:
     writes = [
-        write(1, 0, StateBatch(0, 9, Delivery.AVAILABLE, 1)),
-        write(2, 0, StateBatch(4, 5, Delivery.ACKNOWLEDGED, 2)),
-        write(3, 2, StateBatch(20, 29, Delivery.ARCHIVED, 1)),
+        write(1, 0, WrittenBatch(0, 9, Delivery.AVAILABLE, 1)),
+        write(2, 0, WrittenBatch(4, 5, Delivery.ACKNOWLEDGED, 2)),
+        write(3, 2, WrittenBatch(20, 29, Delivery.ARCHIVED, 1)),
     ]
 
     assert together(writes) == StateWrite(
@@ -31,10 +31,10 @@ def test_the_last_word_counts_and_what_is_below_the_start_offset_is_left_out() -
         2,
         3,
         (
-            StateBatch(2, 3, Delivery.AVAILABLE, 1),
-            StateBatch(4, 5, Delivery.ACKNOWLEDGED, 2),
-            StateBatch(6, 9, Delivery.AVAILABLE, 1),
-            StateBatch(20, 29, Delivery.ARCHIVED, 1),
+            WrittenBatch(2, 3, Delivery.AVAILABLE, 1),
+            WrittenBatch(4, 5, Delivery.ACKNOWLEDGED, 2),
+            WrittenBatch(6, 9, Delivery.AVAILABLE, 1),
+            WrittenBatch(20, 29, Delivery.ARCHIVED, 1),
         ),
     )
 
@@ -42,12 +42,12 @@ def test_the_last_word_counts_and_what_is_below_the_start_offset_is_left_out() -
 def test_the_coordinator_has_the_same_after_one_request_as_after_many() -> None:
     dice = random.Random(932)
     for _ in range(300):
-        before = Persisted(0, (StateBatch(0, 30, Delivery.AVAILABLE, 1),))
+        before = Persisted(0, (WrittenBatch(0, 30, Delivery.AVAILABLE, 1),))
         start_offset, writes = 0, []
         for write_id in range(dice.randint(1, 5)):
             start_offset += dice.choice([0, 0, 3])
             first = dice.randrange(40)
-            batch = StateBatch(first, first + dice.randrange(8), dice.choice(list(Delivery)), write_id + 2)
+            batch = WrittenBatch(first, first + dice.randrange(8), dice.choice(list(Delivery)), write_id + 2)
             writes.append(write(write_id, start_offset, batch))
         one_by_one = before
         for each in writes:

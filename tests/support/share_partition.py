@@ -21,7 +21,7 @@ from pykafka_broker.share.core.events import (
     FetchedBatch,
     Result,
 )
-from pykafka_broker.share.core.records import StateBatch, StateWrite
+from pykafka_broker.share.core.records import StateWrite, WrittenBatch
 from pykafka_broker.share.core.state import SharePartition
 from pykafka_broker.share.core.transitions import transition
 from pykafka_broker.share.core.turn import LOCK_TIMER
@@ -38,7 +38,7 @@ class Share:
     def __init__(
         self,
         start_offset: int = 0,
-        batches: tuple[StateBatch, ...] = (),
+        batches: tuple[WrittenBatch, ...] = (),
         config: ShareConfig = DEFAULT_CONFIG,
     ) -> None:
         self.config = config

@@ -6,9 +6,9 @@ from pykafka_broker.coordinator.share.core.batches import StateBatch
 from pykafka_broker.coordinator.share.persister import Persister
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.topic_partition import SharePartitionKey
-from pykafka_broker.share.core import records
 from pykafka_broker.share.core.events import OK, Result, StateRead
 from pykafka_broker.share.core.in_flight import Delivery
+from pykafka_broker.share.core.records import StateWrite, WrittenBatch
 
 
 class PersistedStates:
@@ -23,14 +23,14 @@ class PersistedStates:
         if result.refusal is not None:
             return StateRead(result.refusal.error, result.refusal.message)
         batches = tuple(
-            records.StateBatch(
+            WrittenBatch(
                 batch.first_offset, batch.last_offset, Delivery(batch.delivery_state), batch.delivery_count
             )
             for batch in result.batches
         )
         return StateRead(ErrorCode.NONE, None, result.state_epoch, result.start_offset, batches)
 
-    async def write(self, key: SharePartitionKey, leader_epoch: int, write: records.StateWrite) -> Result:
+    async def write(self, key: SharePartitionKey, leader_epoch: int, write: StateWrite) -> Result:
         """Let the coordinator store the changes; return its error, or NONE."""
         result = await self._persister.write(
             key,

@@ -23,9 +23,9 @@ from pykafka_broker.share.core.in_flight import (
     in_transition,
     renewed,
 )
-from pykafka_broker.share.core.records import StateBatch
+from pykafka_broker.share.core.records import WrittenBatch
 from pykafka_broker.share.core.state import SharePartition
-from pykafka_broker.share.core.turn import Turn, state_batch
+from pykafka_broker.share.core.turn import Turn, written_batch
 from pykafka_broker.share.core.writing import roll_back
 
 
@@ -71,7 +71,7 @@ class _Refused(Exception):
 def on_acknowledge(state: SharePartition, event: Acknowledge, config: ShareConfig) -> Step[SharePartition]:
     """Acknowledge a member's records."""
     turn = Turn(state, config, event.now_ms)
-    written: list[StateBatch] = []
+    written: list[WrittenBatch] = []
     refused: Optional[Result] = None
     try:
         for batch in event.batches:
@@ -88,7 +88,7 @@ def on_acknowledge(state: SharePartition, event: Acknowledge, config: ShareConfi
     return turn.step()
 
 
-def _acknowledge(turn: Turn, member_id: str, said: AcknowledgementBatch, written: list[StateBatch]) -> None:
+def _acknowledge(turn: Turn, member_id: str, said: AcknowledgementBatch, written: list[WrittenBatch]) -> None:
     """Take one batch of a request.
 
     Raises:
@@ -167,7 +167,7 @@ def _by_type(piece: Piece, said: AcknowledgementBatch) -> list[tuple[Piece, int]
     return parts
 
 
-def _take(turn: Turn, place: int, part: Piece, type_: int, written: list[StateBatch]) -> None:
+def _take(turn: Turn, place: int, part: Piece, type_: int, written: list[WrittenBatch]) -> None:
     """Apply one acknowledge type to records of one state."""
     first, last, state = part
     if type_ == AcknowledgeType.RENEW:
@@ -181,5 +181,5 @@ def _take(turn: Turn, place: int, part: Piece, type_: int, written: list[StateBa
         else:
             delivery = _BECOMES[AcknowledgeType(type_)]
         after = in_transition(state, delivery, turn.next_write_id, limit)
-        written.append(state_batch(Piece(first, last, after)))
+        written.append(written_batch(Piece(first, last, after)))
     turn.set(place, first, last, after)

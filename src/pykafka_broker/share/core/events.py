@@ -11,7 +11,7 @@ from typing import Optional, Union
 from pykafka_broker.machine.step import TimerFired as TimerFired
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.records.batch import NO_PRODUCER_ID
-from pykafka_broker.share.core.records import StateBatch
+from pykafka_broker.share.core.records import WrittenBatch
 from pykafka_broker.system.named_tuple import NamedTuple
 
 
@@ -62,7 +62,7 @@ class StateRead(NamedTuple):
     message: Optional[str] = None
     state_epoch: int = 0
     start_offset: int = 0
-    batches: tuple[StateBatch, ...] = ()
+    batches: tuple[WrittenBatch, ...] = ()
 
 
 class StartOffsetFound(NamedTuple):

@@ -11,7 +11,7 @@ from pykafka_broker.share.core.in_flight import Delivery
 from pykafka_broker.system.named_tuple import NamedTuple
 
 
-class StateBatch(NamedTuple):
+class WrittenBatch(NamedTuple):
     """Consecutive offsets of one state, as requests between brokers have them."""
 
     first_offset: int
@@ -29,7 +29,7 @@ class StateWrite(NamedTuple):
     start_offset: int
     #: Records at or above the start offset that need no delivery any more.
     delivery_complete_count: int
-    batches: tuple[StateBatch, ...]
+    batches: tuple[WrittenBatch, ...]
 
 
 class Persisted(NamedTuple):
@@ -37,7 +37,7 @@ class Persisted(NamedTuple):
 
     start_offset: int
     #: In offset order, without overlaps; neighbours of one state are joined.
-    batches: tuple[StateBatch, ...] = ()
+    batches: tuple[WrittenBatch, ...] = ()
 
 
 def replay(persisted: Persisted, write: StateWrite) -> Persisted:
@@ -48,7 +48,7 @@ def replay(persisted: Persisted, write: StateWrite) -> Persisted:
         known = [part for old in known for part in _without(old, batch)]
         known.append(batch)
     known.sort(key=lambda batch: batch.first_offset)
-    joined: list[StateBatch] = []
+    joined: list[WrittenBatch] = []
     for batch in known:
         if batch.last_offset < start_offset:
             continue
@@ -60,7 +60,7 @@ def replay(persisted: Persisted, write: StateWrite) -> Persisted:
     return Persisted(start_offset, tuple(joined))
 
 
-def _continues(before: StateBatch, after: StateBatch) -> bool:
+def _continues(before: WrittenBatch, after: WrittenBatch) -> bool:
     return (
         before.last_offset + 1 == after.first_offset
         and before.delivery is after.delivery
@@ -68,7 +68,7 @@ def _continues(before: StateBatch, after: StateBatch) -> bool:
     )
 
 
-def _without(old: StateBatch, new: StateBatch) -> list[StateBatch]:
+def _without(old: WrittenBatch, new: WrittenBatch) -> list[WrittenBatch]:
     """The parts of `old` that `new` does not cover."""
     parts = []
     if old.first_offset < new.first_offset:

@@ -20,9 +20,9 @@ from pykafka_broker.share.core.in_flight import (
     in_transition,
     timed_out,
 )
-from pykafka_broker.share.core.records import StateBatch
+from pykafka_broker.share.core.records import WrittenBatch
 from pykafka_broker.share.core.state import Phase, SharePartition
-from pykafka_broker.share.core.turn import Turn, state_batch
+from pykafka_broker.share.core.turn import Turn, written_batch
 
 
 def on_release_member(
@@ -31,14 +31,14 @@ def on_release_member(
     """Give back all records that the member has acquired; the deliveries stay counted."""
     turn = Turn(state, config, event.now_ms)
     limit = config.delivery_count_limit
-    written: list[StateBatch] = []
+    written: list[WrittenBatch] = []
 
     def lost(piece: Piece) -> InFlightState:
         if piece.state.delivery is not Delivery.ACQUIRED or piece.state.member_id != event.member_id:
             return piece.state
         delivery = given_back(piece.state, limit, is_in_log=piece.first_offset >= turn.start_offset)
         after = in_transition(piece.state, delivery, turn.next_write_id, limit)
-        written.append(state_batch(piece._replace(state=after)))
+        written.append(written_batch(piece._replace(state=after)))
         return after
 
     for place, batch in enumerate(state.batches):
@@ -63,7 +63,7 @@ def on_timer(state: SharePartition, event: TimerFired, config: ShareConfig) -> S
     turn = Turn(state, config, event.now_ms)
     turn.timer_at_ms = None
     limit = config.delivery_count_limit
-    written: list[StateBatch] = []
+    written: list[WrittenBatch] = []
     next_ms: int | None = None
 
     def lost(piece: Piece) -> InFlightState:
@@ -71,7 +71,7 @@ def on_timer(state: SharePartition, event: TimerFired, config: ShareConfig) -> S
             return piece.state
         delivery = given_back(piece.state, limit, is_in_log=piece.first_offset >= turn.start_offset)
         after = timed_out(piece.state, delivery)
-        written.append(state_batch(piece._replace(state=after)))
+        written.append(written_batch(piece._replace(state=after)))
         turn.look_for_available |= delivery is Delivery.AVAILABLE
         return after
 

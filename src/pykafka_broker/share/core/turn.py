@@ -13,7 +13,7 @@ from pykafka_broker.share.core.batch import InFlightBatch, Piece, changed
 from pykafka_broker.share.core.config import ShareConfig
 from pykafka_broker.share.core.events import WakeFetches
 from pykafka_broker.share.core.in_flight import InFlightState
-from pykafka_broker.share.core.records import StateBatch, StateWrite
+from pykafka_broker.share.core.records import StateWrite, WrittenBatch
 from pykafka_broker.share.core.state import GapWindow, PendingWrite, SharePartition
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -108,7 +108,7 @@ class Turn:
 
     # ---- what follows ----
 
-    def write(self, token: Optional[int], batches: list[StateBatch]) -> None:
+    def write(self, token: Optional[int], batches: list[WrittenBatch]) -> None:
         """Write states; the request of `token` is answered when that is done."""
         write = StateWrite(
             self.next_write_id,
@@ -158,6 +158,8 @@ class Turn:
         return Step(state, tuple(self.records), tuple(self.effects))
 
 
-def state_batch(piece: Piece) -> StateBatch:
+def written_batch(piece: Piece) -> WrittenBatch:
     """The state batch to write for records in their new state."""
-    return StateBatch(piece.first_offset, piece.last_offset, piece.state.delivery, piece.state.delivery_count)
+    return WrittenBatch(
+        piece.first_offset, piece.last_offset, piece.state.delivery, piece.state.delivery_count
+    )

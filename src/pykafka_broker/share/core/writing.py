@@ -11,7 +11,7 @@ from pykafka_broker.share.core.config import ShareConfig
 from pykafka_broker.share.core.events import OK, WriteDone
 from pykafka_broker.share.core.in_flight import Delivery, InFlightState, committed, rolled_back
 from pykafka_broker.share.core.loading import told
-from pykafka_broker.share.core.records import StateBatch
+from pykafka_broker.share.core.records import WrittenBatch
 from pykafka_broker.share.core.start_offset import move_behind_done
 from pykafka_broker.share.core.state import SharePartition
 from pykafka_broker.share.core.turn import Turn
@@ -39,7 +39,7 @@ def on_write_done(state: SharePartition, event: WriteDone, config: ShareConfig) 
     return turn.step()
 
 
-def _commit(turn: Turn, write_id: int, batches: Iterable[StateBatch]) -> None:
+def _commit(turn: Turn, write_id: int, batches: Iterable[WrittenBatch]) -> None:
     def after(piece: Piece) -> InFlightState:
         state = piece.state
         if state.rollback is None or state.rollback.write_id != write_id:
@@ -52,7 +52,7 @@ def _commit(turn: Turn, write_id: int, batches: Iterable[StateBatch]) -> None:
             turn.change(place, batch.first_offset, batch.last_offset, after)
 
 
-def roll_back(turn: Turn, write_id: int, batches: Iterable[StateBatch]) -> None:
+def roll_back(turn: Turn, write_id: int, batches: Iterable[WrittenBatch]) -> None:
     """Take back the transitions of a failed write: the member has its records again, unless its lock has
     timed out or they have left the log.
     """

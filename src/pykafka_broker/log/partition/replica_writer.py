@@ -223,18 +223,21 @@ class ReplicaWriter:
         state = self._state
         header = batches[first].header
         try:
-            due, epoch, offset = None, header.partition_leader_epoch, header.base_offset
-            if is_due(state, header.size_in_bytes, header.last_offset, header.max_timestamp, now_ms):
-                due = self._roller.make_room(header.size_in_bytes, offset, defers_names)
-            if due is None and epoch != state.latest_epoch:
-                due = self._roller.start_epoch(epoch, offset, defers_names)
+            due = self._roller.make_ready(
+                header.partition_leader_epoch,
+                header.size_in_bytes,
+                header.base_offset,
+                header.last_offset,
+                header.max_timestamp,
+                now_ms,
+                defers_names,
+            )
             if due is not None:
                 return due
             run = batches[first : first + self._run_length(batches, first, now_ms)]
             segment = state.active
-            segment.append_batches(records[run[0].position : run[-1].end], [batch.header for batch in run])
-            if segment.first_append_ms < 0:
-                segment.first_append_ms = now_ms
+            whole = records[run[0].position : run[-1].end]
+            segment.append_batches(whole, [batch.header for batch in run], now_ms)
         except OSError as error:
             raise append_failed(self._environment, state.name, state.active, error) from error
         self._note(run)

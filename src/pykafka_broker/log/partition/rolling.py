@@ -86,34 +86,41 @@ class Roller:
             raise storage_error(self.state.name, self.state.offline)
         return NamesDue(self, None) if defers_names and self.makes_names else None
 
-    def make_room(self, size: int, base_offset: int, defers_names: bool) -> NamesDue | None:
-        """Go on in a new segment for a batch of `size` bytes, unless the active one is empty; with
-        `defers_names`, return the file to make instead. A log that is a copy may end before `base_offset`.
+    def make_ready(
+        self,
+        leader_epoch: int,
+        size: int,
+        first_offset: int,
+        last_offset: int,
+        max_timestamp: int,
+        now_ms: int,
+        defers_names: bool,
+    ) -> NamesDue | None:
+        """What every append does before it writes a batch of `size` bytes to the active segment: go on in a
+        new segment if that is due, and note the leader epoch if it begins. With `defers_names`, return the
+        file that has to be made first. A log that is a copy may end before `first_offset`.
 
         Raises:
-            KafkaError: RECORD_LIST_TOO_LARGE, no segment may get so large.
+            KafkaError: RECORD_LIST_TOO_LARGE, no segment may get so large; FENCED_LEADER_EPOCH, a batch of a
+                later epoch is in the log.
             OSError: the disk refuses, or the partition was deleted.
         """
         state = self.state
-        if size > state.config.segment_bytes:
-            raise KafkaError(
-                ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"Message batch size is {size} bytes in append to partition {state.name}, "
-                f"which exceeds the maximum configured segment size of {state.config.segment_bytes}.",
-            )
-        if state.active.size:
-            if defers_names:
-                return NamesDue(self, state.log_end_offset)
-            self.roll_to(base_offset)
-        return None
-
-    def start_epoch(self, leader_epoch: int, base_offset: int, defers_names: bool) -> NamesDue | None:
-        """Note that a leader epoch begins; with `defers_names`, return the file to make first, if one is due.
-        Raises OSError if the disk refuses.
-        """
-        if defers_names and not self._epoch_file.is_saved:
-            return NamesDue(self, None)
-        self._epoch_file.start(leader_epoch, base_offset)
+        if is_due(state, size, last_offset, max_timestamp, now_ms):
+            if size > state.config.segment_bytes:
+                raise KafkaError(
+                    ErrorCode.RECORD_LIST_TOO_LARGE,
+                    f"Message batch size is {size} bytes in append to partition {state.name}, "
+                    f"which exceeds the maximum configured segment size of {state.config.segment_bytes}.",
+                )
+            if state.active.size:
+                if defers_names:
+                    return NamesDue(self, state.log_end_offset)
+                self.roll_to(first_offset)
+        if leader_epoch != state.latest_epoch:
+            if defers_names and not self._epoch_file.is_saved:
+                return NamesDue(self, None)
+            self._epoch_file.start(leader_epoch, first_offset)
         return None
 
     def note_aborted(self, aborted: AbortedTxn) -> None:

@@ -18,7 +18,7 @@ from pykafka_broker.log.partition.append_errors import append_failed
 from pykafka_broker.log.partition.density import Density
 from pykafka_broker.log.partition.flushing import Flusher
 from pykafka_broker.log.partition.producers import AppendOrigin, transaction_marker
-from pykafka_broker.log.partition.rolling import NamesDue, Roller, is_due
+from pykafka_broker.log.partition.rolling import NamesDue, Roller
 from pykafka_broker.log.partition.state import LogState
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.log.partition.validation import LATEST_PRODUCE_VERSION, prepare_client_batch
@@ -284,22 +284,17 @@ class LogWriter:
         defers_names: bool,
     ) -> NamesDue | None:
         """Write one batch; with `defers_names`, nothing if a file is missing."""
-        state, size = self._state, len(batch)
-        segment = state.active
+        state = self._state
         try:
-            if is_due(state, size, last_offset, max_timestamp, now_ms):
-                if (due := self._roller.make_room(size, first_offset, defers_names)) is not None:
-                    return due
-                segment = state.active
-            if leader_epoch != state.latest_epoch:
-                due = self._roller.start_epoch(leader_epoch, first_offset, defers_names)
-                if due is not None:
-                    return due
-            segment.append(batch, last_offset, max_timestamp, offset_of_max_timestamp)
-            if segment.first_append_ms < 0:
-                segment.first_append_ms = now_ms
+            due = self._roller.make_ready(
+                leader_epoch, len(batch), first_offset, last_offset, max_timestamp, now_ms, defers_names
+            )
+            if due is not None:
+                return due
+            segment = state.active
+            segment.append(batch, last_offset, max_timestamp, offset_of_max_timestamp, now_ms)
         except OSError as error:
-            raise append_failed(self._environment, state.name, segment, error) from error
+            raise append_failed(self._environment, state.name, state.active, error) from error
         if segment.size >= segment.write_behind_at:
             self._flusher.write_behind(segment)
         return None

@@ -123,31 +123,36 @@ class Segment:
     # --- appending --------------------------------------------------------------------------------
 
     def append(
-        self, records: Buffer, last_offset: int, max_timestamp: int, offset_of_max_timestamp: int
+        self,
+        records: Buffer,
+        last_offset: int,
+        max_timestamp: int,
+        offset_of_max_timestamp: int,
+        now_ms: int,
     ) -> None:
         """Write whole batches at the end.
 
         Raises:
             OSError: nothing of it is visible, and `has_torn_tail` is set.
         """
-        position = self._write(records)
+        position = self._write(records, now_ms)
         size = len(records)
         self.indexes.note_batch(self, position, size, last_offset, max_timestamp, offset_of_max_timestamp)
 
-    def append_batches(self, records: Buffer, headers: Sequence[BatchHeader]) -> None:
+    def append_batches(self, records: Buffer, headers: Sequence[BatchHeader], now_ms: int) -> None:
         """Write these whole batches, which fill `records`, at the end, all at once.
 
         Raises:
             OSError: nothing of them is visible, and `has_torn_tail` is set.
         """
-        position = self._write(records)
+        position = self._write(records, now_ms)
         note = self.indexes.note_batch
         for header in headers:
             last_offset, batch_bytes = header.last_offset, header.size_in_bytes
             note(self, position, batch_bytes, last_offset, header.max_timestamp, last_offset)
             position += batch_bytes
 
-    def _write(self, records: Buffer) -> int:
+    def _write(self, records: Buffer, now_ms: int) -> int:
         """Write at the end; returns the position. For errors see `append`."""
         position = self.size
         size = len(records)
@@ -161,6 +166,8 @@ class Segment:
             self.has_torn_tail = True
             raise
         self.size = position + size
+        if self.first_append_ms < 0:
+            self.first_append_ms = now_ms
         return position
 
     def cut_torn_tail(self) -> None:

@@ -1,14 +1,17 @@
-"""The common part of AlterConfigs and IncrementalAlterConfigs: a broker's refusals and answers.
+"""What AlterConfigs and IncrementalAlterConfigs have in common: from a request to its changes, a broker's
+refusals, the way to the controller, and the answer for each resource.
 
 As in Kafka's ConfigAdminManager, malformed changes, changes of another broker, and values that this broker's
-configuration does not allow are refused here; the controller gets the rest.
+configuration does not allow are refused by a broker; the controller gets the rest. A listener of controllers
+has only the ACLs checked.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Union
 
 from pykafka_broker.apis.denials import refusal_of_configs
 from pykafka_broker.apis.forwarding import pass_on
@@ -28,8 +31,9 @@ from pykafka_broker.controller.core.events import (
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from pykafka_broker.apis.context import AdministrationContext, RequestContext
+    from pykafka_broker.apis.context import AdministrationContext, ControllerContext, RequestContext
 
+Change = TypeVar("Change", bound=Union[ConfigChange, NewConfigs])
 Response = TypeVar("Response")
 #: Type and name.
 Resource = tuple[int, str]
@@ -41,110 +45,165 @@ NEEDS = [
 ]
 
 
-def denied(resources: Iterable[Resource], ctx: AdministrationContext) -> dict[Resource, AlterConfigsResult]:
-    """The results of resources whose configs the client may not alter, except those given twice, which are
-    refused anyway.
+class AlteringApi(Generic[Change, Response]):
+    """One of the two APIs: its `response`, in it the class for one `resource`, the kind of `change` that it
+    asks for, made of these `fields` of each config, the key first, and the `event` of the controller.
     """
-    once = [resource for resource, times in Counter(resources).items() if times == 1]
-    refusals = {resource: refusal_of_configs(ctx, AclOperation.ALTER_CONFIGS, *resource) for resource in once}
-    return {key: AlterConfigsResult(*key, error, error.message) for key, error in refusals.items() if error}
 
+    def __init__(
+        self,
+        response: Callable[..., Response],
+        resource: type[Any],
+        change: Callable[[int, str, Any], Change],
+        fields: Sequence[str],
+        event: Callable[[Any, bool], AlterConfigs | IncrementalAlterConfigs],
+    ) -> None:
+        self._response = response
+        self._resource = resource
+        self._change = change
+        self._of_config = attrgetter(*fields)
+        self._event = event
 
-def answered(
-    response: Callable[..., Response], resource: type[Any], results: Iterable[AlterConfigsResult]
-) -> Response:
-    """The response of an API, whose class for one resource is `resource`."""
-    return response(
-        responses=[
-            resource(
-                error_code=int(result.error),
-                error_message=result.message,
-                resource_type=result.resource_type,
-                resource_name=result.name,
+    def changes(self, request: Any, *, last_counts: bool = False) -> list[Change]:
+        """The changes of each resource; with `last_counts`, only the last one of each key."""
+        return [
+            self._change(
+                each.resource_type,
+                each.resource_name,
+                tuple(
+                    {config.name: self._of_config(config) for config in each.configs}.values()
+                    if last_counts
+                    else map(self._of_config, each.configs)
+                ),
             )
-            for result in results
+            for each in request.resources
         ]
-    )
 
+    def answer(self, results: Iterable[AlterConfigsResult]) -> Response:
+        """The response with these results."""
+        return self._response(
+            responses=[
+                self._resource(
+                    error_code=int(result.error),
+                    error_message=result.message,
+                    resource_type=result.resource_type,
+                    resource_name=result.name,
+                )
+                for result in results
+            ]
+        )
 
-def refusing(
-    answer: Callable[[Iterable[AlterConfigsResult]], Response],
-) -> Callable[[Any, KafkaError], Response]:
-    """Makes the `error_response` of an API: all resources are refused with an error."""
-
-    def refused(request: Any, error: KafkaError) -> Response:
+    def refused(self, request: Any, error: KafkaError) -> Response:
+        """All resources are refused with an error."""
         asked = [(each.resource_type, each.resource_name) for each in request.resources]
-        return answer(AlterConfigsResult(*resource, error.code, error.message) for resource in asked)
+        return self.answer(AlterConfigsResult(*resource, error.code, error.message) for resource in asked)
 
-    return refused
+    async def altered_here(
+        self, request: Any, changes: Sequence[Change], ctx: RequestContext
+    ) -> list[AlterConfigsResult]:
+        """A result for each resource: the controller of this node decides on all that are allowed and not
+        malformed. Resources that the client may not alter come last.
+        """
+        allowed, denied = _allowed(changes, ctx)
+        results = _malformed(allowed, ctx)
+        left = tuple(change for change in allowed if _resource(change) not in results)
+        if left:
+            event = self._event(left, request.validate_only)
+            for result in await each_result(event, ctx.node.controller.ask(event, requester=ctx.requester)):
+                results[result.resource_type, result.name] = result
+        return [*(results[_resource(change)] for change in allowed), *denied]
 
+    async def altered_elsewhere(self, request: Any, changes: Sequence[Change], ctx: RequestContext) -> Any:
+        """The response to `changes`: those not refused here go to the controller of another node; an error
+        response if the controller does not answer.
+        """
+        resources = [_resource(change) for change in changes]
+        own = _refused_here(changes, ctx)
 
-async def decided_elsewhere(
-    request: Any,
-    changes: Sequence[ConfigChange | NewConfigs],
-    ctx: RequestContext,
-    answer: Callable[[Iterable[AlterConfigsResult]], Any],
-) -> Any:
-    """The response to `changes`: those not refused here go to the controller of another node; an error
-    response if the controller does not answer.
-    """
-    resources = [(change.resource_type, change.name) for change in changes]
-    own = refused_here(changes, ctx)
-
-    left = set(resources) - own.keys()
-    if not left:
-        return answer(own[resource] for resource in resources)
-    rest = [each for each in request.resources if (each.resource_type, each.resource_name) in left]
-    response = await pass_on(
-        type(request)(resources=rest, validate_only=request.validate_only), ctx, refusing(answer)
-    )
-    known = answer(own.values())
-    if not isinstance(response, type(known)):
+        left = set(resources) - own.keys()
+        if not left:
+            return self.answer(own[resource] for resource in resources)
+        rest = [each for each in request.resources if (each.resource_type, each.resource_name) in left]
+        response = await pass_on(
+            type(request)(resources=rest, validate_only=request.validate_only), ctx, self.refused
+        )
+        known: Any = self.answer(own.values())
+        if not isinstance(response, type(known)):
+            return response
+        answers = [*response.responses, *known.responses]
+        found = {(each.resource_type, each.resource_name): each for each in answers}
+        unknown = ErrorCode.UNKNOWN_SERVER_ERROR
+        missing: Any = self.answer(
+            AlterConfigsResult(*resource, unknown, unknown.message) for resource in resources
+        )
+        response.responses = [
+            found.get((each.resource_type, each.resource_name), each) for each in missing.responses
+        ]
         return response
-    answers = [*response.responses, *known.responses]
-    found = {(each.resource_type, each.resource_name): each for each in answers}
-    unknown = ErrorCode.UNKNOWN_SERVER_ERROR
-    missing = answer(AlterConfigsResult(*resource, unknown, unknown.message) for resource in resources)
-    response.responses = [
-        found.get((each.resource_type, each.resource_name), each) for each in missing.responses
+
+    async def altered_on_controller(
+        self, request: Any, changes: Sequence[Change], ctx: ControllerContext
+    ) -> list[AlterConfigsResult]:
+        """A result for each resource, first of those that the client may not alter.
+
+        Raises:
+            KafkaError: all are refused.
+        """
+        allowed, denied = _allowed(changes, ctx)
+        event = self._event(tuple(allowed), request.validate_only)
+        return [*denied, *await ctx.node.controller.ask(event, requester=ctx.requester)]
+
+
+def loggers_apart(changes: Iterable[Change]) -> tuple[list[Change], list[Change]]:
+    """Changes of loggers, and changes in the metadata."""
+    loggers: list[Change] = []
+    kept: list[Change] = []
+    for change in changes:
+        (loggers if change.resource_type == ResourceType.BROKER_LOGGER else kept).append(change)
+    return loggers, kept
+
+
+def _resource(change: ConfigChange | NewConfigs) -> Resource:
+    return change.resource_type, change.name
+
+
+def _allowed(
+    changes: Sequence[Change], ctx: AdministrationContext
+) -> tuple[list[Change], list[AlterConfigsResult]]:
+    """The changes that the client may make, and the results of the others. Those of loggers and of resources
+    given twice are refused anyway.
+    """
+    times = Counter(map(_resource, changes))
+    refusals = {
+        resource: refusal_of_configs(ctx, AclOperation.ALTER_CONFIGS, *resource)
+        for resource, count in times.items()
+        if count == 1 and resource[0] != ResourceType.BROKER_LOGGER
+    }
+    denied = {resource: error for resource, error in refusals.items() if error}
+    return [change for change in changes if _resource(change) not in denied], [
+        AlterConfigsResult(*resource, error, error.message) for resource, error in denied.items()
     ]
-    return response
 
 
-def refused_here(
+def _refused_here(
     changes: Sequence[ConfigChange | NewConfigs], ctx: RequestContext
 ) -> dict[Resource, AlterConfigsResult]:
     """The results of the resources that are refused here and not sent to the controller of another node."""
     refused = _malformed(changes, ctx)
     for change in changes:
-        resource = change.resource_type, change.name
+        resource = _resource(change)
         if resource not in refused and (why := _invalid(change, ctx)):
             refused[resource] = AlterConfigsResult(*resource, *why)
     return refused
 
 
-async def altered_here(
-    changes: Sequence[ConfigChange | NewConfigs],
-    event_of: Callable[[tuple[Any, ...]], AlterConfigs | IncrementalAlterConfigs],
-    ctx: RequestContext,
-) -> list[AlterConfigsResult]:
-    """A result for each resource; the controller of this node decides on all that are not malformed."""
-    results = _malformed(changes, ctx)
-    left = tuple(change for change in changes if (change.resource_type, change.name) not in results)
-    if left:
-        event = event_of(left)
-        for result in await each_result(event, ctx.node.controller.ask(event, requester=ctx.requester)):
-            results[result.resource_type, result.name] = result
-    return [results[change.resource_type, change.name] for change in changes]
-
-
 def _malformed(
     changes: Sequence[ConfigChange | NewConfigs], ctx: RequestContext
 ) -> dict[Resource, AlterConfigsResult]:
-    times = Counter((change.resource_type, change.name) for change in changes)
+    times = Counter(map(_resource, changes))
     refused: dict[Resource, AlterConfigsResult] = {}
     for change in changes:
-        resource = change.resource_type, change.name
+        resource = _resource(change)
         if times[resource] > 1:
             text = "Each resource must appear at most once."
             refused[resource] = AlterConfigsResult(*resource, ErrorCode.INVALID_REQUEST, text)

@@ -20,15 +20,11 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import AdministrationContext
 
 
-def _refused(_request: AddRaftVoterRequest, error: KafkaError) -> AddRaftVoterResponse:
-    return AddRaftVoterResponse(error_code=int(error.code), error_message=error.message)
-
-
 @handles(
     AddRaftVoterRequest,
     versions="0-1",
     needs=[on_cluster(AclOperation.ALTER)],
-    error_response=_refused,
+    error_response=wire.refused,
     forwarded=True,
 )
 async def add_raft_voter(request: AddRaftVoterRequest, ctx: AdministrationContext) -> AddRaftVoterResponse:
@@ -41,7 +37,7 @@ async def add_raft_voter(request: AddRaftVoterRequest, ctx: AdministrationContex
     except KafkaError as error:
         if error.code is not ErrorCode.NOT_CONTROLLER:
             raise
-        return AddRaftVoterResponse(error_code=int(ErrorCode.NOT_LEADER_OR_FOLLOWER), error_message="")
+        return wire.refused(request, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, ""))
     if answer.error is ErrorCode.NONE:
         tell(ctx, VOTERS_ADDED, f"Added voter {asked.key.node_id} of the metadata quorum")
     return wire.response(answer)

@@ -11,7 +11,6 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.controller.wire import allocate_producer_ids as wire
-from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
@@ -21,15 +20,11 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import ControllerContext
 
 
-def _refused(request: AllocateProducerIdsRequest, error: KafkaError) -> AllocateProducerIdsResponse:
-    return AllocateProducerIdsResponse(error_code=int(error.code), producer_id_start=0, producer_id_len=0)
-
-
 @handles(
     AllocateProducerIdsRequest,
     versions="0",
     needs=[on_cluster(AclOperation.CLUSTER_ACTION)],
-    error_response=_refused,
+    error_response=wire.refused,
 )
 async def allocate_producer_ids(
     request: AllocateProducerIdsRequest, ctx: ControllerContext

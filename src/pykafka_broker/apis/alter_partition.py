@@ -12,7 +12,6 @@ from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.ports.quotas import Quota
 from pykafka_broker.controller.wire import alter_partition as wire
-from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -22,16 +21,12 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import ControllerContext
 
 
-def _refused(request: AlterPartitionRequest, error: KafkaError) -> AlterPartitionResponse:
-    return AlterPartitionResponse(error_code=int(error.code), topics=[])
-
-
 @handles(
     AlterPartitionRequest,
     versions="2-3",
     needs=[on_cluster(AclOperation.CLUSTER_ACTION)],
     quota=Quota.EXEMPT,
-    error_response=_refused,
+    error_response=wire.refused,
 )
 async def alter_partition(request: AlterPartitionRequest, ctx: ControllerContext) -> AlterPartitionResponse:
     """Each partition succeeds or fails on its own."""

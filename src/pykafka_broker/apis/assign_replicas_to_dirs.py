@@ -22,15 +22,11 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import ControllerContext
 
 
-def _refused(request: AssignReplicasToDirsRequest, error: KafkaError) -> AssignReplicasToDirsResponse:
-    return AssignReplicasToDirsResponse(error_code=int(error.code), directories=[])
-
-
 @handles(
     AssignReplicasToDirsRequest,
     versions="0",
     needs=[on_cluster(AclOperation.CLUSTER_ACTION)],
-    error_response=_refused,
+    error_response=wire.refused,
 )
 async def assign_replicas_to_dirs(
     request: AssignReplicasToDirsRequest, ctx: ControllerContext

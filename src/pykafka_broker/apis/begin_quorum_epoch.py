@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.begin_quorum_epoch import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -23,15 +22,11 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import ControllerContext
 
 
-def _refused(request: BeginQuorumEpochRequest, error: KafkaError) -> BeginQuorumEpochResponse:
-    return BeginQuorumEpochResponse(error_code=int(error.code), topics=[])
-
-
 @handles(
     BeginQuorumEpochRequest,
     versions="0-1",
     needs=[on_cluster(AclOperation.CLUSTER_ACTION)],
-    error_response=_refused,
+    error_response=wire.refused,
 )
 async def begin_quorum_epoch(
     request: BeginQuorumEpochRequest, ctx: ControllerContext

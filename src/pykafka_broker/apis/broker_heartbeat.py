@@ -12,22 +12,17 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.controller.wire import broker_heartbeat as wire
-from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import ControllerContext
 
 
-def _refused(request: BrokerHeartbeatRequest, error: KafkaError) -> BrokerHeartbeatResponse:
-    return BrokerHeartbeatResponse(error_code=int(error.code), should_shut_down=False)
-
-
 @handles(
     BrokerHeartbeatRequest,
     versions="0-2",
     needs=[on_cluster(AclOperation.CLUSTER_ACTION)],
-    error_response=_refused,
+    error_response=wire.refused,
 )
 async def broker_heartbeat(
     request: BrokerHeartbeatRequest, ctx: ControllerContext

@@ -22,15 +22,11 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import ControllerContext
 
 
-def _refused(request: BrokerRegistrationRequest, error: KafkaError) -> BrokerRegistrationResponse:
-    return BrokerRegistrationResponse(error_code=int(error.code))
-
-
 @handles(
     BrokerRegistrationRequest,
     versions="0-4",
     needs=[on_cluster(AclOperation.CLUSTER_ACTION)],
-    error_response=_refused,
+    error_response=wire.refused,
 )
 async def broker_registration(
     request: BrokerRegistrationRequest, ctx: ControllerContext

@@ -23,15 +23,11 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import ControllerContext
 
 
-def _refused(request: ControllerRegistrationRequest, error: KafkaError) -> ControllerRegistrationResponse:
-    return ControllerRegistrationResponse(error_code=int(error.code), error_message=error.message)
-
-
 @handles(
     ControllerRegistrationRequest,
     versions="0",
     needs=[on_cluster(AclOperation.CLUSTER_ACTION)],
-    error_response=_refused,
+    error_response=wire.refused,
 )
 async def controller_registration(
     request: ControllerRegistrationRequest, ctx: ControllerContext

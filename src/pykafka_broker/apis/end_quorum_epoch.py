@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
 from pykafka_broker.raft.wire import end_quorum_epoch as wire
 from pykafka_broker.raft.wire.common import Scope
@@ -20,15 +19,11 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import ControllerContext
 
 
-def _refused(request: EndQuorumEpochRequest, error: KafkaError) -> EndQuorumEpochResponse:
-    return EndQuorumEpochResponse(error_code=int(error.code), topics=[])
-
-
 @handles(
     EndQuorumEpochRequest,
     versions="0-1",
     needs=[on_cluster(AclOperation.CLUSTER_ACTION)],
-    error_response=_refused,
+    error_response=wire.refused,
 )
 async def end_quorum_epoch(request: EndQuorumEpochRequest, ctx: ControllerContext) -> EndQuorumEpochResponse:
     """The answer of this replica, once its state is on disk."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from pykafka_broker.raft.core.messages import FetchSnapshotAnswer
 from pykafka_broker.raft.wire import fetch_snapshot as wire
@@ -21,15 +21,11 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import ControllerContext
 
 
-def _refused(request: FetchSnapshotRequest, error: KafkaError) -> FetchSnapshotResponse:
-    return FetchSnapshotResponse(error_code=int(error.code), topics=[])
-
-
 @handles(
     FetchSnapshotRequest,
     versions="0-1",
     needs=[on_cluster(AclOperation.CLUSTER_ACTION)],
-    error_response=_refused,
+    error_response=wire.refused,
 )
 async def fetch_snapshot(request: FetchSnapshotRequest, ctx: ControllerContext) -> FetchSnapshotResponse:
     """The next part of the file."""

@@ -20,15 +20,11 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import AdministrationContext
 
 
-def _refused(_request: RemoveRaftVoterRequest, error: KafkaError) -> RemoveRaftVoterResponse:
-    return RemoveRaftVoterResponse(error_code=int(error.code), error_message=error.message)
-
-
 @handles(
     RemoveRaftVoterRequest,
     versions="0",
     needs=[on_cluster(AclOperation.ALTER)],
-    error_response=_refused,
+    error_response=wire.refused,
     forwarded=True,
 )
 async def remove_raft_voter(
@@ -43,7 +39,7 @@ async def remove_raft_voter(
     except KafkaError as error:
         if error.code is not ErrorCode.NOT_CONTROLLER:
             raise
-        return RemoveRaftVoterResponse(error_code=int(ErrorCode.NOT_LEADER_OR_FOLLOWER), error_message="")
+        return wire.refused(request, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, ""))
     if answer.error is ErrorCode.NONE:
         tell(ctx, VOTERS_REMOVED, f"Removed voter {asked.key.node_id} of the metadata quorum")
     return wire.response(answer)

@@ -12,7 +12,7 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.told_changes import VOTERS_UPDATED, tell
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 from pykafka_broker.raft.wire import update_raft_voter as wire
 from pykafka_broker.raft.wire.common import Scope
@@ -21,15 +21,11 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import ControllerContext
 
 
-def _refused(_request: UpdateRaftVoterRequest, error: KafkaError) -> UpdateRaftVoterResponse:
-    return UpdateRaftVoterResponse(error_code=int(error.code))
-
-
 @handles(
     UpdateRaftVoterRequest,
     versions="0",
     needs=[on_cluster(AclOperation.CLUSTER_ACTION)],
-    error_response=_refused,
+    error_response=wire.refused,
 )
 async def update_raft_voter(
     request: UpdateRaftVoterRequest, ctx: ControllerContext

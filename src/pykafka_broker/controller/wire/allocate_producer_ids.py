@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pykafka_broker.controller.core.events import AllocateProducerIds, ProducerIdBlock
 from pykafka_broker.controller.wire import common
+from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages import allocate_producer_ids as m
 
 
@@ -22,6 +23,11 @@ def response(block: ProducerIdBlock) -> m.AllocateProducerIdsResponse:
     return m.AllocateProducerIdsResponse(
         error_code=0, producer_id_start=block.first_producer_id, producer_id_len=block.size
     )
+
+
+def refused(_: m.AllocateProducerIdsRequest, error: KafkaError) -> m.AllocateProducerIdsResponse:
+    """The answer that refuses a request as a whole."""
+    return m.AllocateProducerIdsResponse(error_code=int(error.code), producer_id_start=0, producer_id_len=0)
 
 
 def read_response(response: m.AllocateProducerIdsResponse, _: AllocateProducerIds) -> ProducerIdBlock:

@@ -16,7 +16,7 @@ from pykafka_broker.controller.core.events import (
     IsrMember,
 )
 from pykafka_broker.controller.wire import common
-from pykafka_broker.protocol.errors import ErrorCode, error_of
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, error_of
 from pykafka_broker.protocol.messages import alter_partition as m
 
 BROKER_EPOCHS_VERSION = 3
@@ -69,6 +69,11 @@ def response(
             for topic in request.topics
         ],
     )
+
+
+def refused(_: m.AlterPartitionRequest, error: KafkaError) -> m.AlterPartitionResponse:
+    """The answer that refuses a request as a whole."""
+    return m.AlterPartitionResponse(error_code=int(error.code), topics=[])
 
 
 def read_response(

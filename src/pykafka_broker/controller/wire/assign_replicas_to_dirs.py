@@ -7,7 +7,7 @@ from itertools import groupby
 
 from pykafka_broker.controller.core.events import AssignReplicasToDirs, DirectoryAssignment
 from pykafka_broker.controller.wire import common
-from pykafka_broker.protocol.errors import ErrorCode, error_of
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, error_of
 from pykafka_broker.protocol.messages import assign_replicas_to_dirs as m
 
 
@@ -65,6 +65,11 @@ def response(
             for directory in request.directories
         ],
     )
+
+
+def refused(_: m.AssignReplicasToDirsRequest, error: KafkaError) -> m.AssignReplicasToDirsResponse:
+    """The answer that refuses a request as a whole."""
+    return m.AssignReplicasToDirsResponse(error_code=int(error.code), directories=[])
 
 
 def read_response(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pykafka_broker.controller.core.events import BrokerHeartbeat, HeartbeatResult
 from pykafka_broker.controller.wire import common
+from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages import broker_heartbeat as m
 
 
@@ -46,6 +47,11 @@ def response(result: HeartbeatResult) -> m.BrokerHeartbeatResponse:
         is_fenced=result.is_fenced,
         should_shut_down=result.should_shut_down,
     )
+
+
+def refused(_: m.BrokerHeartbeatRequest, error: KafkaError) -> m.BrokerHeartbeatResponse:
+    """The answer that refuses a request as a whole."""
+    return m.BrokerHeartbeatResponse(error_code=int(error.code), should_shut_down=False)
 
 
 def read_response(response: m.BrokerHeartbeatResponse, _: BrokerHeartbeat) -> HeartbeatResult:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pykafka_broker.controller.core.events import RegisterBroker
 from pykafka_broker.controller.wire import common
+from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages import broker_registration as m
 
 
@@ -41,6 +42,11 @@ def read_request(request: m.BrokerRegistrationRequest) -> RegisterBroker:
 def response(broker_epoch: int) -> m.BrokerRegistrationResponse:
     """The answer to a broker that is registered."""
     return m.BrokerRegistrationResponse(error_code=0, broker_epoch=broker_epoch)
+
+
+def refused(_: m.BrokerRegistrationRequest, error: KafkaError) -> m.BrokerRegistrationResponse:
+    """The answer that refuses a request as a whole."""
+    return m.BrokerRegistrationResponse(error_code=int(error.code))
 
 
 def read_response(response: m.BrokerRegistrationResponse, _: RegisterBroker) -> int:

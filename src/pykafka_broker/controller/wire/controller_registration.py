@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pykafka_broker.controller.core.events import RegisterController
 from pykafka_broker.controller.wire import common
+from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages import controller_registration as m
 
 
@@ -31,6 +32,11 @@ def read_request(request: m.ControllerRegistrationRequest) -> RegisterController
 def response(_: None) -> m.ControllerRegistrationResponse:
     """The answer to a controller that is registered."""
     return m.ControllerRegistrationResponse(error_code=0, error_message="")
+
+
+def refused(_: m.ControllerRegistrationRequest, error: KafkaError) -> m.ControllerRegistrationResponse:
+    """The answer that refuses a request as a whole."""
+    return m.ControllerRegistrationResponse(error_code=int(error.code), error_message=error.message)
 
 
 def read_response(response: m.ControllerRegistrationResponse, _: RegisterController) -> None:

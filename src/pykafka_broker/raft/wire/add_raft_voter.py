@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Union
 
-from pykafka_broker.protocol.errors import ErrorCode, error_of
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, error_of
 from pykafka_broker.protocol.messages import add_raft_voter as m
 from pykafka_broker.raft.core.messages import AddVoter, ChangeAnswer
 from pykafka_broker.raft.core.quorum import ReplicaKey
@@ -29,10 +29,8 @@ def request(asked: AddVoter, scope: Scope) -> m.AddRaftVoterRequest:
 def read_request(request: m.AddRaftVoterRequest, cluster_id: str) -> Union[AddVoter, m.AddRaftVoterResponse]:
     """The request as the core takes it, or the answer that refuses it as a whole."""
     if request.cluster_id not in (None, cluster_id):
-        return m.AddRaftVoterResponse(
-            error_code=int(ErrorCode.INCONSISTENT_CLUSTER_ID),
-            error_message=common.other_cluster(request.cluster_id, cluster_id),
-        )
+        text = common.other_cluster(request.cluster_id, cluster_id)
+        return refused(request, KafkaError(ErrorCode.INCONSISTENT_CLUSTER_ID, text))
     return AddVoter(
         ReplicaKey(request.voter_id, request.voter_directory_id),
         common.endpoints_of(request.listeners),
@@ -44,6 +42,11 @@ def read_request(request: m.AddRaftVoterRequest, cluster_id: str) -> Union[AddVo
 def response(answer: ChangeAnswer) -> m.AddRaftVoterResponse:
     """The answer of the leader."""
     return m.AddRaftVoterResponse(error_code=int(answer.error), error_message=answer.message)
+
+
+def refused(_: m.AddRaftVoterRequest, error: KafkaError) -> m.AddRaftVoterResponse:
+    """The answer that refuses a request as a whole."""
+    return m.AddRaftVoterResponse(error_code=int(error.code), error_message=error.message)
 
 
 def read_response(response: m.AddRaftVoterResponse) -> ChangeAnswer:

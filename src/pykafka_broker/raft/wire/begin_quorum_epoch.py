@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Union
 
 from pykafka_broker.log.disk.names import METADATA_TOPIC
-from pykafka_broker.protocol.errors import ErrorCode, error_of
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, error_of
 from pykafka_broker.protocol.messages import begin_quorum_epoch as m
 from pykafka_broker.raft.core.messages import Acknowledged, BeginQuorumEpoch
 from pykafka_broker.raft.core.quorum import ReplicaKey
@@ -42,7 +42,7 @@ def read_request(
     indexes = [partition.partition_index for partition in partitions]
     error = common.request_error(request.cluster_id, scope, names, indexes)
     if error is not ErrorCode.NONE:
-        return m.BeginQuorumEpochResponse(error_code=int(error), topics=[])
+        return refused(request, KafkaError(error))
     [asked] = partitions
     return BeginQuorumEpoch(
         asked.leader_epoch,
@@ -67,6 +67,11 @@ def response(answer: Acknowledged, scope: Scope) -> m.BeginQuorumEpochResponse:
         topics=[topic],
         node_endpoints=common.leader_endpoints(current, scope, m.NodeEndpoint),
     )
+
+
+def refused(_: m.BeginQuorumEpochRequest, error: KafkaError) -> m.BeginQuorumEpochResponse:
+    """The answer that refuses a request as a whole."""
+    return m.BeginQuorumEpochResponse(error_code=int(error.code), topics=[])
 
 
 def read_response(response: m.BeginQuorumEpochResponse, scope: Scope) -> Acknowledged:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Union
 
 from pykafka_broker.log.disk.names import METADATA_TOPIC
-from pykafka_broker.protocol.errors import ErrorCode, error_of
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, error_of
 from pykafka_broker.protocol.messages import end_quorum_epoch as m
 from pykafka_broker.raft.core.messages import Acknowledged, EndQuorumEpoch
 from pykafka_broker.raft.core.quorum import ReplicaKey
@@ -44,7 +44,7 @@ def read_request(
     indexes = [partition.partition_index for partition in partitions]
     error = common.request_error(request.cluster_id, scope, names, indexes)
     if error is not ErrorCode.NONE:
-        return m.EndQuorumEpochResponse(error_code=int(error), topics=[])
+        return refused(request, KafkaError(error))
     [asked] = partitions
     candidates = tuple(
         ReplicaKey(candidate.candidate_id, candidate.candidate_directory_id)
@@ -73,6 +73,11 @@ def response(answer: Acknowledged, scope: Scope) -> m.EndQuorumEpochResponse:
         topics=[topic],
         node_endpoints=common.leader_endpoints(current, scope, m.NodeEndpoint),
     )
+
+
+def refused(_: m.EndQuorumEpochRequest, error: KafkaError) -> m.EndQuorumEpochResponse:
+    """The answer that refuses a request as a whole."""
+    return m.EndQuorumEpochResponse(error_code=int(error.code), topics=[])
 
 
 def read_response(response: m.EndQuorumEpochResponse, scope: Scope) -> Acknowledged:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Union
 
 from pykafka_broker.log.disk.names import METADATA_TOPIC
-from pykafka_broker.protocol.errors import ErrorCode, error_of
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, error_of
 from pykafka_broker.protocol.messages import fetch_snapshot as m
 from pykafka_broker.raft.core.log_view import SnapshotId
 from pykafka_broker.raft.core.messages import FetchSnapshot, FetchSnapshotAnswer
@@ -42,7 +42,7 @@ def read_request(
     Unlike in the other requests, an unknown topic is an error of its partition, not an INVALID_REQUEST.
     """
     if request.cluster_id is not None and request.cluster_id != scope.cluster_id:
-        return m.FetchSnapshotResponse(error_code=int(ErrorCode.INCONSISTENT_CLUSTER_ID), topics=[])
+        return refused(request, KafkaError(ErrorCode.INCONSISTENT_CLUSTER_ID))
     names = [topic.name for topic in request.topics]
     partitions = [partition for topic in request.topics for partition in topic.partitions]
     if names != [METADATA_TOPIC] or [p.partition for p in partitions] != [common.PARTITION]:
@@ -97,6 +97,11 @@ def response(answer: FetchSnapshotAnswer, scope: Scope, data: bytes) -> m.FetchS
         topics=[topic],
         node_endpoints=common.leader_endpoints(current, scope, m.NodeEndpoint),
     )
+
+
+def refused(_: m.FetchSnapshotRequest, error: KafkaError) -> m.FetchSnapshotResponse:
+    """The answer that refuses a request as a whole."""
+    return m.FetchSnapshotResponse(error_code=int(error.code), topics=[])
 
 
 def read_response(response: m.FetchSnapshotResponse, scope: Scope) -> FetchSnapshotAnswer:

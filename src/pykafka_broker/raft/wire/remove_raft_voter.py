@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Union
 
-from pykafka_broker.protocol.errors import ErrorCode, error_of
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, error_of
 from pykafka_broker.protocol.messages import remove_raft_voter as m
 from pykafka_broker.raft.core.messages import ChangeAnswer, RemoveVoter
 from pykafka_broker.raft.core.quorum import ReplicaKey
@@ -26,16 +26,19 @@ def read_request(
 ) -> Union[RemoveVoter, m.RemoveRaftVoterResponse]:
     """The request as the core takes it, or the answer that refuses it as a whole."""
     if request.cluster_id not in (None, cluster_id):
-        return m.RemoveRaftVoterResponse(
-            error_code=int(ErrorCode.INCONSISTENT_CLUSTER_ID),
-            error_message=common.other_cluster(request.cluster_id, cluster_id),
-        )
+        text = common.other_cluster(request.cluster_id, cluster_id)
+        return refused(request, KafkaError(ErrorCode.INCONSISTENT_CLUSTER_ID, text))
     return RemoveVoter(ReplicaKey(request.voter_id, request.voter_directory_id))
 
 
 def response(answer: ChangeAnswer) -> m.RemoveRaftVoterResponse:
     """The answer of the leader."""
     return m.RemoveRaftVoterResponse(error_code=int(answer.error), error_message=answer.message)
+
+
+def refused(_: m.RemoveRaftVoterRequest, error: KafkaError) -> m.RemoveRaftVoterResponse:
+    """The answer that refuses a request as a whole."""
+    return m.RemoveRaftVoterResponse(error_code=int(error.code), error_message=error.message)
 
 
 def read_response(response: m.RemoveRaftVoterResponse) -> ChangeAnswer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Union
 
-from pykafka_broker.protocol.errors import ErrorCode, error_of
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, error_of
 from pykafka_broker.protocol.messages import update_raft_voter as m
 from pykafka_broker.raft.core.messages import Acknowledged, Current, UpdateVoter
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter
@@ -51,6 +51,11 @@ def response(answer: Acknowledged, scope: Scope) -> m.UpdateRaftVoterResponse:
     if current.leader_id is not None and scope.listener in current.endpoints:
         leader.host, leader.port = current.endpoints[scope.listener]
     return m.UpdateRaftVoterResponse(error_code=int(answer.error), current_leader=leader)
+
+
+def refused(_: m.UpdateRaftVoterRequest, error: KafkaError) -> m.UpdateRaftVoterResponse:
+    """The answer that refuses a request as a whole."""
+    return m.UpdateRaftVoterResponse(error_code=int(error.code))
 
 
 def read_response(response: m.UpdateRaftVoterResponse, scope: Scope) -> Acknowledged:

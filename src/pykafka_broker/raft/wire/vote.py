@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Union
 
 from pykafka_broker.log.disk.names import METADATA_TOPIC
-from pykafka_broker.protocol.errors import ErrorCode, error_of
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, error_of
 from pykafka_broker.protocol.messages import vote as m
 from pykafka_broker.raft.core.messages import Vote, VoteAnswer
 from pykafka_broker.raft.core.quorum import ReplicaKey
@@ -37,7 +37,7 @@ def read_request(request: m.VoteRequest, scope: Scope) -> Union[Vote, m.VoteResp
     indexes = [partition.partition_index for partition in partitions]
     error = common.request_error(request.cluster_id, scope, names, indexes)
     if error is not ErrorCode.NONE:
-        return m.VoteResponse(error_code=int(error), topics=[])
+        return refused(request, KafkaError(error))
     [asked] = partitions
     return Vote(
         asked.replica_epoch,
@@ -65,6 +65,11 @@ def response(answer: VoteAnswer, scope: Scope) -> m.VoteResponse:
         topics=[topic],
         node_endpoints=common.leader_endpoints(current, scope, m.NodeEndpoint),
     )
+
+
+def refused(_: m.VoteRequest, error: KafkaError) -> m.VoteResponse:
+    """The answer that refuses a request as a whole."""
+    return m.VoteResponse(error_code=int(error.code), topics=[])
 
 
 def read_response(response: m.VoteResponse, scope: Scope) -> VoteAnswer:

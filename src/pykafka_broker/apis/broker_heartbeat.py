@@ -1,7 +1,8 @@
 """BrokerHeartbeat (API key 63): a broker shows the controller that it lives, and asks for a new state.
 
-v1 failed log directories, v2 cordoned ones (KIP-1066). The controller has half the interval between two
-heartbeats to answer.
+v1 failed log directories, v2 cordoned ones (KIP-1066). As in Kafka's ControllerApis, the controller has half
+the interval between two heartbeats to answer: it answers with an error before the broker, which waits for
+half a session (`membership/core/heartbeats.py`), gives up.
 """
 
 from __future__ import annotations

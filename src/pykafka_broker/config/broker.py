@@ -65,9 +65,10 @@ BROKER_KEYS: tuple[Key, ...] = (
     Key("initial.broker.registration.timeout.ms", INT, 60000, None, MEDIUM, READ_ONLY, ACTS,
         "How long a starting broker tries to register with the controllers before it gives up."),
     Key("broker.heartbeat.interval.ms", INT, 2000, None, MEDIUM, READ_ONLY, ACTS,
-        "Pause between a broker's heartbeats to the active controller."),
+        "Pause between a broker's heartbeats to the active controller, which has half of it for an answer."),
     Key("broker.session.timeout.ms", INT, 9000, None, MEDIUM, READ_ONLY, ACTS,
-        "A broker that has not sent a heartbeat for this long is fenced; earlier if its process has ended."),
+        "A broker that has not sent a heartbeat for this long is fenced; earlier if its process has ended. "
+        "A broker waits half of this time for the answer to a heartbeat."),
     Key("controlled.shutdown.enable", BOOLEAN, True, None, MEDIUM, READ_ONLY, ACTS,
         "Move leadership away before the broker stops."),
     Key("server.max.startup.time.ms", LONG, LONG_MAX, Range(0), MEDIUM, READ_ONLY, UNHEEDED,

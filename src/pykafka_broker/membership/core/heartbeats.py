@@ -58,7 +58,9 @@ class LifeSettings(NamedTuple):
 
     @property
     def patience_ms(self) -> int:
-        """The time-out of a heartbeat including retries, as in Apache Kafka."""
+        """The time-out of a heartbeat including retries: half a session, as in Kafka's BrokerServer, so that
+        another one can arrive before the session ends (KAFKA-14392).
+        """
         return self.session_timeout_ms // 2
 
 

@@ -15,7 +15,6 @@ from pykafka_broker.cluster.image import PartitionRegistration
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.environment import Environment
 from pykafka_broker.log.partition.partition_log import PartitionLog
-from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.log.partition.state import LogIdentity
 from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.log.segment.damage import Damage
@@ -41,7 +40,7 @@ from pykafka_broker.replication.replica_fetchers import ReplicaFetchers
 from pykafka_broker.testing.clock import VirtualClock, settle
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import TOPIC_ID, append, values
-from tests.support.replicas import FilesAtOnce, make_names
+from tests.support.replicas import FilesAtOnce
 
 LEADER, FOLLOWER = 1, 2
 BACKOFF_MS = 1_000
@@ -141,18 +140,13 @@ class Leader:
         return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name=topic.name, partitions=answers)])
 
 
-class Disks(FilesAtOnce):
+class Disks:
     """The disks of the followed logs."""
 
     def __init__(self) -> None:
+        self.deferred_files = FilesAtOnce()
         self.truncated: list[int] = []
-        self.made_at_once: list[int] = []
         self.is_late = False
-
-    async def make_all_names(self, dues: Sequence[NamesDue]) -> None:
-        self.made_at_once.append(len(dues))
-        for due in dues:
-            make_names(due)
 
     async def checkpoint_truncated(self, log: PartitionLog) -> bool:
         self.truncated.append(log.state.log_end_offset)
@@ -309,7 +303,7 @@ async def test_the_files_of_all_epochs_that_begin_with_an_answer_are_made_at_onc
         for log in led:
             append(log, b"second", epoch=5)
         await node.until(lambda: all(log.state.high_watermark == 2 for log in here))
-        assert node.disks.made_at_once == [20]
+        assert node.disks.deferred_files.made_at_once == [20]
     assert [log.state.epochs.entries for log in here] == [((5, 0),)] * 20
     assert all(log.epoch_file.is_saved for log in here)
 

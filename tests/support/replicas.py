@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from pykafka_broker.cluster.image import BrokerRegistration
@@ -25,6 +25,10 @@ def make_names(due: NamesDue) -> None:
 class FilesAtOnce:
     """Makes the files that appends miss at once, and no thread does."""
 
+    def __init__(self) -> None:
+        #: How many files each call of `make_all` made.
+        self.made_at_once: list[int] = []
+
     def repeat(self, due: NamesDue, append: Callable[[], Result | NamesDue]) -> asyncio.Future[Result]:
         done: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         result: Result | NamesDue = due
@@ -36,6 +40,11 @@ class FilesAtOnce:
         except KafkaError as error:
             done.set_exception(error)
         return done
+
+    async def make_all(self, dues: Sequence[NamesDue]) -> None:
+        self.made_at_once.append(len(dues))
+        for due in dues:
+            make_names(due)
 
 
 def led(partition: Partition) -> LeadingReplica:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Literal, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Literal
 
 from pykafka_broker.broker.foundation import Foundation
 from pykafka_broker.broker.security.links import connect_to_broker, security_with_brokers
@@ -12,14 +12,12 @@ from pykafka_broker.config import BrokerConfig
 from pykafka_broker.log.manager.disk_threads import DiskThreads
 from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.partition.partition_log import PartitionLog
-from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.replication.broker_connection import BrokerConnection, address_of
 from pykafka_broker.replication.core.throttling import RateLimit
 from pykafka_broker.replication.replica_fetcher import FetcherPorts, FetcherSettings
 from pykafka_broker.replication.replica_fetchers import ReplicaFetchers
 
-Result = TypeVar("Result")
 RateKey = Literal["leader.replication.throttled.rate", "follower.replication.throttled.rate"]
 
 
@@ -73,12 +71,7 @@ class _Logs:
     def __init__(self, logs: LogManager, threads: DiskThreads) -> None:
         self._logs = logs
         self._threads = threads
-
-    def repeat(self, due: NamesDue, append: Callable[[], Result | NamesDue]) -> Awaitable[Result]:
-        return self._logs.deferred_files.repeat(due, append)
-
-    def make_all_names(self, dues: Sequence[NamesDue]) -> Awaitable[object]:
-        return self._logs.deferred_files.make_all(dues)
+        self.deferred_files = logs.deferred_files
 
     def checkpoint_truncated(self, log: PartitionLog) -> Awaitable[bool]:
         return self._logs.writes.checkpoint_truncated(log)

@@ -8,8 +8,8 @@ recovery point is on disk before new records replace the removed ones (`checkpoi
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Awaitable, Iterable
+from typing import Protocol
 
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.replica_writer import Copied
@@ -24,24 +24,19 @@ from pykafka_broker.replication.core import following as rules
 from pykafka_broker.replication.core.fetch_session import PartitionFetch
 from pykafka_broker.replication.core.following import Answer, EpochEnd, Following, Phase
 from pykafka_broker.replication.core.throttling import RateLimit
+from pykafka_broker.replication.leading_replica import DeferredFiles
 from pykafka_broker.replication.partition import Partition
 from pykafka_broker.system.named_tuple import NamedTuple
 
 logger = logging.getLogger("kafka.server.ReplicaFetcherThread")
 
 
-Result = TypeVar("Result")
-
-
 class FollowedLogs(Protocol):
     """The operations on logs that wait for disks."""
 
-    def repeat(self, due: NamesDue, append: Callable[[], Result | NamesDue]) -> Awaitable[Result]:
-        """Make the missing file of an append, and repeat the append; raises KafkaError."""
-        ...
-
-    def make_all_names(self, dues: Sequence[NamesDue]) -> Awaitable[object]:
-        """Make the missing files of these appends; errors are left to the appends."""
+    @property
+    def deferred_files(self) -> DeferredFiles:
+        """Makes the missing files of appends."""
         ...
 
     def checkpoint_truncated(self, log: PartitionLog) -> Awaitable[bool]:
@@ -238,7 +233,7 @@ class FollowingReplica:
 
         copied = append()
         if isinstance(copied, NamesDue):
-            copied = await logs.repeat(copied, append)
+            copied = await logs.deferred_files.repeat(copied, append)
         if copied.flush_due and self.is_current:
             await logs.flush(self.partition.log)
         return self.is_current

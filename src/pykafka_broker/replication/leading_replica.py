@@ -9,7 +9,7 @@ replication costs them nothing. Fetches of followers and the lag check go throug
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
 
 from pykafka_broker.cluster.image import BrokerRegistration, PartitionRegistration
@@ -94,6 +94,10 @@ class DeferredFiles(Protocol):
         Raises:
             KafkaError: the disk failed, the partition was deleted, or the append was refused.
         """
+        ...
+
+    def make_all(self, dues: Sequence[NamesDue]) -> Awaitable[object]:
+        """Make the missing files of these appends; errors are left to the appends."""
         ...
 
 

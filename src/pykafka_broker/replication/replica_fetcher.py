@@ -298,7 +298,8 @@ class ReplicaFetcher:
                 if due is not None:
                     dues.append(due)
         if dues:
-            await self._ports.logs.make_all_names(dues)  # an append without its file raises the error
+            # An append without its file raises the error.
+            await self._ports.logs.deferred_files.make_all(dues)
 
     def _tell_refused(self, refused: dict[tuple[int, ErrorCode], list[str]]) -> None:
         """One line for each error of an answer, with its reason, and the first partitions."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from pykafka_broker.coordinator.groups.core.classic import join, kind, leave, re
 from pykafka_broker.coordinator.groups.core.classic.state import ClassicGroup
 from pykafka_broker.machine.step import Step
 from tests.support.classic_model import World
+from tests.support.planted_bug import Bug
 
 SEEDS = range(20)
 STEPS = 500
@@ -27,17 +27,6 @@ def test_groups_hold_whatever_their_members_do(seed: int) -> None:
 
     assert world.shares > 20, "too little has happened to prove anything"
     assert world.generation > 5
-
-
-@dataclass(frozen=True)
-class Bug:
-    """A planted bug: what is done wrong, and where."""
-
-    name: str
-    where: Any
-    attribute: str
-    #: Makes the wrong function from the right one.
-    spoil: Callable[[Any], Any]
 
 
 def _nothing(_: Any) -> Any:
@@ -93,9 +82,9 @@ BUGS = [
     Bug("sessions are not renewed", turn.Turn, "reset_session", _nothing),
     Bug("an assignment is not written", turn.Turn, "write_group", _nothing),
     Bug("the generation stays", rebalance, "complete_join", _same_generation),
-    Bug("every member gets the leader's share", sync, "_assigned", _gives_leaders_share),
+    Bug("every member gets the leader's share", sync, "synced", _gives_leaders_share),
     Bug("a leader that is gone leads on", rebalance, "remove_member", _keeps_leader),
-    Bug("a full group takes more", join, "_has_room", lambda _: lambda *_: True),
+    Bug("a full group takes more", join, "has_room", lambda _: lambda *_: True),
     Bug("a former self may commit", kind, "sender_error", _knows_only_members),
     Bug("the others are not told who leaves", leave, "prepare_rebalance", _nothing),
     Bug(
@@ -115,7 +104,7 @@ BUGS = [
     Bug(
         "a restarted leader is not told that the assignment stands",
         join,
-        "_welcome_back",
+        "welcome_back",
         lambda right: lambda *who, **told: right(*who, **told)._replace(skip_assignment=False),
     ),
 ]
@@ -123,8 +112,7 @@ BUGS = [
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_a_planted_bug_is_found(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = getattr(bug.where, bug.attribute)
-    monkeypatch.setattr(bug.where, bug.attribute, bug.spoil(right))
+    bug.plant(monkeypatch)
 
     with pytest.raises(AssertionError):
         for seed in range(LIVES_TO_FIND_A_BUG):

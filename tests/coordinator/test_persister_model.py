@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -21,6 +20,7 @@ from pykafka_broker.machine.lines import Lines
 from pykafka_broker.machine.wait import Wait
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.persister_model import PersisterModel
+from tests.support.planted_bug import Bug
 
 SEEDS = range(12)
 STEPS = 150
@@ -36,17 +36,6 @@ async def test_the_persister_holds_whatever_happens() -> None:
         *("answered", "refused", "refused again and again", "not found"),
         *("in vain", "cut short", "gone away"),
     }
-
-
-@dataclass(frozen=True)
-class Bug:
-    """A planted bug: what is done wrong, and where."""
-
-    name: str
-    where: Any
-    attribute: str
-    #: Makes the wrong function from the right one.
-    spoil: Callable[[Any], Any]
 
 
 def _without_turns(_: Any) -> Any:
@@ -189,8 +178,7 @@ BUGS = [
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 async def test_a_planted_bug_is_found(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = getattr(bug.where, bug.attribute)
-    monkeypatch.setattr(bug.where, bug.attribute, bug.spoil(right))
+    bug.plant(monkeypatch)
 
     with pytest.raises(AssertionError):
         for seed in range(LIVES_TO_FIND_A_BUG):

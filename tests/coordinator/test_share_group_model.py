@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -15,6 +15,7 @@ from pykafka_broker.coordinator.groups.core.share.kind import ShareKind
 from pykafka_broker.coordinator.groups.core.share.turn import ShareTurn
 from pykafka_broker.machine.step import Step
 from pykafka_broker.protocol.errors import ErrorCode
+from tests.support.planted_bug import Bug
 from tests.support.share_group_model import ShareCluster
 
 SEEDS = range(30)
@@ -28,16 +29,6 @@ def test_share_groups_hold_whatever_happens(seed: int) -> None:
     for _ in range(STEPS):
         cluster.step()
     cluster.settle()
-
-
-class Bug(NamedTuple):
-    """A planted bug: what is done wrong, and where."""
-
-    name: str
-    where: Any
-    attribute: str
-    #: Makes the wrong function from the right one.
-    spoil: Callable[[Any], Any]
 
 
 def _instead(wrong: Any) -> Callable[[Any], Any]:
@@ -80,14 +71,14 @@ def _sessions_forgotten(right: Any) -> Any:
 
 
 BUGS = [
-    Bug("epochs are not looked at", heartbeat, "_check_epoch", _instead(lambda *_: None)),
-    Bug("a full group takes more", heartbeat, "_check_room", _instead(lambda *_: None)),
+    Bug("epochs are not looked at", heartbeat, "check_epoch", _instead(lambda *_: None)),
+    Bug("a full group takes more", heartbeat, "check_room", _instead(lambda *_: None)),
     Bug("sessions are not extended", ShareTurn, "reset_session", _instead(lambda *_: None)),
     Bug("sessions never end", transitions.TIMERS, "share-session", _instead(_nothing_happens)),
     Bug(
         "heartbeats have never any news",
         heartbeat,
-        "_is_without_news",
+        "is_without_news",
         _instead(lambda group, event: event.member_id in group.members and event.member_epoch > 0),
     ),
     Bug("the group does not move on when members change", ShareTurn, "bump_epoch", _without_bump),
@@ -98,15 +89,15 @@ BUGS = [
     Bug(
         "states that are made stay initializing", initializing, "without", _instead(lambda topics, _: topics)
     ),
-    Bug("refused states count as made", initializing, "_noted", _failed_counts_as_done),
-    Bug("a lost answer is waited for forever", initializing, "_missing_states", _never_again),
+    Bug("refused states count as made", initializing, "noted", _failed_counts_as_done),
+    Bug("a lost answer is waited for forever", initializing, "missing_states", _never_again),
     Bug(
         "members do not take up their target",
         heartbeat,
         "reconcile",
         _instead(lambda turn, member, target, changed_subscription: member),
     ),
-    Bug("partitions of other topics are kept", target, "_of_subscribed", _instead(lambda given, *_: given)),
+    Bug("partitions of other topics are kept", target, "of_subscribed", _instead(lambda given, *_: given)),
     Bug("partitions get one member too few", simple, "desired_sharing", lambda right: lambda *_: 1),
     Bug(
         "mixed groups leave out the first partition",
@@ -124,7 +115,7 @@ BUGS = [
         "error_of_deletion",
         _instead(lambda _: ErrorCode.NONE),
     ),
-    Bug("a group with members goes", deletion, "_error", _instead(lambda _: ErrorCode.NONE)),
+    Bug("a group with members goes", deletion, "deletion_error", _instead(lambda _: ErrorCode.NONE)),
     Bug(
         "members that left stay",
         heartbeat,
@@ -136,10 +127,7 @@ BUGS = [
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_a_planted_bug_is_found(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
-    if isinstance(bug.where, dict):
-        monkeypatch.setitem(bug.where, bug.attribute, bug.spoil(bug.where[bug.attribute]))
-    else:
-        monkeypatch.setattr(bug.where, bug.attribute, bug.spoil(getattr(bug.where, bug.attribute)))
+    bug.plant(monkeypatch)
 
     with pytest.raises((AssertionError, KeyError)):
         for seed in range(LIVES_TO_FIND_A_BUG):

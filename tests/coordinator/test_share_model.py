@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -14,6 +12,7 @@ from pykafka_broker.coordinator.share.core.records import Snapshot
 from pykafka_broker.coordinator.share.core.state import Shares
 from pykafka_broker.machine.step import Reply
 from pykafka_broker.protocol.errors import ErrorCode
+from tests.support.planted_bug import Bug
 from tests.support.share_model import ShareModel
 
 SEEDS = range(12)
@@ -35,17 +34,6 @@ def test_the_share_coordinator_holds_whatever_happens() -> None:
         ErrorCode.FENCED_STATE_EPOCH,
         "pruned",
     }
-
-
-@dataclass(frozen=True)
-class Bug:
-    """A planted bug: what is done wrong, and where."""
-
-    name: str
-    where: Any
-    attribute: str
-    #: Makes the wrong function from the right one.
-    spoil: Callable[[Any], Any]
 
 
 def _keeps_the_count(applied: Any) -> Any:
@@ -107,18 +95,18 @@ def _known_before_new(combined: Any) -> Any:
 
 
 BUGS = [
-    Bug("delivery states do not count", batches, "_rank", lambda _: lambda b: (b.delivery_count, 0)),
-    Bug("delivery counts do not count", batches, "_rank", lambda _: lambda b: (0, b.delivery_state)),
-    Bug("the lower rank counts", batches, "_rank", lambda right: lambda b: tuple(-n for n in right(b))),
-    Bug("what is before the start offset stays", batches, "_from", lambda _: lambda b, _offset: b),
-    Bug("an overlap of one offset stays", batches, "_touch", lambda _: lambda a, b: b[0] < a[1]),
+    Bug("delivery states do not count", batches, "rank", lambda _: lambda b: (b.delivery_count, 0)),
+    Bug("delivery counts do not count", batches, "rank", lambda _: lambda b: (0, b.delivery_state)),
+    Bug("the lower rank counts", batches, "rank", lambda right: lambda b: tuple(-n for n in right(b))),
+    Bug("what is before the start offset stays", batches, "from_offset", lambda _: lambda b, _offset: b),
+    Bug("an overlap of one offset stays", batches, "touch", lambda _: lambda a, b: b[0] < a[1]),
     Bug("an update forgets the batches before it", records, "combined", _of_what_is_new_only),
     Bug("an update does not overwrite", records, "combined", _known_before_new),
     Bug("a snapshot has new batches only", requests, "combined", _of_what_is_new_only),
     Bug("an update sets a start offset of -1", records, "NO_START_OFFSET", lambda _: -2),
     Bug("a snapshot sets a start offset of -1", requests, "NO_START_OFFSET", lambda _: -2),
-    Bug("nobody is fenced", checks, "_is_fenced", lambda _: lambda requested, highest: False),
-    Bug("the present epoch is fenced", checks, "_is_fenced", lambda _: lambda r, h: r != -1 and h >= r),
+    Bug("nobody is fenced", checks, "is_fenced", lambda _: lambda requested, highest: False),
+    Bug("the present epoch is fenced", checks, "is_fenced", lambda _: lambda r, h: r != -1 and h >= r),
     Bug("an epoch of -1 is fenced", checks, "NO_EPOCH", lambda _: -2),
     Bug("a reset lets older leaders in", turn, "applied", _forgets_the_highest),
     Bug("snapshots never come", turn, "applied", _keeps_the_count),
@@ -147,8 +135,7 @@ BUGS = [
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_a_planted_bug_is_found(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = getattr(bug.where, bug.attribute)
-    monkeypatch.setattr(bug.where, bug.attribute, bug.spoil(right))
+    bug.plant(monkeypatch)
 
     with pytest.raises(AssertionError):
         for seed in range(LIVES_TO_FIND_A_BUG):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -36,6 +36,7 @@ from pykafka_broker.machine.step import Step
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.records.batch import build_batch
 from tests.support.members import Member
+from tests.support.planted_bug import Bug
 from tests.support.streams_shard import READING, StreamsShard
 
 SEEDS = range(30)
@@ -248,16 +249,6 @@ def test_streams_groups_hold_whatever_happens(seed: int) -> None:
 # ---- planted bugs ----
 
 
-class Bug(NamedTuple):
-    """A planted bug: what is done wrong, and where."""
-
-    name: str
-    where: Any
-    attribute: str
-    #: Makes the wrong function from the right one.
-    spoil: Callable[[Any], Any]
-
-
 def _instead(wrong: Any) -> Callable[[Any], Any]:
     return lambda _: wrong
 
@@ -300,7 +291,7 @@ BUGS = [
     ),
     Bug("a group with members goes", StreamsKind, "is_empty", _instead(lambda *_: True)),
     Bug("nothing says that a group is gone", StreamsKind, "tombstones", _instead(lambda *_: [])),
-    Bug("a record is not written", handlers, "_put_back", _records_forgotten),
+    Bug("a record is not written", handlers, "put_back", _records_forgotten),
     Bug("a classic group stays beside its successor", handlers, "group_tombstone", _instead(lambda _: None)),
     *(
         Bug(f"records of type {number} are not read", record, "RECORD_TYPES", _without_type(number))
@@ -309,7 +300,7 @@ BUGS = [
     Bug(
         "records are read as those of another kind",
         records,
-        "_BY_KEY",
+        "BY_KEY",
         lambda by_key: {key: (ClassicGroup, each[1]) for key, each in by_key.items()},
     ),
 ]
@@ -317,10 +308,7 @@ BUGS = [
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_a_planted_bug_is_found(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
-    if isinstance(bug.where, dict):
-        monkeypatch.setitem(bug.where, bug.attribute, bug.spoil(bug.where[bug.attribute]))
-    else:
-        monkeypatch.setattr(bug.where, bug.attribute, bug.spoil(getattr(bug.where, bug.attribute)))
+    bug.plant(monkeypatch)
 
     with pytest.raises((AssertionError, AttributeError, KeyError)):
         for seed in range(LIVES_TO_FIND_A_BUG):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -13,6 +11,7 @@ from pykafka_broker.coordinator.transactions.core.state import TransactionMetada
 from pykafka_broker.log.partition.producers import ProducerStates
 from pykafka_broker.machine.step import Start, Step
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from tests.support.planted_bug import Bug
 from tests.support.transaction_model import World
 
 SEEDS = range(20)
@@ -28,17 +27,6 @@ def test_transactions_hold_whatever_happens(seed: int) -> None:
 
     assert len(world.told) > 10, "too little has happened to prove anything"
     assert {True, False} == set(world.told.values())
-
-
-@dataclass(frozen=True)
-class Bug:
-    """A planted bug: what is done wrong, and where."""
-
-    name: str
-    where: Any
-    attribute: str
-    #: Makes the wrong function from the right one.
-    spoil: Callable[[Any], Any]
 
 
 def _without_a_partition(markers_of: Any) -> Any:
@@ -106,7 +94,7 @@ BUGS = [
     Bug("an abort writes commit markers", ending, "markers_of", _as_commit),
     Bug("an abort for a new producer writes commit markers", init_producer_id, "markers_of", _as_commit),
     Bug("a new coordinator forgets what was decided", timers, "on_loaded", _nothing_unfinished),
-    Bug("the end of a transaction does not bump the epoch", ending, "_decided_with_bump", _keeps_epoch),
+    Bug("the end of a transaction does not bump the epoch", ending, "decided_with_bump", _keeps_epoch),
     Bug("old epochs may add partitions", partitions, "fenced", lambda _: lambda *_: ErrorCode.NONE),
     Bug(
         "the log verifies nothing",
@@ -133,8 +121,7 @@ BUGS = [
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_a_planted_bug_is_found(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = getattr(bug.where, bug.attribute)
-    monkeypatch.setattr(bug.where, bug.attribute, bug.spoil(right))
+    bug.plant(monkeypatch)
 
     with pytest.raises(AssertionError):
         for seed in range(LIVES_TO_FIND_A_BUG):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -28,6 +27,7 @@ from pykafka_broker.share.core.config import ShareConfig
 from pykafka_broker.share.core.events import Acquired
 from pykafka_broker.share.core.in_flight import Delivery
 from pykafka_broker.share.core.turn import Turn
+from tests.support.planted_bug import Bug
 from tests.support.share_partition_world import World
 
 SEEDS = range(20)
@@ -67,17 +67,6 @@ def test_every_record_is_accounted_for_whatever_happens() -> None:
 
     assert set(happened) == EVERYTHING
     assert min(happened.values()) > 10
-
-
-@dataclass(frozen=True)
-class Bug:
-    """A planted bug: what is done wrong, and where."""
-
-    name: str
-    where: Any
-    attribute: str
-    #: Makes the wrong function from the right one.
-    spoil: Callable[[Any], Any]
 
 
 def _says(value: Any) -> Callable[[Any], Any]:
@@ -197,9 +186,14 @@ BUGS = [
     Bug("a failed write makes records available", writing, "rolled_back", _back_to_available),
     Bug("a failed write is not taken back", writing, "roll_back", _does_nothing),
     Bug("a refused request is not taken back", acknowledge, "roll_back", _does_nothing),
-    Bug("a write commits others too", writing, "_commit", _commits_every_write),
+    Bug("a write commits others too", writing, "commit", _commits_every_write),
     Bug("one record too many is changed", turn, "changed", _one_too_many),
-    Bug("the start offset passes what was never read", start_offset, "_last_done", _moves_over_gaps),
+    Bug(
+        "the start offset passes what was never read",
+        start_offset,
+        "last_offset_acknowledged",
+        _moves_over_gaps,
+    ),
     Bug(
         "the start offset passes writes on their way",
         in_flight.InFlightState,
@@ -208,9 +202,9 @@ BUGS = [
     ),
     Bug("the start offset does not move", writing, "move_behind_done", _says(False)),
     Bug("a record limit is exceeded", acquire, "acquire_part", _one_more_record),
-    Bug("records in flight are not limited", acquire, "_limits", _room_for_all),
-    Bug("the rest of a batch is forgotten", new_batches, "_limited", _keeps_no_rest),
-    Bug("others may acknowledge by offset", acknowledge, "_check_piece", _taken_by_anybody),
+    Bug("records in flight are not limited", acquire, "last_offset_and_max_records", _room_for_all),
+    Bug("the rest of a batch is forgotten", new_batches, "acquire_at_most", _keeps_no_rest),
+    Bug("others may acknowledge by offset", acknowledge, "check_piece", _taken_by_anybody),
     Bug("renewing does not renew", acknowledge, "renewed", lambda _: lambda state, lock: state),
     Bug("what was archived for good comes back", start_offset, "archived", _gone_but_not_for_good),
     Bug(
@@ -231,14 +225,13 @@ BUGS = [
     Bug("a loaded state loses a batch", loading, "on_state_read", _forgets_the_first_batch),
     Bug("a lock that a failed write gives back has no timer", writing, "roll_back", _without_timer),
     Bug("a write forgets a state", Turn, "write", _writes_less),
-    Bug("the fold of writes keeps the older state", records, "_without", lambda _: lambda old, new: [old]),
+    Bug("the fold of writes keeps the older state", records, "uncovered", lambda _: lambda old, new: [old]),
 ]
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_a_planted_bug_is_found(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = getattr(bug.where, bug.attribute)
-    monkeypatch.setattr(bug.where, bug.attribute, bug.spoil(right))
+    bug.plant(monkeypatch)
 
     with pytest.raises((AssertionError, IllegalState)):
         for seed in range(LIVES_TO_FIND_A_BUG):

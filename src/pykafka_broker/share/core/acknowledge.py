@@ -112,7 +112,7 @@ def _acknowledge(turn: Turn, member_id: str, said: AcknowledgementBatch, written
         first = max(batch.first_offset, said.first_offset, turn.start_offset)
         last = min(batch.last_offset, said.last_offset)
         for piece in tuple(turn.batches[place].pieces(first, last)):
-            _check_piece(piece, member_id)
+            check_piece(piece, member_id)
             for part, type_ in _by_type(piece, said):
                 _take(turn, place, part, type_, written)
 
@@ -145,7 +145,7 @@ def _check_whole(batch: InFlightBatch, member_id: str) -> None:
         raise _Refused(BATCH_OF_OTHER)
 
 
-def _check_piece(piece: Piece, member_id: str) -> None:
+def check_piece(piece: Piece, member_id: str) -> None:
     """Check records of a batch."""
     if piece.state.delivery is not Delivery.ACQUIRED:
         raise _Refused(OFFSET_NOT_ACQUIRED)

@@ -26,7 +26,7 @@ def on_acquire(state: SharePartition, event: Acquire, config: ShareConfig) -> St
     acquired: list[AcquiredRecords] = []
     archived = False
     if state.phase is Phase.ACTIVE and event.batches and event.batches[-1].last_offset >= state.start_offset:
-        last_offset, max_records = _limits(state, event, config)
+        last_offset, max_records = last_offset_and_max_records(state, event, config)
         if max_records > 0:
             archived = _archive_compacted(turn, event)
             acquired = _acquire(turn, event, last_offset, max_records)
@@ -41,7 +41,9 @@ def _count(acquired: list[AcquiredRecords]) -> int:
     return sum(part.last_offset - part.first_offset + 1 for part in acquired)
 
 
-def _limits(state: SharePartition, event: Acquire, config: ShareConfig) -> tuple[int, int]:
+def last_offset_and_max_records(
+    state: SharePartition, event: Acquire, config: ShareConfig
+) -> tuple[int, int]:
     """The last offset that may be acquired, and how many records."""
     last_offset = event.batches[-1].last_offset
     room = config.partition_max_record_locks - state.in_flight_records

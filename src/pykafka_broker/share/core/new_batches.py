@@ -32,7 +32,7 @@ def acquire_new(
             end = min(end, last_offset)
     state = acquired(_NEVER_DELIVERED, event.member_id, turn.lock_until())
     if event.mode is AcquireMode.RECORD_LIMIT:
-        records = [_limited(turn, state, first_offset, end, max_records)]
+        records = [acquire_at_most(turn, state, first_offset, end, max_records)]
     else:
         records = _in_pieces(event, first_offset, end)
         for part in records:
@@ -44,7 +44,7 @@ def acquire_new(
     return records
 
 
-def _limited(
+def acquire_at_most(
     turn: Turn, state: InFlightState, first_offset: int, end: int, max_records: int
 ) -> AcquiredRecords:
     """Make one in-flight batch, and acquire at most `max_records` of it."""

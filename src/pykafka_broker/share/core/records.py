@@ -45,7 +45,7 @@ def replay(persisted: Persisted, write: StateWrite) -> Persisted:
     start_offset = max(persisted.start_offset, write.start_offset)
     known = list(persisted.batches)
     for batch in write.batches:
-        known = [part for old in known for part in _without(old, batch)]
+        known = [part for old in known for part in uncovered(old, batch)]
         known.append(batch)
     known.sort(key=lambda batch: batch.first_offset)
     joined: list[WrittenBatch] = []
@@ -68,7 +68,7 @@ def _continues(before: WrittenBatch, after: WrittenBatch) -> bool:
     )
 
 
-def _without(old: WrittenBatch, new: WrittenBatch) -> list[WrittenBatch]:
+def uncovered(old: WrittenBatch, new: WrittenBatch) -> list[WrittenBatch]:
     """The parts of `old` that `new` does not cover."""
     parts = []
     if old.first_offset < new.first_offset:

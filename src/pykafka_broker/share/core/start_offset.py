@@ -22,7 +22,7 @@ def move_behind_done(turn: Turn) -> bool:
     It does not pass records in transition, nor offsets that were not read since the state was loaded. It
     passes other offsets between two batches: they have no records.
     """
-    last_done, passed, unread = _last_done(turn)
+    last_done, passed, unread = last_offset_acknowledged(turn)
     if last_done is None:
         return False
     if last_done == turn.batches[-1].last_offset:
@@ -45,7 +45,7 @@ def move_behind_done(turn: Turn) -> bool:
     return turn.start_offset > before
 
 
-def _last_done(turn: Turn) -> tuple[int | None, int, int | None]:
+def last_offset_acknowledged(turn: Turn) -> tuple[int | None, int, int | None]:
     """The last offset up to which all records are permanently done, their number from the start offset on,
     and the first later offset that may be unread.
     """

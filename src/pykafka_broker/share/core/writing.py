@@ -31,7 +31,7 @@ def on_write_done(state: SharePartition, event: WriteDone, config: ShareConfig) 
     if failed:
         roll_back(turn, event.write_id, done.write.batches)
     else:
-        _commit(turn, event.write_id, done.write.batches)
+        commit(turn, event.write_id, done.write.batches)
     moved = move_behind_done(turn)
     if moved or (turn.look_for_available and not state.look_for_available):
         turn.wake()
@@ -39,7 +39,9 @@ def on_write_done(state: SharePartition, event: WriteDone, config: ShareConfig) 
     return turn.step()
 
 
-def _commit(turn: Turn, write_id: int, batches: Iterable[WrittenBatch]) -> None:
+def commit(turn: Turn, write_id: int, batches: Iterable[WrittenBatch]) -> None:
+    """Keep the transitions of a write that has succeeded."""
+
     def after(piece: Piece) -> InFlightState:
         state = piece.state
         if state.rollback is None or state.rollback.write_id != write_id:

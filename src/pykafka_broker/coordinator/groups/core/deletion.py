@@ -56,7 +56,7 @@ def on_delete(groups: Groups, event: DeleteGroup) -> Step[Groups]:
     State that the group keeps elsewhere is deleted before it.
     """
     group = groups.groups.get(event.group_id)
-    error = _error(group)
+    error = deletion_error(group)
     if group is None or error is not ErrorCode.NONE:
         return refuse(groups, event.token, error)
     records, work = kind_of(group).deleted_first(group, event.token, groups.topics)
@@ -77,13 +77,14 @@ def on_deleted_first(groups: Groups, outcome: DeletedFirst) -> Step[Groups]:
     """State kept elsewhere is deleted: delete the group, unless a member has joined meanwhile."""
     token, group_id, error = outcome
     if error is ErrorCode.NONE:
-        error = _error(groups.groups.get(group_id))
+        error = deletion_error(groups.groups.get(group_id))
     if error is not ErrorCode.NONE:
         return refuse(groups, token, error)
     return _next_slice(groups, group_id, Deletion(token))
 
 
-def _error(group: Group | None) -> ErrorCode:
+def deletion_error(group: Group | None) -> ErrorCode:
+    """Why a group cannot be deleted, or NONE."""
     if group is None:
         return ErrorCode.GROUP_ID_NOT_FOUND
     return ErrorCode.NONE if kind_of(group).is_empty(group) else ErrorCode.NON_EMPTY_GROUP

@@ -33,7 +33,8 @@ _OF_KINDS: tuple[tuple[type, Any, Callable[[Any, Record], Any]], ...] = (
     (ShareGroup, share_records.ShareGroupKey, share_records.apply),
     (StreamsGroup, streams_records.StreamsGroupKey, streams_records.apply),
 )
-_BY_KEY = {key: (group, apply) for group, keys, apply in _OF_KINDS for key in get_args(keys)}
+#: By the class of the key: the class of the group, and how the record changes it.
+BY_KEY = {key: (group, apply) for group, keys, apply in _OF_KINDS for key in get_args(keys)}
 
 #: An entry in the log of a shard.
 Entry = Union[Record, OffsetRecord, TransactionalRecord, TransactionEnd]
@@ -157,7 +158,7 @@ def after(group: Group | None, record: Record) -> Group | None:
         if value is None or not group.is_simple:
             return group
         group = None
-    of_kind, apply = _BY_KEY[type(key)]
+    of_kind, apply = BY_KEY[type(key)]
     changed: Group | None = apply(group, record) if group is None or isinstance(group, of_kind) else group
     return changed
 

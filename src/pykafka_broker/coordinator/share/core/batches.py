@@ -34,7 +34,7 @@ def combined(
     """Combine the batches in `known` and `new`, from `start_offset` on."""
     left = [*known, *new]
     if start_offset != NO_CUT:
-        left = [_from(batch, start_offset) for batch in left if batch.last_offset >= start_offset]
+        left = [from_offset(batch, start_offset) for batch in left if batch.last_offset >= start_offset]
     if len(left) < 2:
         return tuple(left)
     left.sort()
@@ -50,7 +50,7 @@ def combined(
             after = left[place]
             place += 1
         # Most do not touch: the first condition saves a call.
-        if after[0] > before[1] + 1 or not _touch(before, after):
+        if after[0] > before[1] + 1 or not touch(before, after):
             done.append(before)
             before = after
             continue
@@ -61,26 +61,28 @@ def combined(
     return tuple(done)
 
 
-def _from(batch: StateBatch, offset: int) -> StateBatch:
+def from_offset(batch: StateBatch, offset: int) -> StateBatch:
+    """A batch without what is before `offset`."""
     return batch if batch[0] >= offset else batch._replace(first_offset=offset)
 
 
-def _rank(batch: StateBatch) -> tuple[int, int]:
+def rank(batch: StateBatch) -> tuple[int, int]:
+    """Of batches that overlap, the one of the higher rank counts."""
     return batch.delivery_count, batch.delivery_state
 
 
-def _touch(before: StateBatch, after: StateBatch) -> bool:
+def touch(before: StateBatch, after: StateBatch) -> bool:
     """Whether two batches in order overlap, or are neighbours of one state."""
     if after.first_offset <= before.last_offset:
         return True
-    return after.first_offset == before.last_offset + 1 and _rank(before) == _rank(after)
+    return after.first_offset == before.last_offset + 1 and rank(before) == rank(after)
 
 
 def _merged(before: StateBatch, after: StateBatch) -> list[StateBatch]:
     """Merge two batches in order that touch: the higher rank is kept whole, the lower is cut."""
-    if _rank(before) == _rank(after):
+    if rank(before) == rank(after):
         return [before._replace(last_offset=max(before.last_offset, after.last_offset))]
-    if _rank(before) > _rank(after):
+    if rank(before) > rank(after):
         right = after._replace(first_offset=before.last_offset + 1)
         return [before, right] if right.first_offset <= right.last_offset else [before]
     pieces = [after]

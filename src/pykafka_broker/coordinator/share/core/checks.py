@@ -40,7 +40,7 @@ def why_not_initialize(entry: ShareEntry | None, event: InitializeState) -> Refu
     """The refusal of InitializeState; None if it may go on."""
     if event.key.partition < 0:
         return NEGATIVE_PARTITION
-    if entry is not None and _is_fenced(event.state_epoch, entry.highest_state_epoch):
+    if entry is not None and is_fenced(event.state_epoch, entry.highest_state_epoch):
         return _general(ErrorCode.FENCED_STATE_EPOCH)
     return _why_no_topic(event.key, event.partition_count)
 
@@ -51,7 +51,7 @@ def why_not_read(entry: ShareEntry | None, event: ReadState) -> Refusal | None:
         return NEGATIVE_PARTITION
     if entry is None:
         return READ_UNINITIALIZED
-    if _is_fenced(event.leader_epoch, entry.highest_leader_epoch):
+    if is_fenced(event.leader_epoch, entry.highest_leader_epoch):
         return _general(ErrorCode.FENCED_LEADER_EPOCH)
     return _why_no_topic(event.key, event.partition_count)
 
@@ -62,9 +62,9 @@ def why_not_write(entry: ShareEntry | None, event: WriteState) -> Refusal | None
         return NEGATIVE_PARTITION
     if entry is None:
         return WRITE_UNINITIALIZED
-    if _is_fenced(event.leader_epoch, entry.highest_leader_epoch):
+    if is_fenced(event.leader_epoch, entry.highest_leader_epoch):
         return _general(ErrorCode.FENCED_LEADER_EPOCH)
-    if _is_fenced(event.state_epoch, entry.highest_state_epoch):
+    if is_fenced(event.state_epoch, entry.highest_state_epoch):
         return _general(ErrorCode.FENCED_STATE_EPOCH)
     refusal = _why_no_topic(event.key, event.partition_count)
     return refusal if refusal is not None else _why_not_laid(event.batches)
@@ -77,7 +77,8 @@ def why_unknown(event: DeleteState | ReadSummary) -> Refusal | None:
     return _why_no_topic(event.key, event.partition_count)
 
 
-def _is_fenced(requested_epoch: int, highest_epoch: int) -> bool:
+def is_fenced(requested_epoch: int, highest_epoch: int) -> bool:
+    """Whether a request is of an earlier epoch than the highest; one without an epoch is not."""
     return requested_epoch != NO_EPOCH and highest_epoch > requested_epoch
 
 

@@ -108,7 +108,7 @@ def _end_with_bump(
     is_ongoing = metadata.state is TransactionState.ONGOING
     if event.commit and not is_ongoing:
         return ErrorCode.INVALID_TXN_STATE
-    decided = _decided_with_bump(
+    decided = decided_with_bump(
         metadata, event.commit, event.client_version, event.now_ms, event.fresh_producer_id
     )
     if decided is None:
@@ -128,7 +128,7 @@ def _decision(commit: bool) -> TransactionState:
     return TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT
 
 
-def _decided_with_bump(
+def decided_with_bump(
     metadata: TransactionMetadata, commit: bool, transaction_version: int, now_ms: int, fresh_producer_id: int
 ) -> TransactionMetadata | None:
     """The decision with the next epoch; None if that needs a fresh producer id and there is none."""
@@ -155,7 +155,7 @@ def fence_and_abort(
     None if that needs a fresh producer id and there is none.
     """
     if config.transaction_version >= EPOCH_BUMP:
-        return _decided_with_bump(metadata, False, config.transaction_version, now_ms, fresh_producer_id)
+        return decided_with_bump(metadata, False, config.transaction_version, now_ms, fresh_producer_id)
     return metadata.moved_to(
         TransactionState.PREPARE_ABORT,
         producer_epoch=min(metadata.producer_epoch + 1, MAX_PRODUCER_EPOCH),

@@ -72,7 +72,7 @@ def join_refusal(event: JoinGroup, config: GroupCoordinatorConfig) -> ErrorCode:
 
 
 def _join(turn: Turn, event: JoinGroup) -> None:
-    if not _has_room(turn, event.member_id):
+    if not has_room(turn, event.member_id):
         remove_member(turn, event.member_id)
         turn.reply(event.token, JoinResult(ErrorCode.GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER))
         # Perhaps the others waited only for this member.
@@ -96,7 +96,7 @@ def _join(turn: Turn, event: JoinGroup) -> None:
             _add_member(turn, event, member_id)
 
 
-def _has_room(turn: Turn, member_id: str) -> bool:
+def has_room(turn: Turn, member_id: str) -> bool:
     """May this member join without exceeding group.max.size?
 
     During a rebalance only members that have joined count: the last to join are rejected, also if the limit
@@ -232,7 +232,7 @@ def _replace_static_member(turn: Turn, event: JoinGroup, old_id: str, new_id: st
         )
         turn.write_group()
         turn.reply(
-            event.token, _welcome_back(turn.group, new_id, former_leader_id=group.leader_id, event=event)
+            event.token, welcome_back(turn.group, new_id, former_leader_id=group.leader_id, event=event)
         )
         return
     turn.group = turn.group._replace(joining={**turn.group.joining, new_id: event.token})
@@ -240,7 +240,7 @@ def _replace_static_member(turn: Turn, event: JoinGroup, old_id: str, new_id: st
     rebalance_or_complete_join(turn)
 
 
-def _welcome_back(
+def welcome_back(
     group: ClassicGroup, member_id: str, *, former_leader_id: str | None, event: JoinGroup
 ) -> JoinResult:
     """The answer to a static member that returns without a rebalance.

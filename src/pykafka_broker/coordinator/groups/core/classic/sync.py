@@ -48,7 +48,7 @@ def on_sync(groups: Groups, event: SyncGroup, config: GroupCoordinatorConfig) ->
         if not turn.group.unsynced:
             turn.cancel_timer(sync_timer(group.group_id))
     if group.phase is Phase.STABLE:
-        turn.reply(event.token, _assigned(group, group.members[event.member_id]))
+        turn.reply(event.token, synced(group, group.members[event.member_id]))
         return turn.step(groups)
     turn.reply(group.syncing.get(event.member_id), SyncResult(ErrorCode.REBALANCE_IN_PROGRESS))
     turn.group = turn.group._replace(syncing={**group.syncing, event.member_id: event.token})
@@ -72,7 +72,7 @@ def _assign(turn: Turn, assignments: Mapping[str, bytes]) -> None:
     turn.group = turn.group._replace(members=members, syncing={}, phase=Phase.STABLE)
     turn.write_group()
     for member_id, token in waiting.items():
-        turn.reply(token, _assigned(turn.group, members[member_id]))
+        turn.reply(token, synced(turn.group, members[member_id]))
         turn.reset_session(members[member_id])
 
 
@@ -90,5 +90,6 @@ def on_refused(groups: Groups, event: AssignmentRefused, config: GroupCoordinato
     return turn.step(groups)
 
 
-def _assigned(group: ClassicGroup, member: Member) -> SyncResult:
+def synced(group: ClassicGroup, member: Member) -> SyncResult:
+    """The answer with the assignment of a member."""
     return SyncResult(ErrorCode.NONE, group.protocol_type, group.protocol_name, member.assignment)

@@ -36,7 +36,7 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 def on_heartbeat(groups: Groups, event: ShareGroupHeartbeat, config: GroupCoordinatorConfig) -> Step[Groups]:
     """Answer one heartbeat; one that is refused changes nothing."""
     group = groups.share(event.group_id)
-    if group is not None and _is_without_news(group, event):
+    if group is not None and is_without_news(group, event):
         return _alive(groups, event, config)
     try:
         _check(event)
@@ -49,7 +49,7 @@ def on_heartbeat(groups: Groups, event: ShareGroupHeartbeat, config: GroupCoordi
     return turn.step()
 
 
-def _is_without_news(group: ShareGroup, event: ShareGroupHeartbeat) -> bool:
+def is_without_news(group: ShareGroup, event: ShareGroupHeartbeat) -> bool:
     """Does this heartbeat, like the last one, change nothing? The usual case."""
     member = group.members.get(event.member_id)
     return (
@@ -93,10 +93,10 @@ def _check(event: ShareGroupHeartbeat) -> None:
 def _join_or_stay(groups: Groups, event: ShareGroupHeartbeat, config: GroupCoordinatorConfig) -> ShareTurn:
     joins = event.member_epoch == JOIN_EPOCH
     group = _group_of(groups, event.group_id, joins=joins)
-    _check_room(group, event.member_id, config.share_group_max_size)
+    check_room(group, event.member_id, config.share_group_max_size)
     known = group.members.get(event.member_id) if joins else member_named(group, event.member_id)
     before = known or ShareMember(event.member_id)
-    _check_epoch(before, event.member_epoch)
+    check_epoch(before, event.member_epoch)
     turn = ShareTurn(groups, group, event.now_ms, config)
     after = _as_said(before, event)
     if after != before:
@@ -136,7 +136,7 @@ def _group_of(groups: Groups, group_id: str, *, joins: bool) -> ShareGroup:
     return share_group_or_new(groups, group_id)
 
 
-def _check_room(group: ShareGroup, member_id: str, limit: int) -> None:
+def check_room(group: ShareGroup, member_id: str, limit: int) -> None:
     """May a member with this id be in the group?
 
     Raises:
@@ -150,7 +150,7 @@ def _check_room(group: ShareGroup, member_id: str, limit: int) -> None:
         )
 
 
-def _check_epoch(member: ShareMember, received: int) -> None:
+def check_epoch(member: ShareMember, received: int) -> None:
     """A member that lost the answer to its last heartbeat may repeat it in its previous epoch.
 
     Raises:

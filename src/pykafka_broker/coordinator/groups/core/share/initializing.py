@@ -50,7 +50,7 @@ def is_assignment_pending(group: ShareGroup) -> bool:
 
 def initialize_subscribed(turn: ShareTurn) -> None:
     """Request states for those partitions of subscribed topics that have none."""
-    missing = _missing_states(turn)
+    missing = missing_states(turn)
     if not missing:
         return
     note_initializing(turn, missing)
@@ -61,7 +61,8 @@ def initialize_subscribed(turn: ShareTurn) -> None:
     turn.start(InitializeShareState(turn.group_id, turn.group.group_epoch, tuple(topics)))
 
 
-def _missing_states(turn: ShareTurn) -> PartitionsByTopic:
+def missing_states(turn: ShareTurn) -> PartitionsByTopic:
+    """The partitions that need a state: subscribed, with none made and none asked for a short while ago."""
     group = turn.group
     states = group.states or StatePartitions()
     age_ms = turn.now_ms - group.states_written_ms
@@ -134,15 +135,16 @@ def on_initialized(
     if work.token is not None and failed:
         assert work.answer is not None, work
         return Step(groups, effects=(Reply(work.token, _with_errors(work.answer, event)),))
-    state, records, effects = _noted(groups, event, config, failed=failed)
+    state, records, effects = noted(groups, event, config, failed=failed)
     if work.token is not None:
         effects = (Reply(work.token, work.answer), *effects)
     return Step(state, records, effects)
 
 
-def _noted(
+def noted(
     groups: Groups, event: ShareStateInitialized, config: GroupCoordinatorConfig, *, failed: bool
 ) -> Step[Groups]:
+    """Write that these states are there, or that they are not being made any more."""
     group = groups.share(event.work.group_id)
     done = {topic_id: tuple(partition for partition, _, _ in errors) for topic_id, errors in event.topics}
     if group is None or not done:

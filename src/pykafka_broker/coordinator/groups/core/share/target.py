@@ -87,7 +87,7 @@ def reconcile(
     epoch = turn.group.assignment_epoch
     if not changed_subscription and member.is_reconciled_to(epoch):
         return member
-    after = member._replace(assigned=_of_subscribed(target, member, turn.groups.topics))
+    after = member._replace(assigned=of_subscribed(target, member, turn.groups.topics))
     if member.member_epoch != epoch:
         after = after._replace(
             state=MemberState.STABLE, member_epoch=epoch, previous_member_epoch=member.member_epoch
@@ -101,7 +101,8 @@ def reconcile(
     return after
 
 
-def _of_subscribed(target: Assignment, member: ShareMember, topics: TopicDirectory) -> Assignment:
+def of_subscribed(target: Assignment, member: ShareMember, topics: TopicDirectory) -> Assignment:
+    """The partitions of `target` whose topics the member subscribes to."""
     found = map(topics.topic, member.subscribed_topic_names)
     topic_ids = {topic.topic_id for topic in found if topic is not None}
     if topic_ids.issuperset(target):

@@ -38,7 +38,7 @@ def on_heartbeat(
         replaced = (group_tombstone(group_id),)
     settings = config.streams_settings(group_id)
     step = heartbeat.on_heartbeat(group, event, groups.topics, settings, replaced)
-    return _put_back(groups, group, step)
+    return put_back(groups, group, step)
 
 
 def _gives_way(known: object) -> bool:
@@ -80,7 +80,7 @@ def on_session_timer(
     """A member was silent for its session timeout."""
     group, settings = groups.streams(group_id), config.streams_settings(group_id)
     step = leaving.on_session_timer(group, member_id, groups.topics, settings, now_ms)
-    return _put_back(groups, group, step)
+    return put_back(groups, group, step)
 
 
 def on_revocation_timer(
@@ -89,7 +89,7 @@ def on_revocation_timer(
     """A member's rebalance timeout to revoke tasks is over."""
     group, settings = groups.streams(group_id), config.streams_settings(group_id)
     step = leaving.on_revocation_timer(group, member_id, groups.topics, settings, now_ms)
-    return _put_back(groups, group, step)
+    return put_back(groups, group, step)
 
 
 def on_initial_rebalance_timer(
@@ -98,10 +98,11 @@ def on_initial_rebalance_timer(
     """The first assignment of a group has waited long enough for more members."""
     group, settings = groups.streams(group_id), config.streams_settings(group_id)
     step = target.on_initial_rebalance_timer(group, groups.topics, settings, now_ms)
-    return _put_back(groups, group, step)
+    return put_back(groups, group, step)
 
 
-def _put_back(groups: Groups, before: StreamsGroup | None, step: GroupStep) -> Step[Groups]:
+def put_back(groups: Groups, before: StreamsGroup | None, step: GroupStep) -> Step[Groups]:
+    """The step of one group as a step of all groups."""
     after = step.state
     state = groups if after is None or after is before else groups.with_group(after)
     return Step(state, step.records, step.effects)

@@ -211,7 +211,7 @@ class LogWriter:
             due = self._append_batch(batch, header, now_ms, origin, guard, transaction_version, defers_names)
             if due is not None:
                 return due
-            last_offset = header.last_offset
+            last_offset = state.log_end_offset - 1
         else:
             first_offset = last_offset = -1
             for batch, header in _checked(records, leader_epoch, origin):

@@ -8,8 +8,10 @@ import re
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from click.shell_completion import BashComplete
 
@@ -121,6 +123,9 @@ def filled(run: Run) -> None:
         ("groups describe re", ["readers", "reporters"]),
         ("consume orders --group rea", ["readers"]),
         ("doctor --group rep", ["reporters"]),
+        ("reassign plan --without ", ["1"]),
+        ("reassign plan --brokers 7,", ["7,1"]),
+        ("reassign plan --brokers 1,", []),
         ("groups delete no", []),
         ("groups delete $", []),
     ],
@@ -132,6 +137,8 @@ def test_names_of_the_cluster_are_suggested(filled: None, line: str, suggested: 
 def test_the_cluster_is_the_one_that_the_line_names(filled: None, broker: str) -> None:
     assert suggested_names("topics describe -b 127.0.0.1:1 pay") == []
     assert suggested_names(f"topics describe -b {broker} pay") == ["payments"]
+    assert suggested_names("doctor -b 127.0.0.1:1 --topic pay") == []
+    assert suggested_names("brokers unregister --bootstrap-controller 127.0.0.1:1 ") == []
 
 
 def test_nothing_is_suggested_without_an_answer_in_time(
@@ -149,19 +156,47 @@ def test_nobody_is_asked_for_a_password(filled: None, monkeypatch: pytest.Monkey
     assert suggested_names("topics describe --user bob pay") == []
 
 
-#: Options whose values are names of the cluster.
+#: What takes names of the cluster, by the option, or by how `--help` calls the value.
 NAMING = {"--topic", "--group", "--broker", "--broker-logger", "--share"}
+METAVARS = re.compile(r"\[?(TOPIC|GROUP)(\[:.*|…|\.\.\.)?\]?|ID,…")
+ARGUMENTS = ("topic", "topics", "broker_id", "broker_ids")
+
+
+def places() -> Iterator[tuple[str, click.Parameter]]:
+    """The arguments and options that take names of the cluster, each behind the words of its command."""
+    for name, command in leaves(cli):
+        for parameter in command.params:
+            is_argument = parameter.param_type_name == "argument"
+            if (
+                NAMING & set(parameter.opts)
+                or (is_argument and parameter.name in ARGUMENTS)
+                or METAVARS.fullmatch(parameter.metavar or "")
+            ):
+                yield f"{name} " if is_argument else f"{name} {parameter.opts[0]} ", parameter
 
 
 def test_every_argument_and_option_that_takes_such_a_name_completes_it() -> None:
-    lacking = [
-        f"{name} {parameter.name}"
-        for name, command in leaves(cli)
-        for parameter in command.params
-        if NAMING & set(parameter.opts)
-        or (parameter.param_type_name == "argument" and parameter.name in ("topic", "topics", "broker_id"))
-        or re.fullmatch(r"\[?(TOPIC|GROUP)(\[:.*|…|\.\.\.)?\]?", parameter.metavar or "")
-        if parameter._custom_shell_complete is None
-    ]
+    lacking = [line for line, parameter in places() if parameter._custom_shell_complete is None]
+
     # It is a topic of another cluster.
-    assert lacking == ["spark audit source_topic"]
+    assert lacking == ["spark audit --source-topic "]
+
+
+def test_a_command_on_groups_is_suggested_those_of_its_kind(filled: None, run: Run) -> None:
+    assert run("consume", "orders", "--share", "sharers", "--idle", "0.1").status == 0
+    of_any_kind = {"acls", "configs", "doctor"}
+    found = {
+        line: suggested_names(line)
+        for line, parameter in places()
+        if "--group" in parameter.opts or "GROUP" in (parameter.metavar or "")
+    }
+
+    assert found == {
+        line: ["readers", "reporters", "sharers"]
+        if line.split()[0] in of_any_kind
+        else ["sharers"]
+        if "share" in line
+        else ["readers", "reporters"]
+        for line in found
+    }
+    assert {line.split()[0] for line in found} == of_any_kind | {"consume", "groups", "share-groups"}

@@ -12,7 +12,7 @@ import click
 from pykafka_broker.cli import Group
 from pykafka_broker.cli.cells import Column, Table
 from pykafka_broker.cli.cluster import Cluster, cluster_or_controller_options
-from pykafka_broker.cli.names import group_names, topic_names
+from pykafka_broker.cli.names import any_group_names, topic_names
 from pykafka_broker.cli.options import gathered
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.client.core.connection import check
@@ -125,7 +125,7 @@ def resource_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--group",
         multiple=True,
         metavar="NAME",
-        shell_complete=group_names,
+        shell_complete=any_group_names,
         help="A consumer group; * for all.",
     )(run)
     return click.option(

@@ -10,7 +10,7 @@ import click
 from pykafka_broker.cli import Group
 from pykafka_broker.cli.cells import Column, Table
 from pykafka_broker.cli.cluster import Cluster, cluster_or_controller_options
-from pykafka_broker.cli.names import broker_ids, group_names, topic_names
+from pykafka_broker.cli.names import any_group_names, broker_ids, topic_names
 from pykafka_broker.cli.options import pairs
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.suggestions import meant_config, unknown_config, unknown_topic
@@ -102,7 +102,7 @@ def resource_options(command: Any) -> Any:
         click.option(
             "--broker-logger", metavar="ID", shell_complete=broker_ids, help="The log levels of a broker."
         ),
-        click.option("--group", metavar="ID", shell_complete=group_names, help="A group."),
+        click.option("--group", metavar="ID", shell_complete=any_group_names, help="A group."),
         click.option("--broker", metavar="ID", shell_complete=broker_ids, help="A broker."),
         click.option("--topic", metavar="NAME", shell_complete=topic_names, help="A topic."),
     ):

@@ -258,7 +258,7 @@ def delete(names: tuple[str, ...], cluster: Cluster, output: Output) -> None:
 
 
 @groups.command("reset-offsets")
-@reset_options("Every topic the group has an offset of.")
+@reset_options("Every topic the group has an offset of.", group_names)
 @cluster_options
 @json_option(NewOffset, key="offsets")
 def reset_offsets(

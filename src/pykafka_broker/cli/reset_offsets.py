@@ -9,7 +9,7 @@ import click
 
 from pykafka_broker.cli.cells import Column, Table
 from pykafka_broker.cli.columns import padded
-from pykafka_broker.cli.names import group_names, topic_names
+from pykafka_broker.cli.names import Completions, topic_names
 from pykafka_broker.cli.output import Output
 from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -45,10 +45,14 @@ TARGETS: Mapping[str, Callable[[Any], Any]] = {
 ABSOLUTE_TARGETS = tuple(target for target in TARGETS if target not in ("to_current", "shift_by"))
 
 
-def reset_options(all_topics: str, targets: tuple[str, ...] = tuple(TARGETS)) -> Callable[[Command], Command]:
-    """Give a command the options that choose partitions and the new offset; `all_topics` is a help text."""
+def reset_options(
+    all_topics: str, groups: Completions, targets: tuple[str, ...] = tuple(TARGETS)
+) -> Callable[[Command], Command]:
+    """Give a command the options that choose partitions and the new offset; `all_topics` is a help text,
+    `groups` completes groups of its kind.
+    """
     options = [
-        click.argument("name", metavar="GROUP", shell_complete=group_names),
+        click.argument("name", metavar="GROUP", shell_complete=groups),
         click.option(
             "--topic",
             "topics",

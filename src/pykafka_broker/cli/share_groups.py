@@ -17,7 +17,7 @@ from pykafka_broker.cli.cluster import Cluster, cluster_options
 from pykafka_broker.cli.columns import padded
 from pykafka_broker.cli.group_offsets import chosen_partitions, delete_group, new_offsets, show_deleted
 from pykafka_broker.cli.group_state import SHARE, list_groups, list_lines, partitions_text, state_cell
-from pykafka_broker.cli.names import group_names, topic_names
+from pykafka_broker.cli.names import share_group_names, topic_names
 from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.cli.reset_offsets import (
     ABSOLUTE_TARGETS,
@@ -88,7 +88,7 @@ def list_(show_state: bool, cluster: Cluster, output: Output) -> None:
 
 
 @share_groups.command()
-@click.argument("names", nargs=-1, metavar="[GROUP…]", shell_complete=group_names)
+@click.argument("names", nargs=-1, metavar="[GROUP…]", shell_complete=share_group_names)
 @click.option("--members", "show", flag_value="members", help="The members instead of the offsets.")
 @click.option("--state", "show", flag_value="state", help="The state instead of the offsets.")
 @click.option("--offsets", "show", flag_value="offsets", default="offsets", help="Offsets and lags.")
@@ -269,7 +269,7 @@ def _details(group: ShareGroup) -> tuple[tuple[str, Cell], ...]:
 
 
 @share_groups.command()
-@click.argument("names", nargs=-1, required=True, metavar="GROUP…", shell_complete=group_names)
+@click.argument("names", nargs=-1, required=True, metavar="GROUP…", shell_complete=share_group_names)
 @cluster_options
 @json_option(DeletedShareGroup, key="groups")
 def delete(names: tuple[str, ...], cluster: Cluster, output: Output) -> None:
@@ -299,7 +299,7 @@ def _why_not_deleted(client: Client, name: str, states: dict[str, str]) -> str |
 
 
 @share_groups.command("reset-offsets")
-@reset_options("Every topic that the group has read.", ABSOLUTE_TARGETS)
+@reset_options("Every topic that the group has read.", share_group_names, ABSOLUTE_TARGETS)
 @cluster_options
 @json_option(NewOffset, key="offsets")
 def reset_offsets(
@@ -346,7 +346,7 @@ def check_empty(client: Client, name: str) -> None:
 
 
 @share_groups.command("delete-offsets")
-@click.argument("name", metavar="GROUP", shell_complete=group_names)
+@click.argument("name", metavar="GROUP", shell_complete=share_group_names)
 @click.option(
     "--topic",
     "topics",

@@ -27,7 +27,7 @@ from pykafka_broker.cli.consume.places import Commits, Places
 from pykafka_broker.cli.consume.printing import Commitments, Printer, Source
 from pykafka_broker.cli.consume.reader import Reader
 from pykafka_broker.cli.interrupts import Interrupts
-from pykafka_broker.cli.names import group_names, topic_names
+from pykafka_broker.cli.names import group_names, share_group_names, topic_names
 from pykafka_broker.cli.options import INT32_MAX, Seconds, gathered, progress_option
 from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.client.blocking import Client
@@ -114,7 +114,7 @@ class Shared(NamedTuple):
 @click.option(
     "--share",
     metavar="GROUP",
-    shell_complete=group_names,
+    shell_complete=share_group_names,
     help="Read as a member of this share group, and accept records.",
 )
 @click.option("--reject", is_flag=True, help="With --share: reject records, so that none is delivered again.")

@@ -25,7 +25,7 @@ from click.core import ParameterSource
 from pykafka_broker.cli.cells import Line, Styled
 from pykafka_broker.cli.cluster import DEFAULT_BOOTSTRAP_SERVER, Cluster
 from pykafka_broker.cli.doctor.examination import Question, examine
-from pykafka_broker.cli.names import group_names, topic_names
+from pykafka_broker.cli.names import any_group_names, topic_names
 from pykafka_broker.cli.options import Seconds, gathered
 from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.cli.security import security_options
@@ -70,7 +70,7 @@ INDENT = max(len(mark.text) for mark in MARKS.values()) + 1
     "groups",
     multiple=True,
     metavar="GROUP",
-    shell_complete=group_names,
+    shell_complete=any_group_names,
     help="A group to look at [all]; repeatable.",
 )
 @click.option(

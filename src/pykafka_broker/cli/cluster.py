@@ -155,7 +155,15 @@ def cluster_options_beside_users(command: Command) -> Command:
 
 def cluster_or_controller_options(command: Command) -> Command:
     """The same, for a command that controllers serve too: they may be named instead of brokers."""
+    return _cluster_or_controller_options(command, "--user")
 
+
+def cluster_or_controller_options_beside_users(command: Command) -> Command:
+    """The same, for a command that has a `--user` of its own."""
+    return _cluster_or_controller_options(command, "--login")
+
+
+def _cluster_or_controller_options(command: Command, login_flag: str) -> Command:
     @functools.wraps(command)
     def run(cluster: Cluster, **options: Any) -> Any:
         named = click.get_current_context().get_parameter_source("bootstrap_server")
@@ -168,7 +176,7 @@ def cluster_or_controller_options(command: Command) -> Command:
         metavar="HOST:PORT[,…]",
         callback=_check_addresses,
         help="Ask these controllers, at their own listeners, instead of brokers.",
-    )(cluster_options(cast("Command", run)))
+    )(_cluster_options(cast("Command", run), login_flag))
 
 
 @contextmanager

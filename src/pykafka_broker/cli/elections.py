@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 from pykafka_broker.cli import Group
-from pykafka_broker.cli.cluster import Cluster, cluster_options
+from pykafka_broker.cli.cluster import Cluster, cluster_or_controller_options
 from pykafka_broker.cli.names import topic_names
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.topics import describe_topics
@@ -35,7 +35,7 @@ def elections() -> None:
 @elections.command("preferred")
 @click.argument("partitions", nargs=-1, metavar="[TOPIC[:PARTITION]…]", shell_complete=topic_names)
 @click.option("--all", "is_all", is_flag=True, help="All partitions of the cluster.")
-@cluster_options
+@cluster_or_controller_options
 @json_option(Election, key="partitions")
 def preferred(partitions: tuple[str, ...], is_all: bool, cluster: Cluster, output: Output) -> None:
     """Give the leadership back to the first replica, where it is in sync.
@@ -51,7 +51,7 @@ def preferred(partitions: tuple[str, ...], is_all: bool, cluster: Cluster, outpu
 @click.argument(
     "partitions", nargs=-1, required=True, metavar="TOPIC[:PARTITION]…", shell_complete=topic_names
 )
-@cluster_options
+@cluster_or_controller_options
 @json_option(Election, key="partitions")
 def unclean(partitions: tuple[str, ...], cluster: Cluster, output: Output) -> None:
     """If no replica in sync is left, let another replica lead: records that it lacks are lost.

@@ -10,7 +10,11 @@ import click
 
 from pykafka_broker.cli import Group
 from pykafka_broker.cli.cells import Column, Table
-from pykafka_broker.cli.cluster import Cluster, cluster_options_beside_users
+from pykafka_broker.cli.cluster import (
+    Cluster,
+    cluster_options_beside_users,
+    cluster_or_controller_options_beside_users,
+)
 from pykafka_broker.cli.options import pairs
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.client.core.connection import check
@@ -101,7 +105,7 @@ def describe(entity: Entity, cluster: Cluster, output: Output) -> None:
 @entity_options
 @click.argument("values", nargs=-1, required=True, metavar="QUOTA=VALUE…")
 @click.option("--dry-run", is_flag=True, help="Only ask whether it would be accepted.")
-@cluster_options_beside_users
+@cluster_or_controller_options_beside_users
 @json_option(Changed)
 def set_quotas(
     entity: Entity, values: tuple[str, ...], dry_run: bool, cluster: Cluster, output: Output
@@ -126,7 +130,7 @@ def set_quotas(
 @click.argument("keys", nargs=-1, metavar="[QUOTA…]")
 @click.option("--all", "is_all", is_flag=True, help="All quotas of the entity.")
 @click.option("--dry-run", is_flag=True, help="Only ask whether it would be accepted.")
-@cluster_options_beside_users
+@cluster_or_controller_options_beside_users
 @json_option(Changed)
 def remove(
     entity: Entity, keys: tuple[str, ...], is_all: bool, dry_run: bool, cluster: Cluster, output: Output

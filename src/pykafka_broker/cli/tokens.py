@@ -14,7 +14,7 @@ import click
 
 from pykafka_broker.cli import Group
 from pykafka_broker.cli.cells import Column, Table
-from pykafka_broker.cli.cluster import Cluster, cluster_options
+from pykafka_broker.cli.cluster import Cluster, cluster_options, cluster_or_controller_options
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.client.core.connection import check
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -98,7 +98,7 @@ def tokens() -> None:
     metavar="MS",
     help="The age beyond which the token cannot be renewed; delegation.token.max.lifetime.ms at most.",
 )
-@cluster_options
+@cluster_or_controller_options
 @json_option(Token, key="tokens")
 def create(
     owner: str | None,
@@ -148,7 +148,7 @@ def create(
     metavar="MS",
     help="How much longer the token lives from now on; delegation.token.expiry.time.ms at most.",
 )
-@cluster_options
+@cluster_or_controller_options
 @json_option(Changed)
 def renew(hmac: bytes, period_ms: int | None, cluster: Cluster, output: Output) -> None:
     """Let a token live longer. HMAC - reads it from standard input."""
@@ -170,7 +170,7 @@ def renew(hmac: bytes, period_ms: int | None, cluster: Cluster, output: Output) 
     metavar="MS",
     help="Let the token live this much longer; by default it is removed at once.",
 )
-@cluster_options
+@cluster_or_controller_options
 @json_option(Changed)
 def expire(hmac: bytes, after_ms: int | None, cluster: Cluster, output: Output) -> None:
     """Let a token expire. HMAC - reads it from standard input."""

@@ -9,7 +9,7 @@ import click
 
 from pykafka_broker.cli import Group
 from pykafka_broker.cli.cells import Cell, Column, Styled, Table
-from pykafka_broker.cli.cluster import Cluster, cluster_options, loss_of
+from pykafka_broker.cli.cluster import Cluster, cluster_options, cluster_or_controller_options, loss_of
 from pykafka_broker.cli.names import topic_names
 from pykafka_broker.cli.options import INT16_MAX, INT32_MAX, pairs
 from pykafka_broker.cli.output import Output, json_option
@@ -120,7 +120,7 @@ def topics() -> None:
 )
 @click.option("--config", "configs", metavar="KEY=VALUE", multiple=True, help="A topic config; repeatable.")
 @click.option("--if-not-exists", is_flag=True, help="Succeed where the topic exists already.")
-@cluster_options
+@cluster_or_controller_options
 @json_option(CreatedTopic, key="topics")
 def create(
     names: tuple[str, ...],
@@ -440,7 +440,7 @@ def topic_overrides(client: Client, names: Sequence[str]) -> dict[str, dict[str,
 @click.option(
     "-p", "--partitions", type=click.IntRange(1, INT32_MAX), required=True, help="The new, larger number."
 )
-@cluster_options
+@cluster_or_controller_options
 @json_option(PartitionCount)
 def alter(name: str, partitions: int, cluster: Cluster, output: Output) -> None:
     """Give a topic more partitions."""
@@ -465,7 +465,7 @@ def alter(name: str, partitions: int, cluster: Cluster, output: Output) -> None:
 @topics.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME…", shell_complete=topic_names)
 @click.option("--if-exists", is_flag=True, help="Succeed where there is no such topic.")
-@cluster_options
+@cluster_or_controller_options
 @json_option(DeletedTopic, key="topics")
 def delete(names: tuple[str, ...], if_exists: bool, cluster: Cluster, output: Output) -> None:
     """Delete topics and all their records."""

@@ -10,7 +10,7 @@ import click
 
 from pykafka_broker.cli import Group
 from pykafka_broker.cli.cells import Column, Table
-from pykafka_broker.cli.cluster import Cluster, cluster_options
+from pykafka_broker.cli.cluster import Cluster, cluster_options, cluster_or_controller_options
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.client.core.connection import check
 from pykafka_broker.protocol.errors import ErrorCode
@@ -117,7 +117,7 @@ def mechanism_option(command: Any) -> Any:
     metavar="FILE",
     help="A file whose first line is the password; - for stdin.",
 )
-@cluster_options
+@cluster_or_controller_options
 @json_option(Changed)
 def set_user(
     name: str, mechanism: str, iterations: int, password_file: Any, cluster: Cluster, output: Output
@@ -153,7 +153,7 @@ def set_user(
 @users.command()
 @click.argument("name")
 @mechanism_option
-@cluster_options
+@cluster_or_controller_options
 @json_option(Changed)
 def delete(name: str, mechanism: str, cluster: Cluster, output: Output) -> None:
     """Delete the password of a user for one mechanism."""

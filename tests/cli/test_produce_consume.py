@@ -10,6 +10,11 @@ from collections.abc import Callable
 import pytest
 
 from pykafka_broker.cli import progress
+from pykafka_broker.cli.consume.reader import Reader
+from pykafka_broker.cli.consume.share import ShareReader
+from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.core.share_group import Acknowledgement
+from pykafka_broker.protocol.errors import KafkaError
 from tests.cli.conftest import Run
 
 TIME = "2026-01-02T03:04:05+00:00"
@@ -168,6 +173,43 @@ def test_a_group_goes_on_where_it_stopped(run: Run) -> None:
     assert run("consume", name, "-g", "readers", "-n", "2").out == "a\nb\n"
     assert run("consume", name, "-g", "readers", "-u", "end").out == "c\n"
     assert run("consume", name, "-g", "readers", "-u", "end").out == ""
+
+
+Reads = Callable[[Client, str], Reader | ShareReader]
+
+
+def read_alone(client: Client, name: str) -> Reader:
+    return Reader(client, name, {0: 0})
+
+
+def read_as_member(client: Client, name: str) -> ShareReader:
+    return ShareReader(client, name, "sharers", Acknowledgement.ACCEPT)
+
+
+@pytest.mark.parametrize("reads", [read_alone, read_as_member])
+@pytest.mark.parametrize("again", [True, False], ids=["created again", "gone"])
+def test_who_reads_a_topic_is_told_that_it_was_deleted(
+    run: Run, broker: str, reads: Reads, *, again: bool
+) -> None:
+    name = topic(run, f"brief-{reads.__name__}-{again}")
+    told = (
+        f"Topic '{name}' was deleted and created again while"
+        if again
+        else f"Topic '{name}' was deleted while"
+    )
+    with Client(broker) as client:
+        reader = reads(client, name)
+        list(reader.poll())
+        assert run("topics", "delete", name).status == 0
+        if again:
+            topic(run, name)
+
+        with pytest.raises(KafkaError, match=told):
+            for _ in range(200):
+                list(reader.poll())
+
+    # Else the old offsets would be committed for the new topic.
+    assert not isinstance(reader, Reader) or reader.positions == {}
 
 
 def test_arguments_need_not_be_text(run: Run) -> None:

@@ -33,6 +33,9 @@ def test_what_stays_wrong_is_an_error_at_once(tmp_path: Path) -> None:
         with pytest.raises(KafkaError) as error:
             commit_until_done(client, "g", {("t", 0): 1})
         assert error.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        with pytest.raises(KafkaError, match="Topic 'u-0' does not exist"):
+        with pytest.raises(KafkaError, match="Topic 'u' does not exist"):
             list_offsets(client, {("u", 0): LATEST})
+        assert run_command("topics", "create", "v", "-b", broker.address).status == 0
+        with pytest.raises(KafkaError, match="Topic 'v' has no partition 7"):
+            list_offsets(client, {("v", 7): LATEST})
         assert list_offsets(client, {("u", 0): LATEST}, missing_ok=True) == {}

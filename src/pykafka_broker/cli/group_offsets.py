@@ -11,9 +11,9 @@ from pykafka_broker.cli.offsets import parse_duration_ms, parse_number, parse_ti
 from pykafka_broker.cli.output import Output
 from pykafka_broker.cli.suggestions import known_topic
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.core.metadata import leaders_of
+from pykafka_broker.client.core.metadata import leaders_of, partition_error
 from pykafka_broker.client.offsets import EARLIEST, LATEST, list_offsets
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.topic_partition import PartitionKey
 
 
@@ -33,9 +33,7 @@ def chosen_partitions(client: Client, topics: Iterable[str]) -> list[PartitionKe
         existing = leaders_of(known_topic(client, topic))
         for partition in map(parse_number, named) if colon else existing:
             if partition not in existing:
-                raise KafkaError(
-                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic '{topic}' has no partition {partition}."
-                )
+                raise partition_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic, partition)
             chosen.append((topic, partition))
     return chosen
 

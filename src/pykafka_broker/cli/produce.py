@@ -30,8 +30,9 @@ from pykafka_broker.cli.partitioner import Partitioner
 from pykafka_broker.cli.suggestions import known_topic
 from pykafka_broker.client.blocking import BlockingConnection, Client
 from pykafka_broker.client.core.connection import check
+from pykafka_broker.client.core.metadata import partition_error
 from pykafka_broker.client.core.retries import RETRIABLE
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch
 from pykafka_broker.protocol.records.compression import Codec
@@ -93,9 +94,7 @@ class Writer:
         self._idempotent: Producer | None = None
         self._learn_leaders()
         if partition is not None and partition not in self.leaders:
-            raise KafkaError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic '{topic}' has no partition {partition}."
-            )
+            raise partition_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic, partition)
         self.partitioner = Partitioner(list(self.leaders))
 
     def _learn_leaders(self) -> None:

@@ -30,6 +30,31 @@ def known_topic(client: Client, name: str, *, auto_create: bool = False) -> Meta
         raise
 
 
+def same_topic(client: Client, name: str, topic_id: bytes) -> MetadataResponseTopic:
+    """A topic's metadata, if it is still the one with this id, which a command is reading.
+
+    Raises:
+        KafkaError: the topic was deleted, or deleted and created again.
+    """
+    try:
+        found = client.topic(name)
+    except KafkaError as error:
+        if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise KafkaError(
+                error.code,
+                f"Topic '{name}' was deleted while it was read. If it is created again, run the command "
+                "again.",
+            ) from None
+        raise
+    if found.topic_id != topic_id:
+        raise KafkaError(
+            ErrorCode.UNKNOWN_TOPIC_ID,
+            f"Topic '{name}' was deleted and created again while it was read. Run the command again to read "
+            "the new topic.",
+        )
+    return found
+
+
 def unknown_topic(client: Client, name: str) -> KafkaError:
     """The error of a topic that does not exist, with a similar name that does."""
     from pykafka_broker.config.suggestions import did_you_mean

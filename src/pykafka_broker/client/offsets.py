@@ -11,7 +11,7 @@ from typing import Any
 
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.connection import check
-from pykafka_broker.client.core.metadata import topic_error
+from pykafka_broker.client.core.metadata import partition_error, topic_error
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.topic_partition import PartitionKey
 
@@ -46,9 +46,9 @@ def list_offsets(
 
     def once() -> dict[PartitionKey, int]:
         found, failed = _list_offsets(client, times, isolation_level)
-        for partition, code in failed.items():
-            if not (missing_ok and code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
-                raise topic_error(code, f"{partition[0]}-{partition[1]}")
+        for error in failed:
+            if not (missing_ok and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+                raise error
         return found
 
     return client.retrying(once)
@@ -56,7 +56,7 @@ def list_offsets(
 
 def _list_offsets(
     client: Client, times: Mapping[PartitionKey, int], isolation_level: int
-) -> tuple[dict[PartitionKey, int], dict[PartitionKey, int]]:
+) -> tuple[dict[PartitionKey, int], list[KafkaError]]:
     from pykafka_broker.protocol.messages.list_offsets import (
         ListOffsetsPartition,
         ListOffsetsRequest,
@@ -64,7 +64,7 @@ def _list_offsets(
     )
 
     found: dict[PartitionKey, int] = {}
-    failed: dict[PartitionKey, int] = {}
+    failed: list[KafkaError] = []
     by_leader: dict[int, dict[str, list[Any]]] = {}
     for described in client.metadata(sorted({topic for topic, _ in times})).topics:
         topic = described.name or ""
@@ -72,11 +72,11 @@ def _list_offsets(
         for partition in (p for t, p in times if t == topic):
             place = places.get(partition)
             if described.error_code:
-                failed[topic, partition] = described.error_code
+                failed.append(topic_error(described.error_code, topic))
             elif place is None:
-                failed[topic, partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                failed.append(partition_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic, partition))
             elif place.error_code:
-                failed[topic, partition] = place.error_code
+                failed.append(partition_error(place.error_code, topic, partition))
             else:
                 entry = ListOffsetsPartition(partition_index=partition, timestamp=times[topic, partition])
                 by_leader.setdefault(place.leader_id, {}).setdefault(topic, []).append(entry)
@@ -90,7 +90,7 @@ def _list_offsets(
             for answer in topic_answer.partitions:
                 key = (topic_answer.name, answer.partition_index)
                 if answer.error_code:
-                    failed[key] = answer.error_code
+                    failed.append(partition_error(answer.error_code, *key))
                 else:
                     found[key] = answer.offset
     return found, failed

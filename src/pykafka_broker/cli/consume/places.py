@@ -10,9 +10,9 @@ from pykafka_broker.cli.consume.reader import READ_COMMITTED
 from pykafka_broker.cli.offsets import parse_number, parse_time_ms
 from pykafka_broker.cli.suggestions import known_topic
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.core.metadata import leaders_of
+from pykafka_broker.client.core.metadata import leaders_of, partition_error
 from pykafka_broker.client.offsets import EARLIEST, LATEST, commit_offsets, committed_offsets, list_offsets
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.errors import ErrorCode
 
 COMMIT_INTERVAL_S = 5.0
 
@@ -30,9 +30,7 @@ class Places:
         self.isolation_level = READ_COMMITTED if read_committed else 0
         for partition in self.partitions:
             if partition not in existing:
-                raise KafkaError(
-                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic '{topic}' has no partition {partition}."
-                )
+                raise partition_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic, partition)
 
     def start(self, where: str | None, group: str | None) -> dict[int, int]:
         """The offset at which to begin in each partition."""

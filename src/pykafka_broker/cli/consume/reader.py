@@ -7,9 +7,9 @@ from typing import Any
 
 from pykafka_broker.cli.interrupts import Interrupts
 from pykafka_broker.cli.offsets import LONG_MAX
-from pykafka_broker.cli.suggestions import known_topic
+from pykafka_broker.cli.suggestions import known_topic, same_topic
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.core.metadata import topic_error
+from pykafka_broker.client.core.metadata import leaders_of, partition_error
 from pykafka_broker.client.core.retries import RETRIABLE
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.fetch import (
@@ -25,6 +25,14 @@ from pykafka_broker.system.named_tuple import NamedTuple
 MAX_WAIT_MS = 500
 PARTITION_MAX_BYTES = 1024 * 1024
 READ_COMMITTED = 1
+#: The errors of a topic that may have been deleted, or created again.
+OF_LOST_TOPICS = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+    }
+)
 
 
 class ReadRecord(NamedTuple):
@@ -60,12 +68,18 @@ class Reader:
         self._interrupts = interrupts or Interrupts()
         #: Goes on from one attempt to the next while a leader does not answer.
         self._attempts: Iterator[bool] | None = None
-        self._learn_leaders()
+        found = known_topic(client, topic)
+        self.topic_id: bytes = found.topic_id
+        self.leaders = leaders_of(found)
 
     def _learn_leaders(self) -> None:
-        found = known_topic(self.client, self.topic)
-        self.topic_id: bytes = found.topic_id
-        self.leaders = {p.partition_index: p.leader_id for p in found.partitions}
+        try:
+            self.leaders = leaders_of(same_topic(self.client, self.topic, self.topic_id))
+        except KafkaError as error:
+            if error.code in OF_LOST_TOPICS:
+                # They are not to be committed: a topic that was created again has other records there.
+                self.positions.clear()
+            raise
 
     @property
     def unfinished(self) -> list[int]:
@@ -146,7 +160,7 @@ class Reader:
             raise KafkaError(ErrorCode(response.error_code))
         for topic in response.responses:
             for answer in topic.partitions:
-                if answer.error_code in RETRIABLE:
+                if answer.error_code in RETRIABLE | OF_LOST_TOPICS:
                     with self._interrupts.waiting():
                         self._learn_leaders()
                 elif answer.error_code:
@@ -161,7 +175,7 @@ class Reader:
                 f"{self.topic}-{answer.partition_index} has no offset "
                 f"{self.positions[answer.partition_index]}.",
             )
-        return topic_error(answer.error_code, f"{self.topic}-{answer.partition_index}")
+        return partition_error(answer.error_code, self.topic, answer.partition_index)
 
     def _records(self, answer: Any) -> Iterator[ReadRecord]:
         partition = answer.partition_index

@@ -12,10 +12,11 @@ import time
 import uuid
 from collections.abc import Iterator
 
-from pykafka_broker.cli.consume.reader import MAX_WAIT_MS, PARTITION_MAX_BYTES, ReadRecord
+from pykafka_broker.cli.consume.reader import MAX_WAIT_MS, OF_LOST_TOPICS, PARTITION_MAX_BYTES, ReadRecord
 from pykafka_broker.cli.interrupts import Interrupts
-from pykafka_broker.cli.suggestions import known_topic
+from pykafka_broker.cli.suggestions import known_topic, same_topic
 from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.core.metadata import leaders_of
 from pykafka_broker.client.core.share_group import (
     BATCH_OPTIMIZED,
     NO_SESSION,
@@ -59,12 +60,12 @@ class ShareReader:
         self._next_heartbeat_s = 0.0
         self._sessions: dict[int, ShareSession] = {}
         self._ended: list[ShareSession] = []
-        self._learn_leaders()
+        found = known_topic(client, topic)
+        self._topic_id: bytes = found.topic_id
+        self._leaders = leaders_of(found)
 
     def _learn_leaders(self) -> None:
-        found = known_topic(self.client, self.topic)
-        self._topic_id: bytes = found.topic_id
-        self._leaders = {p.partition_index: p.leader_id for p in found.partitions}
+        self._leaders = leaders_of(same_topic(self.client, self.topic, self._topic_id))
 
     @property
     def bytes(self) -> int:
@@ -94,7 +95,7 @@ class ShareReader:
             if time.monotonic() >= self._next_heartbeat_s:
                 self._beat()
         assigned = {p for topic_id, p in self._member.assigned if topic_id == self._topic_id}
-        if not assigned <= self._leaders.keys():
+        if not assigned or not assigned <= self._leaders.keys():
             with self._interrupts.waiting():
                 self._learn_leaders()
         by_leader: dict[int, set[int]] = {leader: set() for leader in self._sessions}
@@ -137,7 +138,9 @@ class ShareReader:
                 self.client.retrying(self._learn_leaders)
                 return []
             except KafkaError as error:
-                if error.code not in NO_SESSION:
+                if error.code in OF_LOST_TOPICS:
+                    self._learn_leaders()
+                elif error.code not in NO_SESSION:
                     raise
                 return []
         return found

@@ -92,3 +92,10 @@ def topic_error(code: int, name: str) -> KafkaError:
     if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return KafkaError(ErrorCode(code), f"Topic '{name}' does not exist.")
     return KafkaError(ErrorCode(code), f"Topic '{name}': {ErrorCode(code).message}")
+
+
+def partition_error(code: int, topic: str, partition: int) -> KafkaError:
+    """The error of a partition of a topic that exists, with both in its text."""
+    if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return KafkaError(ErrorCode(code), f"Topic '{topic}' has no partition {partition}.")
+    return KafkaError(ErrorCode(code), f"{topic}-{partition}: {ErrorCode(code).message}")

@@ -55,6 +55,7 @@ def secured_broker(folder: Path, mechanisms: str = "PLAIN") -> Iterator[str]:
 
 def config_of_bob(folder: Path, password: str = "bob-secret") -> str:
     """A file for `--command-config`."""
-    file = folder / f"{password}.properties"
+    # A file's name is shown, the password is not.
+    file = folder / f"{password.encode().hex()}.properties"
     file.write_text(PROPERTIES.format(login=PLAIN_LOGIN, password=password, ca=folder / "ca.pem"))
     return str(file)

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 
 from pykafka_broker import BlockingCluster, Cluster
@@ -18,7 +17,8 @@ from pykafka_broker.client.core.connection import ConnectionState
 from pykafka_broker.config.authorizer import STANDARD_AUTHORIZER
 from pykafka_broker.protocol.fields import api_key_of
 from pykafka_broker.protocol.messages import API_NAMES
-from tests.cli.conftest import Result, Run, formatted_controller, run_command
+from tests.cli.conftest import Result, Run, run_command
+from tests.cli.lines import LINES, asking, lines_in, options_of
 from tests.cli.test_security import leaves
 from tests.support.pages import REPOSITORY
 from tests.support.waiting import until
@@ -153,85 +153,12 @@ def test_who_names_a_controller_as_a_broker_is_told_so(follower: str) -> None:
     )
 
 
-#: What each command that asks a cluster is given here; {} are files. `spark` reads records, and
-#: `metadata shell` the metadata log, from either.
-LINES = {
-    "cluster status": "",
-    "topics alter": "orders -p 2",
-    "topics create": "more",
-    "topics delete": "other --if-exists",
-    "topics describe": "",
-    "topics list": "",
-    "groups delete": "nothing",
-    "groups describe": "",
-    "groups list": "",
-    "groups reset-offsets": "nothing --topic orders --to-earliest",
-    "share-groups delete": "nothing",
-    "share-groups delete-offsets": "nothing --topic orders",
-    "share-groups describe": "",
-    "share-groups list": "",
-    "share-groups reset-offsets": "nothing --topic orders --to-earliest",
-    "produce": "orders hello",
-    "consume": "orders --until end",
-    "configs alter": "--topic orders --set retention.ms=1000000",
-    "configs describe": "--topic orders",
-    "quotas describe": "",
-    "quotas remove": "--user carol producer_byte_rate",
-    "quotas set": "--user carol producer_byte_rate=1000",
-    "acls add": "--allow-principal User:carol --topic orders",
-    "acls list": "",
-    "acls remove": "--allow-principal User:carol --topic orders",
-    "users delete": "carol",
-    "users list": "",
-    "users set": "carol --password-file {password}",
-    "tokens create": "",
-    "tokens describe": "",
-    "tokens expire": "AAAA",
-    "tokens renew": "AAAA",
-    "features describe": "",
-    "features downgrade": "transaction.version=1 --dry-run",
-    "features upgrade": "transaction.version=2 --dry-run",
-    "quorum add-controller": "--config {controller}",
-    "quorum describe": "",
-    "quorum remove-controller": "--id 9 --directory-id AAAAAAAAAAAAAAAAAAAAAQ",
-    "brokers disks": "",
-    "brokers list": "",
-    "brokers unregister": "9 --force",
-    "elections preferred": "orders:0",
-    "elections unclean": "orders:0",
-    "reassign cancel": "{plan}",
-    "reassign list": "",
-    "reassign plan": "",
-    "reassign run": "{plan}",
-    "reassign status": "{plan}",
-    "health": "",
-    "doctor": "--watch 0.1",
-}
-
-
-def options_of(command: click.Command) -> set[str]:
-    return {option for parameter in command.params for option in parameter.opts}
-
-
 def test_a_command_has_the_option_if_controllers_serve_what_it_asks_for(
     follower: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As far as the listener of controllers serves it: Apache's own tools offer it for fewer commands."""
-    asking = {
-        name: command
-        for name, command in leaves(cli)
-        if "--bootstrap-server" in options_of(command) and not name.startswith(("spark ", "metadata "))
-    }
-    assert {*asking} == {*LINES}
+    assert {name for name, _ in asking()} == {*LINES}
     run("topics", "create", "orders", "--if-not-exists")
-    files = {
-        "password": tmp_path / "password",
-        "plan": tmp_path / "plan.json",
-        "controller": formatted_controller(tmp_path / "controller"),
-    }
-    files["password"].write_text("secret\n")
-    place = {"topic": "orders", "partition": 0, "replicas": [BROKER]}
-    files["plan"].write_text(json.dumps({"version": 1, "partitions": [place]}))
     sent: set[str] = set()
     send = ConnectionState.send
 
@@ -242,9 +169,10 @@ def test_a_command_has_the_option_if_controllers_serve_what_it_asks_for(
     monkeypatch.setattr(ConnectionState, "send", sending)
     served = {api.name for api in CONTROLLER_APIS}
     wrong = {}
-    for name, command in asking.items():
+    lines = lines_in(tmp_path)
+    for name, command in asking():
         sent.clear()
-        words = (*name.split(), *LINES[name].format(**files).split())
+        words = lines[name]
         has_option = "--bootstrap-controller" in options_of(command)
         result = asked(follower, *words) if has_option else run(*words)
         assert sent and result.status != 2, f"{name}: {result.err}"

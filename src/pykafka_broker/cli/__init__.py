@@ -179,6 +179,7 @@ def main(arguments: list[str] | None = None) -> None:
         failure = expected(error)
         if failure is None:
             raise
+        failure = failure._replace(error=invocation.addressed(failure.error))
         show_failure(failure, invocation.as_json)
         sys.exit(1)
     sys.exit(status if isinstance(status, int) else 0)

@@ -140,18 +140,18 @@ def unregister(broker_id: int, force: bool, cluster: Cluster, output: Output) ->
         if not force:
             if why := why_unanswered(cluster):
                 raise click.ClickException(f"Broker {broker_id} stays registered; {why}")
-            if reason := _why_it_stays(client, broker_id, cluster.bootstrap_server):
+            if reason := _why_it_stays(client, broker_id):
                 raise click.ClickException(reason)
         answer = client.send(UnregisterBrokerRequest(broker_id=broker_id))
     check(answer.error_code, answer.error_message)
     output.show(Unregistered(broker_id), [f"Broker {broker_id} is no longer registered."])
 
 
-def why_it_stays(broker_id: int, bootstrap_server: str, *, is_up: bool, held: Sequence[str]) -> str:
+def why_it_stays(broker_id: int, *, is_up: bool, held: Sequence[str]) -> str:
     """Why a broker should not be forgotten yet, and what to do first; "" if there is no reason. `held` are
     the partitions that it holds.
     """
-    states, steps, at = [], [], f"-b {bootstrap_server}"
+    states, steps = [], []
     if is_up:
         states.append("is up")
         steps.append(
@@ -162,8 +162,8 @@ def why_it_stays(broker_id: int, bootstrap_server: str, *, is_up: bool, held: Se
         steps.insert(
             0,
             "Move its replicas away:\n"
-            f"  pykafka-broker reassign plan --without {broker_id} --output-file moves.json {at}\n"
-            f"  pykafka-broker reassign run moves.json --wait {at}",
+            f"  pykafka-broker reassign plan --without {broker_id} --output-file moves.json\n"
+            "  pykafka-broker reassign run moves.json --wait",
         )
     if not states:
         return ""
@@ -171,7 +171,7 @@ def why_it_stays(broker_id: int, bootstrap_server: str, *, is_up: bool, held: Se
     return f"Broker {broker_id} {' and '.join(states)}.\n{way}"
 
 
-def _why_it_stays(client: Client, broker_id: int, bootstrap_server: str) -> str:
+def _why_it_stays(client: Client, broker_id: int) -> str:
     """The same, looked up several times: the broker asked may not know of a stop or a move yet."""
     reason = ""
     for _ in range(LOOKS):
@@ -185,9 +185,7 @@ def _why_it_stays(client: Client, broker_id: int, bootstrap_server: str) -> str:
             if broker_id in partition.replica_nodes
         )
         # If it is not registered, the controller says so.
-        reason = (
-            "" if state is None else why_it_stays(broker_id, bootstrap_server, is_up=state == "up", held=held)
-        )
+        reason = "" if state is None else why_it_stays(broker_id, is_up=state == "up", held=held)
         if not reason:
             break
         time.sleep(LOOK_S)

@@ -15,6 +15,7 @@ from click.core import ParameterSource
 
 from pykafka_broker import __version__
 from pykafka_broker.cli.options import Seconds, gathered
+from pykafka_broker.cli.output import Invocation
 from pykafka_broker.cli.progress import waiting_for
 from pykafka_broker.cli.security import client_properties, identity_with, security_options
 from pykafka_broker.client.blocking import Client
@@ -103,6 +104,12 @@ class Cluster(NamedTuple):
             return self._replace(bootstrap_controller=address)
         return self._replace(bootstrap_server=address)
 
+    def addressed(self, text: str) -> str:
+        """The text; the commands of ours that it proposes ask this cluster, as the same user."""
+        from pykafka_broker.cli.proposals import addressed
+
+        return addressed(text, self._asdict())
+
     def connect_to(self, address: str, timeout_s: float) -> Client:
         """A client for brokers at another address."""
         return connected(address, timeout_s, self.identity.security)
@@ -179,11 +186,20 @@ def _cluster_or_controller_options(command: Command, login_flag: str) -> Command
     )(_cluster_options(cast("Command", run), login_flag))
 
 
+def propose_for(cluster: Cluster) -> None:
+    """Have the errors and notes of the running command propose commands that ask this cluster."""
+    context = click.get_current_context(silent=True)
+    invocation = None if context is None else context.find_object(Invocation)
+    if invocation is not None:
+        invocation.addressed = cluster.addressed
+
+
 @contextmanager
 def telling_of_loss(cluster: Cluster) -> Iterator[None]:
     """Add to an error of the body its possible reason: no controller leads, or the broker that was asked is
-    not part of the cluster.
+    not part of the cluster. The commands that it proposes ask this cluster.
     """
+    propose_for(cluster)
     try:
         yield
     except (ConnectionError, TimeoutError, KafkaError) as error:

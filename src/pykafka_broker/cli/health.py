@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from pykafka_broker.cli.cluster import COMMAND, connected
+from pykafka_broker.cli.cluster import COMMAND, Cluster, connected, propose_for
 from pykafka_broker.cli.liveness import greet, sign_of_life, stranger
 from pykafka_broker.cli.options import Seconds, gathered
 from pykafka_broker.cli.output import Output, json_option
@@ -153,6 +153,7 @@ def health(
     stage = None if wanted is None else Stage(wanted)
     if address is not None:
         _check_one(address)
+        propose_for(Cluster(address, timeout_s, *credentials))
         if stage is Stage.ALIVE:
             with_tls = prefers_tls(credentials.command_config, credentials.ca)
             found = _only_alive(address, sign_of_life(address, timeout_s, with_tls), stage)

@@ -72,8 +72,9 @@ class Failure(NamedTuple):
 class Output:
     """Shows the results of one run of a command."""
 
-    def __init__(self, form: Form, key: str | None = None) -> None:
+    def __init__(self, form: Form, key: str | None = None, invocation: Invocation | None = None) -> None:
         self.form = form
+        self._invocation = invocation or Invocation()
         #: The name under which the JSON object has the results, if the command has many.
         self.key = key
         self._has_tables = False
@@ -128,7 +129,7 @@ class Output:
 
     def note(self, text: str) -> None:
         """Tell a person something on standard error."""
-        click.echo(told(text, sys.stderr), err=True)
+        click.echo(told(self._invocation.addressed(text), sys.stderr), err=True)
 
     def remark(self, text: str) -> None:
         """Show a remark that Kafka's tools print among their lines; with JSON it goes to standard error."""
@@ -170,9 +171,12 @@ def compact_json(value: Any) -> str:
 
 
 class Invocation:
-    """The state of the running command that `main` needs to show its errors."""
+    """What the running command has been given, as far as its errors and notes need it."""
 
-    as_json = False
+    def __init__(self) -> None:
+        self.as_json = False
+        #: Puts the options that name the cluster into the commands that a text proposes.
+        self.addressed: Callable[[str], str] = str
 
 
 class JsonOption(click.Option):
@@ -208,8 +212,8 @@ def json_option(
         if as_json and invocation is not None:
             invocation.as_json = True
         if as_json:
-            return Output(Form.JSON, key)
-        return Output(Form.TABLES if sys.stdout.isatty() else Form.LINES, key)
+            return Output(Form.JSON, key, invocation)
+        return Output(Form.TABLES if sys.stdout.isatty() else Form.LINES, key, invocation)
 
     return click.option(
         "--json",

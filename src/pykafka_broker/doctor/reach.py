@@ -296,7 +296,7 @@ def _speaks_http(address: Address, timeout_s: float) -> bool:
 _LOGIN_REMEDIES = {
     ErrorCode.SASL_AUTHENTICATION_FAILED: "Check the user and the password, and that the password is "
     "one for this mechanism (sasl.mechanism). Where users have SCRAM "
-    "credentials, a super user sees them all:\n  pykafka-broker users list",
+    "credentials, a super user sees them all:\n  pykafka-broker users list --user SUPER_USER",
     ErrorCode.UNSUPPORTED_SASL_MECHANISM: "Give the client a sasl.mechanism that the broker offers, or have "
     "the broker offer it (sasl.enabled.mechanisms).",
     ErrorCode.ILLEGAL_SASL_STATE: "The listener asks for no user: give the client "

@@ -165,7 +165,8 @@ def test_a_checkpoint_that_the_topic_has_left_behind_is_a_problem(
     [(check, message, remedy)] = problems("-b", broker, "--checkpoint", str(folder))
     assert check == "checkpoint"
     assert message.startswith("left-0: the checkpoint is at offset 20, and the topic holds 0 to 2: ")
-    assert remedy == f"See how it can go on:\n  pykafka-broker spark checkpoint repair {folder}"
+    command = f"pykafka-broker spark checkpoint repair {folder} -b {broker}"
+    assert remedy == f"See how it can go on:\n  {command}"
 
 
 def test_a_checkpoint_of_another_topic_is_told_apart(run: Run, broker: str, tmp_path: Path) -> None:

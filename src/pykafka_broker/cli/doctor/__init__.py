@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import click
 from click.core import ParameterSource
 
 from pykafka_broker.cli.cells import Line, Styled
-from pykafka_broker.cli.cluster import DEFAULT_BOOTSTRAP_SERVER, Cluster
+from pykafka_broker.cli.cluster import DEFAULT_BOOTSTRAP_SERVER, Cluster, propose_for
 from pykafka_broker.cli.doctor.examination import Question, examine
 from pykafka_broker.cli.names import any_group_names, topic_names
 from pykafka_broker.cli.options import Seconds, gathered
@@ -120,13 +120,21 @@ def doctor(
         addresses = parse_addresses(cluster.bootstrap_server)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="HOST:PORT") from None
+    propose_for(cluster)
     if "" in topics:
         raise click.BadParameter("a topic has a name", param_hint="--topic")
+    return show_findings(examine(Question(addresses, cluster, topics, groups, watch_s)), cluster, output)
+
+
+def show_findings(findings: Iterable[Finding], cluster: Cluster, output: Output) -> int:
+    """Show findings about a cluster as they come; the exit status is 1 if one is a problem."""
     width = shutil.get_terminal_size().columns if output.form is Form.TABLES else None
     status = 0
-    for finding in examine(Question(addresses, cluster, topics, groups, watch_s)):
+    for finding in findings:
         if finding.level is Level.PROBLEM:
             status = 1
+        message, remedy = cluster.addressed(finding.message), cluster.addressed(finding.remedy)
+        finding = finding._replace(message=message, remedy=remedy)
         output.show(finding, shown(finding, width))
     return status
 

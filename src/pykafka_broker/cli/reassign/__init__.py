@@ -128,7 +128,9 @@ def make_plan(
     text = plan_file.written(changed)
     if output_file is not None:
         Path(output_file).write_text(text + "\n")
-        output.note(f"{len(changed)} partitions change; `reassign run {output_file}` moves them")
+        output.note(
+            f"{len(changed)} partitions change; `pykafka-broker reassign run {output_file}` moves them"
+        )
     before = {partition: current[partition] for partition in changed}
     output.show_all(
         [
@@ -201,8 +203,8 @@ def run(
         if throttle is not None:
             moves.throttle(client, before, wanted, throttle)
             output.note(
-                f"The inter-broker throttle limit was set to {throttle} B/s; `reassign status {file}` "
-                "takes it off when all have moved"
+                f"The inter-broker throttle limit was set to {throttle} B/s; "
+                f"`pykafka-broker reassign status {file}` takes it off when all have moved"
             )
         _raise_first(moves.reassign(client, timeout_ms, wanted))
         if wait:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
 from pykafka_broker.cli.cluster import Cluster, cluster_options, connected
-from pykafka_broker.cli.doctor import shown
+from pykafka_broker.cli.doctor import show_findings
 from pykafka_broker.cli.names import topic_names
-from pykafka_broker.cli.output import Form, Output, json_option
+from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.spark.options import jars_option
 from pykafka_broker.cli.spark.session_options import reader_options
-from pykafka_broker.doctor.findings import Finding, Level
+from pykafka_broker.doctor.findings import Finding
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.spark.doctor import Question, examine
 from pykafka_broker.spark.security import source_options
@@ -74,13 +73,7 @@ def doctor(
         cluster.timeout_s,
         connected,
     )
-    width = shutil.get_terminal_size().columns if output.form is Form.TABLES else None
-    status = 0
-    for finding in examine(question):
-        if finding.level is Level.PROBLEM:
-            status = 1
-        output.show(finding, shown(finding, width))
-    return status
+    return show_findings(examine(question), cluster, output)
 
 
 def _security_of(cluster: Cluster) -> dict[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from importlib import import_module
@@ -424,3 +424,27 @@ def test_the_pages_on_the_architecture_name_files_that_exist(page: str) -> None:
 
     assert named
     assert sorted(missing) == []
+
+
+def undrawn(packages: Iterable[str]) -> list[str]:
+    """Those of the packages that docs/architecture.md draws in no room and no row: a package of the first
+    level has a room, a core has a row of its own.
+    """
+    text = (REPOSITORY / "docs" / "architecture.md").read_text()
+    _, rooms, cores = re.split("<!-- rooms: generated -->|<!-- end of rooms -->", text)
+    drawn = set(re.findall(r"^([a-z_]+)/", rooms, re.MULTILINE))
+    rows = re.findall(r"^\| `.*", cores.partition("## Eight trips")[0], re.MULTILINE)
+    drawn |= {core for row in rows for core in re.findall(r"`([a-z_/]+/core)/", row.split("|")[1])}
+    return sorted(package for package in packages if package not in drawn)
+
+
+def test_the_page_draws_every_package_and_every_core() -> None:
+    packages = {path.parent.relative_to(SOURCE) for path in SOURCE.rglob("__init__.py")} - {Path()}
+    levels = {package.as_posix() for package in packages if len(package.parts) == 1 or package.name == "core"}
+
+    assert undrawn(levels) == []
+    assert undrawn({*levels, "weather", "weather/core", "log/core"}) == [
+        "log/core",
+        "weather",
+        "weather/core",
+    ]

@@ -7,12 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from pykafka_broker import __version__
 from pykafka_broker.cli import COMMANDS, cli
 from pykafka_broker.testing.processes import free_port
 from tests.cli.conftest import Run, run_command
+from tests.cli.test_security import leaves
 
 
 def unused_address() -> str:
@@ -210,3 +212,14 @@ def test_a_reader_of_the_output_that_goes_away_ends_a_command_with_status_141(
     os.close(writing)
     told = "Processed a total of 2 messages\n" if "consume" in arguments else ""
     assert (done.returncode, done.stderr) == (141, told)
+
+
+def test_every_option_says_what_it_is_for() -> None:
+    silent = [
+        f"{name} {parameter.opts[0]}"
+        for name, command in leaves(cli)
+        for parameter in command.params
+        if isinstance(parameter, click.Option) and not parameter.help
+    ]
+
+    assert silent == []

@@ -40,7 +40,8 @@ def elections() -> None:
 def preferred(partitions: tuple[str, ...], is_all: bool, cluster: Cluster, output: Output) -> None:
     """Give the leadership back to the first replica, where it is in sync.
 
-    A topic without a partition means all of its partitions.
+    A topic without a partition means all of its partitions. With --bootstrap-controller each partition is
+    named, because controllers do not list those of a topic.
     """
     if is_all == bool(partitions):
         raise click.UsageError("Name partitions, or all of them with --all.")
@@ -56,7 +57,8 @@ def preferred(partitions: tuple[str, ...], is_all: bool, cluster: Cluster, outpu
 def unclean(partitions: tuple[str, ...], cluster: Cluster, output: Output) -> None:
     """If no replica in sync is left, let another replica lead: records that it lacks are lost.
 
-    A topic without a partition means all of its partitions.
+    A topic without a partition means all of its partitions. With --bootstrap-controller each partition is
+    named, because controllers do not list those of a topic.
     """
     _elect(UNCLEAN, partitions, cluster, output)
 

@@ -120,7 +120,7 @@ class Health(NamedTuple):
     default=5.0,
     show_default=True,
     metavar="SECONDS",
-    help="Patience.",
+    help="How long the broker may take to answer.",
 )
 @security_options
 @json_option(Health)

@@ -253,7 +253,12 @@ def _argument_bytes(argument: str | None) -> bytes | None:
     help="How batches are compressed.",
 )
 @click.option(
-    "-a", "--acks", type=click.Choice(list(ACKS)), default="all", show_default=True, help="Who must have it."
+    "-a",
+    "--acks",
+    type=click.Choice(list(ACKS)),
+    default="all",
+    show_default=True,
+    help="Who must have a record before it counts as written: all replicas in sync, the leader, or none.",
 )
 @click.option("--null-marker", metavar="TEXT", help="A key or value that is this text is null.")
 @click.option("-v", "--verbose", is_flag=True, help="Print where the records went.")

@@ -128,7 +128,9 @@ def set_quotas(
 @quotas.command("remove")
 @entity_options
 @click.argument("keys", nargs=-1, metavar="[QUOTA…]")
-@click.option("--all", "is_all", is_flag=True, help="All quotas of the entity.")
+@click.option(
+    "--all", "is_all", is_flag=True, help="All quotas of the entity; not with --bootstrap-controller."
+)
 @click.option("--dry-run", is_flag=True, help="Only ask whether it would be accepted.")
 @cluster_or_controller_options_beside_users
 @json_option(Changed)

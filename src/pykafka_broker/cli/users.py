@@ -110,6 +110,7 @@ def mechanism_option(command: Any) -> Any:
     default=DEFAULT_ITERATIONS,
     show_default=True,
     metavar="NUMBER",
+    help="How often the password is hashed.",
 )
 @click.option(
     "--password-file",

@@ -79,7 +79,7 @@ def reassign() -> None:
     metavar="ID,…",
     shell_complete=broker_id_lists,
     callback=lambda _c, _p, text: _ids(text),
-    help="Only these [all].",
+    help="Only to these brokers [all].",
 )
 @click.option(
     "--without",
@@ -87,11 +87,11 @@ def reassign() -> None:
     metavar="ID,…",
     shell_complete=broker_id_lists,
     callback=lambda _c, _p, text: _ids(text),
-    help="Not these.",
+    help="To none of these brokers.",
 )
 @click.option("-r", "--replication-factor", type=click.IntRange(1), help="Replicas of each [as many as now].")
 @click.option(
-    "-o", "--output-file", metavar="FILE", type=click.Path(dir_okay=False), help="Where to write it."
+    "-o", "--output-file", metavar="FILE", type=click.Path(dir_okay=False), help="Where to write the plan."
 )
 @cluster_options
 @json_option(PlannedPartition, key="partitions")
@@ -104,9 +104,10 @@ def make_plan(
     cluster: Cluster,
     output: Output,
 ) -> None:
-    """Plan where partitions should stand, moving as little as possible.
+    """Plan on which brokers partitions should be, moving as few replicas as possible.
 
-    All topics, if none is named: evenly over all brokers, or over those that --brokers and --without leave.
+    The partitions of all topics, if none is named: evenly over all brokers, or over those that --brokers and
+    --without leave.
     """
     with cluster.connect() as client:
         places = moves.racks(client)
@@ -175,7 +176,7 @@ def _read(file: str) -> dict[TopicPartition, tuple[int, ...]]:
     "--throttle",
     type=click.IntRange(LEAST_THROTTLE),
     metavar="BYTES",
-    help="At most so many a second and broker.",
+    help="Copy at most this many bytes a second on each broker.",
 )
 @click.option("--additional", is_flag=True, help="Beside reassignments that are under way.")
 @click.option("--wait", is_flag=True, help="Return when all partitions have moved, and end the throttle.")

@@ -176,7 +176,14 @@ RATE = click.FloatRange(min=0.0, min_open=True)
     "--records-per-second", "records_per_s", type=RATE, metavar="NUMBER", help="Not faster than this."
 )
 @click.option("--bytes-per-second", "bytes_per_s", type=RATE, metavar="NUMBER", help="Not faster than this.")
-@click.option("--compression", "codec", type=click.Choice(CODECS), default="none", show_default=True)
+@click.option(
+    "--compression",
+    "codec",
+    type=click.Choice(CODECS),
+    default="none",
+    show_default=True,
+    help="How batches are compressed.",
+)
 @session_options
 @cluster_options
 @json_option(ReplayedPartition, key="partitions")

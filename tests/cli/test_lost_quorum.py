@@ -135,7 +135,7 @@ def test_the_doctor_of_spark_says_so_before_it_looks_at_the_brokers(survivor: tu
 
 
 def test_it_is_degraded(survivor: tuple[str, list[str]]) -> None:
-    checked = run_command("health", survivor[0], "--json")
+    checked = run_command("health", survivor[0], "--timeout", "30", "--json")
     found = json.loads(checked.out)
     assert (checked.status, found["status"], found["node_id"]) == (DEGRADED_STATUS, "degraded", 3)
     [problem] = found["problems"]
@@ -145,7 +145,10 @@ def test_it_is_degraded(survivor: tuple[str, list[str]]) -> None:
 
 def test_it_is_alive_and_serving_and_not_ready(survivor: tuple[str, list[str]]) -> None:
     address, _ = survivor
-    asked = {stage: run_command("health", address, f"--{stage}") for stage in ("alive", "serving", "ready")}
+    asked = {
+        stage: run_command("health", address, "--timeout", "30", f"--{stage}")
+        for stage in ("alive", "serving", "ready")
+    }
     assert {stage: shown.status for stage, shown in asked.items()} == {"alive": 0, "serving": 0, "ready": 3}
     assert asked["alive"].out == f"alive: a broker or controller answers at {address}\n"
     assert asked["serving"].out.startswith("serving: broker 3 of cluster ")

@@ -273,6 +273,51 @@ async def test_a_timer_whose_records_could_not_be_appended_fires_again() -> None
     assert (world.shard.state, world.log) == (100, ["fired t"])
 
 
+@pytest.mark.parametrize("by_ms", [-3_600_000, 3_600_000])
+async def test_setting_the_wall_clock_moves_no_timer(by_ms: int) -> None:
+    world = World()
+    for key, duration_ms in ("t", 10), ("u", 10), ("u", 20):
+        world.shard.tell(Do((SetTimer(key, world.clock.now_ms() + duration_ms),)))
+    fired_ms = [max(world.clock.now_ms() + ms, world.clock.now_ms() + by_ms + ms) for ms in (10, 20)]
+    world.clock.set_wall_clock(by_ms)
+
+    world.clock.advance(19)
+    assert world.log == ["fired t"]
+    world.clock.advance(1)
+
+    assert (world.log, world.fired_ms) == (["fired t", "fired u"], fired_ms)
+
+
+async def test_a_timer_that_fires_again_does_so_by_a_clock_that_was_set_back_meanwhile() -> None:
+    world = World()
+    world.shard.tell(Do((SetTimer("t", world.clock.now_ms() + 10),)))
+    world.disk_error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+    world.clock.set_wall_clock(-3_600_000)
+    world.clock.advance(10)
+
+    world.disk_error = None
+    world.clock.advance(TIMER_RETRY_MS)
+
+    assert world.log == ["fired t"]
+
+
+@pytest.mark.parametrize("by_ms", [-3_600_000, 3_600_000])
+async def test_setting_the_wall_clock_moves_no_time_out(by_ms: int) -> None:
+    world = World()
+    first = world.future(lambda token: Add(token, 1))
+    world.clock.advance(3_000)
+    second = world.future(lambda token: Add(token, 1))
+    world.clock.set_wall_clock(by_ms)
+
+    world.clock.advance(2_000)
+    assert (first.done(), second.done()) == (True, False)
+    world.clock.advance(3_000)
+
+    for answer in first, second:
+        with pytest.raises(KafkaError, match="timed out"):
+            answer.result()
+
+
 async def test_work_waits_for_the_commit_like_answers_and_keeps_its_place() -> None:
     world = World()
     world.shard.ask(lambda token: Add(token, 1))

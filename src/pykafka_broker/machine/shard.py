@@ -19,6 +19,7 @@ The guarantees of the shell, which its tests check:
   are not affected.
 * Work that a core starts waits for the commit too, without a time-out, because its records may still be lost.
 * Timers belong to the installed state, not to the commit: they are set and cancelled at once.
+* Setting the wall clock moves neither a timer nor a time-out: both count from the moment they were set.
 
 The owner rebuilds durable state: it folds `replay` over the log, builds the shard with the result and tells
 it an event of its own ("loaded") so that the core can set its timers.
@@ -219,14 +220,15 @@ class Shard(Generic[State, Event]):
                 answer.set_exception(error)
 
     def _park(self, effect: Reply | Start) -> None:
-        due_ms = self._scheduler.now_ms() + self._commit_timeout_ms
+        timeout_ms = self._commit_timeout_ms
+        due_ms = self._scheduler.monotonic_ms() + timeout_ms
         self._parked.append(_Parked(self._written, effect, due_ms))
         if self._commit_check is None and isinstance(effect, Reply):
-            self._commit_check = self._scheduler.call_at(due_ms, self._fail_overdue)
+            self._commit_check = self._call_in(timeout_ms, self._fail_overdue)
 
     def _fail_overdue(self) -> None:
         self._commit_check = None
-        now_ms = self._scheduler.now_ms()
+        now_ms = self._scheduler.monotonic_ms()
         waiting, self._parked = self._parked, deque()
         for parked in waiting:
             if isinstance(parked.effect, Reply) and parked.due_ms <= now_ms:
@@ -237,7 +239,10 @@ class Shard(Generic[State, Event]):
             (parked.due_ms for parked in self._parked if isinstance(parked.effect, Reply)), default=None
         )
         if due_ms is not None:
-            self._commit_check = self._scheduler.call_at(due_ms, self._fail_overdue)
+            self._commit_check = self._call_in(due_ms - now_ms, self._fail_overdue)
+
+    def _call_in(self, delay_ms: int, callback: Callable[[], None]) -> Handle:
+        return self._scheduler.call_at(self._scheduler.now_ms() + delay_ms, callback)
 
     def _perform(self, effect: Reply | Start) -> None:
         if isinstance(effect, Start):
@@ -263,18 +268,20 @@ class Shard(Generic[State, Event]):
     # the scheduled handle fires at the old deadline, sees the new one and is scheduled again.
 
     def _set_timer(self, key: Hashable, at_ms: int) -> None:
+        due_ms = self._scheduler.monotonic_ms() + at_ms - self._scheduler.now_ms()
         timer = self._timers.get(key)
         if timer is not None:
-            timer.due_ms = at_ms
-            if timer.armed_ms <= at_ms:
+            timer.at_ms, timer.due_ms = at_ms, due_ms
+            if timer.armed_ms <= due_ms:
                 return
             timer.handle.cancel()
-        self._arm(key, at_ms)
+        self._arm(key, at_ms, due_ms)
 
-    def _arm(self, key: Hashable, at_ms: int) -> None:
-        timer = _Timer(at_ms)
+    def _arm(self, key: Hashable, at_ms: int, due_ms: int) -> None:
+        timer = _Timer(at_ms, due_ms)
         self._timers[key] = timer
-        timer.handle = self._scheduler.call_at(at_ms, lambda: self._on_timer(key, timer))
+        delay_ms = due_ms - self._scheduler.monotonic_ms()
+        timer.handle = self._call_in(delay_ms, lambda: self._on_timer(key, timer))
 
     def _cancel_timer(self, key: Hashable) -> None:
         timer = self._timers.pop(key, None)
@@ -285,21 +292,21 @@ class Shard(Generic[State, Event]):
         if self._timers.get(key) is not timer:
             return
         if timer.due_ms > timer.armed_ms:
-            self._arm(key, timer.due_ms)
+            self._arm(key, timer.at_ms, timer.due_ms)
             return
         del self._timers[key]
-        now_ms = max(self._scheduler.now_ms(), timer.due_ms)
+        now_ms = max(self._scheduler.now_ms(), timer.at_ms)
         try:
             self.tell(self._timer_event(key, now_ms))
         except Exception as error:
             # The state is unchanged, so the timer is still due; no caller waits for its outcome.
-            self._arm(key, now_ms + TIMER_RETRY_MS)
+            self._arm(key, now_ms + TIMER_RETRY_MS, self._scheduler.monotonic_ms() + TIMER_RETRY_MS)
             if not isinstance(error, KafkaError):
                 raise
 
 
 class _Parked(NamedTuple):
-    """An effect that waits until everything below `offset` is committed, or until `due_ms`."""
+    """An effect that waits until everything below `offset` is committed, or until `due_ms` (monotonic)."""
 
     offset: int
     effect: Reply | Start
@@ -307,11 +314,15 @@ class _Parked(NamedTuple):
 
 
 class _Timer:
-    """When a key is due, and when its scheduled call comes (never later than that)."""
+    """When a key is due: `at_ms` as its core said, which is `due_ms` of the monotonic clock.
 
-    __slots__ = ("armed_ms", "due_ms", "handle")
+    The scheduled call comes at `armed_ms` of that clock, never later than `due_ms`.
+    """
+
+    __slots__ = ("armed_ms", "at_ms", "due_ms", "handle")
 
     handle: Handle
 
-    def __init__(self, at_ms: int) -> None:
-        self.armed_ms = self.due_ms = at_ms
+    def __init__(self, at_ms: int, due_ms: int) -> None:
+        self.at_ms = at_ms
+        self.armed_ms = self.due_ms = due_ms

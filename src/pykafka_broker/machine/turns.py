@@ -18,6 +18,7 @@ class Turns:
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.now_ms = scheduler.now_ms
+        self.monotonic_ms = scheduler.monotonic_ms
         self._scheduler = scheduler
         self._waiting: deque[_Call] = deque()
         self._is_taken = False

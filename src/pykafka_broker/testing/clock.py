@@ -95,6 +95,10 @@ class VirtualClock:
             pass
         self._move_to(until_ms)
 
+    def set_wall_clock(self, by_ms: int) -> None:
+        """Set the wall clock forward, or back if `by_ms` is negative; the monotonic clock stays."""
+        self._now_ms += by_ms
+
     async def pass_time(self, duration_ms: int) -> None:
         """Let time pass as `advance` does, and let tasks react to each timer before the next one."""
         until_ms = self._monotonic_ms + duration_ms

@@ -271,6 +271,7 @@ async def test_a_session_unused_for_two_minutes_makes_room(home: Home) -> None:
         await topic_of(first)
         await first.fetch(wanting("t"))
 
+        home.clock.set_wall_clock(-3_600_000)
         await home.clock.pass_time(120_001)
         await second.fetch(wanting("t"))
 

@@ -175,7 +175,8 @@ async def test_a_fetch_that_has_waited_for_a_disk_hears_of_new_records_on_anothe
             await hears_of_a_new_record(fetching, home, writer, fast, slow)
 
 
-async def test_who_waits_for_nothing_gives_a_disk_a_second() -> None:
+@pytest.mark.parametrize("clock_set_by_ms", [0, -3_600_000, 3_600_000])
+async def test_who_waits_for_nothing_gives_a_disk_a_second(clock_set_by_ms: int) -> None:
     """A disk that has to spin up would else look like a partition without records."""
     home = Home(data_dir=BOTH_DISKS)
     async with home.running() as user:
@@ -183,6 +184,7 @@ async def test_who_waits_for_nothing_gives_a_disk_a_second() -> None:
         with standing_still(home, "pread") as waiting:
             fetching = asyncio.ensure_future(user.fetch(slow))
             await until(lambda: waiting == {"pread"})
+            home.clock.set_wall_clock(clock_set_by_ms)
             await home.pass_time(999)
             assert not fetching.done()
             await home.pass_time(1)

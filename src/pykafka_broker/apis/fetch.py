@@ -64,7 +64,7 @@ def fetch(request: FetchRequest, ctx: RequestContext) -> Any:
 
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         return refused_whole(request, ErrorCode.UNKNOWN_SERVER_ERROR)
-    context = ctx.node.fetching.sessions.begin(request, ctx.version, ctx.node.clock.now_ms(), name_of)
+    context = ctx.node.fetching.sessions.begin(request, ctx.version, ctx.node.clock.monotonic_ms(), name_of)
     if context.error is not ErrorCode.NONE:
         return response(request, context, [], ctx)
     if replica_id_of(request) >= 0 and not may_on_cluster(ctx, AclOperation.CLUSTER_ACTION):

@@ -112,7 +112,7 @@ async def _begin(request: ShareFetchRequest, member: Member, ctx: RequestContext
         )
     except KafkaError as error:
         if error.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
-            await node.purgatory.wait((), node.clock.now_ms() + request.max_wait_ms, connection)
+            await node.purgatory.wait((), node.clock.monotonic_ms() + request.max_wait_ms, connection)
         raise
     if is_new and node.share_sessions.has_begun_on(connection):
         end_with_connection(ctx)

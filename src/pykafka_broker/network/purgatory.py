@@ -114,18 +114,17 @@ class Purgatory:
         connection: Watched | None = None,
         ready: Callable[[Any], bool] | None = None,
     ) -> bool:
-        """Park until one of `logs` moves (True), or until `until_ms` of the wall clock or the stop (False).
+        """Park until one of `logs` moves (True), or until `until_ms` (monotonic) or the stop (False).
 
         Raises:
             Disconnected: `connection` was lost.
         """
         if connection is not None and connection.closed:
             raise Disconnected
-        remaining_ms = until_ms - self._clock.now_ms()
-        if remaining_ms <= 0 or self._closed:
+        if until_ms <= self._clock.monotonic_ms() or self._closed:
             return False
         parked = self._park(logs, connection, ready)
-        timer = self._clock.call_at(self._clock.monotonic_ms() + remaining_ms, parked.time_is_up)
+        timer = self._clock.call_at(until_ms, parked.time_is_up)
         try:
             return await parked.future
         finally:

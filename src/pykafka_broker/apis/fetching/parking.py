@@ -43,7 +43,7 @@ async def park(
     until_ms: int,
     ctx: RequestContext,
 ) -> FetchResponse:
-    """Wait until there are enough records or news, at the latest until `until_ms`; then answer."""
+    """Wait until there are enough records or news, at the latest until `until_ms` (monotonic); then answer."""
     node = ctx.node
     replica_id = replica_id_of(request)
     while planned.has_to_wait:
@@ -85,11 +85,11 @@ def keep_waits(
 
 
 def until_ms_of(request: FetchRequest, node: NodePorts) -> int:
-    """The end of the wait of a fetch that begins to wait now."""
+    """The end of the wait of a fetch that begins to wait now (monotonic)."""
     wait_ms, replica_id = request.max_wait_ms, replica_id_of(request)
     if replica_id >= 0:
         wait_ms = node.fetching.awaited.wait_ms(replica_id, wait_ms)
-    return node.clock.now_ms() + wait_ms
+    return node.clock.monotonic_ms() + wait_ms
 
 
 def _ready(planned: PlannedFetch) -> Callable[[PartitionLog], bool]:
@@ -164,7 +164,7 @@ async def read_from_disks(
         has_enough = await _wait_for_disks(cold, planned, ctx.node)
     finally:
         ctx.connection.reads_ahead(-in_memory_bytes)
-    if not has_enough and ctx.node.clock.now_ms() < until_ms:
+    if not has_enough and ctx.node.clock.monotonic_ms() < until_ms:
         planned.waits.settled.clear()  # the fetch was not notified of moves of logs
         planned = plan_fetch(request, context, max_bytes, ctx, planned)
         keep_waits(request, context, planned, ctx)
@@ -174,7 +174,7 @@ async def read_from_disks(
 
 async def _wait_for_disks(cold: list[_ColdRead], planned: PlannedFetch, node: NodePorts) -> bool:
     """Take the records that are read in time; return whether they are enough to answer."""
-    begun_ms = node.clock.now_ms()
+    begun_ms = node.clock.monotonic_ms()
     while True:
         pending = []
         for data, log, reading in cold:
@@ -192,7 +192,7 @@ async def _wait_for_disks(cold: list[_ColdRead], planned: PlannedFetch, node: No
         read_bytes = sum([len(data.records) for data, _, _ in planned.reads])
         has_enough = planned.at_once or read_bytes >= max(1, planned.enough_bytes)
         due_ms = begun_ms + (DISK_PATIENCE_MS if has_enough else LONG_DISK_PATIENCE_MS)
-        if node.clock.now_ms() >= due_ms:
+        if node.clock.monotonic_ms() >= due_ms:
             break
         await node.cold_reads.first_done(tuple(reading for _, _, reading in cold), due_ms)
     for data, log, reading in cold:

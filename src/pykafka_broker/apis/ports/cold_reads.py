@@ -34,7 +34,7 @@ class ColdReads(ports.ColdReads, Protocol):
         ...
 
     def first_done(self, reads: Collection[Any], until_ms: int) -> Awaitable[None]:
-        """Return when one of these reads has ended, or at `until_ms`."""
+        """Return when one of these reads has ended, or at `until_ms` (monotonic)."""
         ...
 
     def give_up(self, log: PartitionLog, read: Any) -> None:

@@ -20,7 +20,7 @@ class Purgatory(Protocol):
         connection: ClientConnection,
         ready: Callable[[PartitionLog], bool] | None = None,
     ) -> Awaitable[bool]:
-        """Park until one of `logs` moves (True), or `until_ms`, or the broker stops (False).
+        """Park until one of `logs` moves (True), or `until_ms` (monotonic), or the broker stops (False).
 
         `ready` is called at each move with the log that moved; only a true result ends the wait.
 

@@ -132,7 +132,7 @@ async def read_batches(log: PartitionLog, wanted: PartitionRead, node: NodePorts
 async def _from_disk(log: PartitionLog, plan: ReadPlan, node: NodePorts) -> Optional[bytes]:
     """The bytes if a thread reads them in time, else None: the log is late until the read ends."""
     reading = node.cold_reads.run(log, plan.read)
-    until_ms = node.clock.now_ms() + DISK_PATIENCE_MS
+    until_ms = node.clock.monotonic_ms() + DISK_PATIENCE_MS
     await node.cold_reads.first_done((reading,), until_ms)
     if reading.done():
         return reading.result()

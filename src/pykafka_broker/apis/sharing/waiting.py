@@ -94,7 +94,7 @@ class ShareFetch:
     async def _wait(self) -> None:
         """Return when this fetch holds locks with enough to read, or its time is up."""
         node, connection = self._ctx.node, self._ctx.connection
-        until_ms = node.clock.now_ms() + self._limits.max_wait_ms
+        until_ms = node.clock.monotonic_ms() + self._limits.max_wait_ms
         while not self._is_ready():
             places = {each.partition.log: place for place, each in self._open.items()}
             watched: list[Any] = [*self._open.values(), *places]

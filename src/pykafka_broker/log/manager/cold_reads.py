@@ -40,13 +40,12 @@ class ColdReads:
         return log in self._late
 
     async def first_done(self, reads: Collection[asyncio.Future[Any]], until_ms: int) -> None:
-        """Return when one of the reads has ended, or at `until_ms` of the wall clock."""
+        """Return when one of the reads has ended, or at `until_ms` (monotonic)."""
         wait = Wait()
-        remaining_ms = max(0, until_ms - self._clock.now_ms())
         for read in reads:
             read.add_done_callback(wait.end)
         try:
-            await wait.until(self._clock.call_at, self._clock.monotonic_ms() + remaining_ms)
+            await wait.until(self._clock.call_at, until_ms)
         finally:
             for read in reads:
                 read.remove_done_callback(wait.end)

@@ -390,4 +390,4 @@ async def _periodic_round(shared: SharedServer, replicas: ReplicaManager, lifecy
     await replicas.create_missing()
     if reserve.is_short:
         await f.threads.run_blocking(reserve.take_back)
-    await shared.logs.tick(f.clock.now_ms())
+    await shared.logs.tick()

@@ -35,7 +35,7 @@ def build_logs(foundation: Foundation, dirs: LogDirs, on_dir_failure: Callable[[
             run_awaited=threads.sync.run_in,
             run_long=run_in_own_thread,
         ),
-        now_ms=foundation.clock.now_ms,
+        clock=foundation.clock,
         settings=log_settings(foundation.config),
         workers=LogWorkers(_process(foundation, _cleaning_process), _process(foundation, _scrub_process)),
         on_dir_failure=on_dir_failure,

@@ -88,7 +88,7 @@ async def test_once_a_week_everything_is_read_again_also_what_this_process_wrote
         append(log, b"%d" % number)
     await broker.pass_time(62)
     flip(files, log, 1, 100)
-    broker.now_ms += 7 * 86_400_000 - 10_000
+    broker.clock.advance(7 * 86_400_000 - 10_000)
     await broker.pass_time(1)
     assert list(log.state.segments[1].trust.damages) == []
     await broker.pass_time(12)

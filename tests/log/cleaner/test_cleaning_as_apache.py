@@ -22,6 +22,7 @@ from pykafka_broker.log.disk.directories import LogDirs
 from pykafka_broker.log.disk.files import OsFileSystem
 from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.manager.settings import LogWorkers
+from pykafka_broker.machine.clock import SystemClock
 from pykafka_broker.protocol.records.batch import iter_batches, read_records
 from pykafka_broker.testing.apache.broker import ApacheBroker
 from tests.log.logs import one_pool
@@ -101,7 +102,7 @@ async def clean_as_we_do(data_dir: Path, topics: Collection[str]) -> None:
         files,
         LogDirs(files, [str(data_dir)]),
         one_pool(asyncio.to_thread),
-        now_ms=lambda: int(time.time() * 1000),
+        clock=SystemClock(),
         workers=LogWorkers(new_cleaner=CleaningProcess),
     )
     manager.dirs.lock()

@@ -24,7 +24,7 @@ from pykafka_broker.log.manager.settings import (
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.testing.clock import settle
+from pykafka_broker.testing.clock import VirtualClock, settle
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import NOW, TOPIC_ID, append, batch, log_of_orders, one_pool, values
 
@@ -47,13 +47,13 @@ class Broker:
     ) -> None:
         self.files = files
         self.config_for = config_for
-        self.now_ms = NOW
+        self.clock = VirtualClock()
         threads = one_pool(self.run_blocking)
         self.manager = LogManager(
             files,
             LogDirs(files, list(dirs or ("/data",)), metadata_dir),
             threads if run_long is None else threads._replace(run_long=run_long),
-            now_ms=lambda: self.now_ms,
+            clock=self.clock,
             settings=settings,
             workers=workers,
             on_dir_failure=on_dir_failure,
@@ -74,8 +74,8 @@ class Broker:
 
     async def pass_time(self, seconds: int) -> None:
         for _ in range(seconds):
-            self.now_ms += 1000
-            await self.manager.tick(self.now_ms)
+            self.clock.advance(1_000)
+            await self.manager.tick()
             for _ in range(5):  # what it has begun
                 await asyncio.sleep(0)
 
@@ -298,7 +298,7 @@ async def test_a_long_start_says_how_far_it_is(caplog: pytest.LogCaptureFixture)
 
     def pass_time(operation: str, path: str) -> None:
         if operation == "pread":
-            broker.now_ms += 2000
+            broker.clock.advance(2_000)
 
     broker.files.meanwhile = pass_time
     caplog.set_level("INFO")
@@ -600,7 +600,7 @@ async def test_what_many_logs_warn_of_at_once_is_one_line_a_minute(caplog: pytes
     )
     closing = "Too many open files: closing those of all logs; raise the limit (ulimit -n)"
     assert caplog.messages == [unflushed, closing]
-    broker.now_ms += WARNING_INTERVAL_MS
+    broker.clock.advance(WARNING_INTERVAL_MS)
     await without_descriptors()
     again = " (2 more of these since the last such line)"
     assert caplog.messages == [unflushed, closing, unflushed + again, closing + again]
@@ -643,6 +643,23 @@ async def test_flush_ms_flushes_in_the_background() -> None:
     await broker.pass_time(10)
 
     assert (lazy.state.recovery_point, timed.state.recovery_point) == (0, 1)
+
+
+async def test_a_wall_clock_that_is_set_back_delays_no_flush_no_checkpoint_and_no_removal() -> None:
+    files = MemoryFiles()
+    intervals = Intervals(recovery_point_checkpoint_ms=5_000, initial_delay_ms=5_000)
+    broker = Broker(files, settings=LogSettings(intervals))
+    manager = await broker.start()
+    append(manager.create("timed", 0, OTHER_ID, LogConfig(flush_ms=3_000)), b"a")
+    manager.create("orders", 0, TOPIC_ID, LogConfig(file_delete_delay_ms=5_000))
+    manager.delete("orders", 0)
+    await broker.pass_time(1)
+
+    broker.clock.set_wall_clock(-3_600_000)
+    await broker.pass_time(6)
+
+    assert folders(files) == ["timed-0"]
+    assert files.read_file("/data/recovery-point-offset-checkpoint") == b"0\n1\ntimed 0 1\n"
 
 
 async def test_rolled_segments_are_flushed_by_a_worker_and_need_no_recovery() -> None:

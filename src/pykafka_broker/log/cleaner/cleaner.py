@@ -20,6 +20,7 @@ from pykafka_broker.log.partition.cleaning_job import CleanedSegment, CleaningAb
 from pykafka_broker.log.partition.dirty import Dirt, filthiest
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.retention import Expired
+from pykafka_broker.machine.clock import Clock
 from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -86,7 +87,7 @@ class LogCleaner:
         run_blocking: RunBlocking,
         run_cleaning: RunBlocking,
         new_worker: Callable[[], CleaningWorker],
-        now_ms: Callable[[], int],
+        clock: Clock,
         checkpoint: Callable[[], Awaitable[None]],
     ) -> None:
         self.settings = settings
@@ -94,7 +95,7 @@ class LogCleaner:
         self._run_blocking = run_blocking
         self._run_cleaning = run_cleaning
         self._new_worker = new_worker
-        self._now_ms = now_ms
+        self._clock = clock
         self._checkpoint = checkpoint
         self._rounds: set[asyncio.Task[None]] = set()
         self._workers: set[CleaningWorker] = set()
@@ -111,7 +112,7 @@ class LogCleaner:
         return bool(self._rounds)
 
     def tick(self, now_ms: int) -> None:
-        """Begin a round if one is due."""
+        """Begin a round if one is due at `now_ms` (monotonic)."""
         if now_ms < self._next_look_ms or self._is_closed or not self.settings.enable:
             return
         self._next_look_ms = now_ms + self.settings.backoff_ms
@@ -152,7 +153,7 @@ class LogCleaner:
             for each in begun:
                 self._workers.discard(each)
                 each.close()
-            self._next_look_ms = self._now_ms() + self.settings.backoff_ms
+            self._next_look_ms = self._clock.monotonic_ms() + self.settings.backoff_ms
 
     async def _choose(self) -> tuple[PartitionLog, Dirt] | None:
         """The dirtiest log, marked as being cleaned."""
@@ -160,7 +161,7 @@ class LogCleaner:
             logs = [log for log in self._logs() if log.state.config.is_compacted]
             self._uncleanable.intersection_update(logs)
             logs = [log for log in logs if log not in self._uncleanable and self._may_begin(log)]
-            now_ms = self._now_ms()
+            now_ms = self._clock.now_ms()
             found: tuple[PartitionLog, Dirt] | None = await self._run_blocking(
                 lambda: filthiest(self._candidates(logs, now_ms))
             )
@@ -194,14 +195,14 @@ class LogCleaner:
 
         is_done = False
         folder = log.directory
-        started_ms = self._now_ms()
+        started_ms = self._clock.monotonic_ms()
         before = log.state.size_bytes
 
         try:
             await self._run_blocking(log.flusher.flush_closed)
             job = log.compaction.job(
                 dirt,
-                self._now_ms(),
+                self._clock.now_ms(),
                 key_map_bytes=settings.dedupe_buffer_bytes // settings.threads,
                 key_map_load=settings.io_buffer_load_factor,
                 io_buffer_bytes=settings.io_buffer_bytes // settings.threads // 2,
@@ -231,7 +232,7 @@ class LogCleaner:
                 log.name,
                 dirt.first_dirty_offset,
                 end_offset,
-                self._now_ms() - started_ms,
+                self._clock.monotonic_ms() - started_ms,
                 before,
                 log.state.size_bytes,
             )
@@ -250,7 +251,7 @@ class LogCleaner:
         self._uncleanable.add(log)
 
     async def _apply_retention(self) -> None:
-        now_ms = self._now_ms()
+        now_ms = self._clock.now_ms()
         for log in list(self._logs()):
             if log.state.config.is_compacted and log.offline is None:
                 try:

@@ -42,11 +42,11 @@ class FileWork:
         files: FileSystem,
         *,
         run_on_disk: RunOnDisk,
-        now_ms: Callable[[], int],
+        monotonic_ms: Callable[[], int],
     ) -> None:
         self._files = files
         self._run_on_disk = run_on_disk
-        self._now_ms = now_ms
+        self._monotonic_ms = monotonic_ms
         self._jobs: set[asyncio.Future[Any]] = set()
         #: Work of `in_each` that has not ended, by its kind and log directory.
         self._under_way: dict[tuple[str, str], asyncio.Future[Any]] = {}
@@ -126,7 +126,7 @@ class FileWork:
 
     def bury(self, directory: str, job: Callable[[], object], delay_ms: int) -> None:
         """Run a removal in a log directory after a delay (`file.delete.delay.ms`). Any thread."""
-        self._buried.append((self._now_ms() + delay_ms, directory, job))
+        self._buried.append((self._monotonic_ms() + delay_ms, directory, job))
 
     def due_removals(self, now_ms: int) -> dict[str, Callable[[], object]]:
         """The removals that are due, by log directory, except where removals are under way."""

@@ -41,7 +41,7 @@ class FullDisks:
         files: FileSystem,
         *,
         run_later: Callable[[str, Callable[[], object]], None],
-        now_ms: Callable[[], int],
+        monotonic_ms: Callable[[], int],
         on_failure: Callable[[LogDir, OSError], object],
     ) -> None:
         self._files = files
@@ -49,7 +49,7 @@ class FullDisks:
         self._on_failure = on_failure
         #: Runs a job in a worker thread of a log directory.
         self._run_later = run_later
-        self._now_ms = now_ms
+        self._monotonic_ms = monotonic_ms
         self._changed: Callable[[], object] = _ignore
 
     def subscribe(self, changed: Callable[[], object]) -> None:
@@ -63,7 +63,7 @@ class FullDisks:
         is_news = log_dir.refusal is None
         # Without its traceback, whose frames hold files that nothing else would keep open.
         log_dir.refusal = OSError(error.errno, error.strerror)
-        log_dir.trial_due_ms = self._now_ms() + TRIAL_INTERVAL_MS
+        log_dir.trial_due_ms = self._monotonic_ms() + TRIAL_INTERVAL_MS
         if is_news:
             self._run_later(log_dir.path, partial(self._tell_refusal, log_dir, error))
             self._changed()

@@ -34,7 +34,7 @@ class DirectoryFailures:
         registry: LogRegistry,
         work: FileWork,
         *,
-        now_ms: Callable[[], int],
+        monotonic_ms: Callable[[], int],
         on_failure: Callable[[LogDir], None],
     ) -> None:
         self._files = files
@@ -43,8 +43,8 @@ class DirectoryFailures:
         #: Called on the event loop when a directory has gone out of service.
         self._on_failure = on_failure
         #: Directories that refuse writes for now.
-        self.full_disks = FullDisks(files, run_later=work.run_later, now_ms=now_ms, on_failure=self.failed)
-        self._repeated_lines = RepeatedLines(logger, now_ms, WARNING_INTERVAL_MS)
+        self.full_disks = FullDisks(files, run_later=work.run_later, monotonic_ms=monotonic_ms, on_failure=self.failed)
+        self._repeated_lines = RepeatedLines(logger, monotonic_ms, WARNING_INTERVAL_MS)
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def tell_on(self, loop: asyncio.AbstractEventLoop) -> None:

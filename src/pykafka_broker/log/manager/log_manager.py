@@ -2,8 +2,8 @@
 and closed.
 
 Order of a start: `dirs.lock`, `dirs.check_meta` (directories.py), `open_all`, then `create`/`get`/`delete`,
-`tick` about once a second, and `close`. The caller owns the clock and the threads: `now_ms` and `threads` are
-injected, and everything that may wait for a disk goes through the latter.
+`tick` about once a second, and `close`. The caller owns the clock and the threads, which are
+injected; everything that may wait for a disk goes through the latter.
 
     registry.py            which logs there are
     log_folders.py         their folders: made, set aside, removed
@@ -53,6 +53,7 @@ from pykafka_broker.log.manager.settings import (
 )
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.recovery.open_directories import open_directory
+from pykafka_broker.machine.clock import Clock
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.topic_partition import PartitionKey
 
@@ -72,7 +73,7 @@ class LogManager:
         dirs: LogDirs,
         threads: LogThreads,
         *,
-        now_ms: Callable[[], int],
+        clock: Clock,
         settings: LogSettings = DEFAULT_LOG_SETTINGS,
         workers: LogWorkers = WORKERS_IN_THREADS,
         on_dir_failure: Callable[[LogDir], None] = lambda log_dir: None,
@@ -83,16 +84,20 @@ class LogManager:
         #: Broker epoch in the clean shutdown markers; -1 if the last stop was not clean.
         self.previous_broker_epoch = -1
         self._threads = threads
-        self._now_ms = now_ms
+        self._clock = clock
         self._recovery_threads = settings.recovery_threads
         self._on_dir_failure = on_dir_failure
         self._due: dict[str, int] = {}
         self._is_open = False
 
         self._registry = LogRegistry()
-        self._work = FileWork(files, run_on_disk=threads.run_on_disk, now_ms=now_ms)
+        self._work = FileWork(files, run_on_disk=threads.run_on_disk, monotonic_ms=clock.monotonic_ms)
         self._failures = DirectoryFailures(
-            files, self._registry, self._work, now_ms=now_ms, on_failure=self._dir_failed
+            files,
+            self._registry,
+            self._work,
+            monotonic_ms=clock.monotonic_ms,
+            on_failure=self._dir_failed,
         )
         for log_dir in dirs.all:
             log_dir.environment = self._failures.environment(log_dir)
@@ -121,7 +126,7 @@ class LogManager:
             run_blocking=threads.run_blocking,
             run_cleaning=threads.run_long,
             new_worker=workers.new_cleaner or self._thread_worker,
-            now_ms=now_ms,
+            clock=clock,
             checkpoint=self.writes.checkpoint_cleaned,
         )
         #: Finds damage in the background.
@@ -135,7 +140,7 @@ class LogManager:
 
     def _thread_worker(self) -> CleaningWorker:
         """A cleaner in the worker thread without a speed limit: the injected clock cannot measure a rate."""
-        return ThreadWorker(self.files, now_s=lambda: self._now_ms() / 1000, sleep=lambda seconds: None)
+        return ThreadWorker(self.files, now_s=lambda: self._clock.monotonic_ms() / 1000, sleep=lambda seconds: None)
 
     # --- which logs there are ---------------------------------------------------------------------
 
@@ -181,7 +186,7 @@ class LogManager:
             LogDirError: the metadata directory, or every directory for partitions, failed.
         """
         self._failures.tell_on(asyncio.get_running_loop())
-        started_ms = self._now_ms()
+        started_ms = self._clock.monotonic_ms()
         futures: list[PartitionLog] = []
         config_for = cache(config_for)  # once for all partitions of a topic
         online = [log_dir for log_dir in self.dirs.all if log_dir.is_online]
@@ -192,7 +197,7 @@ class LogManager:
             self.moves.resume(future)
         self._is_open = True
         if self.logs:
-            logger.info("Loaded %d logs in %d ms", len(self.logs), self._now_ms() - started_ms)
+            logger.info("Loaded %d logs in %d ms", len(self.logs), self._clock.monotonic_ms() - started_ms)
 
     async def _open_dir(
         self, log_dir: LogDir, config_for: Callable[[str], LogConfig], futures: list[PartitionLog]
@@ -204,7 +209,7 @@ class LogManager:
                 log_dir,
                 config_for=config_for,
                 run_blocking=self._threads.run_blocking,
-                now_ms=self._now_ms,
+                clock=self._clock,
                 recovery_threads=self._recovery_threads,
             )
         except OSError as error:
@@ -317,21 +322,25 @@ class LogManager:
 
     # --- periodic work ----------------------------------------------------------------------------
 
-    async def tick(self, now_ms: int) -> None:
-        """Do whatever is due; call it about once a second."""
+    async def tick(self) -> None:
+        """Do whatever is due; call it about once a second.
+
+        Records expire by the wall clock; everything else is due by the monotonic one.
+        """
+        now_ms, wall_ms = self._clock.monotonic_ms(), self._clock.now_ms()
         intervals, writes = self.intervals, self.writes
         initial_ms = intervals.initial_delay_ms
         await self._work.in_each(REMOVALS, self._work.due_removals(now_ms))
         if self._is_due("retention", now_ms, intervals.retention_check_ms, initial_ms):
             for log_dir in self.dirs.online:
-                self._retention.look_in(log_dir, now_ms)
+                self._retention.look_in(log_dir, wall_ms)
         for log_dir in self.dirs.all:
             self.full_disks.try_again(log_dir, now_ms)
         self.cleaner.tick(now_ms)
         self.scrubber.tick(now_ms)
         if self._is_due("producers", now_ms, intervals.producer_expiration_check_ms):
             for log in self:
-                log.state.expire_producers(now_ms)
+                log.state.expire_producers(wall_ms)
         if self._is_due("idle files", now_ms, IDLE_CHECK_MS):
             for log in self:
                 log.reader.release_idle()

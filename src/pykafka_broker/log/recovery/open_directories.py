@@ -27,6 +27,7 @@ from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.state import LogIdentity
 from pykafka_broker.log.recovery.load_partition import open_log, read_topic_id
 from pykafka_broker.log.recovery.offset_checkpoints import CHECKPOINTS, CheckpointedOffsets, read_offsets
+from pykafka_broker.machine.clock import Clock
 from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.protocol.topic_partition import PartitionKey
@@ -61,11 +62,11 @@ class Opened(NamedTuple):
 class Progress:
     """Logs the progress of long work, every few seconds. Any thread."""
 
-    def __init__(self, text: str, total: int, now_ms: Callable[[], int]) -> None:
+    def __init__(self, text: str, total: int, monotonic_ms: Callable[[], int]) -> None:
         self._text = text
         self._total = total
-        self._now_ms = now_ms
-        self._next_ms = now_ms() + PROGRESS_MS
+        self._monotonic_ms = monotonic_ms
+        self._next_ms = monotonic_ms() + PROGRESS_MS
         self._done = 0
         self._lock = threading.Lock()
 
@@ -73,7 +74,7 @@ class Progress:
         """One more is done."""
         with self._lock:
             self._done += 1
-            now_ms = self._now_ms()
+            now_ms = self._monotonic_ms()
             if now_ms >= self._next_ms:
                 self._next_ms = now_ms + PROGRESS_MS
                 remaining = self._total - self._done
@@ -104,7 +105,7 @@ async def open_directory(
     *,
     config_for: Callable[[str], LogConfig],
     run_blocking: RunBlocking,
-    now_ms: Callable[[], int],
+    clock: Clock,
     recovery_threads: int,
 ) -> Opened:
     """Open every log of a directory.
@@ -135,7 +136,7 @@ async def open_directory(
         f"{'Loaded' if clean else 'Recovered'} %d of {total} logs in {log_dir.path} (%d %%, "
         "remaining.logs: %d)",
         total,
-        now_ms,
+        clock.monotonic_ms,
     )
 
     def open_one(name: str, key: PartitionKey) -> PartitionLog:
@@ -152,7 +153,7 @@ async def open_directory(
                 cleaned_offsets.get(key),
             ),
             clean=clean,
-            now_ms=now_ms(),
+            now_ms=clock.now_ms(),
         )
         progress.advance()
         return log

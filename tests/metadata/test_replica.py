@@ -151,6 +151,10 @@ def leaderless(seconds: int, known: str, silent: str) -> str:
     return f"{seconds} s. Of the others ({known}) these do not answer: {silent}. {REMEDY}"
 
 
+def all_answered(known: str) -> str:
+    return f"All others ({known}) answered when they were last asked, and none of them leads. {REMEDY}"
+
+
 @pytest.mark.parametrize(
     ("node_id", "known", "second", "third"),
     [
@@ -185,7 +189,11 @@ async def test_a_node_that_waits_for_a_leader_says_who_does_not_answer(
     others.answering = {9001, 9002, 9003}
     others.refusing.clear()
     await clock.pass_time(WAIT_LOGGED_EVERY_MS)
-    assert lines(caplog) == [f"185 s. All others ({known}) answer, and none of them leads. {REMEDY}"]
+    assert lines(caplog) == [f"185 s. {all_answered(known)}"]
+    await clock.pass_time(WAIT_LOGGED_EVERY_MS - 3_000)
+    others.answering, others.refusing = {9002}, {9001, 9003}
+    await clock.pass_time(3_000)
+    assert lines(caplog) == [leaderless(245, known, third)], "they answered less than 5 s ago"
     starting.cancel()
     await asyncio.gather(starting, return_exceptions=True)
     await replica.close()

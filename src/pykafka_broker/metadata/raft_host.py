@@ -182,8 +182,8 @@ class RaftHost:
         return None if status is None else QuorumDescription(status, self.voter_endpoints)
 
     def log_wait(self, silence_ms: int) -> None:
-        """Log what this node waits for: a leader, if there is none, and which of the other voters have not
-        answered for `silence_ms`, or the records that its start lacks. An only voter logs nothing.
+        """Log what this node waits for: a leader, if there is none, and which of the other voters are
+        silent (`QuorumView.silent`), or the records that its start lacks. An only voter logs nothing.
         """
         if self._lines is None:
             return

@@ -429,7 +429,9 @@ class RaftDriver:
             self._ports.peers.send(send, answered)
 
     def _answered(self, to: Destination, request_id: int, answer: Answer | None) -> None:
-        if answer is not None and not isinstance(answer, Refused):
+        if answer is None or isinstance(answer, Refused):
+            self.view.unheard(to)
+        else:
             self.view.heard(to)
         if self._failed is None:
             event: Event = Unanswered(to.node_id, request_id)

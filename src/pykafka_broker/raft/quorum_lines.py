@@ -79,12 +79,12 @@ class QuorumLines:
         others: Sequence[Destination],
         silent: Sequence[Destination],
     ) -> None:
-        """No leader has answered for `leaderless_ms`, and the `silent` of the `others` do not answer.
+        """No leader has answered for `leaderless_ms`, and the `silent` of the `others` do not answer any more.
 
         A node that does not know the high watermark cannot start; any other one goes on.
         """
         known = ", ".join(map(_named, others))
-        who = f"All others ({known}) answer, and none of them leads"
+        who = f"All others ({known}) answered when they were last asked, and none of them leads"
         if silent:
             who = f"Of the others ({known}) these do not answer: {', '.join(map(_named, silent))}"
         text = f"No controller that leads has answered for {leaderless_ms // 1_000:,} s. {who}. {REMEDY}"

@@ -19,7 +19,8 @@ class QuorumView:
     def __init__(self, clock: Clock, state: Callable[[], RaftState | None]) -> None:
         self._clock = clock
         self._state = state
-        #: When the others last answered, by address; voters and bootstrap servers have few addresses.
+        #: When those of the others that answered the last request did so, by address; voters and bootstrap
+        #: servers have few addresses.
         self._heard_ms: dict[Address, int] = {}
         #: `is_led` after the last step.
         self.was_led = False
@@ -28,6 +29,10 @@ class QuorumView:
     def heard(self, other: Destination) -> None:
         """Note that another voter, or a bootstrap server, has answered."""
         self._heard_ms[other.address] = self._clock.monotonic_ms()
+
+    def unheard(self, other: Destination) -> None:
+        """Note that another voter, or a bootstrap server, has not answered the last request."""
+        self._heard_ms.pop(other.address, None)
 
     def note_step(self) -> bool:
         """Note a step of the replica; return whether `was_led` has changed."""
@@ -61,7 +66,7 @@ class QuorumView:
         return () if state is None else transitions.others(state)
 
     def silent(self, silence_ms: int) -> list[Destination]:
-        """Those of the others that have not answered this replica for `silence_ms`."""
+        """Those of the others that did not answer the last request, or were not heard for `silence_ms`."""
         earliest_ms = self._clock.monotonic_ms() - silence_ms
         heard_ms = self._heard_ms
         return [one for one in self.others if heard_ms.get(one.address, earliest_ms) <= earliest_ms]

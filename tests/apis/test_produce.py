@@ -515,8 +515,9 @@ async def test_the_next_transaction_waits_a_little_for_the_last_ones_markers(
     assert (await waiting).error_code == 0
 
 
+@pytest.mark.parametrize("clock_set_by_ms", [0, -3_600_000])
 async def test_markers_that_take_longer_are_not_waited_for(
-    home: Home, user: User, caplog: pytest.LogCaptureFixture
+    home: Home, user: User, caplog: pytest.LogCaptureFixture, clock_set_by_ms: int
 ) -> None:
     caplog.set_level("INFO")
     for topic in ("slow", "t"):
@@ -531,6 +532,7 @@ async def test_markers_that_take_longer_are_not_waited_for(
     await until(lambda: "cannot be written to 1 partitions yet" in caplog.text)
 
     waiting = await parked(home, producer.try_to_write("t", b"w"))
+    home.clock.set_wall_clock(clock_set_by_ms)
     await home.pass_time(200)
     assert (await waiting).error_code == ErrorCode.CONCURRENT_TRANSACTIONS
     partition.log.state.offline = None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 
+import pytest
+
 from pykafka_broker.controller.core.events import AllocateProducerIds, NewTopic
 from pykafka_broker.log.disk.files import join
 from pykafka_broker.metadata.snapshotter import SnapshotSettings
@@ -41,10 +43,12 @@ async def test_snapshots_stand_for_the_log_before_them() -> None:
         await after.close()
 
 
-async def test_the_first_change_after_an_hour_is_followed_by_a_snapshot() -> None:
+@pytest.mark.parametrize("clock_set_by_ms", [0, -3_600_000, 3_600_000])
+async def test_the_first_change_after_an_hour_is_followed_by_a_snapshot(clock_set_by_ms: int) -> None:
     node = Node(snapshots=SnapshotSettings(interval_ms=3_600_000))
     await node.start()
     storage = node.storage
+    node.clock.set_wall_clock(clock_set_by_ms)
     await node.clock.pass_time(3_599_999)
     await node.create_topics(NewTopic("a"))
     assert storage.snapshots() == [(0, 0)]

@@ -57,7 +57,8 @@ class Snapshotter:
         self._scheduler = scheduler
         self._run_blocking = run_blocking
         self._settings = settings
-        self._last_snapshot_ms = scheduler.now_ms()
+        #: When the last snapshot was written, or this began (monotonic).
+        self._last_snapshot_ms = scheduler.monotonic_ms()
         #: Runs while a snapshot is written.
         self._writing: asyncio.Task[None] | None = None
 
@@ -77,7 +78,7 @@ class Snapshotter:
         """Whether a snapshot is due by the bytes of the log or by time."""
         if self._storage.bytes_since_snapshot >= self._settings.bytes_between_snapshots:
             return True
-        age_ms = self._scheduler.now_ms() - self._last_snapshot_ms
+        age_ms = self._scheduler.monotonic_ms() - self._last_snapshot_ms
         return 0 < self._settings.interval_ms <= age_ms
 
     async def _write(self, image: ClusterImage) -> None:
@@ -86,7 +87,7 @@ class Snapshotter:
         storage.bytes_since_snapshot = 0
         snapshot_id = SnapshotId(image.offset + 1, image.epoch)
         membership = self._membership_below(snapshot_id.end_offset)
-        now_ms = self._last_snapshot_ms = self._scheduler.now_ms()
+        now_ms, self._last_snapshot_ms = self._scheduler.now_ms(), self._scheduler.monotonic_ms()
 
         def write() -> None:
             values = [encode_record(r, image.metadata_version) for r in snapshot_records(image)]

@@ -44,7 +44,8 @@ class TransactionParticipation:
         earlier transaction, which is cheaper than to let the client send its records again.
         """
         transactions = self._transactions
-        until_ms = transactions.now_ms() + transactions.config.add_partitions_retry_backoff_max_ms
+        clock = transactions.scheduler
+        until_ms = clock.monotonic_ms() + transactions.config.add_partitions_retry_backoff_max_ms
         while True:
             coordinator_id = self._coordinator_of(write.transactional_id)
             if coordinator_id is None:
@@ -52,9 +53,9 @@ class TransactionParticipation:
             else:
                 answers = await self._elsewhere.ask(coordinator_id, write, how)
             is_busy = ErrorCode.CONCURRENT_TRANSACTIONS in answers.values()
-            if not (retries and is_busy and transactions.now_ms() < until_ms):
+            if not (retries and is_busy and clock.monotonic_ms() < until_ms):
                 break
-            await pause(transactions.scheduler, transactions.config.add_partitions_retry_backoff_ms)
+            await pause(clock, transactions.config.add_partitions_retry_backoff_ms)
         return {
             partition: _as_producers_know_it(error, how)
             for partition, error in answers.items()

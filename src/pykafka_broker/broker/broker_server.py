@@ -227,7 +227,7 @@ def _build_coordination(
 ) -> _Coordination:
     """The coordinators; they load when the metadata makes this node the leader of their partitions."""
     f, metadata = shared.foundation, shared.metadata
-    producer_ids = ProducerIds(lifecycle.allocate_producer_ids, f.clock)
+    producer_ids = ProducerIds(lifecycle.allocate_producer_ids, lambda: lifecycle.broker_epoch, f.clock)
     cold_reads = ColdReads(f.threads.read, f.clock)
     creation = TopicCreation(shared.quorum.controller, metadata, f.configs, f.clock)
     coordinators = Coordinators(

@@ -43,7 +43,9 @@ class DirectoryFailures:
         #: Called on the event loop when a directory has gone out of service.
         self._on_failure = on_failure
         #: Directories that refuse writes for now.
-        self.full_disks = FullDisks(files, run_later=work.run_later, monotonic_ms=monotonic_ms, on_failure=self.failed)
+        self.full_disks = FullDisks(
+            files, run_later=work.run_later, monotonic_ms=monotonic_ms, on_failure=self.failed
+        )
         self._repeated_lines = RepeatedLines(logger, monotonic_ms, WARNING_INTERVAL_MS)
         self._loop: asyncio.AbstractEventLoop | None = None
 

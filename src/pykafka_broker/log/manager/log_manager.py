@@ -140,7 +140,9 @@ class LogManager:
 
     def _thread_worker(self) -> CleaningWorker:
         """A cleaner in the worker thread without a speed limit: the injected clock cannot measure a rate."""
-        return ThreadWorker(self.files, now_s=lambda: self._clock.monotonic_ms() / 1000, sleep=lambda seconds: None)
+        return ThreadWorker(
+            self.files, now_s=lambda: self._clock.monotonic_ms() / 1000, sleep=lambda seconds: None
+        )
 
     # --- which logs there are ---------------------------------------------------------------------
 

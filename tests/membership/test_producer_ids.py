@@ -64,8 +64,8 @@ async def test_a_producer_is_told_to_ask_again_while_no_controller_allocates_a_b
 async def test_what_the_controller_refuses_a_broker_is_no_error_of_its_producers(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A broker that was unregistered while it ran answered STALE_BROKER_EPOCH, which ends a producer. Later it
-    asked the controller at every try of its producers, and logged the number of refusals for ever.
+    """A broker that was unregistered while it ran answered STALE_BROKER_EPOCH, which ends a producer. Later
+    it asked the controller at every try of its producers, and logged the number of refusals for ever.
     """
     controller, clock = Controller(), VirtualClock()
     epochs = [7]

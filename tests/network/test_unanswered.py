@@ -14,6 +14,7 @@ from pykafka_broker.apis import APIS
 from pykafka_broker.apis.api import Later, asks_controller, handles
 from pykafka_broker.network.dispatch import Dispatch
 from pykafka_broker.network.shared import Shared
+from pykafka_broker.network.sweeping import Sweep
 from pykafka_broker.network.unanswered import GRACE_MS, SYNC_GROUP_MS, Knowledge, own_limit_ms, subjects
 from pykafka_broker.protocol.fields import ZERO_UUID, blank
 from pykafka_broker.protocol.messages.add_partitions_to_txn import (
@@ -31,6 +32,7 @@ from pykafka_broker.protocol.messages.list_groups import ListGroupsRequest
 from pykafka_broker.protocol.messages.produce import ProduceRequest, ProduceResponse
 from pykafka_broker.protocol.messages.sync_group import SyncGroupRequest
 from pykafka_broker.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from pykafka_broker.system.descriptors import DescriptorReserve
 from pykafka_broker.system.repeated_lines import MOST_LINES
 from pykafka_broker.testing.clock import VirtualClock, settle
 from tests.support.serving import API_VERSIONS, HEARTBEAT, LIST_GROUPS, Doors, Served, apis, produce_of
@@ -105,6 +107,41 @@ async def test_what_a_handler_waits_for_that_lets_no_other_request_start_is_name
     [line] = lines(caplog)
     assert line.startswith("Heartbeat v4 with correlation id 1 of client 'tester' on ")
     assert line.endswith(" is unanswered after 5000 ms: it waits for group 'g'")
+
+
+async def test_a_process_that_stood_still_has_one_line_and_its_requests_have_none(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Each parked request of a broker that was stopped with SIGSTOP had a line, and peers were cut off."""
+    clock, doors = VirtualClock(), Doors()
+    shared = Shared(clock)
+    waiting = [
+        Served(clock, shared=shared, produce=lambda request, ctx: Later(doors.wait())) for _ in range(3)
+    ]
+    sending = Served(clock, shared=shared)
+    for served in waiting:
+        served.send(produce_of(b"x"))
+    sending.transport.feed(sending.peer.request(API_VERSIONS)[:5])
+    Sweep(shared, DescriptorReserve()).start()
+    await clock.pass_time(2_500)
+
+    for _ in range(2):
+        clock.stand_still(3_600_000)
+        await clock.pass_time(1_500)
+    assert not any(served.transport.aborted for served in (*waiting, sending))
+    assert caplog.messages == [
+        f"This process stood still for {seconds} s: it was stopped, its machine slept, or something kept its "
+        "event loop from running. Deadlines of requests and peers do not count that time"
+        for seconds in ("3,599", "3,599")
+    ]
+    assert lines(caplog) == []
+
+    # These requests are stuck, whatever was before.
+    await clock.pass_time(2_000)
+    [line] = lines(caplog)
+    assert "is unanswered after 6000 ms, and may take 1000 ms by itself" in line
+    await clock.pass_time(30_000)
+    assert sending.transport.aborted
 
 
 async def test_each_request_has_its_own_time(caplog: pytest.LogCaptureFixture) -> None:

@@ -454,12 +454,12 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def idle_since_ms(self) -> int:
-        """When the sweep last saw that something had moved here (monotonic)."""
+        """When a sweep last saw that something had moved here (time of sweeps)."""
         return self._patience.active_ms
 
     @property
     def stalled_since_ms(self) -> int | None:
-        """When sweeps first saw that the peer reads none of its answers (monotonic); None while it reads."""
+        """When sweeps first saw that the peer reads none of its answers (their time); None while it reads."""
         return self._patience.stalled_since_ms
 
     @property

@@ -39,7 +39,8 @@ class Deadlines(NamedTuple):
     def check(self, now_ms: int, served: int, dispatch: Dispatch[Any] | None) -> None:
         """Close the connection if it is idle, a request takes too long to arrive, or answers are not read.
 
-        `served` requests have started. `dispatch` has the routes of the next one; None for a bare token.
+        `now_ms` is the time of sweeps. `served` requests have started. `dispatch` has the routes of the next
+        one; None for a bare token.
         """
         patience, account, answers = self.patience, self.account, self.answers
         # A sweep calls this for each connection: what is not needed for one that only waits is not called.
@@ -94,7 +95,7 @@ class Deadlines(NamedTuple):
         elif slots:
             request = begun(slots[0].route, slots[0].context, slots[0].request, self.shared.knowledge)
         elif dispatch is not None and not holds.reasons & CLOSING:
-            waits_for = holds.why(now_ms)
+            waits_for = holds.why()
             if not waits_for and self.account.lacks_memory:
                 waits_for = "memory, which other requests take"
             pending = self.reader.pending[LENGTH_BYTES:]

@@ -64,6 +64,15 @@ class Faults:
         text = line(connection, request, waited_ms)
         return self._complaints.log(logging.WARNING, "unanswered", subject, text)
 
+    def of_standstill(self, duration_ms: int) -> None:
+        """The process has not run for a while, so that requests waited which are not at fault."""
+        text = (
+            f"This process stood still for {duration_ms // 1_000:,} s: it was stopped, its machine slept, or "
+            "something kept its event loop from running. Deadlines of requests and peers do not count that "
+            "time"
+        )
+        self._complaints.log(logging.WARNING, "standstill", "", text)
+
     def of_login(self, connection: Faulty, mechanism: str, user: str | None, reason: str) -> None:
         """The peer is not who it says, and loses its connection: one line per host, user and mechanism."""
         self._counters.connections_closed_for_errors += 1

@@ -70,11 +70,11 @@ class Holds:
             self._throttle = None
             self.let_go(THROTTLED)
 
-    def why(self, now_ms: int) -> str:
+    def why(self) -> str:
         """What the next request waits for, in words for the log; empty if it waits for an earlier request."""
         reasons = self.reasons
         if reasons & THROTTLED:
-            left_ms = self._throttled_until_ms - now_ms
+            left_ms = self._throttled_until_ms - self._clock.monotonic_ms()
             ends = f"ends in {left_ms} ms" if left_ms >= 0 else f"has ended {-left_ms} ms ago"
             return f"the throttle of its client, which {ends}"
         if reasons & UNREAD:

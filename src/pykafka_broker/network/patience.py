@@ -1,7 +1,7 @@
 """The deadlines of a peer (to send the rest of a request, to read, to do anything) and ours to answer.
 
-A sweep reports the progress of every connection here and learns which deadlines have passed. Times are
-monotonic and as precise as the sweep interval.
+A sweep reports the progress of every connection here and learns which deadlines have passed. Times are those
+of sweeps, and as precise as their interval.
 """
 
 from __future__ import annotations

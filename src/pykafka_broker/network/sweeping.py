@@ -1,4 +1,9 @@
-"""One sweep serves all deadlines of all connections; there is no timer per connection."""
+"""One sweep serves all deadlines of all connections; there is no timer per connection.
+
+If a sweep comes late, the process did not run: it was stopped (SIGSTOP), its machine slept, or something
+occupied its event loop. Neither peers nor handlers could do anything then, so deadlines do not count that
+time: the time of sweeps is that of the monotonic clock without it.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +15,8 @@ from pykafka_broker.system.descriptors import DescriptorReserve
 SWEEP_MS = 1_000
 #: The interval while unsent answers take all the memory they may.
 HURRIED_SWEEP_MS = 250
+#: A sweep that is later than this is one of a process that stood still.
+STANDSTILL_MS = 2_000
 
 
 class Sweep:
@@ -19,6 +26,9 @@ class Sweep:
         self._shared = shared
         self._reserve = reserve
         self._timer: Timer | None = None
+        self._due_ms = 0
+        #: How long the process has stood still altogether.
+        self._stood_still_ms = 0
 
     def start(self) -> None:
         """Sweep from now on, if that has not begun yet."""
@@ -40,15 +50,14 @@ class Sweep:
         )
         interval_ms = HURRIED_SWEEP_MS if self._shared.unsent.full else SWEEP_MS
         clock = self._shared.clock
-        self._timer = clock.call_at(
-            clock.monotonic_ms() + max(10, min(interval_ms, shortest // 4)), self._sweep
-        )
+        self._due_ms = clock.monotonic_ms() + max(10, min(interval_ms, shortest // 4))
+        self._timer = clock.call_at(self._due_ms, self._sweep)
 
     def _sweep(self) -> None:
         """Look at every connection once; the next sweep is scheduled even if this one fails."""
         try:
             self._reserve.refill()
-            now_ms = self._shared.clock.monotonic_ms()
+            now_ms = self._now_ms()
             for connection in list(self._shared.connections):
                 try:
                     connection.check(now_ms)
@@ -58,6 +67,15 @@ class Sweep:
                 self._drop_slow_readers(now_ms)
         finally:
             self._schedule()
+
+    def _now_ms(self) -> int:
+        """The time of this sweep."""
+        now_ms = self._shared.clock.monotonic_ms()
+        late_ms = now_ms - self._due_ms
+        if late_ms > STANDSTILL_MS:
+            self._stood_still_ms += late_ms
+            self._shared.faults.of_standstill(late_ms)
+        return now_ms - self._stood_still_ms
 
     def _drop_slow_readers(self, now_ms: int) -> None:
         """Drop peers that read nothing, the most unread bytes first, until half the bound is free."""

@@ -79,7 +79,7 @@ class QuorumLines:
         others: Sequence[Destination],
         silent: Sequence[Destination],
     ) -> None:
-        """No leader has answered for `leaderless_ms`, and the `silent` of the `others` do not answer any more.
+        """No leader has answered for `leaderless_ms`, and the `silent` of the `others` do not answer.
 
         A node that does not know the high watermark cannot start; any other one goes on.
         """

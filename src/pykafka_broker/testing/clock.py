@@ -99,6 +99,10 @@ class VirtualClock:
         """Set the wall clock forward, or back if `by_ms` is negative; the monotonic clock stays."""
         self._now_ms += by_ms
 
+    def stand_still(self, duration_ms: int) -> None:
+        """Let time pass while the process does not run: what falls due meanwhile comes in `advance`."""
+        self._move_to(self._monotonic_ms + duration_ms)
+
     async def pass_time(self, duration_ms: int) -> None:
         """Let time pass as `advance` does, and let tasks react to each timer before the next one."""
         until_ms = self._monotonic_ms + duration_ms

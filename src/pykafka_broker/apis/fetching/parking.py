@@ -43,7 +43,7 @@ async def park(
     until_ms: int,
     ctx: RequestContext,
 ) -> FetchResponse:
-    """Wait until there are enough records or news, at the latest until `until_ms` (monotonic); then answer."""
+    """Wait until there are enough records or news, at most until `until_ms` (monotonic); then answer."""
     node = ctx.node
     replica_id = replica_id_of(request)
     while planned.has_to_wait:

@@ -19,6 +19,7 @@ from pykafka_broker.cli.local_cluster import nodes
 from pykafka_broker.cli.local_cluster.in_sync import Replica, not_in_sync
 from pykafka_broker.cli.local_cluster.nodes import loss_by_stop
 from pykafka_broker.cli.local_cluster.processes import NodeState, states_of
+from pykafka_broker.cli.local_cluster.status import ASK_CONTROLLERS, NO_QUORUM
 from pykafka_broker.local_cluster.folder import ClusterFolder
 from pykafka_broker.local_cluster.layout import Layout
 from pykafka_broker.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
@@ -158,6 +159,53 @@ def test_a_restart_starts_the_nodes_that_are_down_together_and_first(
         ("_spawn", 1),
         ("_await_up", [1]),
     ]
+
+
+@pytest.mark.slow
+def test_a_node_that_waits_for_the_others_is_told_by_its_controller(folder: Path) -> None:
+    """Nothing listened for clients, so `cluster status` knew nothing but "Connection refused"."""
+
+    def cluster(*words: str) -> Result:
+        return run_command("cluster", *words, "-d", str(folder))
+
+    assert cluster("start", "--nodes", "3", "--port", "0", "--detach").status == 0
+    assert cluster("kill", "1", "2", "3").status == 0
+    gone = cluster("status", "--json")
+    assert (gone.status, json.loads(gone.out)["voters"]) == (1, [1, 2, 3])
+    assert gone.err.endswith("Node 1 has died, node 2 has died, node 3 has died. No controller answers.\n")
+
+    assert cluster("restart", "3", "--timeout", "3").status == 1, "it waits for a majority"
+    made = ClusterFolder(folder)
+    pid = json.loads(cluster("nodes", "--json").out)["nodes"][2]["pid"]
+    controller = made.controller_address(3)
+    finds = (
+        f"ontroller 3 at {controller} finds no controller that leads: until one leads, nothing is created, "
+        "changed or elected. Of the controllers (1, 2, 3) these do not answer from here: 1, 2. Start them: "
+        "more than half of the voters must run.\n"
+    )
+    shown = cluster("status")
+    assert shown.status == NO_QUORUM
+    assert shown.err == (
+        "No broker answers, and only brokers tell of topics, partitions and the epoch of a quorum without a "
+        f"leader. Node 1 has died, node 2 has died, node 3 is starting (process {pid}). C{finds}"
+    )
+    first, quorum, *brokers = shown.out.splitlines()
+    assert first == f"ClusterId: {made.cluster_id}"
+    assert quorum.startswith("Quorum: none\tVoters: 1,2,3\tSilent: 1,2\tMetadataFrom: \t")
+    assert [line.split("\t")[:2] for line in brokers] == [
+        [f"Broker: {node_id}", "State: silent"] for node_id in (1, 2, 3)
+    ]
+    found = json.loads(cluster("status", "--json").out)
+    assert (found["has_quorum"], found["metadata_from"], found["silent_voters"]) == (False, None, [1, 2])
+
+    for command in ("cluster status", "topics list"):
+        refused = run_command(*command.split(), "-b", made.address(3))
+        assert refused.status == 1
+        assert refused.err.startswith(f"Error: Cannot connect to {made.address(3)}: ")
+        assert f"process {pid} (" in refused.err
+        assert refused.err.endswith(f"is still starting; c{finds}")
+    nowhere = run_command("cluster", "status", "-b", made.address(1))
+    assert nowhere.err.endswith(f"; {ASK_CONTROLLERS}\n")
 
 
 @pytest.mark.slow

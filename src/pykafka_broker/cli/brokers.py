@@ -35,6 +35,7 @@ LOOKS, LOOK_S = 5, 0.2
 class BrokerStatus(NamedTuple):
     """A broker; `state` is "up", "fenced" or "silent": it counts as up, but did not answer when asked.
     `leaders` and `in_sync` count partitions; None for a silent broker, because the numbers are old.
+    `replicas` is None if no broker answers.
     """
 
     broker_id: int
@@ -42,7 +43,7 @@ class BrokerStatus(NamedTuple):
     address: str
     rack: str | None
     leaders: int | None
-    replicas: int
+    replicas: int | None
     in_sync: int | None
 
 
@@ -231,7 +232,7 @@ def broker_lines(found: Sequence[BrokerStatus]) -> Iterator[Line]:
         yield (
             f"Broker: {broker.broker_id}\tState: {broker.state}\tAddress: {broker.address}\t"
             f"Rack: {broker.rack or ''}\tLeaders: {or_unknown(broker.leaders)}\t"
-            f"Replicas: {broker.replicas}\tInSync: {or_unknown(broker.in_sync)}"
+            f"Replicas: {or_unknown(broker.replicas)}\tInSync: {or_unknown(broker.in_sync)}"
         )
 
 

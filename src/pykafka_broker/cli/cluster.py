@@ -206,7 +206,7 @@ def telling_of_loss(cluster: Cluster) -> Iterator[None]:
         # A broken pipe means that the reader of the output has gone.
         is_of_cluster = not isinstance(error, KafkaError | BrokenPipeError)
         if is_of_cluster or (isinstance(error, KafkaError) and error.code in _OF_LOST_QUORUMS):
-            reason = why_unanswered(cluster) or _why_left_out(cluster)
+            reason = why_unanswered(cluster) or _why_left_out(cluster) or _why_refused(cluster)
             if reason:
                 error.add_note(reason)
         raise
@@ -276,6 +276,26 @@ def _why_left_out(cluster: Cluster) -> str:
         return ""
     finding = judge_standing(address, found)
     return "" if finding is None else f"{finding.message[0].lower()}{finding.message[1:]} {finding.remedy}"
+
+
+def _why_refused(cluster: Cluster) -> str:
+    """Which process of this machine is to listen where none does, and what its controller waits for; "" if
+    there is none.
+    """
+    from pykafka_broker.doctor.reach import is_loopback, probe
+    from pykafka_broker.doctor.starting import starting_at
+
+    for address in parse_addresses(cluster.bootstrap_server):
+        if not is_loopback(address.host):
+            continue
+        starting = starting_at(address, probe(address, WHY_WITHIN_S))
+        if starting is not None:
+            asked = cluster._replace(bootstrap_controller=starting.controller)
+            why = why_unanswered(asked) if starting.controller else ""
+            return (
+                f"{starting.process}, which is to listen at {address}, is still starting{why and '; '}{why}"
+            )
+    return ""
 
 
 def _cluster_options(command: Command, login_flag: str) -> Command:

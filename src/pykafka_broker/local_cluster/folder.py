@@ -242,8 +242,12 @@ class ClusterFolder:
         return load_config(
             file=self.properties_file(node_id),
             overrides=overrides or {},
-            cluster_id=_read_properties(self._plan)["cluster.id"],
+            cluster_id=self.cluster_id,
         )
+
+    @property
+    def cluster_id(self) -> str:
+        return _read_properties(self._plan)["cluster.id"]
 
     def roles(self, node_id: int) -> list[str]:
         return _read_properties(self.properties_file(node_id))["process.roles"].split(",")
@@ -260,6 +264,11 @@ class ClusterFolder:
         """Where clients reach the node; of a controller alone, where administration does."""
         listeners = _read_properties(self.properties_file(node_id))["listeners"]
         return listeners.split(",")[0].partition("://")[2]
+
+    def controller_address(self, node_id: int) -> str:
+        """Where the controller of the node listens, the last of its listeners."""
+        listeners = _read_properties(self.properties_file(node_id))["listeners"]
+        return listeners.rpartition("://")[2]
 
     def ports(self, node_id: int) -> list[int]:
         """The ports that the node listens on."""

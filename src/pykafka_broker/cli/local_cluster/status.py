@@ -32,10 +32,12 @@ from pykafka_broker.cli.local_cluster.processes import states_of
 from pykafka_broker.cli.options import Seconds
 from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.controllers import Controllers
+from pykafka_broker.client.core.addresses import parse_address
 from pykafka_broker.client.core.connection import check
 from pykafka_broker.client.quorum import QUORUM_WITHIN_S, LostQuorum, QuorumStatus, quorum_status
 from pykafka_broker.client.reassignments import Ongoing, reassignments_as_told, replication_factor
-from pykafka_broker.doctor.quorum import Source, silent_voters, told_of_loss
+from pykafka_broker.doctor.quorum import Source, look, silent_voters, told_of_loss, why_nothing_changes
 from pykafka_broker.doctor.topics import strongest_acks, taken_now
 from pykafka_broker.local_cluster.folder import ClusterFolder
 from pykafka_broker.protocol.errors import KafkaError, ProtocolError
@@ -49,6 +51,11 @@ MIN_ISR = "min.insync.replicas"
 WATCH_S = 2.0
 #: Exit status where the quorum has no leader.
 NO_QUORUM = 4
+#: What to run where no broker answers, and no folder tells where the controllers are.
+ASK_CONTROLLERS = (
+    "controllers answer even if no broker does: "
+    "`pykafka-broker quorum describe --bootstrap-controller HOST:PORT`"
+)
 
 
 class TopicStatus(NamedTuple):
@@ -91,6 +98,9 @@ class ClusterStatus(NamedTuple):
     not tell). Without a quorum, leader and lag are missing, epoch and voters are those that this broker
     knows, and the rest is as old as `metadata_age_ms`; None if it does not tell. `silent_voters` do not
     answer.
+
+    If no broker answers, `metadata_from` is None: the brokers are those of the folder, a controller tells of
+    the quorum, and topics and partitions are unknown, hence empty.
     """
 
     cluster_id: str
@@ -99,7 +109,7 @@ class ClusterStatus(NamedTuple):
     leader_epoch: int | None
     voters: list[int] | None
     max_follower_lag: int | None
-    metadata_from: str
+    metadata_from: str | None
     metadata_offset: int
     metadata_age_ms: int | None
     silent_voters: list[int] | None
@@ -150,22 +160,24 @@ def status(
 
     It is the one at --bootstrap-server; if none is named, the one in the folder, if there is one.
     """
-    cluster = cluster._replace(bootstrap_server=_servers(ctx, cluster.bootstrap_server, folder))
+    local = _local(ctx, folder)
+    if local is not None:
+        cluster = cluster._replace(bootstrap_server=_servers(local) or cluster.bootstrap_server)
     shown = Shown(with_topics or with_partitions, with_topics or with_partitions, with_partitions)
     if watch_s is None:
-        return _show(cluster, output, shown)
+        return _show(cluster, local, output, shown)
     with Interrupts() as interrupts:
         try:
             while True:
                 with interrupts.waiting():
-                    _watch(cluster, output, shown)
+                    _watch(cluster, local, output, shown)
                     time.sleep(watch_s)
         except KeyboardInterrupt:
             return interrupts.exit_status
 
 
-def _servers(ctx: click.Context, asked: str, folder: Path) -> str:
-    """The brokers to ask first: those of the local cluster if no others are named, serving nodes first.
+def _local(ctx: click.Context, folder: Path) -> ClusterFolder | None:
+    """The cluster in the folder, if no brokers are named and there is one.
 
     Raises:
         click.UsageError, click.ClickException: both are named, or there is no cluster in the folder.
@@ -175,29 +187,40 @@ def _servers(ctx: click.Context, asked: str, folder: Path) -> str:
     if is_named and source is ParameterSource.COMMANDLINE:
         raise click.UsageError("Give either --bootstrap-server or --data-dir.")
     if source is not ParameterSource.DEFAULT and not is_named:
-        return asked
+        return None
     found = ClusterFolder(folder.absolute())
     if not found.exists():
         if is_named:
             raise click.ClickException(f"There is no cluster in {folder}")
-        return asked
-    brokers = [node for node in states_of(found) if "broker" in node.roles]
+        return None
+    return found
+
+
+def _servers(local: ClusterFolder) -> str:
+    """The brokers of a local cluster, serving nodes first."""
+    brokers = [node for node in states_of(local) if "broker" in node.roles]
     return ",".join(node.address for node in sorted(brokers, key=lambda node: node.state != "up"))
 
 
-def _watch(cluster: Cluster, output: Output, shown: Shown) -> None:
+def _watch(cluster: Cluster, local: ClusterFolder | None, output: Output, shown: Shown) -> None:
     """Show the status in place of the last one; a cluster that does not answer may do so next time."""
     if output.form is Form.TABLES:
         click.clear()
     try:
-        _show(cluster, output, shown)
+        _show(cluster, local, output, shown)
     except (OSError, KafkaError, ProtocolError) as error:
         output.note(f"{error}")
 
 
-def _show(cluster: Cluster, output: Output, wanted: Shown) -> int:
-    with cluster.connect() as client:
-        found, lost = client.retrying(lambda: _status(client, cluster))
+def _show(cluster: Cluster, local: ClusterFolder | None, output: Output, wanted: Shown) -> int:
+    try:
+        with cluster.connect() as client:
+            found, lost = client.retrying(lambda: _status(client, cluster))
+    except OSError as error:
+        if local is None:
+            error.add_note(ASK_CONTROLLERS)
+            raise
+        return _show_unserved(local, cluster, output)
     topics = [topic for topic in found.topics if wanted.all_topics or _lacks(topic, found)]
     partitions = [
         one
@@ -207,10 +230,57 @@ def _show(cluster: Cluster, output: Output, wanted: Shown) -> int:
     output.show(found, _lines(found, topics, partitions), _tables(found, topics, partitions))
     if lost is None:
         return 0
-    source = Source(found.metadata_from, found.metadata_offset)
+    source = Source(found.metadata_from or "", found.metadata_offset)
     takes = taken_now([one.acks for one in found.partitions])
     output.note(f"{told_of_loss(lost, source, found.silent_voters)} {takes}")
     return NO_QUORUM
+
+
+def _show_unserved(local: ClusterFolder, cluster: Cluster, output: Output) -> int:
+    """Show what the folder, its processes and its controllers tell while no broker answers."""
+    states = states_of(local)
+    controllers = {
+        state.node_id: local.controller_address(state.node_id)
+        for state in states
+        if "controller" in state.roles
+    }
+    asked = cluster._replace(bootstrap_controller=",".join(controllers.values())).within(QUORUM_WITHIN_S)
+    with asked.connect() as client:
+        quorum = look(client) or LostQuorum()
+        told_by = client.asked if isinstance(client, Controllers) else ""
+    brokers = [
+        BrokerStatus(state.node_id, "silent", state.address, None, None, None, None)
+        for state in states
+        if "broker" in state.roles
+    ]
+    leader_id: int | None = None
+    epoch: int | None
+    silent = lag = None
+    why = "No controller answers."
+    is_led = isinstance(quorum, QuorumStatus)
+    if isinstance(quorum, QuorumStatus):
+        leader_id, epoch, voters, lag = quorum
+        why = f"Node {leader_id} leads the quorum."
+    else:
+        known = quorum.voters or {node_id: [parse_address(at)] for node_id, at in controllers.items()}
+        quorum = quorum._replace(voters=known)
+        epoch, voters, silent = quorum.leader_epoch, sorted(known), silent_voters(quorum, ())
+        if told_by:
+            reason = why_nothing_changes(quorum, Source(told_by), silent)
+            why = f"{reason[0].upper()}{reason[1:]}"
+    of_quorum = (is_led, leader_id, epoch, voters, lag)
+    found = ClusterStatus(local.cluster_id, *of_quorum, None, -1, None, silent, brokers, [], [])
+    output.show(found, _lines(found, [], []), _tables(found, [], []))
+    nodes = ", ".join(
+        f"node {one.node_id} {'has ' if one.pid is None else 'is '}{one.state}"
+        + ("" if one.pid is None else f" (process {one.pid})")
+        for one in states
+    )
+    output.note(
+        "No broker answers, and only brokers tell of topics, partitions and the epoch of a quorum without a "
+        f"leader. {nodes.capitalize()}. {why}"
+    )
+    return NO_QUORUM if told_by and not is_led else 1
 
 
 def _status(client: Client, cluster: Cluster) -> tuple[ClusterStatus, LostQuorum | None]:
@@ -366,7 +436,7 @@ def _lines(
     if not found.has_quorum:
         yield (
             f"Quorum: none\tVoters: {_joined(found.voters or ())}\t"
-            f"Silent: {_joined(found.silent_voters or ())}\tMetadataFrom: {found.metadata_from}\t"
+            f"Silent: {_joined(found.silent_voters or ())}\tMetadataFrom: {found.metadata_from or ''}\t"
             f"MetadataOffset: {found.metadata_offset}\tMetadataAgeMs: {_told(found.metadata_age_ms)}"
         )
     else:
@@ -376,7 +446,8 @@ def _lines(
             f"Voters: {','.join(map(str, found.voters))}\tMaxFollowerLag: {found.max_follower_lag}"
         )
     yield from broker_lines(found.brokers)
-    yield "\t".join(f"{name}: {count}" for name, count in _totals(found.topics))
+    if found.metadata_from is not None:
+        yield "\t".join(f"{name}: {count}" for name, count in _totals(found.topics))
     for topic in topics:
         yield (
             f"Topic: {topic.topic}\tPartitions: {topic.partitions}\t"
@@ -410,10 +481,12 @@ def _tables(
         details += [("epoch", found.leader_epoch), ("voters", ", ".join(map(str, found.voters)))]
     if found.has_quorum:
         details.append(("lag", found.max_follower_lag))
-    else:
+    elif found.metadata_from is not None:
         age = "" if found.metadata_age_ms is None else f", {found.metadata_age_ms // 1_000:,} s ago"
         details.append(("known from", f"{found.metadata_from} at offset {found.metadata_offset}{age}"))
-    said = ", ".join(f"{name} {count}" for name, count in _totals(found.topics))
+    said = None
+    if found.metadata_from is not None:
+        said = ", ".join(f"{name} {count}" for name, count in _totals(found.topics))
     yield broker_table(found.brokers, details, said)
     if topics:
         numbers = ("PARTITIONS", "UNDER REPLICATED", "AT MIN ISR", "UNDER MIN ISR", "OFFLINE", "MAX LAG")

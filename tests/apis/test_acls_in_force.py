@@ -321,7 +321,7 @@ async def test_loggers_are_altered_over_a_listener_of_controllers_by_who_may_act
         await authenticate(alice, ALICE)
         request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=True)
         [answer] = (await alice.send(request, 1)).responses
-    assert answer.error_code == error
+    assert (answer.error_code, answer.error_message) == (error, error.message if error else None)
 
 
 async def test_an_expression_finds_the_topics_that_its_member_may_describe(home: Home, root: User) -> None:

@@ -760,7 +760,39 @@ async def test_loggers_that_one_may_not_alter_stay(home: Home, user: User) -> No
     )
     request = incremental.IncrementalAlterConfigsRequest(resources=[resource], validate_only=True)
     [refused] = (await client.send(request, 1)).responses
-    assert refused.error_code == CLUSTER_DENIED
+    assert (refused.error_code, refused.error_message) == (CLUSTER_DENIED, None)
+
+
+async def test_a_broker_refuses_what_is_malformed_or_not_about_it_before_the_controller_asks_about_acls(
+    home: Home, user: User
+) -> None:
+    """Only about loggers does a broker ask itself. The results are in the order of the request."""
+    client, _ = await under(home, (ALTER_CONFIGS, CLUSTER, ON_CLUSTER))
+    brokers = {
+        "2": (int(ErrorCode.INVALID_REQUEST), "Unexpected broker id, expected 1, but received 2"),
+        "1": (CLUSTER_DENIED, "Cluster authorization failed."),
+        "one": (int(ErrorCode.INVALID_REQUEST), "Node id must be an integer, but it is: one"),
+    }
+    replacing = AlterConfigsRequest(
+        resources=[
+            AlterConfigsResource(resource_type=int(ResourceType.BROKER), resource_name=name, configs=[])
+            for name in brokers
+        ],
+        validate_only=True,
+    )
+    changing = incremental.IncrementalAlterConfigsRequest(
+        resources=[
+            incremental.AlterConfigsResource(
+                resource_type=int(ResourceType.BROKER), resource_name=name, configs=[]
+            )
+            for name in brokers
+        ],
+        validate_only=True,
+    )
+    for request, version in ((replacing, 2), (changing, 1)):
+        answer = await client.send(request, version)
+        told = [(each.resource_name, (each.error_code, each.error_message)) for each in answer.responses]
+        assert told == list(brokers.items())
 
 
 # -- transactions -------------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.altering_configs import NEEDS, AlteringApi, loggers_apart
 from pykafka_broker.apis.api import asks_controller, handles
-from pykafka_broker.apis.forwarding import decided
 from pykafka_broker.controller.core.events import AlterConfigs, AlterConfigsResult, NewConfigs
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.alter_configs import (
@@ -32,12 +31,7 @@ _api = AlteringApi(
 @handles(AlterConfigsRequest, versions="0-2", needs=NEEDS, error_response=_api.refused)
 async def alter_configs(request: AlterConfigsRequest, ctx: RequestContext) -> Any:
     """Each resource succeeds or fails on its own."""
-    changes = _api.changes(request)
-
-    async def here() -> AlterConfigsResponse:
-        return _api.answer(await _api.altered_here(request, changes, ctx))
-
-    return await decided(ctx, here, lambda: _api.altered_elsewhere(request, changes, ctx))
+    return await _api.altered_by_broker(request, _api.changes(request), ctx)
 
 
 @asks_controller

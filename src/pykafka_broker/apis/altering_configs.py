@@ -14,12 +14,11 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Union
 
 from pykafka_broker.apis.denials import refusal_of_configs
-from pykafka_broker.apis.forwarding import pass_on
+from pykafka_broker.apis.forwarding import decided, pass_on
 from pykafka_broker.apis.needs import on_groups, on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.cluster.image import ResourceType
 from pykafka_broker.config.rules import TableRules, validate_broker_configs
-from pykafka_broker.controller.channel import each_result
 from pykafka_broker.controller.core.configs import refused_by_broker, values_after
 from pykafka_broker.controller.core.events import (
     AlterConfigs,
@@ -31,7 +30,7 @@ from pykafka_broker.controller.core.events import (
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from pykafka_broker.apis.context import AdministrationContext, ControllerContext, RequestContext
+    from pykafka_broker.apis.context import AdministrationContext, RequestContext
 
 Change = TypeVar("Change", bound=Union[ConfigChange, NewConfigs])
 Response = TypeVar("Response")
@@ -96,53 +95,49 @@ class AlteringApi(Generic[Change, Response]):
     def refused(self, request: Any, error: KafkaError) -> Response:
         """All resources are refused with an error."""
         asked = [(each.resource_type, each.resource_name) for each in request.resources]
-        return self.answer(AlterConfigsResult(*resource, error.code, error.message) for resource in asked)
+        return self.answer(AlterConfigsResult(*resource, error.code, error.explanation) for resource in asked)
 
-    async def altered_here(
-        self, request: Any, changes: Sequence[Change], ctx: RequestContext
-    ) -> list[AlterConfigsResult]:
-        """A result for each resource: the controller of this node decides on all that are allowed and not
-        malformed. Resources that the client may not alter come last.
+    async def altered_by_broker(
+        self,
+        request: Any,
+        changes: Sequence[Change],
+        ctx: RequestContext,
+        known: Iterable[AlterConfigsResult] = (),
+    ) -> Any:
+        """A broker's response, in the order of the request: with the results `known`, those of the `changes`
+        that this broker refuses, and of the rest what the active controller decides.
         """
-        allowed, denied = _allowed(changes, ctx)
-        results = _malformed(allowed, ctx)
-        left = tuple(change for change in allowed if _resource(change) not in results)
-        if left:
-            event = self._event(left, request.validate_only)
-            for result in await each_result(event, ctx.node.controller.ask(event, requester=ctx.requester)):
-                results[result.resource_type, result.name] = result
-        return [*(results[_resource(change)] for change in allowed), *denied]
-
-    async def altered_elsewhere(self, request: Any, changes: Sequence[Change], ctx: RequestContext) -> Any:
-        """The response to `changes`: those not refused here go to the controller of another node; an error
-        response if the controller does not answer.
-        """
-        resources = [_resource(change) for change in changes]
-        own = _refused_here(changes, ctx)
-
-        left = set(resources) - own.keys()
+        own = {(each.resource_type, each.name): each for each in known} | _refused_here(changes, ctx)
+        left = [change for change in changes if _resource(change) not in own]
+        asked = [(each.resource_type, each.resource_name) for each in request.resources]
         if not left:
-            return self.answer(own[resource] for resource in resources)
-        rest = [each for each in request.resources if (each.resource_type, each.resource_name) in left]
-        response = await pass_on(
-            type(request)(resources=rest, validate_only=request.validate_only), ctx, self.refused
+            return self.answer(own[resource] for resource in asked)
+        rest = type(request)(
+            resources=[
+                each for each, resource in zip(request.resources, asked, strict=True) if resource not in own
+            ],
+            validate_only=request.validate_only,
         )
-        known: Any = self.answer(own.values())
-        if not isinstance(response, type(known)):
-            return response
-        answers = [*response.responses, *known.responses]
-        found = {(each.resource_type, each.resource_name): each for each in answers}
+
+        async def here() -> Response:
+            try:
+                return self.answer(await self.altered_on_controller(rest, left, ctx))
+            except KafkaError as error:
+                return self.refused(rest, error)
+
+        response = await decided(ctx, here, lambda: pass_on(rest, ctx, self.refused))
         unknown = ErrorCode.UNKNOWN_SERVER_ERROR
-        missing: Any = self.answer(
-            AlterConfigsResult(*resource, unknown, unknown.message) for resource in resources
-        )
-        response.responses = [
-            found.get((each.resource_type, each.resource_name), each) for each in missing.responses
-        ]
+        unanswered = (AlterConfigsResult(*_resource(change), unknown, unknown.message) for change in left)
+        before: Any = self.answer([*own.values(), *unanswered])
+        if not isinstance(response, type(before)):
+            return response
+        answers = [*before.responses, *response.responses]
+        found = {(each.resource_type, each.resource_name): each for each in answers}
+        response.responses = [found[resource] for resource in asked]
         return response
 
     async def altered_on_controller(
-        self, request: Any, changes: Sequence[Change], ctx: ControllerContext
+        self, request: Any, changes: Sequence[Change], ctx: AdministrationContext
     ) -> list[AlterConfigsResult]:
         """A result for each resource, first of those that the client may not alter.
 
@@ -188,18 +183,9 @@ def _allowed(
 def _refused_here(
     changes: Sequence[ConfigChange | NewConfigs], ctx: RequestContext
 ) -> dict[Resource, AlterConfigsResult]:
-    """The results of the resources that are refused here and not sent to the controller of another node."""
-    refused = _malformed(changes, ctx)
-    for change in changes:
-        resource = _resource(change)
-        if resource not in refused and (why := _invalid(change, ctx)):
-            refused[resource] = AlterConfigsResult(*resource, *why)
-    return refused
-
-
-def _malformed(
-    changes: Sequence[ConfigChange | NewConfigs], ctx: RequestContext
-) -> dict[Resource, AlterConfigsResult]:
+    """The results of the resources that this broker refuses itself. As in Apache Kafka, only the controller
+    asks about the ACLs of these resources.
+    """
     times = Counter(map(_resource, changes))
     refused: dict[Resource, AlterConfigsResult] = {}
     for change in changes:
@@ -207,7 +193,7 @@ def _malformed(
         if times[resource] > 1:
             text = "Each resource must appear at most once."
             refused[resource] = AlterConfigsResult(*resource, ErrorCode.INVALID_REQUEST, text)
-        elif why := refused_by_broker(change, ctx.node.metadata.node_id):
+        elif why := refused_by_broker(change, ctx.node.metadata.node_id) or _invalid(change, ctx):
             refused[resource] = AlterConfigsResult(*resource, *why)
     return refused
 

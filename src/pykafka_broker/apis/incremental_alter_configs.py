@@ -16,7 +16,6 @@ from pykafka_broker.apis.altering_configs import NEEDS, AlteringApi, loggers_apa
 from pykafka_broker.apis.api import asks_controller, handles
 from pykafka_broker.apis.broker_loggers import alter_loggers
 from pykafka_broker.apis.denials import refusal_of_configs
-from pykafka_broker.apis.forwarding import decided
 from pykafka_broker.apis.needs import partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.told_changes import LOGGERS, tell
@@ -47,20 +46,8 @@ _api = AlteringApi(
 async def incremental_alter_configs(request: IncrementalAlterConfigsRequest, ctx: RequestContext) -> Any:
     """Each resource succeeds or fails on its own."""
     loggers, kept = loggers_apart(_api.changes(request))
-
-    async def here() -> IncrementalAlterConfigsResponse:
-        of_loggers = _alter_loggers(loggers, request, AclOperation.ALTER_CONFIGS, ctx)
-        return _api.answer([*of_loggers, *await _api.altered_here(request, kept, ctx)])
-
-    async def elsewhere() -> Any:
-        """The controller of another node decides on all but loggers and changes that this broker refuses."""
-        own = _api.answer(_alter_loggers(loggers, request, AclOperation.ALTER_CONFIGS, ctx))
-        response = await _api.altered_elsewhere(request, kept, ctx)
-        if isinstance(response, IncrementalAlterConfigsResponse):
-            response.responses = [*own.responses, *response.responses]
-        return response
-
-    return await decided(ctx, here, elsewhere)
+    of_loggers = _alter_loggers(loggers, request, AclOperation.ALTER_CONFIGS, ctx)
+    return await _api.altered_by_broker(request, kept, ctx, of_loggers)
 
 
 @asks_controller
@@ -102,7 +89,8 @@ def _alter_logger(
         return refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
     denial = refusal_of_configs(ctx, needed, change.resource_type, change.name)
     if denial is not ErrorCode.NONE:
-        return refused(denial, denial.message)
+        # Apache Kafka's controllers say this in words, its brokers do not.
+        return refused(denial, denial.message if needed is AclOperation.CLUSTER_ACTION else None)
     if malformed := why_malformed(change):
         return refused(*malformed)
     try:

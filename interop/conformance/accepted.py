@@ -441,14 +441,6 @@ OF_SEVERAL_NODES: tuple[Accepted, ...] = (
         "sync are no replicas any more. Apache Kafka still calls them eligible, and never elects one.",
     ),
     Accepted(
-        "a moved coordinator forgets groups without members and offsets",
-        "*/*",
-        {"[12] ListGroups v*.groups.*": MISSING},
-        "Apache Kafka lists the group of a simple consumer, whose offsets went with their topics, until the "
-        "coordinator removes what is expired, also if another broker has become the coordinator.",
-        apache='*"protocol_type": ""*',
-    ),
-    Accepted(
         "logs of coordinators differ in size",
         "describe_log_dirs/*",
         {f"1 DescribeLogDirs v*.topics.{name}.partitions.*.partition_size": "*" for name in INTERNAL_TOPICS},

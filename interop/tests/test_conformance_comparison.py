@@ -11,6 +11,7 @@ import pytest
 from interop.conformance.accepted import Accepted
 from interop.conformance.compare import differences
 from interop.conformance.conversation import Case, Conversation, cases, choose
+from interop.conformance.groups import a_group, a_member
 from interop.conformance.normalise import Names, Tree, an_epoch, tree_of
 from interop.conformance.play import (
     OUR_SETTINGS,
@@ -38,6 +39,7 @@ from pykafka_broker.protocol.messages.describe_transactions import (
     TransactionState,
 )
 from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from pykafka_broker.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from pykafka_broker.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -180,6 +182,28 @@ def test_a_planted_difference_is_reported_with_its_place(world: World, what: str
 def test_nothing_planted_nothing_found(world: World) -> None:
     result = world.compare("metadata", 12, two_topics, lambda api_key, version, message: message)
     assert (result.verdict, result.differences) == (Verdict.EQUAL, ())
+
+
+def test_a_group_that_another_conversation_has_left_behind_is_not_compared(world: World) -> None:
+    def leaving(talk: Talk) -> None:
+        a_member(talk, a_group(talk, "left"))
+
+    def listing(talk: Talk) -> None:
+        a_member(talk, a_group(talk, "own"))
+        talk.ask(ListGroupsRequest())
+
+    def without_any(message: ListGroupsResponse) -> ListGroupsResponse:
+        message.groups = []
+        return message
+
+    left = Case(Conversation("list_groups", "leaving", (5,), False, False, leaving), 5)
+    assert play(left, side_of(world.left)).broke_off is None
+
+    unchanged = world.compare("list_groups", 5, listing, lambda api_key, version, message: message)
+    lost = world.compare("list_groups", 4, listing, changing(ListGroupsResponse, without_any))
+
+    assert unchanged.verdict is Verdict.EQUAL
+    assert [difference.path for difference in lost.differences] == ["1 ListGroups v4.groups.own-07bba279-v4"]
 
 
 def test_the_words_of_an_error_are_a_class_of_their_own(world: World) -> None:

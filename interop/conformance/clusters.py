@@ -5,9 +5,10 @@ other settings are about one node.
 
 Each conversation has a home: the node that leads the partitions of its topics and coordinates its groups,
 transactions and share partitions. The topics, also those of the coordinators, have a replica on every node,
-and are laid out alike on both sides. The run has four parts: with all nodes; with the other two while a node
-is killed; with that node dead, whose conversations now have their home where its leadership went; and with
-all three again.
+and are laid out alike on both sides. The run has five parts: with all nodes; with the other two while a node
+is killed; with that node dead, whose conversations now have their home where its leadership went; with all
+three again; and the conversations that are held last. After these Apache Kafka has no memory left, so they
+are not held again if they differ.
 
 What conversations expect is true of one node. Here the two sides are compared with each other alone: where
 Apache Kafka itself answers otherwise than one node does, ours has to do so as well.
@@ -319,7 +320,7 @@ def run_with_a_kill(
     report: Callable[[Result], None],
     say: Callable[[str], None],
 ) -> list[Result]:
-    """Hold the conversations in four parts, as told at the top; they have the settings of these clusters."""
+    """Hold the conversations in five parts, as told at the top; they have the settings of these clusters."""
     last = [case for case in cases if case.conversation.last]
     rest = [case for case in cases if not case.conversation.last]
     side = apache.side
@@ -370,8 +371,13 @@ def run_with_a_kill(
     with ThreadPoolExecutor(2) as starters:
         for each in [starters.submit(cluster.start_again) for cluster in both]:
             each.result()
-    say(f"{len(parts[2]) + len(last)} with three nodes again")
-    return found + held_twice([*parts[2], *last])
+    say(f"{len(parts[2])} with three nodes again")
+    found += held_twice(parts[2])
+    say(f"{len(last)} at the end")
+    at_the_end = held(last, sides_of(both))
+    for result in at_the_end:
+        report(result)
+    return found + at_the_end
 
 
 def sides_of(both: tuple[Cluster, Cluster]) -> tuple[Side, Side]:

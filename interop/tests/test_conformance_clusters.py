@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
-from interop.conformance import acl_matrix
+from interop.conformance import acl_matrix, clusters
 from interop.conformance.accepted import ONE_NODE
 from interop.conformance.acl_requests import names_with, prefix_at_home
 from interop.conformance.clusters import (
     NODES,
+    Cluster,
     by_clusters,
     homes_at,
     identity_with,
     is_of_one_node,
     replicas_of,
+    run_with_a_kill,
     seen_of_several,
 )
 from interop.conformance.compare import Difference
@@ -131,6 +135,46 @@ def test_with_one_node_the_names_of_an_acl_matrix_are_those_of_the_conversation(
 
     assert prefix_at_home(talk) == "acls-0badcafe-v1"
     assert share_group_at_home(talk, "group", (b"\x2a" * 16, 0)) == "group"
+
+
+@dataclass
+class Idle:
+    """A cluster on which nothing happens; what happens to it is written down."""
+
+    name: str
+    events: list[str]
+    side: Side = field(default_factory=lambda: Side("idle", HOMES[0].address, {}, frozenset(), homes=HOMES))
+
+    def sweep(self) -> list[str]:
+        return []
+
+    def kill(self) -> None:
+        self.events.append("killed")
+
+    def start_again(self) -> None:
+        self.events.append("started again")
+
+
+def test_what_differs_is_held_again_before_the_conversations_after_which_apache_kafka_does_not_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    last = next(case for case in cases() if case.conversation.last)
+    # None of these is held while a node is killed.
+    alone = next(case for case in cases() if case.conversation.alone and not case.conversation.last)
+    events: list[str] = []
+    reported: list[Result] = []
+
+    def run(part: Sequence[Case], *_: object, **__: object) -> list[Result]:
+        events.extend(str(case) for case in part)
+        return [Result(case, Verdict.DIFFERENT) for case in part]
+
+    monkeypatch.setattr(clusters, "run", run)
+    apache, ours = (cast("Cluster", Idle(name, events)) for name in ("apache", "ours"))
+    found = run_with_a_kill([last, alone, alone, alone], apache, ours, reported.append, lambda line: None)
+
+    assert events[-3:] == [str(alone), str(alone), str(last)]
+    assert events.count("started again") == 2
+    assert reported[-1] == found[-1] == Result(last, Verdict.DIFFERENT)
 
 
 def test_the_active_controller_may_be_another_node_on_each_side_but_must_be_named() -> None:

@@ -371,6 +371,7 @@ TELLING = frozenset(
         "topic_id",
         "topic_name",
         "topic",
+        "partition_id",
         "group_id",
         "member_id",
         "key",

@@ -363,11 +363,12 @@ UNORDERED: dict[str, tuple[tuple[str, ...], str]] = {
 
 #: The same where it is so in some answers only: the conversations say which (`in_any_order`).
 UNORDERED_AT_TIMES: dict[str, str] = {
-    "AlterConfigsResponse.responses": "several resources: a hash map",
+    "AlterConfigsResponse.responses": "of a listener of controllers: a hash map",
     "AlterReplicaLogDirsResponse.results, .partitions": "a hash map of partitions",
     "ConsumerGroupDescribeResponse.members": "the order of their ids, which are random",
     "DescribeLogDirsTopic, .partitions": "a hash map of partitions",
-    "IncrementalAlterConfigsResponse.responses": "several resources: a hash map",
+    "ElectLeadersResponse.replica_election_results, .partition_result": "all partitions: hash maps",
+    "IncrementalAlterConfigsResponse.responses": "of a listener of controllers: a hash map",
     "ListConfigResourcesResponse.config_resources": "a hash set",
     "MetadataResponse.topics": "all topics: a hash map by name, which also holds those of others",
     "OffsetDeleteResponse.topics, OffsetFetchResponse.topics": "all topics of a group: a hash map",

@@ -12,14 +12,19 @@ OAuthBearerClientInitialResponse.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pykafka_broker.sasl.account import SASL_NAME, Account
 from pykafka_broker.sasl.refusal import RefusedError, UnreadableTokenError, refused_in_public
 
 OAUTHBEARER = "OAUTHBEARER"
 
+#: The latest time, as in Java; a number in JSON may exceed it.
+LATEST_MS = 2**63 - 1
+#: The characters that Java's `trim` removes, and no others: a no-break space is a part of a name.
+JAVA_SPACE = "".join(map(chr, range(0x21)))
 _PAIRS = r"(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*"
 _INITIAL = re.compile(rf"n,(?:a=(?P<authorization_id>{SASL_NAME}))?,\x01(?P<pairs>{_PAIRS})\x01")
 _CREDENTIAL = re.compile(r"(?P<scheme>[A-Za-z0-9_]+) +(?P<token>[-_~+/.a-zA-Z0-9]+=*)")
@@ -52,6 +57,24 @@ class TokenError(Exception):
         if self.scope is None:
             return '{"status":"invalid_token"}'
         return f'{{"status":"insufficient_scope", "scope":"{self.scope}"}}'
+
+
+def principal_of(claims: Mapping[str, Any], name: str) -> str:
+    """The user in the claim `name`, as the token has it.
+
+    Raises:
+        TokenError: the claim is missing, blank or no text; or its name has half of a surrogate pair, so that
+            no record and no answer can hold it. Apache Kafka writes `?` for such a half, which makes one
+            user of many.
+    """
+    principal = claims.get(name)
+    if not isinstance(principal, str) or not principal.strip(JAVA_SPACE):
+        raise TokenError(f"The token has no {name} that is a name")
+    try:
+        principal.encode()
+    except UnicodeEncodeError:
+        raise TokenError(f"The {name} of the token has half of a surrogate pair") from None
+    return principal
 
 
 #: Returns the claims of a token. Raises TokenError and UnreadableTokenError.

@@ -45,7 +45,7 @@ def token_life(token: str, principal_claim: str) -> TokenLife:
             claim. The text quotes nothing of the token.
     """
     parts = token.split(".")
-    if len(parts) != 3:
+    if len(parts) != 3 or not token.isascii():
         raise ValueError("it has not the three parts of a token")
     try:
         claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))

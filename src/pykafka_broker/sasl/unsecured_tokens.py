@@ -12,13 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pykafka_broker.sasl.oauth_bearer import BearerToken, TokenError
+from pykafka_broker.sasl.oauth_bearer import JAVA_SPACE, LATEST_MS, BearerToken, TokenError, principal_of
 from pykafka_broker.sasl.refusal import UnreadableTokenError
 
 #: The prefix of the options about tokens without a signature.
 UNSECURED_OPTIONS = "unsecured"
-#: The latest time, as in Java; a number in JSON may exceed it.
-LATEST_MS = 2**63 - 1
 _PREFIX = "unsecuredValidator"
 
 
@@ -77,9 +75,7 @@ def unsecured_token(token: str, rules: UnsecuredRules, now_ms: int) -> BearerTok
     expires_s = _number(claims, "exp")
     if expires_s is None:
         raise TokenError("No expiration time in JWT")
-    principal = claims.get(rules.principal_claim)
-    if not isinstance(principal, str) or not principal.strip():
-        raise TokenError("No principal name in JWT")
+    principal = principal_of(claims, rules.principal_claim)
     issued_s = _number(claims, "iat")
     if issued_s is not None and 1_000 * issued_s > now_ms + rules.clock_skew_ms:
         raise TokenError("The token is issued later than now")
@@ -131,7 +127,7 @@ def _number(claims: Mapping[str, Any], name: str) -> float | None:
 
 def _scope(value: Any) -> frozenset[str]:
     if value is None or isinstance(value, list):
-        return frozenset(each.strip() for each in value or () if each.strip())
+        return frozenset({each.strip(JAVA_SPACE) for each in value or ()} - {""})
     if not isinstance(value, str):
         raise TokenError("The scope is neither text nor a list")
-    return frozenset({value.strip()} - {""})
+    return frozenset({value.strip(JAVA_SPACE)} - {""})

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
+import trustme
 from joserfc import jwk
 
 from pykafka_broker.broker.security.key_sets import (
@@ -12,7 +20,9 @@ from pykafka_broker.broker.security.key_sets import (
     MOST_KEY_ID_LENGTH,
     MOST_MISSING_KEYS,
     FetchedKeys,
+    fetching,
 )
+from pykafka_broker.config.keys import ConfigError
 from pykafka_broker.config.oauth_listeners import KeySetSettings
 from pykafka_broker.testing.clock import VirtualClock
 from tests.support.oauth import key_set
@@ -143,3 +153,57 @@ def test_many_invented_names_cost_no_memory(web: Web) -> None:
     for number in range(10 * MOST_MISSING_KEYS):
         web.keys.miss(str(number))
     assert len(web.keys._missing) == MOST_MISSING_KEYS
+
+
+class Publishing(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(key_set())
+
+    def log_message(self, *_: object) -> None:
+        """Nothing is logged."""
+
+
+@contextmanager
+def publishing(authority: trustme.CA) -> Iterator[str]:
+    """An issuer whose certificate is of this authority."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    with HTTPServer(("127.0.0.1", 0), Publishing) as server:
+        server.handle_error = lambda *_: None  # type: ignore[method-assign]
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        yield f"https://127.0.0.1:{server.server_port}/keys"
+        server.shutdown()
+        thread.join()
+
+
+async def fetched(settings: KeySetSettings) -> bytes | Exception:
+    answer: asyncio.Future[bytes | Exception] = asyncio.get_running_loop().create_future()
+    fetching(settings)(settings.url, answer.set_result)
+    return await answer
+
+
+async def test_the_login_module_says_whom_an_https_url_may_be_certified_by(tmp_path: Path) -> None:
+    """Only the authorities of the system counted, and the log did not say where others are named."""
+    authority = trustme.CA()
+    trusted = tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(trusted)
+    with publishing(authority) as url:
+        unknown = replace(SETTINGS, url=url)
+        options = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(trusted)}
+        assert await fetched(replace(unknown, tls=options)) == key_set()
+        inline = {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": trusted.read_text()}
+        assert await fetched(replace(unknown, tls=inline)) == key_set()
+        refusal = await fetched(unknown)
+        assert isinstance(refusal, OSError)
+        assert "CERTIFICATE_VERIFY_FAILED" in str(refusal)
+        assert "ssl.truststore.* of the login module" in str(refusal)
+
+
+def test_a_trust_that_cannot_be_read_is_refused_at_the_start() -> None:
+    options = {"ssl.truststore.type": "PEM", "ssl.truststore.location": "/nowhere"}
+    with pytest.raises(ConfigError, match="login module's TLS"):
+        fetching(replace(SETTINGS, tls=options))

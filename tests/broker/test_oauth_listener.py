@@ -123,7 +123,8 @@ async def test_tokens_without_a_signature_where_they_are_asked_for() -> None:
     async with home.new_broker():
         at_ms = home.clock.now_ms()
         assert (await logs_in(home, unsigned(claims(at_ms)))).told == b""
-        assert (await logs_in(home, unsigned(claims(at_ms, exp=1)))).told == b'{"status":"invalid_token"}'
+        for refused in (claims(at_ms, exp=1), claims(at_ms, sub="\ud800")):
+            assert (await logs_in(home, unsigned(refused))).told == b'{"status":"invalid_token"}'
 
 
 class Issuer(HTTPServer):

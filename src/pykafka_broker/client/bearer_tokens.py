@@ -53,10 +53,16 @@ def _read(path: str) -> str:
 def _fetch(endpoint: TokenEndpoint) -> str:
     from pykafka_broker.client.token_endpoint import fetch_token  # needs the HTTP client of the library
 
-    return fetch_token(endpoint, lambda: _trusting(endpoint.tls))
+    return fetch_token(endpoint, lambda: provider_context(endpoint.tls))
 
 
-def _trusting(tls: Mapping[str, str]) -> SSLContext:
+def provider_context(tls: Mapping[str, str]) -> SSLContext:
+    """The TLS context for the `https:` URLs of an identity provider. `tls` are the options `ssl.*` of a login
+    module; without any, the authorities of the system are trusted.
+
+    Raises:
+        OSError, ValueError: an option is invalid, or a store cannot be read. The text holds no secret.
+    """
     if not tls:
         from ssl import create_default_context
 

@@ -12,14 +12,15 @@ Kafka's system property `org.apache.kafka.sasl.oauthbearer.allowed.urls` is not 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from pykafka_broker.config.keys import ConfigError, code_for_java
 from pykafka_broker.sasl.jaas import LoginModule
+from pykafka_broker.sasl.oauth_login import tls_options
 from pykafka_broker.sasl.signed_tokens import SignedRules
 from pykafka_broker.sasl.unsecured_tokens import UNSECURED_OPTIONS, UnsecuredRules
 
@@ -41,6 +42,9 @@ class KeySetSettings:
     refresh_ms: int
     retry_backoff_ms: int
     retry_backoff_max_ms: int
+    #: The options `ssl.*` of the login module, for an `https:` URL; without any, the system's authorities
+    #: are trusted.
+    tls: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +92,7 @@ def oauth_settings(value: Callable[[str], Any], login: LoginModule, listener: st
             f"Listener {listener}: OAUTHBEARER needs joserfc: pip install 'pykafka-broker[oauth]'"
         )
     return SignedSettings(
-        _key_set(value, url),
+        _key_set(value, url, login),
         SignedRules(
             issuer=issuer or None,
             audiences=frozenset(audiences),
@@ -99,7 +103,7 @@ def oauth_settings(value: Callable[[str], Any], login: LoginModule, listener: st
     )
 
 
-def _key_set(value: Callable[[str], Any], url: str) -> KeySetSettings:
+def _key_set(value: Callable[[str], Any], url: str, login: LoginModule) -> KeySetSettings:
     parts = urlsplit(url.strip())
     if parts.scheme not in ("http", "https", "file"):
         raise ConfigError(f"{_URL} is no URL that begins with https:, http: or file:")
@@ -112,6 +116,7 @@ def _key_set(value: Callable[[str], Any], url: str) -> KeySetSettings:
         refresh_ms,
         max(1, value("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms")),
         max(1, value("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms")),
+        tls_options(login.options),
     )
 
 

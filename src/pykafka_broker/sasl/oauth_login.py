@@ -162,8 +162,13 @@ def _source(value: Callable[[str], Any], url: str, options: Mapping[str, str]) -
         read_timeout_ms=_number(value, "sasl.login.read.timeout.ms", int, _TIMEOUT_MS),
         retry_backoff_ms=_number(value, "sasl.login.retry.backoff.ms", int),
         retry_backoff_max_ms=_number(value, "sasl.login.retry.backoff.max.ms", int),
-        tls={name: text for name, text in options.items() if name.startswith("ssl.")},
+        tls=tls_options(options),
     )
+
+
+def tls_options(options: Mapping[str, str]) -> dict[str, str]:
+    """The options of a login module for the `https:` URLs of an identity provider: `ssl.*`."""
+    return {name: text for name, text in options.items() if name.startswith("ssl.")}
 
 
 def _number(value: Callable[[str], Any], name: str, kind: Callable[[Any], Any], default: Any = None) -> Any:

@@ -4,7 +4,8 @@ A file is read at the start. A URL is fetched at the start, at intervals of `ref
 names an unknown key, for each key name at most once a minute. If a fetch fails, the old keys stay and it is
 tried again with growing pauses. Until the first success no token is accepted.
 
-A URL is fetched in its own thread, without following redirects, and at most `MOST_BYTES` of it.
+A URL is fetched in its own thread, without following redirects, and at most `MOST_BYTES` of it. The login
+module's options `ssl.*` say whose certificates an `https:` URL may have, as in Apache Kafka.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from ssl import SSLCertVerificationError, SSLContext
 from typing import Union
-from urllib.error import HTTPError
+from urllib.error import HTTPError, URLError
 from urllib.request import (
     HTTPDefaultErrorHandler,
     HTTPErrorProcessor,
@@ -26,6 +28,7 @@ from urllib.request import (
     OpenerDirector,
 )
 
+from pykafka_broker.client.bearer_tokens import provider_context
 from pykafka_broker.config.keys import ConfigError
 from pykafka_broker.config.oauth_listeners import KeySetSettings
 from pykafka_broker.machine.clock import Clock, Timer
@@ -62,17 +65,38 @@ def keys_of_file(settings: KeySetSettings) -> tuple[SigningKey, ...]:
     return keys
 
 
-def fetch_in_thread(url: str, done: Callable[[Fetched], None]) -> None:
-    """Fetch in a daemon thread."""
+def fetching(settings: KeySetSettings) -> Fetch:
+    """What fetches the URL of `settings`, with the trust that they ask for.
+
+    Raises:
+        ConfigError: the options `ssl.*` of the login module are invalid.
+    """
+    if not settings.url.lower().startswith("https:"):
+        return partial(fetch_in_thread, None)
+    try:
+        return partial(fetch_in_thread, provider_context(settings.tls))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{settings.url} cannot be fetched with the login module's TLS: {error}") from None
+
+
+def fetch_in_thread(tls: SSLContext | None, url: str, done: Callable[[Fetched], None]) -> None:
+    """Fetch in a daemon thread; `tls` is the context for an `https:` URL."""
     loop = asyncio.get_running_loop()
 
     def work() -> None:
         fetched: Fetched
         try:
-            fetched = _content(url)
+            fetched = _content(url, tls)
         except HTTPError as error:
             error.close()
             fetched = error
+        except URLError as error:
+            fetched = error
+            if isinstance(error.reason, SSLCertVerificationError):
+                fetched = OSError(
+                    f"{error.reason}. The options ssl.truststore.* of the login module name the authorities "
+                    "that are trusted; without any they are those of the system"
+                )
         except Exception as error:
             fetched = error
         with suppress(RuntimeError):  # the node has stopped meanwhile
@@ -81,9 +105,14 @@ def fetch_in_thread(url: str, done: Callable[[Fetched], None]) -> None:
     threading.Thread(target=work, name="jwks", daemon=True).start()
 
 
-def _content(url: str) -> bytes:
+def _content(url: str, tls: SSLContext | None) -> bytes:
     opener = OpenerDirector()
-    for handler in (HTTPHandler(), HTTPSHandler(), HTTPDefaultErrorHandler(), HTTPErrorProcessor()):
+    for handler in (
+        HTTPHandler(),
+        HTTPSHandler(context=tls),
+        HTTPDefaultErrorHandler(),
+        HTTPErrorProcessor(),
+    ):
         opener.add_handler(handler)
     with opener.open(url, timeout=TIMEOUT_S) as response:
         content: bytes = response.read(MOST_BYTES + 1)
@@ -95,7 +124,7 @@ def _content(url: str) -> bytes:
 class FetchedKeys:
     """The keys of a URL, which is fetched repeatedly."""
 
-    def __init__(self, settings: KeySetSettings, clock: Clock, fetch: Fetch = fetch_in_thread) -> None:
+    def __init__(self, settings: KeySetSettings, clock: Clock, fetch: Fetch) -> None:
         self._settings = settings
         self._clock = clock
         self._fetch = fetch

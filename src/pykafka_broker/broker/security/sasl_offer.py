@@ -85,13 +85,13 @@ def _validating(settings: OAuthSettings, clock: Clock) -> Validate:
     if isinstance(settings, UnsecuredRules):
         return lambda token: unsecured_token(token, settings, clock.now_ms())
     # Imported late: only signed tokens need threads and an HTTP client.
-    from pykafka_broker.broker.security.key_sets import FetchedKeys, keys_of_file
+    from pykafka_broker.broker.security.key_sets import FetchedKeys, fetching, keys_of_file
 
     rules = settings.rules
     if settings.keys.file is not None:
         keys = keys_of_file(settings.keys)
         return lambda token: signed_token(token, keys, rules, clock.now_ms())
-    fetched = FetchedKeys(settings.keys, clock)
+    fetched = FetchedKeys(settings.keys, clock, fetching(settings.keys))
 
     def validate(token: str) -> BearerToken:
         try:

@@ -193,10 +193,23 @@ def test_what_a_terminal_would_obey_is_shown_as_an_escape_in_errors(run: Run, te
     name = "a\x1b[31mb"
     piped = run("groups", "describe", name)
     terminal(80)
-    assert (piped.err, run("groups", "describe", name).err) == (
-        "Error: Group ab not found.\n",  # click leaves out what looks like a colour
-        "Error: Group a\\x1b[31mb not found.\n",
-    )
+    assert {piped.err, run("groups", "describe", name).err} == {"Error: Group a\\x1b[31mb not found.\n"}
+
+
+def test_names_of_others_control_no_terminal_and_end_no_line_through_a_pipe(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`tokens describe | cat` printed them as they were."""
+    name = "a\x1b]0;x\x07\r\nUser:root\x7f\x9b2J\tü\u00a0"
+    Output(Form.LINES).show(Inner(0, 1), [name, ("b ", Styled("\x1b[2J", "red"))])
+    Output(Form.JSON).show({"name": name}, ())
+    Output(Form.LINES).note(name)
+    said = capsys.readouterr()
+    escaped = "a\\x1b]0;x\\x07\\r\\nUser:root\\x7f\\x9b2J\tü\u00a0"
+    lines, in_json = said.out.rsplit("\n", 2)[:2]
+    assert lines == f"{escaped}\nb \\x1b[2J"
+    assert (json.loads(in_json), "\x9b" in in_json) == ({"name": name}, False)
+    assert said.err == escaped.replace("\\n", "\n") + "\n"
 
 
 def test_names_of_others_are_escaped_on_a_terminal_where_they_stand_in_lines_and_notes(
@@ -205,12 +218,11 @@ def test_names_of_others_are_escaped_on_a_terminal_where_they_stand_in_lines_and
     terminal(80)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    for form in (Form.TABLES, Form.LINES):
-        Output(form).show(Inner(0, 1), ["a\x1b[31mb\tc", "d"])
+    Output(Form.TABLES).show(Inner(0, 1), ["a\x1b[31mb\tc", "d"])
     Output(Form.TABLES).note("\nnote \x1b[2J")
     Output(Form.TABLES).remark("remark \x07")
     said = capsys.readouterr()
-    assert said.out == "a\\x1b[31mb\tc\nd\na\x1b[31mb\tc\nd\nremark \\x07\n"
+    assert said.out == "a\\x1b[31mb\tc\nd\nremark \\x07\n"
     assert said.err == "\nnote \\x1b[2J\n"
 
 

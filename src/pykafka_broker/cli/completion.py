@@ -40,4 +40,4 @@ def completion(shell: str, output: Output) -> None:
     writer = get_completion_class(shell)
     assert writer is not None, "click knows these three"
     script = writer(cli, {}, PROGRAM, VARIABLE).source()
-    output.show(Script(shell, script), [script])
+    output.show(Script(shell, script), script.split("\n"))

@@ -24,8 +24,9 @@ the result go to standard error with `output.note`, in every form. An error is t
 ...`, or with `--json` an object (`Failure`). Wrong usage (status 2) concerns the author of a script, and is
 always text.
 
-Names and messages come from other programs: on a terminal, unprintable characters are shown as escapes in
-every form but JSON. Notes and errors are folded between words there.
+Names and messages come from other programs, and a pipe may end at a terminal: control characters are shown
+as escapes in every form, line ends in a line too; on a terminal, all unprintable characters are. Notes and
+errors are folded between words there.
 
 Colours: none with NO_COLOR, CLICOLOR=0 or TERM=dumb. FORCE_COLOR and CLICOLOR_FORCE turn them on even if the
 output is no terminal, but never turn lines into tables.
@@ -34,6 +35,7 @@ output is no terminal, but never turn lines into tables.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -44,10 +46,13 @@ import click
 
 from pykafka_broker.cli.cells import Line, Styled, Table
 from pykafka_broker.cli.terminal import terminal_width, wants_colour
-from pykafka_broker.cli.wording import folded, printable_lines
+from pykafka_broker.cli.wording import folded, harmless, one_line, printable_lines
 from pykafka_broker.system.named_tuple import NamedTuple
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+#: The control characters that JSON does not escape, and what UTF-8 cannot hold.
+_LEFT_BY_JSON = re.compile("[\x7f-\x9f\ud800-\udfff]")
 
 
 class Form(Enum):
@@ -80,7 +85,9 @@ class Output:
         self._has_tables = False
 
     def show(self, result: Any, lines: Iterable[Line], tables: Iterable[Table] | None = None) -> None:
-        """Show one result. Only the wanted form is evaluated; without tables, a terminal gets the lines."""
+        """Show one result. Only the wanted form is evaluated; without tables, a terminal gets the lines, each
+        of which is shown as one.
+        """
         if self.form is Form.JSON:
             click.echo(compact_json(json_value(result)))
         elif self.form is Form.TABLES and tables is not None:
@@ -98,6 +105,7 @@ class Output:
 
     def _written(self, line: Line, is_coloured: bool) -> str:
         if isinstance(line, str):
+            line = one_line(line)
             return printable_lines(line) if self.form is Form.TABLES else line
         return "".join(self._part(part, is_coloured) for part in line)
 
@@ -160,10 +168,11 @@ def json_value(value: Any) -> Any:
 
 
 def compact_json(value: Any) -> str:
-    """JSON without spaces, as Kafka's tools print it."""
+    """JSON without spaces, as Kafka's tools print it; no control character is left in it."""
     import json
 
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return _LEFT_BY_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 # -- the option, and what it means for errors
@@ -241,4 +250,4 @@ def show_failure(failure: Failure, as_json: bool) -> None:
 
 def told(text: str, stream: IO[str]) -> str:
     """A message in the form in which it is written to a stream."""
-    return folded(printable_lines(text), terminal_width(stream)) if stream.isatty() else text
+    return folded(printable_lines(text), terminal_width(stream)) if stream.isatty() else harmless(text)

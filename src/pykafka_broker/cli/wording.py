@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from pykafka_broker.system.wording import printable
+
+#: Control characters but tabs, and those but line ends; also what UTF-8 cannot hold.
+_IN_LINES, _IN_TEXTS = (
+    re.compile("[\0-\x08\n-\x1f\x7f-\x9f\ud800-\udfff]"),
+    re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]"),
+)
 
 
 def human_size(count: float) -> str:
@@ -12,6 +20,22 @@ def human_size(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
         count /= 1000
     return f"{count:.1f} TB"
+
+
+def one_line(text: str) -> str:
+    """A line with its control characters escaped, line ends too, but for tabs: a name from outside can end no
+    line and control no terminal that the line reaches through a pipe.
+    """
+    return _IN_LINES.sub(_escaped, text)
+
+
+def harmless(text: str) -> str:
+    """Text of one line or several with its control characters escaped, but for tabs and line ends."""
+    return _IN_TEXTS.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return printable(found[0])
 
 
 def printable_lines(text: str) -> str:

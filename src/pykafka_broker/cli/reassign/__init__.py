@@ -145,8 +145,11 @@ def make_plan(
             for partition, replicas in changed.items()
         ],
         [
-            f"Current partition replica assignment\n{plan_file.written(before)}\n",
-            f"Proposed partition reassignment configuration\n{text}",
+            "Current partition replica assignment",
+            plan_file.written(before),
+            "",
+            "Proposed partition reassignment configuration",
+            text,
         ],
     )
 

@@ -106,7 +106,7 @@ def stepped(
     state: ControllerState, event: Event, now_ms: int = NOW_MS, seed: int = 0, token: int | None = None
 ) -> Step[ControllerState]:
     """The step of an event, which is answered where there is a token."""
-    return transition(state, Asked(event, Moment(now_ms, seed), token))
+    return transition(state, Asked(event, Moment(now_ms, now_ms, seed), token))
 
 
 def decide(

@@ -46,7 +46,7 @@ A_GROUP = ALICE_READS._replace(resource_type=AclResourceType.GROUP)
 ACLS = (ALICE_READS, BOB_IS_DENIED, ORDERS_AND_MORE, EVERY_TOPIC, A_GROUP)
 ANY = AclFilter(AclResourceType.ANY, None, PatternType.ANY, None, None, AclOperation.ANY, AclPermission.ANY)
 #: The ids of the first ACLs of a cluster.
-IDS = tuple(islice(Moment(NOW_MS).random_uuids(), 3))
+IDS = tuple(islice(Moment(NOW_MS, NOW_MS).random_uuids(), 3))
 #: A number that Kafka does not have.
 LACKING = 99
 
@@ -89,7 +89,7 @@ def test_an_acl_that_is_there_already_is_created_without_a_record() -> None:
     _, records, results = decide(state, creating(BOB_IS_DENIED, ALICE_READS, BOB_IS_DENIED), seed=1)
 
     assert [(record.id, acl_of(record)) for record in records] == [
-        (next(Moment(NOW_MS, 1).random_uuids()), BOB_IS_DENIED)
+        (next(Moment(NOW_MS, NOW_MS, 1).random_uuids()), BOB_IS_DENIED)
     ]
     assert results == (AclResult(),) * 3
 
@@ -100,7 +100,7 @@ def test_an_acl_that_was_deleted_can_be_created_again() -> None:
 
     _, records, _ = decide(state, creating(ALICE_READS), seed=7)
 
-    assert [record.id for record in records] == [next(Moment(NOW_MS, 7).random_uuids())]
+    assert [record.id for record in records] == [next(Moment(NOW_MS, NOW_MS, 7).random_uuids())]
 
 
 @pytest.mark.parametrize(

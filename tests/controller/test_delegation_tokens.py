@@ -27,10 +27,11 @@ from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.fields import uuid_text
 from pykafka_broker.protocol.messages.records import metadata as m
 from tests.controller.deciding import NOW_MS, an_empty_cluster, decide, stepped
+from tests.support.metadata import Node
 
 RULES = TokenRules(b"key", max_lifetime_ms=1_000, expiry_time_ms=100, expiry_check_interval_ms=50)
 ALICE, BOB, CAROL = "User:alice", "User:bob", "User:carol"
-ID = uuid_text(next(Moment(NOW_MS).random_uuids()))
+ID = uuid_text(next(Moment(NOW_MS, NOW_MS).random_uuids()))
 HMAC = hmac.digest(b"key", ID.encode(), hashlib.sha512)
 
 
@@ -163,6 +164,22 @@ def test_expired_tokens_are_removed_from_time_to_time() -> None:
     assert step.records == (m.RemoveDelegationTokenRecord(token_id=older.token_id),)
     assert step.effects == (SetTimer(TokenTimer.REMOVE_EXPIRED, NOW_MS + 91),)
     assert list(step.state.image.delegation_tokens) == [ID]
+
+
+async def test_tokens_expire_by_the_wall_clock_even_if_it_is_set() -> None:
+    node = Node(tokens=RULES)
+    await node.start()
+    first = await node.role.ask(creation())
+    node.clock.set_wall_clock(-3_600_000)
+    await node.clock.pass_time(1_000)
+    second = await node.role.ask(creation())
+    assert list(node.image.delegation_tokens) == [first.token_id, second.token_id]
+    assert (first.issue_timestamp_ms, second.issue_timestamp_ms) == (NOW_MS, node.clock.now_ms())
+
+    node.clock.set_wall_clock(3_599_000)
+    await node.clock.pass_time(RULES.expiry_check_interval_ms)
+
+    assert list(node.image.delegation_tokens) == [first.token_id]
 
 
 def test_a_snapshot_has_them_and_no_hmac() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pykafka_broker.controller.core.events import BrokerHeartbeat, NewTopic
 from tests.support.metadata import Node, heartbeat_of
 
@@ -47,6 +49,25 @@ async def test_each_heartbeat_begins_a_new_session() -> None:
     assert fenced(node) == []
     await node.clock.pass_time(SESSION_MS)
     assert fenced(node) == [2]
+
+
+@pytest.mark.parametrize("by_ms", [-3_600_000, 3_600_000])
+async def test_setting_the_wall_clock_neither_ends_nor_prolongs_a_session(by_ms: int) -> None:
+    node = Node()
+    await node.start()
+    for broker_id in (2, 3, 4):
+        await join(node, broker_id)
+    await node.clock.pass_time(5_000)
+
+    node.clock.set_wall_clock(by_ms)
+    await beat(node, 3)
+    await node.clock.pass_time(2_000)
+    assert fenced(node) == []
+    await node.clock.pass_time(SESSION_MS - 7_000)
+
+    assert fenced(node) == [2, 4]
+    await node.clock.pass_time(5_000)
+    assert fenced(node) == [2, 3, 4]
 
 
 async def test_the_broker_in_the_controllers_process_needs_no_heartbeats() -> None:

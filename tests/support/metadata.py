@@ -29,7 +29,7 @@ from pykafka_broker.controller.core.events import (
     NewTopic,
     RegisterBroker,
 )
-from pykafka_broker.controller.core.state import ControllerRules
+from pykafka_broker.controller.core.state import ControllerRules, TokenRules
 from pykafka_broker.controller.role import ControllerRole
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.checkpoints import decode_meta_properties
@@ -108,6 +108,7 @@ class Node:
         segment_bytes: int = 1 << 26,
         snapshots: SnapshotSettings | None = None,
         probe: Probe = nothing_is_known,
+        tokens: TokenRules | None = None,
     ) -> None:
         self.files = formatted() if files is None else files
         self.clock = VirtualClock()
@@ -120,7 +121,7 @@ class Node:
         self.log = open_metadata_log(self.files, segment_bytes)
         self.storage = RaftStorage(self.files, self.log)
         timers = WallTimers(self.clock)
-        rules = ControllerRules(1, meta.cluster_id or "")
+        rules = ControllerRules(1, meta.cluster_id or "", tokens=tokens)
         self.publisher = MetadataPublisher(rules.cluster_id)
         self.role = ControllerRole(
             self.publisher,

@@ -12,7 +12,8 @@ Brokers on other nodes have sessions. A timer fires when the first session ends;
 Silent brokers are fenced one by one, as in Kafka. Brokers whose connections have ended are probed, and fenced
 earlier if their processes have ended as well (`core/early_fencing.py`). Two more timers bring preferred
 leaders back and hold unclean elections where they are allowed (`core/requested_elections.py`), and one
-removes expired delegation tokens. Decisions are logged once they are committed (`decision_lines.py`).
+removes expired delegation tokens. Setting the wall clock moves neither sessions nor timers; only the
+timestamps of delegation tokens follow it. Decisions are logged once they are committed (`decision_lines.py`).
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from pykafka_broker.controller.core.transitions import transition
 from pykafka_broker.controller.decision_lines import Decided, DecisionLines
 from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.machine.shard import Answer, Shard, ShardCore, ShardPorts
+from pykafka_broker.machine.steady_timers import SteadyTimers
 from pykafka_broker.machine.step import Start, Step
 from pykafka_broker.metadata.leadership import LeaderLog
 from pykafka_broker.metadata.publisher import MetadataPublisher
@@ -59,15 +61,15 @@ class ActiveController:
         probe: Probe = is_refused,
     ) -> None:
         self._log = log
-        self._scheduler = scheduler
-        self._probes = BrokerProbes(scheduler, self._on_probed, probe)
+        self._timers = timers = SteadyTimers(scheduler)
+        self._probes = BrokerProbes(timers, self._on_probed, probe)
         self._lines = DecisionLines(state.rules.node_id, state.rules.configs.is_secret)
         #: The client whose event is being decided.
         self._requester: ChangeRequester | None = None
         self._shard: Shard[ControllerState, events.Asked] = Shard(
             state,
-            ShardCore(self._transition, _timer_event),
-            ShardPorts(self._append, scheduler, self._start),
+            ShardCore(self._transition, self._timer_event),
+            ShardPorts(self._append, timers, self._start),
             written=log.end_offset,
             committed=published_offset,
             commit_timeout_ms=COMMIT_TIMEOUT_MS,
@@ -108,17 +110,25 @@ class ActiveController:
     def ask(self, event: events.Event, requester: ChangeRequester | None = None) -> Answer:
         """Decide now; the answer comes when the decision is committed and published."""
         self._requester = requester
-        moment = self._moment()
+        moment = self._moment(self._timers.now_ms())
         try:
             return self._shard.ask(lambda token: events.Asked(event, moment, token))
         finally:
             self._requester = None
 
     def _tell(self, event: events.Event) -> None:
-        self._shard.tell(events.Asked(event, self._moment()))
+        self._shard.tell(events.Asked(event, self._moment(self._timers.now_ms())))
 
-    def _moment(self) -> events.Moment:
-        return _moment(self._scheduler.now_ms())
+    def _timer_event(self, key: Hashable, now_ms: int) -> events.Asked:
+        event: events.Event
+        if isinstance(key, ElectionTimer):
+            event = election_event(key)
+        else:
+            event = events.RemoveExpiredTokens() if isinstance(key, TokenTimer) else events.ExpireSessions()
+        return events.Asked(event, self._moment(now_ms))
+
+    def _moment(self, now_ms: int) -> events.Moment:
+        return events.Moment(now_ms, self._timers.wall_ms(), int.from_bytes(random_uuid(), "big"))
 
     async def change_voters(self, request: Union[AddVoter, RemoveVoter]) -> ChangeAnswer:
         """The answer of the leader of the log to a change of its voters."""
@@ -201,16 +211,3 @@ class ActiveController:
 def _rules_of(log: LeaderLog, rules: ControllerRules) -> ControllerRules:
     """The rules with the kraft.version and the voters of the log's control records."""
     return rules._replace(kraft_version=log.kraft_version, voters=log.voter_ids)
-
-
-def _moment(now_ms: int) -> events.Moment:
-    return events.Moment(now_ms, int.from_bytes(random_uuid(), "big"))
-
-
-def _timer_event(key: Hashable, now_ms: int) -> events.Asked:
-    event: events.Event
-    if isinstance(key, ElectionTimer):
-        event = election_event(key)
-    else:
-        event = events.RemoveExpiredTokens() if isinstance(key, TokenTimer) else events.ExpireSessions()
-    return events.Asked(event, _moment(now_ms))

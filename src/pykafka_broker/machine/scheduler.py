@@ -1,7 +1,7 @@
 """The scheduler port: the wall clock, and calls at a time of it.
 
 Shards and coordinators read the time and set their timers through it, so that tests can set the time.
-`WallTimers` implements it over the broker's clock, `Turns` over another scheduler.
+`WallTimers` implements it over the broker's clock, `Turns` and `SteadyTimers` over another scheduler.
 """
 
 from __future__ import annotations

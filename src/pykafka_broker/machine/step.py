@@ -30,7 +30,9 @@ class Reply(NamedTuple):
 
 
 class SetTimer(NamedTuple):
-    """Deliver the timer event of `key` at `at_ms` (wall clock); replaces a running timer of `key`."""
+    """Deliver the timer event of `key` at `at_ms`, by the clock that events carry as `now_ms`; replaces a
+    running timer of `key`.
+    """
 
     key: Hashable
     at_ms: int

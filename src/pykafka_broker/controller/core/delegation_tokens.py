@@ -50,8 +50,8 @@ def create_token(state: ControllerState, event: CreateToken, moment: Moment) -> 
     """Issue a token."""
     rules = _rules(state)
     max_lifetime_ms = _at_most(event.max_lifetime_ms, rules.max_lifetime_ms)
-    max_timestamp_ms = _later(moment.now_ms, max_lifetime_ms)
-    expiry_timestamp_ms = min(max_timestamp_ms, _later(moment.now_ms, rules.expiry_time_ms))
+    max_timestamp_ms = _later(moment.wall_ms, max_lifetime_ms)
+    expiry_timestamp_ms = min(max_timestamp_ms, _later(moment.wall_ms, rules.expiry_time_ms))
     if any(kind != USER_TYPE for kind, _ in event.renewers):
         raise KafkaError(ErrorCode.INVALID_PRINCIPAL_TYPE)
     token_id = uuid_text(next(moment.random_uuids()))
@@ -59,14 +59,14 @@ def create_token(state: ControllerState, event: CreateToken, moment: Moment) -> 
         owner=event.owner,
         requester=event.requester,
         renewers=[f"{kind}:{name}" for kind, name in event.renewers],
-        issue_timestamp=moment.now_ms,
+        issue_timestamp=moment.wall_ms,
         max_timestamp=max_timestamp_ms,
         expiration_timestamp=expiry_timestamp_ms,
         token_id=token_id,
     )
     created = CreatedToken(
         token_id,
-        moment.now_ms,
+        moment.wall_ms,
         expiry_timestamp_ms,
         max_timestamp_ms,
         token_hmac(rules.secret_key, token_id),
@@ -78,10 +78,10 @@ def renew_token(state: ControllerState, event: RenewToken, moment: Moment) -> De
     """Extend the life of a token, up to its maximum age."""
     rules = _rules(state)
     token = _found(state.image, rules, event.hmac)
-    if _has_expired(token, moment.now_ms):
+    if _has_expired(token, moment.wall_ms):
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_EXPIRED)
     _check_renewer(token, event.principal)
-    return _expiring(token, moment.now_ms, _at_most(event.renew_period_ms, rules.expiry_time_ms))
+    return _expiring(token, moment.wall_ms, _at_most(event.renew_period_ms, rules.expiry_time_ms))
 
 
 def expire_token(state: ControllerState, event: ExpireToken, moment: Moment) -> Decision:
@@ -90,10 +90,10 @@ def expire_token(state: ControllerState, event: ExpireToken, moment: Moment) -> 
     token = _found(state.image, rules, event.hmac)
     _check_renewer(token, event.principal)
     if event.expiry_period_ms < 0:
-        return Decision((_removal(token),), moment.now_ms)
-    if _has_expired(token, moment.now_ms):
+        return Decision((_removal(token),), moment.wall_ms)
+    if _has_expired(token, moment.wall_ms):
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_EXPIRED)
-    return _expiring(token, moment.now_ms, event.expiry_period_ms)
+    return _expiring(token, moment.wall_ms, event.expiry_period_ms)
 
 
 def first_token_timers(rules: ControllerRules, now_ms: int) -> tuple[SetTimer, ...]:
@@ -109,7 +109,7 @@ def remove_expired_tokens(state: ControllerState, event: RemoveExpiredTokens, mo
     if rules is None:
         return Decision()
     expired = (
-        token for token in state.image.delegation_tokens.values() if _has_expired(token, moment.now_ms)
+        token for token in state.image.delegation_tokens.values() if _has_expired(token, moment.wall_ms)
     )
     records = tuple(map(_removal, islice(expired, MAX_RECORDS_PER_OPERATION)))
     is_full = len(records) == MAX_RECORDS_PER_OPERATION
@@ -145,8 +145,8 @@ def _found(image: ClusterImage, rules: TokenRules, hmac: bytes) -> m.DelegationT
     raise KafkaError(ErrorCode.DELEGATION_TOKEN_NOT_FOUND)
 
 
-def _has_expired(token: m.DelegationTokenRecord, now_ms: int) -> bool:
-    return token.max_timestamp < now_ms or token.expiration_timestamp < now_ms
+def _has_expired(token: m.DelegationTokenRecord, wall_ms: int) -> bool:
+    return token.max_timestamp < wall_ms or token.expiration_timestamp < wall_ms
 
 
 def _check_renewer(token: m.DelegationTokenRecord, principal: str) -> None:
@@ -154,8 +154,8 @@ def _check_renewer(token: m.DelegationTokenRecord, principal: str) -> None:
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH)
 
 
-def _expiring(token: m.DelegationTokenRecord, now_ms: int, after_ms: int) -> Decision:
-    expiry_timestamp_ms = min(token.max_timestamp, _later(now_ms, after_ms))
+def _expiring(token: m.DelegationTokenRecord, wall_ms: int, after_ms: int) -> Decision:
+    expiry_timestamp_ms = min(token.max_timestamp, _later(wall_ms, after_ms))
     record = m.DelegationTokenRecord(
         owner=token.owner,
         requester=token.requester,
@@ -177,5 +177,5 @@ def _at_most(asked_ms: int, limit_ms: int) -> int:
     return min(asked_ms, limit_ms) if asked_ms > 0 else limit_ms
 
 
-def _later(now_ms: int, duration_ms: int) -> int:
-    return min(LAST_MS, now_ms + duration_ms)
+def _later(wall_ms: int, duration_ms: int) -> int:
+    return min(LAST_MS, wall_ms + duration_ms)

@@ -1,6 +1,6 @@
 """The events of the controller, and its results: plain frozen values.
 
-An event holds only what is asked for; the wall clock and random bits are in `Moment`. Results have the error
+An event holds only what is asked for; the time and random bits are in `Moment`. Results have the error
 codes and texts of Kafka 4.3; `message` is None where Kafka sends null. Where handlers themselves answer for
 some items of a request, the event for the others has `refused`: the answer if it is refused as a whole.
 """
@@ -694,9 +694,14 @@ Event = Union[
 
 
 class Moment(NamedTuple):
-    """The time of a decision, and the seed of its random numbers: the same moment gives the same decision."""
+    """The time of a decision, and the seed of its random numbers: the same moment gives the same decision.
+
+    `now_ms` measures durations: setting the wall clock does not move it. `wall_ms` is the wall clock, for
+    timestamps that others read or write.
+    """
 
     now_ms: int
+    wall_ms: int
     seed: int = 0
 
     def random_uuids(self) -> Iterator[bytes]:

@@ -9,6 +9,7 @@ from typing import Any, Optional
 import pytest
 
 from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.machine.steady_timers import SteadyTimers
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.topic_partition import SharePartitionKey
@@ -107,7 +108,7 @@ class Node:
             append(self.partition.log, *[b"value"] * 5, epoch=LEADER_EPOCH)
         self.partition.become(registration(1, replicas=(1,), leader_epoch=LEADER_EPOCH))
         self.shares = SharePartitions(
-            ShareNode(self.states, Reads(), WallTimers(self.clock)),
+            ShareNode(self.states, Reads(), SteadyTimers(WallTimers(self.clock))),
             ShareSettings(settings or SharePartitionSettings()),
         )
 
@@ -217,7 +218,7 @@ async def test_a_group_without_state_begins_where_it_is_configured_to(
 async def test_a_group_that_begins_at_a_time_for_which_there_is_no_record_yet_tries_again() -> None:
     node = Node(settings=SharePartitionSettings(offset_reset=OffsetResetStrategy("by_duration", 1_000)))
     node.states.kept = None
-    await node.clock.pass_time(5_000)
+    node.clock.set_wall_clock(5_000)
 
     assert (await loaded(node.open())).error is ErrorCode.OFFSET_NOT_AVAILABLE
     assert node.find() is None
@@ -351,6 +352,23 @@ async def test_records_whose_lock_ends_are_written_as_available_and_wake_those_w
     assert wakes == [share]
     assert node.states.kept == Persisted(0, (WrittenBatch(0, 4, Delivery.AVAILABLE, 1),))
     assert fetch(share, "ben") == [(0, 4, 2)]
+
+
+@pytest.mark.parametrize("by_ms", [-3_600_000, 3_600_000])
+async def test_setting_the_wall_clock_neither_ends_nor_prolongs_a_lock(by_ms: int) -> None:
+    node = Node()
+    share = await node.opened()
+    fetch(share, "ann")
+    await node.clock.pass_time(10_000)
+    fetch(share, "ben")
+    node.clock.set_wall_clock(by_ms)
+    fetch(share, "cem")
+
+    await node.clock.pass_time(LOCK_MS - 10_000)
+    assert node.states.kept == Persisted(0, (WrittenBatch(0, 4, Delivery.AVAILABLE, 1),))
+    await node.clock.pass_time(10_000)
+
+    assert node.states.kept == Persisted(0, (WrittenBatch(0, 14, Delivery.AVAILABLE, 1),))
 
 
 async def test_a_group_may_change_its_settings_while_it_consumes() -> None:

@@ -10,6 +10,7 @@ from pykafka_broker.cluster.features import SHARE_VERSION
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.machine.clock import Clock
+from pykafka_broker.machine.steady_timers import SteadyTimers
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.share.settings import share_settings
 from pykafka_broker.share.share_partition import LogReads, ShareNode, ShareStates
@@ -23,8 +24,9 @@ class ShareGroups:
         self.sessions = ShareSessions(config["group.share.max.share.sessions"])
         self._config = config
         self._image = ClusterImage()
+        timers = SteadyTimers(WallTimers(clock))
         self.partitions = SharePartitions(
-            ShareNode(states, reads, WallTimers(clock)), share_settings(config, self._image)
+            ShareNode(states, reads, timers), share_settings(config, self._image)
         )
 
     def reconfigure(self, config: BrokerConfig) -> None:

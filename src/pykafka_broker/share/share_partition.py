@@ -18,8 +18,8 @@ from typing import Any, Optional, Protocol, TypeVar, Union
 
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.read_plan import FoundOffset
-from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.machine.shard import Prompt, Shard, ShardCore, ShardPorts
+from pykafka_broker.machine.steady_timers import SteadyTimers
 from pykafka_broker.machine.step import Step
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.topic_partition import SharePartitionKey
@@ -92,7 +92,7 @@ class ShareNode(NamedTuple):
 
     states: ShareStates
     reads: LogReads
-    scheduler: Scheduler
+    timers: SteadyTimers
 
 
 class LedSharePartition:
@@ -128,7 +128,7 @@ class LedSharePartition:
         self._shard: Shard[SharePartition, Event] = Shard(
             SharePartition(),
             ShardCore(self._transition, events.TimerFired),
-            ShardPorts(append=self._append, scheduler=node.scheduler, start=self._start),
+            ShardPorts(append=self._append, scheduler=node.timers, start=self._start),
         )
 
     def __repr__(self) -> str:
@@ -204,7 +204,7 @@ class LedSharePartition:
         aborted: tuple[AbortedTransaction, ...],
     ) -> Acquired:
         """Acquire records for a member from the record batches that were read."""
-        now_ms = self._node.scheduler.now_ms()
+        now_ms = self._node.timers.now_ms()
         answer = self._shard.ask(
             lambda token: events.Acquire(
                 token, now_ms, member_id, fetch_offset, batches, max_records, batch_size, mode, aborted
@@ -215,12 +215,12 @@ class LedSharePartition:
 
     def acknowledge(self, member_id: str, batches: tuple[AcknowledgementBatch, ...]) -> Answer:
         """Acknowledge a member's records; answered when that is written."""
-        now_ms = self._node.scheduler.now_ms()
+        now_ms = self._node.timers.now_ms()
         return self._shard.ask(lambda token: events.Acknowledge(token, now_ms, member_id, batches))
 
     def release(self, member_id: str) -> None:
         """End a member's session: give back its records, without waiting until that is written."""
-        now_ms = self._node.scheduler.now_ms()
+        now_ms = self._node.timers.now_ms()
         answer = self._shard.ask(lambda token: events.ReleaseMember(token, now_ms, member_id))
         if isinstance(answer, asyncio.Future):
             answer.add_done_callback(lambda done: done.exception())
@@ -275,9 +275,7 @@ class LedSharePartition:
     def _write_done(self, write: StateWrite, result: Result) -> None:
         if result.error is not ErrorCode.NONE:
             logger.debug("Failed to write the share group state of %s: %s", self, result)
-        self._tell(
-            events.WriteDone(self._node.scheduler.now_ms(), write.write_id, result.error, result.message)
-        )
+        self._tell(events.WriteDone(self._node.timers.now_ms(), write.write_id, result.error, result.message))
         if result.error in FENCED:
             self._dropped(self)
 
@@ -333,7 +331,7 @@ class LedSharePartition:
         end_offset = log.state.high_watermark
         if reset.strategy == LATEST:
             return end_offset
-        timestamp = self._node.scheduler.now_ms() - reset.duration_ms
+        timestamp = self._node.timers.wall_ms() - reset.duration_ms
         found: FoundOffset | None = await self._node.reads.run(log, log.reader.search_timestamp(timestamp))
         if found is None or found.offset >= end_offset:
             raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE)

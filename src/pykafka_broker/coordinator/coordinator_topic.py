@@ -19,6 +19,7 @@ from pykafka_broker.coordinator.topic_creation import TopicCreation
 from pykafka_broker.coordinator.topic_log import TopicLog, batches_in
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.state import LogState
+from pykafka_broker.machine.clock import processing_ns
 from pykafka_broker.replication.leading_replica import LeadingReplica
 from pykafka_broker.replication.partition import Partition
 
@@ -119,7 +120,7 @@ class CoordinatorTopic:
         self._shards.on_high_watermark(state.identity.partition, state.high_watermark)
 
     async def _load(self, log: PartitionLog, loading: Coroutine[Any, Any, bool]) -> None:
-        started_ms = self._log.now_ms()
+        started_ns = processing_ns()
         try:
             is_served = await loading
         except Exception:
@@ -132,5 +133,5 @@ class CoordinatorTopic:
                 "Finished loading of metadata from %s-%d in %dms",
                 log.topic,
                 log.partition,
-                self._log.now_ms() - started_ms,
+                (processing_ns() - started_ns) // 1_000_000,
             )

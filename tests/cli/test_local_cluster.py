@@ -369,5 +369,10 @@ def test_a_node_more_serves_and_votes(folder: Path) -> None:
     while "\tVoters: 1,2\t" not in run_command("cluster", "status", "-b", bootstrap).out:
         pass  # it joins
     assert states(cluster("stop")) == {1: "stopped", 2: "stopped"}
-    assert states(cluster("add-node")) == {1: "stopped", 2: "stopped", 3: "stopped"}
+    more = cluster("add-node", "--role", "broker")
+    assert states(more) == {1: "stopped", 2: "stopped", 3: "stopped"}
+    assert json.loads(more.out)["nodes"][-1]["roles"] == ["broker"]
     assert states(cluster("start", "--detach")) == {1: "up", 2: "up", 3: "up"}
+    bootstrap = ClusterFolder(folder).address(3)
+    made = run_command("topics", "create", "payments", "--replication-factor", "3", "-b", bootstrap)
+    assert made.status == 0, made.err

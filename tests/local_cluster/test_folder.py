@@ -9,7 +9,7 @@ import pytest
 
 from pykafka_broker.local_cluster.folder import ClusterFolder
 from pykafka_broker.local_cluster.free_ports import FIRST_OUTGOING_PORT, FIRST_PORT
-from pykafka_broker.local_cluster.layout import AUTO_JOIN, Layout
+from pykafka_broker.local_cluster.layout import AUTO_JOIN, LISTENERS, Layout
 from pykafka_broker.log.disk.checkpoints import decode_meta_properties
 from pykafka_broker.log.disk.directories import LogDirError
 
@@ -118,5 +118,31 @@ def test_a_node_more_is_as_the_last_one_with_its_roles_and_no_first_voter(tmp_pa
     assert [folder.config(node_id).node_id for node_id in folder.node_ids()] == [1, 2, 3, 4]
     ports = [port for node_id in folder.node_ids() for port in folder.ports(node_id)]
     assert len(set(ports)) == 4
-    with pytest.raises(LogDirError, match="holds no node that is broker and controller"):
-        folder.add_node(["broker", "controller"])
+
+
+def test_a_node_more_may_have_roles_that_no_other_has(tmp_path: Path) -> None:
+    folder = ClusterFolder(tmp_path)
+    folder.create(Layout(combined=1), 0, {"num.partitions": "4"})
+    assert folder.add_node(["broker"]) == 2
+    assert folder.add_node(["controller"]) == 3
+    assert folder.add_node(["controller", "broker"]) == 4
+    assert folder.add_node() == 5
+    roles = {node_id: folder.roles(node_id) for node_id in folder.node_ids()}
+    both = ["broker", "controller"]
+    assert roles == {1: both, 2: ["broker"], 3: ["controller"], 4: both, 5: both}
+    assert folder.layout().described() == "3 nodes and 1 controller and 1 broker"
+    ports = [port for node_id in folder.node_ids() for port in folder.ports(node_id)]
+    assert len(set(ports)) == 8
+    configs = [folder.config(node_id) for node_id in folder.node_ids()]
+    names = [[listener.name for listener in config.listeners] for config in configs]
+    assert names == [[*LISTENERS], ["PLAINTEXT"], ["CONTROLLER"], [*LISTENERS], [*LISTENERS]]
+    assert [config.values[AUTO_JOIN] for config in configs] == [True, False, True, True, True]
+    assert {config.values["num.partitions"] for config in configs} == {4}
+
+
+def test_controllers_and_brokers_apart_may_get_a_node_that_is_both(tmp_path: Path) -> None:
+    folder = made(tmp_path, Layout(controllers=1, brokers=1))
+    assert folder.add_node(["broker", "controller"]) == 3
+    assert [listener.name for listener in folder.config(3).listeners] == [*LISTENERS]
+    assert folder.address(3) == f"127.0.0.1:{folder.ports(3)[0]}"
+    assert folder.config(3).values[AUTO_JOIN]

@@ -28,6 +28,7 @@ from pykafka_broker.local_cluster.layout import (
     AUTO_JOIN,
     HOST,
     MOST_NODES,
+    ROLES,
     Layout,
     Ports,
     fixed_ports,
@@ -100,40 +101,43 @@ class ClusterFolder:
                 "name another folder"
             )
 
-    def add_node(self, roles: Sequence[str] | None = None) -> int:
-        """Add a node like the last one with these roles, or like the last one of all, formatted for this
-        cluster. It listens on the next free ports.
+    def add_node(self, roles: Collection[str] | None = None) -> int:
+        """Add a node with these roles, or with those of the last node, formatted for this cluster. It has the
+        keys of the last node with the same roles, or of the last node of all, and the next free ports.
 
         Raises:
-            LogDirError: the cluster has no node with these roles, or as many as it may have.
+            LogDirError: the cluster has as many nodes as it may have.
             StorageFormatError, LogDirError: as `format`.
         """
         from pykafka_broker.log.disk.directories import LogDirError
 
         self.format()
         there = self.node_ids()
-        alike = [node_id for node_id in there if roles is None or set(self.roles(node_id)) == set(roles)]
-        if not alike:
-            raise LogDirError(
-                f"{self.path} holds no node that is {' and '.join(roles or ())}, and nothing else"
-            )
         if len(there) >= MOST_NODES:
             raise LogDirError(f"{self.path} holds {len(there)} nodes, and no more can be added")
-        node_id = there[-1] + 1
-        keys = _read_properties(self.properties_file(alike[-1]))
+        kinds = [role for role in ROLES if role in (roles or self.roles(there[-1]))]
+        # The node whose keys the new one gets comes last.
+        there.sort(key=lambda one: (set(self.roles(one)) == set(kinds), one))
+        keys = _read_properties(self.properties_file(there[-1]))
         taken = {port for one in there for port in self.ports(one)}
         listeners = []
-        for listener in keys["listeners"].split(","):
-            address, _, port = listener.rpartition(":")
-            taken.add(new := _next_port(int(port), taken))
-            listeners.append(f"{address}:{new}")
+        for role in kinds:
+            with_role = [one for one in there if role in self.roles(one)]
+            for listener in _listeners(_read_properties(self.properties_file(with_role[-1])), role):
+                address, _, port = listener.rpartition(":")
+                taken.add(new := _next_port(int(port), taken))
+                listeners.append(f"{address}:{new}")
+        node_id = max(there) + 1
         keys |= {
+            "process.roles": ",".join(kinds),
             "node.id": str(node_id),
             "listeners": ",".join(listeners),
             "log.dirs": str(self.node(node_id) / "data"),
         }
-        if "controller" in self.roles(alike[-1]):
+        if "controller" in kinds:
             keys.setdefault(AUTO_JOIN, "true")
+        else:
+            keys.pop(AUTO_JOIN, None)
         self.node(node_id).mkdir()
         self.properties_file(node_id).write_text(_as_properties(keys))
         _format(self.config(node_id), None)
@@ -324,6 +328,16 @@ def _format(config: BrokerConfig, first_voters: str | None) -> None:
 
 def _listed(node_ids: Sequence[int]) -> str:
     return f"{'node' if len(node_ids) == 1 else 'nodes'} {', '.join(map(str, node_ids))}"
+
+
+def _listeners(keys: Mapping[str, str], role: str) -> list[str]:
+    """Those of a node's listeners that it has in this role."""
+    of_controllers = keys["controller.listener.names"].split(",")
+    return [
+        listener
+        for listener in keys["listeners"].split(",")
+        if (listener.partition("://")[0] in of_controllers) == (role == "controller")
+    ]
 
 
 def _new_id() -> bytes:

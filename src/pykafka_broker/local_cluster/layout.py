@@ -9,6 +9,8 @@ from pykafka_broker.system.named_tuple import NamedTuple
 HOST = "127.0.0.1"
 #: The names of the listeners of brokers and of controllers.
 LISTENERS = BROKERS, CONTROLLERS = "PLAINTEXT", "CONTROLLER"
+#: The values of `process.roles`, in the order of the listeners: clients use the first listener of a node.
+ROLES = ("broker", "controller")
 #: The most nodes of a kind: controllers elect by majority, and each node has its own threads, or a process.
 MOST_NODES = 100
 #: The number of nodes of a new cluster, by default.
@@ -23,20 +25,21 @@ AUTO_JOIN = "controller.quorum.auto.join.enable"
 
 
 class Layout(NamedTuple):
-    """How many nodes have which roles: both, or controllers and brokers apart."""
+    """How many nodes have both roles, are controllers alone and brokers alone. Only a cluster to which nodes
+    were added has all three kinds.
+    """
 
     combined: int = 0
     controllers: int = 0
     brokers: int = 0
 
     def described(self) -> str:
-        if self.combined:
-            return f"{self.combined} {'node' if self.combined == 1 else 'nodes'}"
-        return f"{self.controllers} controllers and {self.brokers} brokers"
+        numbers = {"node": self.combined, "controller": self.controllers, "broker": self.brokers}
+        return " and ".join(f"{n} {kind if n == 1 else f'{kind}s'}" for kind, n in numbers.items() if n)
 
     def roles(self) -> dict[int, tuple[str, ...]]:
         """The roles of each node by its id; controllers come first."""
-        kinds: list[tuple[str, ...]] = [("broker", "controller")] * self.combined
+        kinds: list[tuple[str, ...]] = [ROLES] * self.combined
         kinds += [("controller",)] * self.controllers
         kinds += [("broker",)] * self.brokers
         return dict(enumerate(kinds, start=1))

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from pykafka_broker import Cluster
+from pykafka_broker.cli.local_cluster.lags import Lag
 from pykafka_broker.cli.local_cluster.status import (
     PartitionStatus,
     TopicStatus,
@@ -69,7 +70,14 @@ def test_partitions_are_counted_as_kafka_topics_selects_them() -> None:
         ],
     )
     assert topic_status(topic, least=2, ends={}, ongoing={}) == TopicStatus(
-        "orders", partitions=4, under_replicated=3, at_min_isr=1, under_min_isr=2, offline=1, max_lag=None
+        "orders",
+        partitions=4,
+        under_replicated=3,
+        at_min_isr=1,
+        under_min_isr=2,
+        offline=1,
+        max_lag=None,
+        silent_replicas=[1, 2, 3],
     )
 
 
@@ -98,11 +106,11 @@ def test_partitions_that_are_not_well_are_told_from_those_that_are() -> None:
     moving = {("orders", 4): Ongoing([3, 1], adding=[3], removing=[])}
     ends = {(1, ("orders", 1)): 9, (2, ("orders", 1)): 4}
     assert list(partition_statuses(topic, 1, ends, moving, answering=[1, 2])) == [
-        PartitionStatus("orders", 0, 1, [1, 2], [1, 2], [], None, "all", is_well=True),
-        PartitionStatus("orders", 1, 1, [1, 2], [1], [2], 5, "all", is_well=False),
-        PartitionStatus("orders", 2, None, [1, 2], [], [1, 2], None, None, is_well=False),
-        PartitionStatus("orders", 3, 3, [3, 1], [3, 1], [], None, None, is_well=False),
-        PartitionStatus("orders", 4, 1, [3, 1], [1], [], None, "all", is_well=True),
+        PartitionStatus("orders", 0, 1, [1, 2], [1, 2], [], None, [1, 2], "all", is_well=True),
+        PartitionStatus("orders", 1, 1, [1, 2], [1], [2], 5, [], "all", is_well=False),
+        PartitionStatus("orders", 2, None, [1, 2], [], [1, 2], None, [1, 2], None, is_well=False),
+        PartitionStatus("orders", 3, 3, [3, 1], [3, 1], [], None, [1, 3], None, is_well=False),
+        PartitionStatus("orders", 4, 1, [3, 1], [1], [], None, [1, 3], "all", is_well=True),
     ]
 
 
@@ -118,16 +126,20 @@ def test_a_local_cluster_is_found_by_its_folder(tmp_path: Path, monkeypatch: pyt
     assert (missing.status, missing.err) == (1, "Error: There is no cluster in nothing\n")
 
 
-def test_the_lag_is_that_of_the_last_replica_and_unknown_if_one_does_not_tell() -> None:
-    told, untold, without = (partition(leader, [1, 2, 3], [1, 2, 3], leader) for leader in (1, 2, 3))
+def test_the_lag_is_that_of_the_last_replica_that_tells_with_the_brokers_that_do_not() -> None:
+    told, in_part, leaderless = (partition(leader, [1, 2, 3], [1, 2, 3], leader) for leader in (1, 2, 3))
     ends = {(1, ("orders", 1)): 10, (2, ("orders", 1)): 4, (3, ("orders", 1)): 9}
-    ends |= {(1, ("orders", 2)): 7, (2, ("orders", 2)): 7}
-    topic = MetadataResponseTopic(error_code=0, name="orders", partitions=[told, untold, without])
+    ends |= {(1, ("orders", 2)): 5, (2, ("orders", 2)): 17, (1, ("orders", 3)): 3}
+    topic = MetadataResponseTopic(error_code=0, name="orders", partitions=[told, in_part, leaderless])
     found = partition_statuses(topic, 2, ends, {}, answering=[1, 2])
-    assert [one.max_lag for one in found] == [6, None, None], "broker 3 may lack any number of records"
-    assert topic_status(topic, 2, ends, {}).max_lag is None
+    assert [one.lag for one in found] == [Lag(6, []), Lag(12, [3]), Lag(None, [2, 3])]
+    assert topic_status(topic, 2, ends, {}).lag == Lag(12, [2, 3])
     topic.partitions = [told]
-    assert topic_status(topic, 2, ends, {}).max_lag == 6
+    assert topic_status(topic, 2, ends, {}).lag == Lag(6, [])
+    topic.partitions = [leaderless]
+    assert topic_status(topic, 2, ends, {}).lag == Lag(None, [2, 3])
+    shown = [f"{lag}" for lag in (Lag(6, []), Lag(12, [2]), Lag(None, [2, 3]))]
+    assert shown == ["6", "12 (node 2 does not tell)", "unknown (nodes 2, 3 do not tell)"]
 
 
 def test_a_cluster_of_one_node_lacks_nothing(run: Run, broker: str) -> None:

@@ -15,9 +15,27 @@ from pykafka_broker.client.offsets import LATEST
 from pykafka_broker.doctor.reach import all_at_once
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.topic_partition import PartitionKey
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: A replica id that stands for a tool.
 ANY_REPLICA = -2
+
+
+class Lag(NamedTuple):
+    """The records that the replica furthest behind lacks, but for the replicas on `silent` brokers, which do
+    not tell where their logs end; None if the leader does not tell.
+    """
+
+    records: int | None
+    silent: list[int]
+
+    def __str__(self) -> str:
+        known = "unknown" if self.records is None else f"{self.records}"
+        if not self.silent:
+            return known
+        nodes = ", ".join(map(str, self.silent))
+        return f"{known} ({f'node {nodes} does' if len(self.silent) == 1 else f'nodes {nodes} do'} not tell)"
+
 
 #: The end of a log by its broker and its partition.
 Ends = Mapping[tuple[int, PartitionKey], int]
@@ -80,19 +98,18 @@ def _ends_on(client: Client, broker_id: int, held: Mapping[str, list[int]]) -> d
     }
 
 
-def partition_lag(topic: str, described: Any, ends: Ends) -> int | None:
-    """The records that the last replica lacks; None if a replica or the leader does not tell its log end."""
+def partition_lag(topic: str, described: Any, ends: Ends) -> Lag:
+    """The lag of a partition's replicas."""
     partition = (topic, described.partition_index)
-    asked = [described.leader_id, *described.replica_nodes]
-    told = [ends[broker_id, partition] for broker_id in asked if (broker_id, partition) in ends]
-    return max(0, told[0] - min(told)) if len(told) == len(asked) else None
+    told = {one: ends[one, partition] for one in described.replica_nodes if (one, partition) in ends}
+    silent = sorted(set(described.replica_nodes) - set(told))
+    end = told.get(described.leader_id)
+    return Lag(None if end is None else max(0, end - min(told.values())), silent)
 
 
-def greatest(lags: Iterable[int | None]) -> int | None:
-    """The greatest of some lags; None if one is not known, and 0 without any."""
-    found = 0
-    for lag in lags:
-        if lag is None:
-            return None
-        found = max(found, lag)
-    return found
+def greatest(lags: Iterable[Lag]) -> Lag:
+    """The lag of several partitions; 0 without any."""
+    found = list(lags)
+    known = [lag.records for lag in found if lag.records is not None]
+    silent = sorted({broker_id for lag in found for broker_id in lag.silent})
+    return Lag(max(known, default=None if found else 0), silent)

@@ -26,7 +26,7 @@ from pykafka_broker.cli.brokers import (
 from pykafka_broker.cli.cells import Cell, Column, Line, Styled, Table
 from pykafka_broker.cli.cluster import Cluster, cluster_options
 from pykafka_broker.cli.interrupts import Interrupts
-from pykafka_broker.cli.local_cluster.lags import Ends, greatest, log_ends, partition_lag
+from pykafka_broker.cli.local_cluster.lags import Ends, Lag, greatest, log_ends, partition_lag
 from pykafka_broker.cli.local_cluster.options import folder_option
 from pykafka_broker.cli.local_cluster.processes import states_of
 from pykafka_broker.cli.options import Seconds
@@ -69,13 +69,18 @@ class TopicStatus(NamedTuple):
     at_min_isr: int | None
     under_min_isr: int | None
     offline: int | None
-    #: The lag of the last replica, in records; None if a replica or a leader does not tell its log end.
-    max_lag: int | None = None
+    #: As in `Lag`, of those partitions whose leaders tell; None if no leader does.
+    max_lag: int | None
+    silent_replicas: list[int]
+
+    @property
+    def lag(self) -> Lag:
+        return Lag(self.max_lag, self.silent_replicas)
 
 
 class PartitionStatus(NamedTuple):
-    """A partition; `leader` is None without one, `max_lag` as in `TopicStatus`. `missing` are the replicas
-    that are not in sync, except those that a reassignment adds. `acks` are the strongest with which it takes
+    """A partition; `leader` is None without one, the lag as in `Lag`. `missing` are the replicas that are not
+    in sync, except those that a reassignment adds. `acks` are the strongest with which it takes
     records now: "all", "1", or None. It `is_well` if these are "all", no replica is missing and
     `min.insync.replicas` are in sync.
     """
@@ -87,8 +92,13 @@ class PartitionStatus(NamedTuple):
     isr: list[int]
     missing: list[int]
     max_lag: int | None
+    silent_replicas: list[int]
     acks: str | None
     is_well: bool
+
+    @property
+    def lag(self) -> Lag:
+        return Lag(self.max_lag, self.silent_replicas)
 
 
 class ClusterStatus(NamedTuple):
@@ -347,7 +357,7 @@ def topic_status(topic: Any, least: int, ends: Ends, ongoing: Mapping[PartitionK
         sum(len(one.isr_nodes) == least for one in partitions),
         sum(len(one.isr_nodes) < least for one in partitions),
         sum(one.leader_id < 0 for one in partitions),
-        greatest(partition_lag(topic.name, one, ends) for one in partitions),
+        *greatest(partition_lag(topic.name, one, ends) for one in partitions),
     )
 
 
@@ -372,7 +382,7 @@ def partition_statuses(
             list(one.replica_nodes),
             list(one.isr_nodes),
             missing,
-            partition_lag(topic.name, one, ends),
+            *partition_lag(topic.name, one, ends),
             acks,
             is_well=acks == "all" and not missing and len(one.isr_nodes) >= least,
         )
@@ -412,7 +422,7 @@ def _totals(topics: Sequence[TopicStatus]) -> list[tuple[str, int | str]]:
         ("AtMinIsr", _total(topic.at_min_isr for topic in topics)),
         ("UnderMinIsr", _total(topic.under_min_isr for topic in topics)),
         ("Offline", _total(topic.offline for topic in topics)),
-        ("MaxLag", or_unknown(greatest(topic.max_lag for topic in topics))),
+        ("MaxLag", f"{greatest(topic.lag for topic in topics)}"),
     ]
 
 
@@ -453,7 +463,7 @@ def _lines(
             f"Topic: {topic.topic}\tPartitions: {topic.partitions}\t"
             f"UnderReplicated: {or_unknown(topic.under_replicated)}\t"
             f"AtMinIsr: {or_unknown(topic.at_min_isr)}\tUnderMinIsr: {or_unknown(topic.under_min_isr)}\t"
-            f"Offline: {or_unknown(topic.offline)}\tMaxLag: {or_unknown(topic.max_lag)}"
+            f"Offline: {or_unknown(topic.offline)}\tMaxLag: {topic.lag}"
         )
         for one in partitions:
             if one.topic == topic.topic:
@@ -462,7 +472,7 @@ def _lines(
                     f"\tTopic: {one.topic}\tPartition: {one.partition}\tLeader: {leader}\t"
                     f"Replicas: {_joined(one.replicas)}\t"
                     f"Isr: {_joined(one.isr)}\tMissing: {_joined(one.missing)}\t"
-                    f"MaxLag: {or_unknown(one.max_lag)}\tAcks: {one.acks or ''}"
+                    f"MaxLag: {one.lag}\tAcks: {one.acks or ''}"
                 )
 
 
@@ -492,7 +502,10 @@ def _tables(
         numbers = ("PARTITIONS", "UNDER REPLICATED", "AT MIN ISR", "UNDER MIN ISR", "OFFLINE", "MAX LAG")
         yield Table(
             (Column("TOPIC"), *(Column(title, is_number=True) for title in numbers)),
-            [(topic.topic, topic.partitions, *map(or_unknown, topic[2:])) for topic in topics],
+            [
+                (topic.topic, topic.partitions, *map(or_unknown, topic[2:6]), f"{topic.lag}")
+                for topic in topics
+            ],
         )
     if partitions:
         yield Table(
@@ -514,7 +527,7 @@ def _tables(
                     _joined(one.replicas),
                     Styled(_joined(one.isr), "" if one.is_well else "yellow"),
                     _joined(one.missing),
-                    or_unknown(one.max_lag),
+                    f"{one.lag}",
                     one.acks,
                 )
                 for one in partitions

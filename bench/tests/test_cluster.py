@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from bench import first_records
-from bench.cluster import ROWS, longest_gap
-from bench.figures import FIGURES, ONE_SECOND, lower
+from bench.cluster import GAPS, ROWS, longest_gap
+from bench.figures import FIGURES, ONE_SECOND, Bound, lower
+
+RESULTS = Path(__file__).parents[1] / "results"
 
 
 def test_a_gap_is_the_time_between_two_answers_or_up_to_the_first() -> None:
@@ -34,6 +38,15 @@ def test_a_node_leads_a_third_of_many_topics() -> None:
     leaders = first_records.leaders_of(2, 0, first_records.OF_MANY_TOPICS)
     assert {len(each) for each in leaders.values()} == {4}
     assert Counter(node for each in leaders.values() for node in each) == {2: 130, 1: 135, 3: 135}
+
+
+def test_gaps_are_at_most_half_of_apache_kafkas_and_aim_at_less_than_a_second() -> None:
+    rows = {*GAPS, "client"}
+    gaps = [figure for figure in FIGURES if figure.key.partition(".")[0].removeprefix("cluster_") in rows]
+    assert {figure.floor for figure in gaps} == {Bound(0.5)}
+    assert {figure.key for figure in gaps if figure.aim != ONE_SECOND} == {"cluster_client.kill_s"}
+    stored = json.loads(max(RESULTS.glob("*-cluster.json")).read_text())
+    assert [figure.key for figure in gaps if figure.meets(figure.floor, stored["values"]) is False] == []
 
 
 @pytest.mark.slow

@@ -1,10 +1,10 @@
 """`python -m bench.scale`: what each partition, replica, connection and broker costs a cluster of three
 nodes, and what a second node on the same host brings.
 
-For each number of partitions a cluster of its own, in which every partition has a replica on all nodes; then
-one whose partitions have a single replica, which tells the cost of a partition from that of a replica. Each
-part is stored as soon as it is measured. docs/scale.md shows what is stored as
-`bench/results/DAY-scale.json`, and the straight lines through it.
+For each number of partitions a cluster of its own, in which every partition has a replica on all nodes; one
+of so many that a killed node leads at least 5,000; and one whose partitions have a single replica, which
+tells the cost of a partition from that of a replica. Each part is stored as soon as it is measured.
+docs/scale.md shows what is stored as `bench/results/DAY-scale.json`, and the straight lines through it.
 """
 
 from __future__ import annotations
@@ -42,6 +42,9 @@ from pykafka_broker.testing.processes import PING
 
 VOTERS = (1, 2, 3)
 PARTITIONS_OF_A_TOPIC = 10
+#: The node that is killed leads 44 or 55 % of them: what a node led before its restart has gone to two others
+#: in unequal parts, as replicas are placed in stripes.
+FAILOVER_PARTITIONS = 12_000
 #: Partitions of one request: on a slow disk more would be answered too late.
 CREATED_AT_ONCE = 200
 SETTLE_S, IDLE_WINDOW_S = 10.0, 30.0
@@ -167,6 +170,15 @@ def measure_partitions(software: Software, partitions: int, replicas: int) -> di
         found = {"create_s": time.perf_counter() - begun, **measure_idle(every)}
         found |= measure_start(nodes, are_in_sync)
         return found | (measure_failover(nodes) if replicas > 1 else {})
+
+
+def measure_failover_alone(software: Software, partitions: int) -> dict[str, float]:
+    """The figures of a start and of a failover in a cluster with so many partitions."""
+    with cluster(software) as nodes:
+        create(nodes, partitions, len(VOTERS))
+        are_in_sync = replicated(partitions, len(VOTERS))
+        await_all(list(nodes), are_in_sync)
+        return measure_start(nodes, are_in_sync) | measure_failover(nodes)
 
 
 def measure_idle(nodes: Sequence[Node]) -> dict[str, float]:
@@ -360,6 +372,12 @@ def main() -> int:
     parser.add_argument("--broker", choices=get_args(Software), default="ours")
     parser.add_argument("--partitions", type=numbers, default="100,1000,3000,10000")
     parser.add_argument(
+        "--failover",
+        type=numbers,
+        default=f"{FAILOVER_PARTITIONS}",
+        help="numbers of partitions of which only start and failover are measured",
+    )
+    parser.add_argument(
         "--one-replica", type=numbers, default="10000", help="numbers of partitions with a single replica"
     )
     parser.add_argument("--connections", type=numbers, default="500,1000,2000")
@@ -387,6 +405,8 @@ def main() -> int:
     for part, replicas in (("partitions", len(VOTERS)), ("one_replica", 1)):
         for count in getattr(chosen, part):
             keep(part, {str(count): measure_partitions(chosen.broker, count, replicas)})
+    for count in chosen.failover:
+        keep("failover", {str(count): measure_failover_alone(chosen.broker, count)})
     if chosen.connections:
         keep("connections", measure_connections(chosen.broker, chosen.connections))
     if chosen.brokers:

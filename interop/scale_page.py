@@ -105,6 +105,16 @@ def partitions(report: Report) -> str:
     return "".join(lines)
 
 
+def failover(report: Report) -> str:
+    """A line for each cluster of which only this was measured."""
+    return "".join(
+        f"With {count:,} partitions, a killed node led {found['led']:,} of them. All had other leaders "
+        f"{found['failover_s']:.2f} s later,\n"
+        f"and the first moved {found['moving_s']:.1f} s before the last.\n"
+        for count, found in by_number(report["failover"]).items()
+    )
+
+
 def replicas(report: Report) -> str:
     """What partitions with a single replica tell, beside those with a replica on every node."""
     single = by_number(report["one_replica"])
@@ -148,6 +158,8 @@ def limits(report: Report) -> str:
     measured = by_number(report["partitions"])
     most = max(measured)
     figures = measured[most]
+    failovers = [*measured.values(), *report.get("failover", {}).values()]
+    most_led = max(failovers, key=lambda found: found["led"])
     memory, memory_each = fit([each["memory_mb"] for each in measured.values()], measured)
     processor, processor_each = fit([each["cpu_percent"] for each in measured.values()], measured)
     half_a_core = (HALF_A_CORE - processor) / processor_each
@@ -164,8 +176,8 @@ def limits(report: Report) -> str:
         ],
         [
             "replicas, by failover",
-            f"{figures['led']:,.0f} partitions of a killed node have other leaders within "
-            f"{figures['failover_s']:.1f} s",
+            f"{most_led['led']:,.0f} partitions of a killed node have other leaders within "
+            f"{most_led['failover_s']:.1f} s",
         ],
     ]
     return "".join(["| what | limit for a node |\n|---|---|\n", *map(cells_of, rows)])
@@ -185,6 +197,7 @@ def host(report: Report) -> str:
 #: The sections of the page, each with the part of the report that it is made of.
 SECTIONS = (
     (partitions, "partitions"),
+    (failover, "failover"),
     (replicas, "one_replica"),
     (connections, "connections"),
     (brokers, "brokers"),

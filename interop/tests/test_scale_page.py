@@ -15,6 +15,7 @@ from interop.scale_page import (
     PARTITIONS,
     brokers,
     connections,
+    failover,
     fit,
     host,
     limits,
@@ -91,6 +92,18 @@ def test_the_limits_follow_from_the_most_partitions_and_from_the_straight_line()
     assert "20 % of a core at 2,000 idle ones, 10.0 % for each 1,000: half a core at 5,000 |" in said
     assert "10.0 kB each: 100,000 in 1.0 GB |" in said
     assert "1,000 partitions of a killed node have other leaders within 20.0 s |" in said
+
+
+def test_the_failover_of_most_partitions_has_a_sentence_and_is_the_limit() -> None:
+    found = report(100, 2_000) | {
+        "failover": {"12000": {"failover_s": 2.449, "moving_s": 0.98, "led": 5_274}}
+    }
+
+    assert failover(found) == (
+        "With 12,000 partitions, a killed node led 5,274 of them. All had other leaders 2.45 s later,\n"
+        "and the first moved 1.0 s before the last.\n"
+    )
+    assert "5,274 partitions of a killed node have other leaders within 2.4 s |" in limits(found)
 
 
 def test_one_node_stands_beside_two() -> None:

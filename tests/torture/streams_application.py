@@ -8,7 +8,7 @@ import io
 import subprocess
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ from tests.torture.users import ANYBODY, Users
 COPY = "ledger-copy"
 PARTITIONS = 2
 JVM_OPTIONS = ("-Xmx192m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+#: The most characters of its log that a failed test shows: several stack traces.
+MOST_SHOWN = 50_000
 BYTES = "org.apache.kafka.common.serialization.Serdes$ByteArraySerde"
 
 
@@ -38,8 +40,8 @@ class StreamsApplication:
         self, address: str, folder: Path, replicas: int, users: Users = ANYBODY, protocol: str = "streams"
     ) -> None:
         self._address = address
-        #: The last of its log: why it has failed, if it has.
-        self._said = deque[bytes](maxlen=40)
+        #: What it and its JVM say, which is errors alone, and with them why it has ended if it has.
+        self.log = folder / "streams.log"
         self._users = users
         self._replicas = replicas
         self._settings = {
@@ -62,15 +64,15 @@ class StreamsApplication:
         admin = self._users.admin("clerk", {"bootstrap.servers": self._address, **QUIET})
         admin.create_topics([NewTopic(COPY, PARTITIONS, self._replicas)])[COPY].result(PATIENCE_S)
         gateway = command("py4j.GatewayServer", "--die-on-broken-pipe", "0", jvm_options=JVM_OPTIONS)
-        self._process = subprocess.Popen(
-            gateway, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
+        with self.log.open("ab") as errors:
+            self._process = subprocess.Popen(
+                gateway, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
+            )
         stdout = self._process.stdout
         assert isinstance(stdout, io.BufferedReader)
         port = int(stdout.readline())
-        # Its log has no line ends.
-        said = iter(lambda: stdout.read1(), b"")
-        threading.Thread(target=self._said.extend, args=(said,), daemon=True).start()
+        self._keeping = threading.Thread(target=self._keep, args=(stdout,))
+        self._keeping.start()
         self._gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
         jvm: Any = self._gateway.jvm
         settings = jvm.java.util.Properties()
@@ -87,11 +89,24 @@ class StreamsApplication:
         self._application.close(self._gateway.jvm.java.time.Duration.ofSeconds(30))
         self._gateway.shutdown()
         self._process.kill()
-        self._process.wait()
+        self._keeping.join()
+        with self._process:
+            pass  # it closes the pipes
+
+    def _keep(self, said: io.BufferedReader) -> None:
+        with self.log.open("ab", buffering=0) as log:
+            for some in iter(said.read1, b""):
+                log.write(some)
 
     @property
-    def _state(self) -> str:
-        return str(self._application.state().toString())
+    def end(self) -> tuple[str, str] | None:
+        """The state in which it has ended, and the beginning of its log: what comes later follows from that.
+        None while it runs.
+        """
+        state = str(self._application.state().toString())
+        if state in ("RUNNING", "REBALANCING"):
+            return None
+        return state, self.log.read_text(errors="replace")[:MOST_SHOWN]
 
     def wrong(self, acknowledged: Collection[Value], patience_s: float) -> dict[str, object]:
         """What is not in the copy after so long without new records, what is there twice, and its end."""
@@ -121,9 +136,8 @@ class StreamsApplication:
                 quiet_since = time.monotonic()
         consumer.close()
         found = copy_anomalies(acknowledged, copied)
-        if self._state not in ("RUNNING", "REBALANCING"):
-            found["state"] = self._state, b"".join(self._said).decode(errors="replace")
-        return found
+        end = self.end
+        return found if end is None else {**found, "end": end}
 
 
 def copy_anomalies(acknowledged: Collection[Value], copied: Counter[Value]) -> dict[str, object]:

@@ -85,7 +85,8 @@ def end_offsets(address: str, partitions: Sequence[TopicPartition]) -> dict[int,
         try:
             return {partition.partition: future.result(30).offset for partition, future in asked.items()}
         except KafkaException as error:
-            # A node may not know the leaders of a new topic yet, and librdkafka does not ask again.
-            if error.args[0].code() != KafkaError._NOENT or time.monotonic() > deadline:
+            # A node may not know a new topic or its leaders yet, and librdkafka does not ask again.
+            unknown = (KafkaError._NOENT, KafkaError.UNKNOWN_TOPIC_OR_PART)
+            if error.args[0].code() not in unknown or time.monotonic() > deadline:
                 raise
         time.sleep(0.1)

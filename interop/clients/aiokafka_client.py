@@ -319,6 +319,9 @@ class Aiokafka(Client):
                 session_timeout_ms=session_timeout_ms,
                 heartbeat_interval_ms=500,
                 auto_offset_reset="earliest",
+                # Refused by a broker that no longer leads, ListOffsets goes to it again until the client
+                # refreshes its metadata: after five minutes by default.
+                metadata_max_age_ms=5000,
                 enable_auto_commit=False,
                 partition_assignment_strategy=(STRATEGIES[strategy],),
             )

@@ -57,6 +57,8 @@ def append_entries(
         KafkaError: any error of `log`.
 
     """
+    if len(entries) == 1:
+        return log.append(partition, build_batch(entries, _FIELDS[codec]))
     end_offset = 0
     for each in _batches_of(entries, log.max_batch_bytes(partition)):
         end_offset = log.append(partition, build_batch(each, _FIELDS[codec]))
@@ -65,7 +67,7 @@ def append_entries(
 
 def _batches_of(entries: list[Entry], max_bytes: int) -> list[list[Entry]]:
     """One batch; only tombstones are split into several, of at most `max_bytes` each."""
-    if len(entries) == 1 or any(value is not None for _, _, value, _ in entries):
+    if any(value is not None for _, _, value, _ in entries):
         return [entries]
     batches: list[list[Entry]] = [[]]
     max_bytes = min(max_bytes, MAX_TOMBSTONE_BATCH_BYTES)

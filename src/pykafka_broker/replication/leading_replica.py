@@ -286,9 +286,11 @@ class LeadingReplica:
     ) -> AppendResult | NamesDue:
         if self._refuses_acks_all and required_acks == ACKS_ALL:
             raise self._why_refused()
+        if self.leadership is None:  # this node has stopped leading while the append waited
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         result = self.log.writer.append_client(
             records,
-            leader_epoch=self._epoch_to_append(),
+            leader_epoch=self.leader_epoch,
             now_ms=now_ms,
             produce_version=produce_version,
             guard=guard,
@@ -328,10 +330,12 @@ class LeadingReplica:
     ) -> int | NamesDue:
         if self._refuses_acks_all:
             raise self._why_refused()
+        if self.leadership is None:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         log = self.log
         result = log.writer.append_internal(
             batch,
-            self._epoch_to_append(),
+            self.leader_epoch,
             now_ms,
             AppendOrigin.COORDINATOR,
             guard,
@@ -342,12 +346,6 @@ class LeadingReplica:
             return result
         self.committing.appended(result.flush_due)
         return log.state.log_end_offset
-
-    def _epoch_to_append(self) -> int:
-        """The leader epoch of a batch; refused if this node stopped leading while the append waited."""
-        if self.leadership is None:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        return self.leader_epoch
 
     def _why_refused(self) -> KafkaError:
         assert self.leadership is not None

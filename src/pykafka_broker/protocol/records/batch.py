@@ -219,7 +219,7 @@ def read_header(buf: Buffer, pos: int = 0) -> BatchHeader:
     """The header at `pos`; neither its fields nor the checksum are checked."""
     if len(buf) - pos < HEADER_BYTES or pos < 0:
         raise CorruptRecord(f"A record batch header takes {HEADER_BYTES} bytes, {len(buf) - pos} are left")
-    return BatchHeader._make(HEADER.unpack_from(buf, pos))
+    return tuple.__new__(BatchHeader, HEADER.unpack_from(buf, pos))
 
 
 def iter_batches(buf: Buffer) -> Iterator[tuple[int, BatchHeader]]:

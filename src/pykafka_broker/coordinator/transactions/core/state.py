@@ -47,6 +47,9 @@ class TransactionState(enum.Enum):
     DEAD = 6
     PREPARE_EPOCH_FENCE = 7
 
+    #: A transaction looks its states up in sets and tables a dozen times; that of `Enum` hashes the name.
+    __hash__ = object.__hash__
+
     @property
     def display_name(self) -> str:
         """The name that administrators see: "CompleteCommit"."""

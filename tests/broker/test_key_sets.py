@@ -165,13 +165,17 @@ class Publishing(BaseHTTPRequestHandler):
         """Nothing is logged."""
 
 
+class Publisher(HTTPServer):
+    def handle_error(self, *_: object) -> None:
+        """A client that breaks the connection off is what some tests are about."""
+
+
 @contextmanager
 def publishing(authority: trustme.CA) -> Iterator[str]:
     """An issuer whose certificate is of this authority."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
-    with HTTPServer(("127.0.0.1", 0), Publishing) as server:
-        server.handle_error = lambda *_: None  # type: ignore[method-assign]
+    with Publisher(("127.0.0.1", 0), Publishing) as server:
         server.socket = context.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()

@@ -130,7 +130,7 @@ async def test_a_process_that_stood_still_has_one_line_and_its_requests_have_non
         await clock.pass_time(1_500)
     assert not any(served.transport.aborted for served in (*waiting, sending))
     assert caplog.messages == [
-        f"This process stood still for {seconds} s: it was stopped, its machine slept, or something kept its "
+        f"This process stood still for {seconds} s: it was stopped, or something kept its "
         "event loop from running. Deadlines of requests and peers do not count that time"
         for seconds in ("3,599", "3,599")
     ]

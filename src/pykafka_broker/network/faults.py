@@ -67,9 +67,8 @@ class Faults:
     def of_standstill(self, duration_ms: int) -> None:
         """The process has not run for a while, so that requests waited which are not at fault."""
         text = (
-            f"This process stood still for {duration_ms // 1_000:,} s: it was stopped, its machine slept, or "
-            "something kept its event loop from running. Deadlines of requests and peers do not count that "
-            "time"
+            f"This process stood still for {duration_ms // 1_000:,} s: it was stopped, or something kept its "
+            "event loop from running. Deadlines of requests and peers do not count that time"
         )
         self._complaints.log(logging.WARNING, "standstill", "", text)
 

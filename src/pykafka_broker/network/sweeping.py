@@ -1,8 +1,8 @@
 """One sweep serves all deadlines of all connections; there is no timer per connection.
 
-If a sweep comes late, the process did not run: it was stopped (SIGSTOP), its machine slept, or something
-occupied its event loop. Neither peers nor handlers could do anything then, so deadlines do not count that
-time: the time of sweeps is that of the monotonic clock without it.
+If a sweep comes late, the process did not run: it was stopped (SIGSTOP), or something occupied its event
+loop. Neither peers nor handlers could do anything then, so deadlines do not count that time: the time of
+sweeps is that of the monotonic clock without it.
 """
 
 from __future__ import annotations

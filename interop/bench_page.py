@@ -50,6 +50,22 @@ CLUSTER = (
     Row("`cluster_catch_up`: a follower that was away", {"cluster_catch_up.mb_s": "MB/s"}),
 )
 
+SECURITY = (
+    Row("`tls_produce`: 1 KB records", {"tls_produce.mb_s": "MB/s"}),
+    Row("processor time of the broker", {"tls_produce.cpu": "s/GB"}),
+    Row(
+        "of what plain text moves per second of processor time; of what the cipher leaves of that",
+        {"tls_produce.share": "", "tls_produce.of_possible": ""},
+    ),
+    Row("`tls_consume`: the same from page cache", {"tls_consume.mb_s": "MB/s"}),
+    Row("processor time of the broker", {"tls_consume.cpu": "s/GB"}),
+    Row(
+        "of what plain text moves per second of processor time; of what the cipher leaves of that",
+        {"tls_consume.share": "", "tls_consume.of_possible": ""},
+    ),
+    Row("`acls`: one record with 100,000 ACLs, as a multiple of that with one", {"acls.ratio": ""}),
+)
+
 
 def section(text: Callable[[Report], str], name: str) -> Callable[[], str]:
     """The text of a section, made of the newest result of this name. The report has the name of its file as
@@ -64,10 +80,22 @@ def section(text: Callable[[Report], str], name: str) -> Callable[[], str]:
 
 
 def cluster(report: Report) -> str:
+    return table(CLUSTER, report)
+
+
+def security(report: Report) -> str:
+    return (
+        table(SECURITY, report) + f"\nOpenSSL in Python by itself: {report['machine']['TLS by itself']}. "
+        f"{_loops(report['values']['ours'])}"
+    )
+
+
+def table(rows: Iterable[Row], report: Report) -> str:
+    """A column for each broker; rows that none of them has are left out."""
     brokers = [broker for broker in BROKERS if broker in report["values"]]
     head = [f"`results/{report['file']}`", *(BROKERS[broker] for broker in brokers)]
     lines = [cells_of(head), "|---" * len(head) + "|\n"]
-    for row in CLUSTER:
+    for row in rows:
         cells = [measured(row, report["values"][broker]) for broker in brokers]
         if any(cells):
             lines.append(cells_of([row.title, *cells]))
@@ -76,7 +104,7 @@ def cluster(report: Report) -> str:
 
 def measured(row: Row, values: dict[str, float]) -> str:
     """Its figures of one broker that were measured, with their units."""
-    return "; ".join(f"{number(values[key])} {unit}" for key, unit in row.figures.items() if key in values)
+    return "; ".join(f"{number(values[key])} {unit}".rstrip() for key, unit in row.figures.items() if key in values)
 
 
 def number(value: float) -> str:
@@ -111,14 +139,13 @@ def first_records(report: Report) -> str:
     )
 
 
-def tls_loops(report: Report) -> str:
+def _loops(values: dict[str, float]) -> str:
     """The row `tls_loops`: the processor time of TLS on both event loops."""
-    ours = {key.partition(".")[2]: f"{value:.2f}" for key, value in report["values"]["ours"].items()}
+    ours = {key.partition(".")[2]: f"{value:.2f}" for key, value in values.items()}
     return (
-        "Both uvloop and asyncio use OpenSSL for TLS: on asyncio's own event loop produce took "
-        f"{ours['produce_asyncio']} instead of {ours['produce_uvloop']} s/GB,\n"
-        f"and consume {ours['consume_asyncio']} instead of {ours['consume_uvloop']} "
-        "(`python -m bench --brokers ours --rows tls_loops --repeat 3`).\n"
+        "On asyncio's own\nevent loop, which also uses OpenSSL, produce took "
+        f"{ours['produce_asyncio']} instead of {ours['produce_uvloop']} s/GB, and consume "
+        f"{ours['consume_asyncio']} instead of {ours['consume_uvloop']}.\n"
     )
 
 
@@ -132,4 +159,4 @@ def _and(words: Iterable[str]) -> str:
 
 
 #: The text of each section, and the name of its result.
-SECTIONS = ((cluster, "cluster"), (first_records, "first"), (tls_loops, "loops"))
+SECTIONS = ((cluster, "cluster"), (first_records, "first"), (security, "security"))

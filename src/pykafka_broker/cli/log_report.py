@@ -9,7 +9,7 @@ import click
 
 from pykafka_broker.cli.cells import Cell, Column, Styled, Table
 from pykafka_broker.cli.output import Form, Output
-from pykafka_broker.cli.wording import human_size
+from pykafka_broker.cli.wording import human_size, record_time
 from pykafka_broker.log.check.findings import CheckResult, Remedy
 from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.wording import counted
@@ -187,7 +187,7 @@ def stats_table(found: Sequence[PartitionStats], *, show_all: bool) -> Table:
             s.batches,
             s.segments,
             f"{s.start_offset}-{s.end_offset}",
-            _time(s.newest_timestamp),
+            record_time(s.newest_timestamp),
             _codecs(s.codecs),
         )
         for s in chosen
@@ -203,15 +203,3 @@ def stats_table(found: Sequence[PartitionStats], *, show_all: bool) -> Table:
     elif len(chosen) < len(found):
         total += "\n(those with records are shown, all with --all)"
     return Table(columns, rows, footer=total)
-
-
-def _time(timestamp_ms: int) -> str | None:
-    """The time of a record, in local time; its producer may have set any number."""
-    from datetime import datetime
-
-    if timestamp_ms < 0:
-        return None
-    try:
-        return datetime.fromtimestamp(timestamp_ms / 1000).isoformat(" ", "seconds")
-    except (ValueError, OverflowError, OSError):
-        return str(timestamp_ms)

@@ -1,4 +1,4 @@
-"""Sizes in sentences for people, and sentences for their terminals."""
+"""Sizes and times in sentences for people, and sentences for their terminals."""
 
 from __future__ import annotations
 
@@ -20,6 +20,18 @@ def human_size(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
         count /= 1000
     return f"{count:.1f} TB"
+
+
+def record_time(timestamp_ms: int) -> str | None:
+    """The time of a record, in local time; its producer may have set any number."""
+    from datetime import datetime
+
+    if timestamp_ms < 0:
+        return None
+    try:
+        return datetime.fromtimestamp(timestamp_ms / 1000).isoformat(" ", "seconds")
+    except (ValueError, OverflowError, OSError):
+        return str(timestamp_ms)
 
 
 def one_line(text: str) -> str:

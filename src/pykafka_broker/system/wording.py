@@ -1,14 +1,24 @@
-"""Numbers and names in sentences for people."""
+"""Numbers, times and names in sentences for people."""
 
 from __future__ import annotations
 
 #: The most characters of a text from outside in a log line.
 MOST_CHARACTERS = 300
 
+MS_PER_DAY, MS_PER_HOUR, MS_PER_MINUTE, MS_PER_S = 86_400_000, 3_600_000, 60_000, 1_000
+
 
 def counted(number: int, singular: str, plural: str = "") -> str:
     """A number with its noun."""
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+
+
+def duration(ms: int) -> str:
+    """Milliseconds for a person, in the largest unit that they fill."""
+    for unit, name in ((MS_PER_DAY, "d"), (MS_PER_HOUR, "h"), (MS_PER_MINUTE, "min"), (MS_PER_S, "s")):
+        if ms >= unit:
+            return f"{ms / unit:.1f}".removesuffix(".0") + f" {name}"
+    return f"{ms} ms"
 
 
 def listed(names: list[str], most: int = 3) -> str:

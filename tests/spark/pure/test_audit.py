@@ -20,7 +20,7 @@ from pykafka_broker.spark.audit.comparing import (
     shared_range,
 )
 from pykafka_broker.spark.audit.explaining import Explanation, Stretch, Why, explain
-from pykafka_broker.spark.audit.judging import Judge, duration, newest_by_partition
+from pykafka_broker.spark.audit.judging import Judge, newest_by_partition
 from pykafka_broker.spark.audit.keys import Keys
 from pykafka_broker.spark.audit.offsets import BLOCK_OFFSETS, Block, Span, by_partition, gaps
 from pykafka_broker.spark.audit.report import Check, Finding, Level
@@ -453,18 +453,3 @@ def test_differences_say_which_side_lacks_what() -> None:
         "t-0: 1 record in the topic and not in the archive (offset 3).",
         "t-0: 2 records in the archive and not in the topic (the first at offset 4, the last at 8).",
     ]
-
-
-@pytest.mark.parametrize(
-    ("ms", "said"),
-    [
-        (0, "0 ms"),
-        (999, "999 ms"),
-        (1_000, "1 s"),
-        (1_500, "1.5 s"),
-        (60_000, "1 min"),
-        (90 * 3_600_000, "3.8 d"),
-    ],
-)
-def test_durations_are_for_people(ms: int, said: str) -> None:
-    assert duration(ms) == said

@@ -10,17 +10,7 @@ from pykafka_broker.spark.audit.keys import Keys
 from pykafka_broker.spark.audit.offsets import Block, Span
 from pykafka_broker.spark.audit.report import Check, Finding, Level
 from pykafka_broker.spark.audit.times import Late
-from pykafka_broker.system.wording import counted
-
-MS_PER_DAY, MS_PER_HOUR, MS_PER_MINUTE, MS_PER_S = 86_400_000, 3_600_000, 60_000, 1_000
-
-
-def duration(ms: int) -> str:
-    """Milliseconds for a person, in the largest unit that they fill."""
-    for unit, name in ((MS_PER_DAY, "d"), (MS_PER_HOUR, "h"), (MS_PER_MINUTE, "min"), (MS_PER_S, "s")):
-        if ms >= unit:
-            return f"{ms / unit:.1f}".removesuffix(".0") + f" {name}"
-    return f"{ms} ms"
+from pykafka_broker.system.wording import counted, duration
 
 
 def offsets_of(spans: Sequence[Span], count: int) -> str:

@@ -54,7 +54,7 @@ def test_an_answer_that_ends_within_a_batch_has_those_before_it() -> None:
     assert taken(b"", 3) == ([], 3)
 
 
-def test_markers_are_passed_over_and_hide_aborted_transactions_from_readers_of_committed_records() -> None:
+def test_markers_are_taken_and_hide_aborted_transactions_from_readers_of_committed_records() -> None:
     records = b"".join(
         (
             batch_of([b"aborted"], producer_id=7, transactional=True),
@@ -63,8 +63,8 @@ def test_markers_are_passed_over_and_hide_aborted_transactions_from_readers_of_c
             batch_of([b"later"], base_offset=3, producer_id=7, transactional=True),
         )
     )
-    assert answered(records, READ_UNCOMMITTED) == ([0, 1, 3], 4)
-    assert answered(records, READ_COMMITTED) == ([1, 3], 4)
+    assert answered(records, READ_UNCOMMITTED) == ([0, 1, 2, 3], 4)
+    assert answered(records, READ_COMMITTED) == ([1, 2, 3], 4)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ Apache Kafka or this broker writes. `core/columns.py` has the columns. It needs 
 pyarrow and numpy; Avro and Protobuf need a package each. Nothing is imported before it is used.
 
     reading.py            read_topic, read_folder
+    sources.py            the wanted batches of either
     ranges.py             which records: offsets, times, partitions
     core/                 from bytes to columns (pure)
 

@@ -12,5 +12,6 @@ record_headers.py     the headers of those that have any
 record_batches.py     columns of numbers -> a RecordBatch
 values.py             formats, decoders, and the treatment of bad records
 avro_types.py         Avro schema -> Arrow type
+sections.py           batches, unpacked and put together within limits
 assembly.py           batches -> RecordBatches within limits
 """

@@ -10,7 +10,8 @@ import pyarrow as pa
 from pykafka_broker.arrow.core.decoding import Section, decode
 from pykafka_broker.arrow.core.limits import Limits
 from pykafka_broker.arrow.core.record_batches import Source, record_batch, row_bytes
-from pykafka_broker.arrow.core.stored_batches import StoredBatch, unpack
+from pykafka_broker.arrow.core.sections import sections_of
+from pykafka_broker.arrow.core.stored_batches import StoredBatch
 from pykafka_broker.arrow.core.values import DecodedColumn, decode_columns, decoded_schema
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -36,21 +37,7 @@ class Assembly(NamedTuple):
         Raises:
             KafkaError: a batch is damaged, or a record cannot be decoded.
         """
-        most_rows, most_bytes = self.limits.batch_rows, self.limits.batch_bytes
-        sections: list[Section] = []
-        size = rows = 0
-        for batch in batches:
-            section = unpack(batch, self.topic, self.limits.decompressed_bytes)
-            if not section.data and not section.header.records_count:
-                continue
-            added, count = len(section.data), section.header.records_count
-            if sections and (size + added > most_bytes or rows + count > most_rows):
-                yield from self._made(sections)
-                sections, size, rows = [], 0, 0
-            sections.append(section)
-            size += added
-            rows += count
-        if sections:
+        for sections in sections_of(batches, self.topic, self.limits):
             yield from self._made(sections)
 
     def _made(self, sections: Sequence[Section]) -> Iterator[pa.RecordBatch]:

@@ -41,6 +41,11 @@ class StoredBatch(NamedTuple):
     first_offset: int
     end_offset: int
 
+    @property
+    def is_marker(self) -> bool:
+        """Whether it ends a transaction, and has no records of users."""
+        return self.header.attributes & CONTROL_BIT != 0
+
 
 class Taken(NamedTuple):
     """Batches with wanted offsets, and which offset comes next."""
@@ -56,8 +61,8 @@ def take(
     wanted: OffsetRange,
     aborted: AbortedTransactions | None,
 ) -> Taken:
-    """The batches with wanted offsets among a partition's next ones. Markers are left out and, for a reader
-    of committed records, batches of `aborted` transactions.
+    """The batches with wanted offsets among a partition's next ones, also markers. For a reader of committed
+    records, those of `aborted` transactions are left out.
 
     Raises:
         KafkaError: CORRUPT_MESSAGE, there is no batch where one should be, or a marker is damaged. The
@@ -79,7 +84,7 @@ def take(
             is_hidden = aborted is not None and aborted.hides(header, data)
             if next_offset <= position:
                 continue
-            if not is_hidden and not header.attributes & CONTROL_BIT:
+            if not is_hidden or header.attributes & CONTROL_BIT:
                 found.append(StoredBatch(partition, header, data, position, end))
             position, has_begun = next_offset, True
     except KafkaError as error:

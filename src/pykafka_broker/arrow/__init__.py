@@ -11,6 +11,7 @@ Apache Kafka or this broker writes. `core/columns.py` has the columns. It needs 
 pyarrow and numpy; Avro and Protobuf need a package each. Nothing is imported before it is used.
 
     reading.py            read_topic, read_folder
+    profiling.py          profile_topic, profile_folder: what is in a topic
     sources.py            the wanted batches of either
     ranges.py             which records: offsets, times, partitions
     core/                 from bytes to columns (pure)
@@ -42,7 +43,9 @@ if TYPE_CHECKING:
     from pykafka_broker.arrow.avro_values import Avro, RegistryAvro
     from pykafka_broker.arrow.core.columns import ALL_COLUMNS, KAFKA_COLUMNS
     from pykafka_broker.arrow.core.limits import Limits
+    from pykafka_broker.arrow.core.profile.results import TopicProfile
     from pykafka_broker.arrow.json_values import Json
+    from pykafka_broker.arrow.profiling import profile_folder, profile_topic
     from pykafka_broker.arrow.protobuf_values import Protobuf
     from pykafka_broker.arrow.ranges import Ranges
     from pykafka_broker.arrow.reading import read_folder, read_topic
@@ -56,6 +59,9 @@ __all__ = [
     "Protobuf",
     "Ranges",
     "RegistryAvro",
+    "TopicProfile",
+    "profile_folder",
+    "profile_topic",
     "read_folder",
     "read_topic",
 ]
@@ -69,6 +75,9 @@ _MODULES = {
     "Protobuf": "protobuf_values",
     "Ranges": "ranges",
     "RegistryAvro": "avro_values",
+    "TopicProfile": "core.profile.results",
+    "profile_folder": "profiling",
+    "profile_topic": "profiling",
     "read_folder": "reading",
     "read_topic": "reading",
 }

@@ -14,4 +14,5 @@ values.py             formats, decoders, and the treatment of bad records
 avro_types.py         Avro schema -> Arrow type
 sections.py           batches, unpacked and put together within limits
 assembly.py           batches -> RecordBatches within limits
+profile/              what is in a topic: counts, hot keys, sizes, times
 """

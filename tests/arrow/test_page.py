@@ -15,11 +15,11 @@ NOT_TYPED = "python3 -m pip "
 
 def test_the_page_is_right_from_its_top_to_its_end(tmp_path: Path) -> None:
     with PykafkaBroker(folder=tmp_path / "broker") as broker:
+        (tmp_path / "pykafka-data").symlink_to(broker.data_dir)
         for session in blocks(PAGE, "console"):
             for command in commands(session):
                 if not command.line.startswith(NOT_TYPED):
                     run(command.line, broker.address, tmp_path)
-        (tmp_path / "pykafka-data").symlink_to(broker.data_dir)
         programs = blocks(PAGE, "python")
         assert programs
         for program in programs:

@@ -37,6 +37,7 @@ EXAMPLES: dict[str, str] = {
     "topics create": "topics create made kept --if-not-exists",
     "topics list": "topics list",
     "topics describe": "topics describe kept",
+    "topics profile": "topics profile kept",
     "topics alter": "topics alter growing --partitions 5",
     "topics delete": "topics delete nothing --if-exists",
     "groups list": "groups list",
@@ -194,8 +195,20 @@ def test_the_json_of_every_command_has_the_declared_fields(run: Run, tmp_path: P
 def test_tables_fit_the_terminal(run: Run, terminal: Callable[[int], None], width: int) -> None:
     terminal(width)
     for command in (
-        *("topics list", "topics describe", "groups list", "groups describe", "groups describe --members"),
-        *("groups describe --state", EXAMPLES["groups reset-offsets"], "configs describe --topic kept --all"),
+        *(
+            "topics list",
+            "topics describe",
+            "topics profile kept",
+            "groups list",
+            "groups describe",
+            "groups describe --members",
+        ),
+        *(
+            "groups describe --members",
+            "groups describe --state",
+            EXAMPLES["groups reset-offsets"],
+            "configs describe --topic kept --all",
+        ),
         *("share-groups list", "share-groups describe", "share-groups describe --state"),
         EXAMPLES["share-groups reset-offsets"],
         "configs describe --broker 1 --all --documentation",

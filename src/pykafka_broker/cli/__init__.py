@@ -33,7 +33,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "start": ("start", "start", "Run a broker."),
     "cluster": ("local_cluster", "cluster", "Run a cluster on this machine, a process for each node."),
     "format": ("format_storage", "format_storage", "Prepare data directories for a new cluster."),
-    "topics": ("topics", "topics", "Create, list, describe, alter and delete topics."),
+    "topics": ("topics", "topics", "Create, list, describe, profile, alter and delete topics."),
     "groups": ("groups", "groups", "List, describe, reset and delete consumer groups."),
     "share-groups": (
         "share_groups",

@@ -6,6 +6,8 @@ import re
 
 import click
 
+from pykafka_broker.system.wording import MS_PER_DAY, MS_PER_HOUR, MS_PER_MINUTE, MS_PER_S
+
 #: The last offset and the last time there can be.
 LONG_MAX = (1 << 63) - 1
 
@@ -56,3 +58,21 @@ def parse_duration_ms(text: str) -> int:
     if duration_ms > LONG_MAX:
         raise click.BadParameter(f"{text!r} is longer than {LONG_MAX} milliseconds")
     return round(duration_ms)
+
+
+_UNITS_MS = {"s": MS_PER_S, "m": MS_PER_MINUTE, "h": MS_PER_HOUR, "d": MS_PER_DAY}
+
+
+def parse_since_ms(text: str, now_ms: int) -> int:
+    """A time in milliseconds: as `parse_time_ms` takes it, or how long ago it is, like 30m or 7d.
+
+    Raises:
+        click.BadParameter: it is neither, or before 1970.
+    """
+    ago = re.fullmatch(r"(\d{1,9})([smhd])", text)
+    if ago is None:
+        return parse_time_ms(text)
+    since_ms = now_ms - int(ago[1]) * _UNITS_MS[ago[2]]
+    if since_ms < 0:
+        raise click.BadParameter(f"{text!r} ago is before 1970")
+    return since_ms

@@ -1,4 +1,6 @@
-"""`topics`: create, list, describe, alter and delete topics; lines as of kafka-topics.sh."""
+"""`topics`: create, list, describe, alter and delete topics; lines as of kafka-topics.sh. `topic_profile.py`
+has `profile`.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +16,7 @@ from pykafka_broker.cli.names import topic_names
 from pykafka_broker.cli.options import INT16_MAX, INT32_MAX, pairs
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.suggestions import unknown_config, unknown_topic
+from pykafka_broker.cli.topic_profile import profile
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.core.connection import check
 from pykafka_broker.client.core.metadata import topic_error
@@ -107,7 +110,10 @@ class Topic(NamedTuple):
 
 @click.group(cls=Group)
 def topics() -> None:
-    """Create, list, describe, alter and delete topics."""
+    """Create, list, describe, profile, alter and delete topics."""
+
+
+topics.add_command(profile)
 
 
 @topics.command()

@@ -179,4 +179,4 @@ async def test_a_peer_is_told_of_all_that_its_listener_serves_before_it_may_use_
 
     client = Served(dispatch=served, authentication=StepByStep(Dispatch(apis())))
 
-    assert [api.name for api in client.connection.served_apis] == ["ApiVersions", "Heartbeat"]
+    assert [api.name for api in client.connection.listed_apis] == ["ApiVersions", "Heartbeat"]

@@ -3,7 +3,7 @@
 v1 throttle time, v3 flexible with the client's software name and features, v4 features whose minimum is 0
 (KAFKA-17011; older versions must not see them). The response header is v0 at every version. The connection
 itself answers a version that is not served with `unsupported_version`: the v0 body, UNSUPPORTED_VERSION and
-this API's own row (KIP-511).
+this API's own row (KIP-511). The connection remembers the software, unless its names are very long.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.ports.connection import Software
 from pykafka_broker.cluster.features import KRAFT_VERSION
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.api_versions import (
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import AdministrationContext
     from pykafka_broker.apis.ports.connection import ServedApi
 
+#: A longer name or version is not remembered; it may have 32 KiB.
+MAX_REMEMBERED_CHARACTERS = 256
+
 SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -37,12 +41,18 @@ SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 )
 def api_versions(request: ApiVersionsRequest, ctx: AdministrationContext) -> ApiVersionsResponse:
     """List the served APIs and features, after a check of the client's name."""
-    if ctx.version >= 3 and not _is_valid(request):
-        return ApiVersionsResponse(error_code=int(ErrorCode.INVALID_REQUEST), api_keys=[], throttle_time_ms=0)
+    if ctx.version >= 3:
+        if not _is_valid(request):
+            return ApiVersionsResponse(
+                error_code=int(ErrorCode.INVALID_REQUEST), api_keys=[], throttle_time_ms=0
+            )
+        software = Software(request.client_software_name, request.client_software_version)
+        if max(map(len, software)) <= MAX_REMEMBERED_CHARACTERS:
+            ctx.connection.software = software
     image = ctx.node.metadata.image
     return ApiVersionsResponse(
         error_code=0,
-        api_keys=[_row(api) for api in ctx.connection.served_apis],
+        api_keys=[_row(api) for api in ctx.connection.listed_apis],
         throttle_time_ms=0,
         supported_features=[
             SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)

@@ -8,7 +8,7 @@ endpoints from the configuration.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Generic, TypeVar
 
 from pykafka_broker.apis import APIS
@@ -70,8 +70,9 @@ def listener_kinds(
     authorizer: Authorizer,
     quotas: Quotas,
     ports: HandlerPorts,
+    unlisted: Container[int] = (),
 ) -> Mapping[str, ListenerKind]:
-    """All kinds, by `serves` of their endpoints.
+    """All kinds, by `serves` of their endpoints; ApiVersions does not list the keys in `unlisted`.
 
     A further kind with parts that are built later must get them as `ports` comes.
 
@@ -79,7 +80,7 @@ def listener_kinds(
         NotImplementedError: a handler lacks a check that `authorizer` requires; for handlers on controller
             listeners this is raised when such a listener is made.
     """
-    brokers = Dispatch(APIS, BROKER_LISTENER, authorizer, quotas)
+    brokers = Dispatch(APIS, BROKER_LISTENER, authorizer, quotas, unlisted)
 
     def service(
         endpoint: ListenerEndpoint, dispatch: Dispatch[Ports], of_kind: PortsToCome[Ports]

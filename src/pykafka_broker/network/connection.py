@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pykafka_broker.apis.api import NO_RESPONSE, Later
 from pykafka_broker.apis.context import Context
+from pykafka_broker.apis.ports.connection import UNKNOWN_SOFTWARE
 from pykafka_broker.network.addresses import plain_address
 from pykafka_broker.network.answers import Answers, request_logger
 from pykafka_broker.network.connection_factory import Accepted
@@ -106,6 +107,7 @@ class Connection(asyncio.BufferedProtocol):
         "peer_port",
         "principal",
         "sasl",
+        "software",
     )
 
     def __init__(
@@ -120,6 +122,7 @@ class Connection(asyncio.BufferedProtocol):
         self.peer_host, self.peer_port = accepted.peer
         #: The peer's address as Kafka shows it in group descriptions.
         self.client_host = f"/{java_address(self.peer_host)}"
+        self.software = UNKNOWN_SOFTWARE
         #: The principal of the next request; `identify` sets it with the routes.
         self.principal: str
         #: The exchange that the SASL handlers use; None on a listener without SASL.
@@ -168,9 +171,9 @@ class Connection(asyncio.BufferedProtocol):
         return self._shared.unsent.budget_bytes
 
     @property
-    def served_apis(self) -> Iterable[Api[Any]]:
-        """The APIs that our listener serves, in key order."""
-        return self._listener_dispatch.apis.values()
+    def listed_apis(self) -> Iterable[Api[Any]]:
+        """The APIs that ApiVersions lists of those that our listener serves, in key order."""
+        return self._listener_dispatch.listed
 
     @property
     def local_address(self) -> tuple[str, int]:

@@ -7,7 +7,7 @@ The `Api` table alone decides what is served: on which listeners, in which versi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Any, Generic, TypeVar
 
 from pykafka_broker.apis.admission import admitted
@@ -65,9 +65,15 @@ class Dispatch(Generic[Ports]):
         listener: str = BROKER_LISTENER,
         authorizer: Authorizer = ALLOW_ALL,
         quotas: Quotas = UNLIMITED,
+        unlisted: Container[int] = (),
     ) -> None:
-        """Raises NotImplementedError if a handler does not make a check that `authorizer` requires of it."""
+        """`unlisted` has the keys of APIs that are served although ApiVersions does not list them.
+
+        Raises:
+            NotImplementedError: a handler does not make a check that `authorizer` requires of it.
+        """
         self.apis = {api.key: api for api in apis if listener in api.listeners}
+        self.listed = [api for key, api in self.apis.items() if key not in unlisted]
         forwards = listener == BROKER_LISTENER
         self._handlers = {
             key: admitted(api, authorizer, quotas, may_forward=forwards) for key, api in self.apis.items()
@@ -85,6 +91,7 @@ class Dispatch(Generic[Ports]):
         restricted: Dispatch[Ports] = object.__new__(Dispatch)
         restricted._handlers = {key: handle for key, handle in handlers.items() if handle is not None}
         restricted.apis = {key: self.apis[key] for key in restricted._handlers}
+        restricted.listed = self.listed
         restricted.routes = {}
         restricted._refusal = f": {refusal}"
         return restricted

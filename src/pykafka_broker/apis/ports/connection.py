@@ -5,8 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
 
+from pykafka_broker.system.named_tuple import NamedTuple
+
 if TYPE_CHECKING:
     from pykafka_broker.apis.ports.sasl import SaslConversation
+
+
+class Software(NamedTuple):
+    """What a client says that it is (KIP-511)."""
+
+    name: str
+    version: str
+
+
+UNKNOWN_SOFTWARE = Software("unknown", "unknown")
 
 
 class ServedApi(Protocol):
@@ -28,6 +40,9 @@ class ClientConnection(Protocol):
     listener_name: str
     #: The peer's address without port, as Kafka shows it in group descriptions: "/127.0.0.1".
     client_host: str
+    peer_port: int
+    #: As the client's newest ApiVersions request says; unknown before, and from a client of older versions.
+    software: Software
     #: None on a listener without SASL.
     sasl: SaslConversation | None
 
@@ -37,8 +52,8 @@ class ClientConnection(Protocol):
         ...
 
     @property
-    def served_apis(self) -> Iterable[ServedApi]:
-        """The APIs that the connection's listener serves, in key order."""
+    def listed_apis(self) -> Iterable[ServedApi]:
+        """The APIs that ApiVersions lists of those that the connection's listener serves, in key order."""
         ...
 
     @property

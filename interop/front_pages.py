@@ -46,6 +46,7 @@ def served() -> str:
     )
     lowest, highest = (METADATA_VERSION_NAMES[NODE_FEATURES[METADATA_VERSION][end]] for end in (0, 1))
     unserved = sum(map(len, NOT_YET_SERVED.values()))
+    apis = f"{len(APIS)} of the {len(APIS) + unserved}" if unserved else f"all {len(APIS)}"
     missing = (
         f"{feature} ({', '.join(names)})" if names else feature for feature, names in NOT_YET_SERVED.items()
     )
@@ -54,8 +55,8 @@ def served() -> str:
         [
             (
                 "APIs",
-                f"{len(APIS)} of the {len(APIS) + unserved} that Apache Kafka 4.3 serves on listeners of "
-                f"brokers, {len(CONTROLLER_APIS)} on those of controllers, each at every version",
+                f"{apis} that Apache Kafka 4.3 serves on listeners of brokers, {len(CONTROLLER_APIS)} on "
+                "those of controllers, each at every version",
                 "[all of them](docs/conformance.md#every-api)",
             ),
             (

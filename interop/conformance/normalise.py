@@ -195,6 +195,13 @@ TOPIC_ID = Kind("topic id", "drawn at random when the topic is created", WHICH, 
 MEMBER = Kind("member id", "holds a random part", f"what stands before that part; {WHICH}", a_member_id)
 PRODUCER_ID = Kind("producer id", "counted over the whole run", WHICH, a_producer_id)
 SESSION_ID = Kind("session", "drawn at random", WHICH, an_id)
+INSTANCE_ID = Kind("client instance", "drawn at random for a client that has none", WHICH, an_id)
+SUBSCRIPTION_ID = Kind(
+    "subscription",
+    "the id of the client instance is in it",
+    f"{WHICH}; the id, where that of the client is given",
+    an_id,
+)
 CLUSTER_ID = Kind("cluster id", "drawn when a node is formatted", WHICH, an_id)
 DIRECTORY_ID = Kind("directory id", "drawn when a log directory is formatted", WHICH, an_id)
 EPOCH = Kind(
@@ -273,6 +280,8 @@ VOLATILE: dict[str, Kind] = {
     "producer_id": PRODUCER_ID,
     "FetchRequest.session_id": SESSION_ID,
     "FetchResponse.session_id": SESSION_ID,
+    "client_instance_id": INSTANCE_ID,
+    "GetTelemetrySubscriptionsResponse.subscription_id": SUBSCRIPTION_ID,
     "cluster_id": CLUSTER_ID,
     "replica_directory_id": DIRECTORY_ID,
     "port": PORT,

@@ -55,9 +55,11 @@ def test_a_section_whose_comments_are_gone_is_missed(folder: Path) -> None:
 
 
 def test_the_next_api_and_the_next_room_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert f"| {len(APIS)} of the " in served()
+    assert f"| all {len(APIS)} that " in served()
     monkeypatch.setattr(front_pages, "APIS", APIS[1:])
-    assert f"| {len(APIS) - 1} of the " in served()
+    monkeypatch.setattr(front_pages, "NOT_YET_SERVED", {"brewing": ("BrewTea",)})
+    assert f"| {len(APIS) - 1} of the {len(APIS)} that " in served()
+    assert "| not yet | brewing (BrewTea) |" in served()
 
     contract = 'containers = ["pykafka_broker"]\nlayers = ["attic | cellar"]\n'
     (tmp_path / "pyproject.toml").write_text(f"[[tool.importlinter.contracts]]\n{contract}")

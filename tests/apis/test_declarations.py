@@ -77,6 +77,8 @@ NEEDS = {
     "ConsumerGroupDescribe": "DESCRIBE each GROUP, DESCRIBE each TOPIC",
     "ShareGroupHeartbeat": "READ each GROUP, DESCRIBE each TOPIC",
     "ShareGroupDescribe": "DESCRIBE each GROUP, DESCRIBE each TOPIC",
+    "GetTelemetrySubscriptions": "",
+    "PushTelemetry": "",
     "ListConfigResources": "DESCRIBE_CONFIGS CLUSTER",
     "DescribeTopicPartitions": "DESCRIBE each TOPIC",
     "AddRaftVoter": "ALTER CLUSTER",

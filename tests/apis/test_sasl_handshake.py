@@ -21,7 +21,7 @@ LIFETIME = {"connections.max.reauth.ms": "5000", **AT_ONCE}
 
 
 async def test_whoever_asks_first_is_told_everything_that_the_listener_serves() -> None:
-    async with serving() as (_, user):
+    async with serving({"telemetry.receiver.enable": "true"}) as (_, user):
         answer = await user.send(VERSIONS, 4)
         assert [row.api_key for row in answer.api_keys] == [api.key for api in APIS]
         assert (await authenticate(user)).error_code == 0

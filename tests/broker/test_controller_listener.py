@@ -46,7 +46,7 @@ async def keys(address: str) -> list[int]:
 
 
 async def test_each_kind_of_listener_serves_and_lists_its_own_apis() -> None:
-    home = combined_home()
+    home = combined_home({"telemetry.receiver.enable": "true"})
     async with home.running(), await User.connect(controller_address(home.broker)) as controllers:
         assert await keys(home.broker.bootstrap_servers) == [api.key for api in APIS]
         assert await keys(controller_address(home.broker)) == [api.key for api in CONTROLLER_APIS]

@@ -53,6 +53,8 @@ FILES = (
     "incremental_alter_configs",
     "alter_configs",
     "list_config_resources",
+    "get_telemetry_subscriptions",
+    "push_telemetry",
     "create_acls",
     "describe_acls",
     "delete_acls",

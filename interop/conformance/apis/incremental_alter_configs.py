@@ -12,7 +12,7 @@ from interop.conformance.apis.describe_configs import (
     describe,
 )
 from interop.conformance.apis.describe_configs import resource as all_keys
-from interop.conformance.conversation import conversation
+from interop.conformance.conversation import LATEST, conversation
 from interop.conformance.talk import E, Talk
 from pykafka_broker.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -329,6 +329,32 @@ def client_metrics(talk: Talk) -> None:
     talk.ask(alter(resource(CLIENT_METRICS, name, ("no.such.key", SET, "1"))), E.INVALID_REQUEST)
     talk.ask(alter(resource(CLIENT_METRICS, "", ("interval.ms", SET, "1000"))), E.INVALID_REQUEST)
     talk.ask(alter(resource(CLIENT_METRICS, name, ("interval.ms", DELETE, None), ("metrics", DELETE, None))))
+
+
+@conversation(LATEST)
+def patterns_of_client_metrics(talk: Talk) -> None:
+    name = talk.name("metrics")
+    for wrong in (
+        "client_id=",
+        "client_id=a=b",
+        "client_id==a",
+        "=a",
+        "=",
+        "id=a",
+        "client_id=(",
+        "a",
+        " = a",
+    ):
+        talk.ask(alter(resource(CLIENT_METRICS, name, ("match", SET, wrong))), E.INVALID_CONFIG)
+    for right in (
+        "client_id=a=",
+        " client_id = a==",
+        r"client_id=\p{L}+",
+        "client_id=(?!a).*",
+        "client_id=a++",
+    ):
+        talk.ask(alter(resource(CLIENT_METRICS, name, ("match", SET, right))))
+    talk.ask(alter(resource(CLIENT_METRICS, name, ("match", DELETE, None))))
 
 
 @conversation

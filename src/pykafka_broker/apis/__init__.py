@@ -46,6 +46,7 @@ from pykafka_broker.apis.end_txn import end_txn
 from pykafka_broker.apis.expire_delegation_token import expire_delegation_token
 from pykafka_broker.apis.fetch import fetch
 from pykafka_broker.apis.find_coordinator import find_coordinator
+from pykafka_broker.apis.get_telemetry_subscriptions import get_telemetry_subscriptions
 from pykafka_broker.apis.heartbeat import heartbeat
 from pykafka_broker.apis.incremental_alter_configs import incremental_alter_configs
 from pykafka_broker.apis.init_producer_id import init_producer_id
@@ -64,6 +65,7 @@ from pykafka_broker.apis.offset_fetch import offset_fetch
 from pykafka_broker.apis.offset_for_leader_epoch import offset_for_leader_epoch
 from pykafka_broker.apis.ports.node import NodePorts
 from pykafka_broker.apis.produce import produce
+from pykafka_broker.apis.push_telemetry import push_telemetry
 from pykafka_broker.apis.read_share_group_state import read_share_group_state
 from pykafka_broker.apis.read_share_group_state_summary import read_share_group_state_summary
 from pykafka_broker.apis.remove_raft_voter import remove_raft_voter
@@ -141,6 +143,8 @@ APIS: tuple[Api[NodePorts], ...] = (
     list_transactions,
     consumer_group_heartbeat,
     consumer_group_describe,
+    get_telemetry_subscriptions,
+    push_telemetry,
     list_config_resources,
     describe_topic_partitions,
     share_group_heartbeat,

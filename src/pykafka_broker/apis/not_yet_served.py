@@ -5,8 +5,7 @@ Each API of Kafka 4.3 is either in `APIS` or in this list.
 
 from __future__ import annotations
 
-NOT_YET_SERVED = {
-    "client telemetry": ("GetTelemetrySubscriptions", "PushTelemetry"),
+NOT_YET_SERVED: dict[str, tuple[str, ...]] = {
     # It has no API of its own; the key `remote.log.storage.system.enable` is refused.
     "tiered storage": (),
 }

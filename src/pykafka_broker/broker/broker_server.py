@@ -22,6 +22,7 @@ from pykafka_broker.broker.metadata_follower import MetadataFollower
 from pykafka_broker.broker.node_ports import NodeMetadata, TopicsOnDemand
 from pykafka_broker.broker.other_brokers import other_brokers
 from pykafka_broker.broker.replica_fetching import replica_fetchers, replication_rate
+from pykafka_broker.broker.settings import telemetry_settings
 from pykafka_broker.broker.share_groups import ShareGroups
 from pykafka_broker.broker.share_states import PersistedStates
 from pykafka_broker.broker.shared_server import STOP_GRACE_MS, SharedServer
@@ -46,6 +47,7 @@ from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.network.purgatory import Purgatory
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.fields import ZERO_UUID
+from pykafka_broker.raft.format import random_uuid
 from pykafka_broker.raft.quorum_description import QuorumDescription
 from pykafka_broker.replication.awaited_followers import AwaitedFollowers
 from pykafka_broker.replication.leading_replica import PartitionPorts
@@ -53,6 +55,7 @@ from pykafka_broker.replication.log_dir_moves import LogDirMoves
 from pykafka_broker.replication.replica_fetchers import ReplicaFetchers
 from pykafka_broker.replication.replica_manager import ReplicaManager
 from pykafka_broker.system.named_tuple import NamedTuple
+from pykafka_broker.telemetry.client_metrics import ClientMetrics
 
 #: The interval at which periodic work checks whether it is due.
 TICK_MS = 1_000
@@ -69,6 +72,7 @@ class BrokerServer(NamedTuple):
     log_dir_moves: LogDirMoves
     purgatory: Purgatory
     periodic_work: PeriodicWork
+    telemetry: ClientMetrics
     ports: NodePorts
 
 
@@ -131,7 +135,8 @@ async def start_broker(shared: SharedServer, undo: Undo) -> BrokerServer:
         await coordinators.loaded()
 
     purgatory = Purgatory(f.clock)
-    ports = _ports(shared, lifecycle, replication, coordination, fetching, purgatory)
+    telemetry = _client_metrics(shared)
+    ports = _ports(shared, lifecycle, replication, coordination, fetching, purgatory, telemetry)
     shared.ports.broker.give(ports)
     connections = shared.listeners.shared
     connections.knowledge = connections.knowledge._replace(
@@ -153,6 +158,7 @@ async def start_broker(shared: SharedServer, undo: Undo) -> BrokerServer:
         log_dir_moves=replication.log_dir_moves,
         purgatory=purgatory,
         periodic_work=work,
+        telemetry=telemetry,
         ports=ports,
     )
 
@@ -284,6 +290,7 @@ def _ports(
     coordination: _Coordination,
     fetching: Fetching,
     purgatory: Purgatory,
+    telemetry: ClientMetrics,
 ) -> NodePorts:
     """The ports of the handlers on broker listeners."""
     f, quorum, connections = shared.foundation, shared.quorum, shared.quorum.connections
@@ -321,7 +328,17 @@ def _ports(
         threads=f.threads,
         authorizer=shared.authorizer,
         quotas=shared.quotas,
+        telemetry=telemetry,
     )
+
+
+def _client_metrics(shared: SharedServer) -> ClientMetrics:
+    """The metrics that clients push, which follow the subscriptions in the metadata."""
+    f = shared.foundation
+    telemetry = ClientMetrics(telemetry_settings(f.config), f.clock, random_uuid)
+    telemetry.published(ClusterImage(), shared.image)
+    shared.metadata.subscribe(telemetry.published)
+    return telemetry
 
 
 def _raise_if_final(shared: SharedServer, error: KafkaError) -> None:

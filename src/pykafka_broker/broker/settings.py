@@ -7,7 +7,7 @@ call them again when the configuration changes.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from functools import partial
 
 from pykafka_broker.apis.api import BROKER_LISTENER, CONTROLLER_LISTENER
@@ -22,8 +22,10 @@ from pykafka_broker.machine.clock import Clock, processing_ns
 from pykafka_broker.network.endpoint import ListenerEndpoint, ListenerLimits
 from pykafka_broker.network.host_names import limits_by_address
 from pykafka_broker.network.limits import ConnectionLimits
+from pykafka_broker.protocol.messages import GET_TELEMETRY_SUBSCRIPTIONS_KEY, PUSH_TELEMETRY_KEY
 from pykafka_broker.quotas.client_quotas import ClientQuotas
 from pykafka_broker.quotas.rates import Window
+from pykafka_broker.telemetry.client_metrics import TelemetrySettings
 
 logger = logging.getLogger("kafka.server.BrokerServer")
 
@@ -148,6 +150,23 @@ def cleaner_settings(config: BrokerConfig) -> CleanerSettings:
         io_buffer_load_factor=config["log.cleaner.io.buffer.load.factor"],
         io_max_bytes_per_second=config["log.cleaner.io.max.bytes.per.second"],
         backoff_ms=config["log.cleaner.backoff.ms"],
+    )
+
+
+def unlisted_apis(config: BrokerConfig) -> Container[int]:
+    """The keys of the APIs that ApiVersions does not list although they are served.
+
+    As in Apache Kafka a client pushes metrics only if it is told so, for which there has to be a receiver.
+    """
+    return (
+        () if config["telemetry.receiver.enable"] else (GET_TELEMETRY_SUBSCRIPTIONS_KEY, PUSH_TELEMETRY_KEY)
+    )
+
+
+def telemetry_settings(config: BrokerConfig) -> TelemetrySettings:
+    """The settings of the metrics that clients push."""
+    return TelemetrySettings(
+        max_bytes=config["telemetry.max.bytes"], keeps_series=config["telemetry.receiver.enable"]
     )
 
 

@@ -30,6 +30,7 @@ from pykafka_broker.broker.settings import (
     connection_limits,
     listener_limits,
     quota_window,
+    unlisted_apis,
 )
 from pykafka_broker.broker.stop_order import StopStep, Undo
 from pykafka_broker.cluster.image import ClusterImage
@@ -125,6 +126,7 @@ async def build_shared(f: Foundation, undo: Undo) -> SharedServer:
         authorizer,
         quotas,
         ports,
+        unlisted_apis(f.config),
     )
     served_listeners = ServedListeners(listeners, kinds, lambda: f.config, f.threads)
     if not is_formatted(f.files, f.config.metadata_log_dir):

@@ -601,7 +601,7 @@ BROKER_KEYS: tuple[Key, ...] = (
         "Plug-ins that publish the older kind of measured values."),
     Key("kafka.metrics.polling.interval.secs", INT, 10, Range(1), LOW, READ_ONLY, UNHEEDED,
         "How often the plug-ins of kafka.metrics.reporters publish."),
-    Key("telemetry.max.bytes", INT, 1048576, Range(1), LOW, READ_ONLY, UNHEEDED,
+    Key("telemetry.max.bytes", INT, 1048576, Range(1), LOW, READ_ONLY, ACTS,
         "Largest push of client metrics accepted."),
 
     # Authentication and authorization
@@ -871,6 +871,9 @@ OWN_KEYS: tuple[Key, ...] = (
         "How often all closed segments are read again to find damage; -1: never.", internal=True),
     Key("log.scrub.io.max.bytes.per.second", LONG, 33554432, Range(1), MEDIUM, CLUSTER_WIDE, ACTS,
         "Ceiling, in bytes per second, of reading segments again.", internal=True),
+    Key("telemetry.receiver.enable", BOOLEAN, False, None, LOW, READ_ONLY, ACTS,
+        "Ask clients for the metrics of the client metrics subscriptions, and keep the newest values that "
+        "they push.", internal=True),
 )
 # fmt: on
 

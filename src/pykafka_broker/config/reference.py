@@ -240,7 +240,9 @@ They may be changed at any time. A group that does not set a key takes the value
     ),
     Section(
         "Keys of client metrics subscriptions",
-        "Subscriptions are kept, and no client is asked for metrics.",
+        """\
+They may be changed at any time. Clients push where `telemetry.receiver.enable` is set; without it a broker
+does not tell them that they may, as Apache Kafka without a plug-in that receives metrics.""",
         CLIENT_METRICS_KEYS,
         OF_OTHERS,
     ),

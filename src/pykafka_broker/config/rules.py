@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.config.broker import BROKER
-from pykafka_broker.config.client_metrics import CLIENT_METRICS
+from pykafka_broker.config.client_metrics import CLIENT_METRICS, matchers_of
 from pykafka_broker.config.group import GROUP
 from pykafka_broker.config.groups import broker_keys
 from pykafka_broker.config.keys import LIST, PER_BROKER, READ_ONLY, REQUIRED, ConfigError, Key, render
@@ -36,17 +36,6 @@ logger = logging.getLogger("kafka.server.KafkaConfig")
 #: Keys of a listener that may also be set for all brokers at once.
 CLUSTER_WIDE_LISTENER_KEYS = frozenset(
     {"max.connections", "max.connection.creation.rate", "num.network.threads"}
-)
-#: The properties by which a client metrics subscription may select clients.
-MATCH_SELECTORS = frozenset(
-    {
-        "client_instance_id",
-        "client_id",
-        "client_software_name",
-        "client_software_version",
-        "client_source_address",
-        "client_source_port",
-    }
 )
 MIN_PUSH_INTERVAL_MS, MAX_PUSH_INTERVAL_MS = 100, 3_600_000
 #: The most refused names that the log explains; a client may invent any number of them.
@@ -193,22 +182,10 @@ def validate_client_metrics_configs(name: str, new: Mapping[str, str]) -> None:
             f"Invalid value {interval} for interval.ms, interval must be between {MIN_PUSH_INTERVAL_MS} and "
             f"{MAX_PUSH_INTERVAL_MS} (1 hour)",
         )
-    for pattern in values.get("match", ()):
-        if not _is_match_pattern(pattern):
-            raise KafkaError(ErrorCode.INVALID_CONFIG, f"Illegal client matching pattern: {pattern}")
-
-
-def _is_match_pattern(pattern: str) -> bool:
-    import re
-
-    selector, equals, expression = pattern.partition("=")
-    if not equals or selector.strip() not in MATCH_SELECTORS:
-        return False
     try:
-        re.compile(expression.strip())
-    except re.error:
-        return False
-    return True
+        matchers_of(values.get("match", ()))
+    except ConfigError as error:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
 
 
 def _parsed(texts: Mapping[str, str], table: Mapping[str, Key], unknown: str) -> dict[str, Any]:

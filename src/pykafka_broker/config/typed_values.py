@@ -17,6 +17,7 @@ BooleanKey = Literal[
     "controller.quorum.auto.join.enable",
     "delete.topic.enable",
     "log.cleaner.enable",
+    "telemetry.receiver.enable",
     "transaction.partition.verification.enable",
 ]
 NumberKey = Literal[
@@ -132,6 +133,7 @@ NumberKey = Literal[
     "quota.window.size.seconds",
     "controller.quota.window.num",
     "controller.quota.window.size.seconds",
+    "telemetry.max.bytes",
 ]
 FractionKey = Literal[
     "log.cleaner.io.max.bytes.per.second",

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 from pykafka_broker.config.keys import UNHEEDED, ConfigError, Key
 from pykafka_broker.config.resources import (
     BROKER_RESOURCE,
-    CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
     TABLES,
     TOPIC_RESOURCE,
@@ -30,7 +29,6 @@ Configs = Mapping[tuple[int, str], Mapping[str, str]]
 _OWNERS = {
     TOPIC_RESOURCE: "topics",
     BROKER_RESOURCE: "brokers",
-    CLIENT_METRICS_RESOURCE: "client metrics",
     GROUP_RESOURCE: "groups",
 }
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.ports.quotas import Quotas
     from pykafka_broker.apis.ports.share_partitions import SharePartitions
     from pykafka_broker.apis.ports.shares import ShareCoordinator
+    from pykafka_broker.apis.ports.telemetry import Telemetry
     from pykafka_broker.apis.ports.topic_creation import TopicCreation
     from pykafka_broker.apis.ports.transactions import (
         ProducerIds,
@@ -66,3 +67,4 @@ class NodePorts(NamedTuple):
     threads: Threads
     authorizer: Authorizer
     quotas: Quotas
+    telemetry: Telemetry

@@ -104,6 +104,7 @@ API_NAMES = {
     92: "DeleteShareGroupOffsets",
 }
 API_VERSIONS_KEY = 18
+GET_TELEMETRY_SUBSCRIPTIONS_KEY, PUSH_TELEMETRY_KEY = 71, 72
 
 
 def module_name(api_key: int) -> str:

@@ -104,7 +104,9 @@ def table(rows: Iterable[Row], report: Report) -> str:
 
 def measured(row: Row, values: dict[str, float]) -> str:
     """Its figures of one broker that were measured, with their units."""
-    return "; ".join(f"{number(values[key])} {unit}".rstrip() for key, unit in row.figures.items() if key in values)
+    return "; ".join(
+        f"{number(values[key])} {unit}".rstrip() for key, unit in row.figures.items() if key in values
+    )
 
 
 def number(value: float) -> str:

@@ -21,6 +21,7 @@ LINES = {
     "topics delete": "other --if-exists",
     "topics describe": "",
     "topics list": "",
+    "topics profile": "orders",
     "groups delete": "nothing",
     "groups describe": "",
     "groups list": "",

@@ -8,6 +8,7 @@ import logging
 import re
 import socket
 import threading
+import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -29,13 +30,14 @@ from pykafka_broker.protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
     UserName,
 )
+from pykafka_broker.protocol.messages.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
 from pykafka_broker.protocol.messages.push_telemetry import PushTelemetryRequest
 from pykafka_broker.protocol.records.batch import Codec, build_batch
+from pykafka_broker.protocol.records.compression import compress
 from pykafka_broker.sasl import plain, scram_server
 from pykafka_broker.sasl.plain import plain_token
 from pykafka_broker.testing.home import Home
 from pykafka_broker.testing.user import User
-from tests.support.hostile import bomb
 from tests.support.sasl import AT_ONCE, PLAIN_LISTENER, authenticate, principals, serving
 from tests.support.scram import altering, put
 
@@ -250,18 +252,28 @@ def test_our_client_believes_no_length_of_a_server(length: int) -> None:
         thread.join()
 
 
-async def test_telemetry_is_not_decompressed() -> None:
-    """CVE-2026-111073: a client's metrics were decompressed without a limit. They are not served here."""
-    async with Home().running() as user:
+@pytest.mark.parametrize("codec", [codec for codec in Codec if codec])
+async def test_telemetry_is_decompressed_up_to_its_limit(codec: Codec) -> None:
+    """CVE-2026-111073: a client's metrics were decompressed without a limit. Here it is
+    `telemetry.max.bytes`, 1 MiB by default.
+    """
+    bomb = compress(codec, bytes(1 << 24))
+    async with Home(overrides={"telemetry.receiver.enable": "true"}).running() as user:
+        asked = await user.send(GetTelemetrySubscriptionsRequest(client_instance_id=b"1" * 16), 0)
         telemetry = PushTelemetryRequest(
-            client_instance_id=bytes(16),
-            subscription_id=1,
+            client_instance_id=b"1" * 16,
+            subscription_id=asked.subscription_id,
             terminating=False,
-            compression_type=4,
-            metrics=bomb(Codec.ZSTD, 1 << 24),
+            compression_type=codec,
+            metrics=bomb,
         )
-        user.write(telemetry, 0)
-        assert await user.is_closed()
+        tracemalloc.start()
+        try:
+            answer = await user.send(telemetry, 0)
+            assert tracemalloc.get_traced_memory()[1] < 1 << 23
+        finally:
+            tracemalloc.stop()
+        assert answer.error_code == ErrorCode.INVALID_RECORD
 
 
 async def test_a_credential_is_never_shown_again() -> None:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from interop import bench_page, front_pages, proofs, scale_page
 from interop.conformance import results, table
 from pykafka_broker.config import reference
+from pykafka_broker.metrics import reference as metrics_reference
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -49,6 +50,7 @@ class Section(NamedTuple):
 
 PAGES: tuple[Page | Section, ...] = (
     Page("docs/configuration.md", reference.page),
+    Page("docs/metrics.md", metrics_reference.page),
     Page("docs/conformance.md", lambda: table.page(results.load())),
     Page("docs/proofs.md", lambda: proofs.page(proofs.load())),
     Section("README.md", "served", front_pages.served),

@@ -11,12 +11,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
 from pykafka_broker.cli.startup_topics import parse_topics
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.config import ConfigError
+from pykafka_broker.testing.processes import free_port
 from tests.cli.conftest import run_command
 
 Start = Callable[..., "Process"]
@@ -66,6 +68,14 @@ def start(tmp_path: Path) -> Iterator[Start]:
         if process.popen.poll() is None:
             process.popen.kill()
         process.popen.communicate()
+
+
+def test_metrics_are_served_where_the_option_says(start: Start) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    start("--listen", "127.0.0.1:0", "--metrics", address).address()
+
+    with urlopen(f"http://{address}/health/ready") as ready:
+        assert ready.read() == b"ok\n"
 
 
 def test_a_broker_says_when_it_serves_and_stops_in_good_order(start: Start, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """The kinds of listeners of a node: for each, the service of such a listener.
 
-Further kinds go here: a metrics page and a web console would be rows with their own connection factories
+Further kinds go here: a web console would be a row with its own connection factory
 (`network/connection_factory.py`). The transport and the authentication come from the listener's security
 protocol (`security/protocols.py`). `serves` of an endpoint names its row; `settings.endpoints` reads the
 endpoints from the configuration.
@@ -9,7 +9,7 @@ endpoints from the configuration.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pykafka_broker.apis import APIS
 from pykafka_broker.apis.api import BROKER_LISTENER, CONTROLLER_LISTENER
@@ -18,11 +18,16 @@ from pykafka_broker.apis.ports.controller import ControllerPorts
 from pykafka_broker.apis.ports.node import NodePorts
 from pykafka_broker.apis.ports.quotas import Quotas
 from pykafka_broker.broker.security.protocols import SecurityProtocol, security_of
+from pykafka_broker.config import ConfigError
 from pykafka_broker.network.dispatch import Dispatch
-from pykafka_broker.network.endpoint import ListenerEndpoint
+from pykafka_broker.network.endpoint import METRICS_LISTENER, ListenerEndpoint
 from pykafka_broker.network.kafka_connections import KafkaConnections
 from pykafka_broker.network.listening import ListenerService
 from pykafka_broker.network.shared import Shared
+from pykafka_broker.network.transports import Plaintext
+
+if TYPE_CHECKING:
+    from pykafka_broker.metrics.node_parts import NodeParts
 
 #: Makes the service of one listener. Raises ValueError if its security protocol is not offered.
 ListenerKind = Callable[[ListenerEndpoint], ListenerService]
@@ -57,11 +62,12 @@ class PortsToCome(Generic[Ports]):
 
 
 class HandlerPorts:
-    """The ports of handlers, by the kind of their listener."""
+    """The ports of handlers, by the kind of their listener; a metrics listener reads the node's parts."""
 
     def __init__(self) -> None:
         self.broker: PortsToCome[NodePorts] = PortsToCome()
         self.controller: PortsToCome[ControllerPorts] = PortsToCome()
+        self.metrics: PortsToCome[NodeParts] = PortsToCome()
 
 
 def listener_kinds(
@@ -100,4 +106,21 @@ def listener_kinds(
         controllers = Dispatch(CONTROLLER_APIS, CONTROLLER_LISTENER, authorizer, quotas)
         return service(endpoint, controllers, ports.controller)
 
-    return {BROKER_LISTENER: serve_brokers, CONTROLLER_LISTENER: serve_controllers}
+    def serve_metrics(endpoint: ListenerEndpoint) -> ListenerService:
+        # Imported late: most nodes have no such listener.
+        from pykafka_broker.metrics.http_connection import HttpConnections
+        from pykafka_broker.metrics.process import begin
+
+        try:
+            begin()
+        except ImportError:
+            raise ConfigError(
+                "metrics.listeners needs prometheus-client: pip install 'pykafka-broker[metrics]'"
+            ) from None
+        return ListenerService(Plaintext(), HttpConnections(shared, ports.metrics))
+
+    return {
+        BROKER_LISTENER: serve_brokers,
+        CONTROLLER_LISTENER: serve_controllers,
+        METRICS_LISTENER: serve_metrics,
+    }

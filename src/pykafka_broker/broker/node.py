@@ -1,12 +1,12 @@
 """A running node: the parts of its roles, started in the order of their dependencies. The composition root.
 
-    shared parts -> listeners of controllers -> replica of the metadata log -> controller -> broker
+    shared parts -> metrics -> listeners of controllers -> replica of the metadata log -> controller -> broker
 
 `process.roles` says whether a node is a controller, a broker or both. Each kind of listener is started
 separately, with the ports of its own handlers; the broker listeners are started last. Many nodes can run in
 one process and event loop; nothing here is global.
 
-Further parts, such as a metrics page and a web console, go into `listener_kinds.py`.
+Further parts, such as a web console, go into `listener_kinds.py`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 from pykafka_broker.broker.broker_server import BrokerServer, start_broker
 from pykafka_broker.broker.controller_server import register_controller, serve_controllers
 from pykafka_broker.broker.foundation import Foundation
+from pykafka_broker.broker.metrics_server import broker_parts, serve_metrics
 from pykafka_broker.broker.served_listeners import ServedListeners
 from pykafka_broker.broker.shared_server import SharedServer, build_shared, start_replica
 from pykafka_broker.broker.stop_order import Undo
@@ -92,14 +93,18 @@ async def start_node(foundation: Foundation, undo: Undo) -> Node:
         KafkaError: the disk failed, or the controller refuses this broker.
     """
     shared = await build_shared(foundation, undo)
-    quorum = shared.quorum
+    quorum, measured = shared.quorum, serve_metrics(shared, undo)
     if quorum.role is not None:
         serve_controllers(shared, quorum.role)
     await start_replica(shared, undo)
     if quorum.role is not None:
         register_controller(shared, undo)
+    broker = None
     if "broker" in foundation.config.process_roles:
-        return Node(shared, await start_broker(shared, undo))
-    shared.metadata.subscribe(lambda _, new: shared.config_follower.apply(new))
-    await foundation.threads.run_blocking(shared.reserve.take_back)
-    return Node(shared, None)
+        broker = await start_broker(shared, undo)
+        measured.broker = broker_parts(broker)
+    else:
+        shared.metadata.subscribe(lambda _, new: shared.config_follower.apply(new))
+        await foundation.threads.run_blocking(shared.reserve.take_back)
+    measured.has_started = True
+    return Node(shared, broker)

@@ -19,7 +19,7 @@ from pykafka_broker.log.check.scrubber import ScrubSettings
 from pykafka_broker.log.cleaner.cleaner import CleanerSettings
 from pykafka_broker.log.manager.settings import Intervals, LogSettings
 from pykafka_broker.machine.clock import Clock, processing_ns
-from pykafka_broker.network.endpoint import ListenerEndpoint, ListenerLimits
+from pykafka_broker.network.endpoint import METRICS_LISTENER, ListenerEndpoint, ListenerLimits
 from pykafka_broker.network.host_names import limits_by_address
 from pykafka_broker.network.limits import ConnectionLimits
 from pykafka_broker.protocol.messages import GET_TELEMETRY_SUBSCRIPTIONS_KEY, PUSH_TELEMETRY_KEY
@@ -29,9 +29,12 @@ from pykafka_broker.telemetry.client_metrics import TelemetrySettings
 
 logger = logging.getLogger("kafka.server.BrokerServer")
 
+#: The most connections to one listener of metrics: scrapers and probes need few.
+MOST_METRICS_CONNECTIONS = 32
+
 
 def endpoints(config: BrokerConfig) -> Iterator[ListenerEndpoint]:
-    """The endpoints to listen on, with kinds, advertised addresses and limits; controller listeners last."""
+    """The endpoints to listen on, with kinds, advertised addresses and limits; clients' listeners first."""
     advertised: dict[str, Endpoint] = {}
     if config["advertised.listeners"] is not None:
         told = (*config.advertised_listeners, *config.advertised_controller_listeners)
@@ -42,6 +45,17 @@ def endpoints(config: BrokerConfig) -> Iterator[ListenerEndpoint]:
         yield _endpoint(endpoint, advertised, config, is_privileged=is_inter_broker, serves=BROKER_LISTENER)
     for endpoint in config.controller_listeners:
         yield _endpoint(endpoint, advertised, config, is_privileged=True, serves=CONTROLLER_LISTENER)
+    for endpoint in config.metrics_listeners:
+        # Privileged: a probe must be answered when clients have all connections.
+        yield ListenerEndpoint(
+            endpoint.name,
+            endpoint.host,
+            endpoint.port,
+            endpoint.security_protocol,
+            is_privileged=True,
+            max_connections=MOST_METRICS_CONNECTIONS,
+            serves=METRICS_LISTENER,
+        )
 
 
 def _endpoint(

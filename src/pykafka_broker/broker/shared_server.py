@@ -42,6 +42,7 @@ from pykafka_broker.log.disk.start_reserve import StartReserve
 from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.metadata.publisher import MetadataPublisher
+from pykafka_broker.network.endpoint import METRICS_LISTENER
 from pykafka_broker.network.host_names import limits_by_address
 from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.network.memory import RequestMemory
@@ -139,6 +140,7 @@ async def build_shared(f: Foundation, undo: Undo) -> SharedServer:
     closing = Closing(f, storage.log, logs)
     undo.add(StopStep.LOGS, closing.close)
     await served_listeners.listen(CONTROLLER_LISTENER)
+    await served_listeners.listen(METRICS_LISTENER)
     undo.add(StopStep.LISTENERS, partial(listeners.stop, STOP_GRACE_MS))
     own_endpoints = {
         name: (endpoint.host, endpoint.port)

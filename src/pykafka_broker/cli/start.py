@@ -63,6 +63,11 @@ class Started(NamedTuple):
     help="Where clients connect, in place of `listeners`; port 0 picks a free one.",
 )
 @click.option(
+    "--metrics",
+    metavar="HOST:PORT",
+    help="Where metrics and health are served over HTTP, in place of `metrics.listeners`.",
+)
+@click.option(
     "-o", "--override", "overrides", metavar="KEY=VALUE", multiple=True, help="Set one key; may be repeated."
 )
 @click.option("--cluster-id", metavar="ID", help="The cluster a new data directory shall belong to.")
@@ -80,6 +85,7 @@ def start(
     file: str | None,
     data_dir: str | None,
     listen: str | None,
+    metrics: str | None,
     overrides: tuple[str, ...],
     cluster_id: str | None,
     log_format: str,
@@ -111,6 +117,7 @@ def start(
         environ=os.environ,
         overrides=overrides,
         listen=listen,
+        metrics=metrics,
         data_dir=data_dir,
         cluster_id=cluster_id,
     )

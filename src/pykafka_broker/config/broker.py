@@ -874,6 +874,8 @@ OWN_KEYS: tuple[Key, ...] = (
     Key("telemetry.receiver.enable", BOOLEAN, False, None, LOW, READ_ONLY, ACTS,
         "Ask clients for the metrics of the client metrics subscriptions, and keep the newest values that "
         "they push.", internal=True),
+    Key("metrics.listeners", LIST, (), ListOf(), LOW, READ_ONLY, ACTS,
+        "Where [metrics](metrics.md) and health are served over HTTP, as `http://host:port`.", internal=True),
 )
 # fmt: on
 

@@ -85,6 +85,22 @@ def parse_endpoints(
     return endpoints
 
 
+def parse_metrics_listeners(entries: tuple[str, ...]) -> tuple[Endpoint, ...]:
+    """The endpoints of `metrics.listeners`, which are named by their URLs: no other listener has such a name.
+
+    Raises:
+        ConfigError: an entry is no URL of HTTP without a path.
+    """
+    http = {"HTTP": "PLAINTEXT"}
+    try:
+        endpoints = [
+            (entry.strip().rstrip("/"), _endpoint(entry.strip().rstrip("/"), http)) for entry in entries
+        ]
+    except ConfigError as error:
+        raise ConfigError(f"metrics.listeners: {error}: write http://host:port") from None
+    return tuple(endpoint._replace(name=url) for url, endpoint in endpoints)
+
+
 def _endpoint(entry: str, protocols: dict[str, str]) -> Endpoint:
     name, separator, address = entry.partition("://")
     host, colon, port = address.rpartition(":")

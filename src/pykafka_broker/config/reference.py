@@ -52,7 +52,8 @@ Stronger first:
 
 1. dynamic values: of this broker, then of all brokers (`pykafka-broker configs alter --broker 1`,
    `--broker-defaults`, or any Kafka client). They are kept with the metadata and survive restarts;
-2. `--override key=value`; `--listen` and `--data-dir` are short for `listeners` and `log.dirs`;
+2. `--override key=value`; `--listen`, `--metrics` and `--data-dir` are short for `listeners`,
+   `metrics.listeners` and `log.dirs`;
 3. environment variables;
 4. the properties file given with `--config`;
 5. without such a file, the values under [Without a properties file](#without-a-properties-file);

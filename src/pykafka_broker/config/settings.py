@@ -32,6 +32,7 @@ from pykafka_broker.config.listeners import (
     Endpoint,
     parse_endpoints,
     parse_map,
+    parse_metrics_listeners,
     security_protocol_map,
 )
 from pykafka_broker.config.typed_values import NumberKey, TypedValues
@@ -83,6 +84,7 @@ class BrokerConfig(TypedValues):
         "initial_controllers",
         "inter_broker_listener_name",
         "listeners",
+        "metrics_listeners",
         "node_id",
         "originals",
         "process_roles",
@@ -251,6 +253,7 @@ class BrokerConfig(TypedValues):
         self.advertised_controller_listeners = tuple(e for e in told if e.name in controllers)
         self.controller_listeners = tuple(e for e in self.listeners if e.name in controllers)
         self.inter_broker_listener_name = self._inter_broker_listener(protocols)
+        self.metrics_listeners = parse_metrics_listeners(self["metrics.listeners"])
 
     def _inter_broker_listener(self, protocols: dict[str, str]) -> str:
         name = self["inter.broker.listener.name"]

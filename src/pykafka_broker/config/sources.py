@@ -1,7 +1,7 @@
 """The sources of a broker's static configuration: file, environment, overrides, start-up defaults.
 
-Highest precedence first: overrides (`--override`, `--listen`, `--data-dir`), environment variables, the
-properties file, Kafka's defaults. Two choices are ours:
+Highest precedence first: overrides (`--override`, `--listen`, `--metrics`, `--data-dir`), environment
+variables, the properties file, Kafka's defaults. Two choices are ours:
 
 * A properties file is complete, as in Apache Kafka. Without one, the values of `STANDALONE` apply below the
   environment and the overrides: a single node that needs no other setting. They are those of the
@@ -109,13 +109,14 @@ def load_config(
     environ: Mapping[str, str] | None = None,
     overrides: Overrides = (),
     listen: str | None = None,
+    metrics: str | None = None,
     data_dir: str | os.PathLike[str] | None = None,
     cluster_id: str | None = None,
 ) -> BrokerConfig:
     """The static configuration from all its sources.
 
-    `environ` is os.environ or a part of it; `overrides` are a mapping or `key=value` texts; `listen` is
-    `host:port`.
+    `environ` is os.environ or a part of it; `overrides` are a mapping or `key=value` texts; `listen` and
+    `metrics` are `host:port`.
 
     Raises:
         ConfigError: something in them cannot be read or accepted.
@@ -131,6 +132,8 @@ def load_config(
         if "advertised.listeners" not in overridden:
             # The file's advertised.listeners belong to its own listeners.
             configured.pop("advertised.listeners", None)
+    if metrics is not None:
+        configured["metrics.listeners"] = f"http://{metrics}"
     if data_dir is not None:
         configured["log.dirs"] = os.fspath(data_dir)
         configured.pop("log.dir", None)

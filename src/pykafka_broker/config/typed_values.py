@@ -159,6 +159,7 @@ ListKey = Literal[
     "group.coordinator.rebalance.protocols",
     "group.consumer.assignors",
     "group.share.assignors",
+    "metrics.listeners",
 ]
 OptionalNumberKey = Literal[
     "log.roll.ms",

@@ -70,6 +70,11 @@ class MetadataPublisher:
         return self._published_offset
 
     @property
+    def is_caught_up(self) -> bool:
+        """Whether everything that is known to be committed is published; False before a leader is known."""
+        return 0 < self._high_watermark <= self._published_offset
+
+    @property
     def replayed_image(self) -> ClusterImage:
         """The image of all replayed records, published or not, with which a new leader of the log begins."""
         return self._loader.image

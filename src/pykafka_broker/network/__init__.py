@@ -25,8 +25,8 @@ Where additions belong:
 * TLS: a row in broker/security/protocols.py, with a transport here that has the listener's SSL
   context. A client's certificate reaches the authentication, which begins when the handshake is over.
 * SASL: a row there, with an authentication here; sasl_authentication.py says in which order it works.
-* Metrics over HTTP, a web console: a `ConnectionFactory` (connection_factory.py), which `Listeners.add` gets
-  as a `ListenerService`, together with a transport. For each client that is let in it makes an asyncio
-  protocol that reads the HTTP request, and an `OpenConnection` through which limits, the sweep and the stop
-  end it; one class can be both. A metrics page shows `shared.counters` and the counts that routes keep.
+* A web console: a `ConnectionFactory` (connection_factory.py), which `Listeners.add` gets as a
+  `ListenerService`, together with a transport. For each client that is let in it makes an asyncio protocol
+  that reads the HTTP request, and an `OpenConnection` through which limits, the sweep and the stop end it;
+  one class can be both, as in metrics/http_connection.py.
 """

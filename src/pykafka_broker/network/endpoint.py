@@ -8,6 +8,8 @@ from pykafka_broker.apis.api import BROKER_LISTENER
 from pykafka_broker.system.named_tuple import NamedTuple
 
 UNLIMITED = 2**31 - 1
+#: The kind of a listener for metrics and health, beside those that speak Kafka (`apis/api.py`).
+METRICS_LISTENER = "metrics"
 
 
 class ListenerEndpoint(NamedTuple):

@@ -1,0 +1,83 @@
+"""The parts of a node that families of metrics read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pykafka_broker.system.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from pykafka_broker.config import BrokerConfig
+    from pykafka_broker.controller.role import ControllerRole
+    from pykafka_broker.coordinator.coordinators import Coordinators
+    from pykafka_broker.log.manager.log_manager import LogManager
+    from pykafka_broker.machine.clock import Clock
+    from pykafka_broker.membership.lifecycle import BrokerLifecycle
+    from pykafka_broker.metadata.publisher import MetadataPublisher
+    from pykafka_broker.metadata.raft_host import RaftHost
+    from pykafka_broker.network.listeners import Listeners
+    from pykafka_broker.network.purgatory import Purgatory
+    from pykafka_broker.replication.replica_manager import ReplicaManager
+
+Made = TypeVar("Made")
+
+
+class BrokerParts(NamedTuple):
+    """The parts of a broker that serves."""
+
+    replicas: ReplicaManager
+    coordinators: Coordinators
+    lifecycle: BrokerLifecycle
+    purgatory: Purgatory
+
+
+class NodeParts:
+    """The parts of a node. The broker comes last: it is None until it serves, and on a controller."""
+
+    def __init__(
+        self,
+        config: Callable[[], BrokerConfig],
+        clock: Clock,
+        listeners: Listeners,
+        logs: LogManager,
+        metadata: MetadataPublisher,
+        raft: RaftHost,
+        role: ControllerRole | None,
+    ) -> None:
+        self._config = config
+        self.clock = clock
+        self.listeners = listeners
+        self.logs = logs
+        self.metadata = metadata
+        self.raft = raft
+        #: None on a node that is no controller.
+        self.role = role
+        self.broker: BrokerParts | None = None
+        #: Whether everything has started that the roles of the node ask for.
+        self.has_started = False
+        self.is_stopping = False
+
+    def stop(self) -> None:
+        """The node begins to stop."""
+        self.is_stopping = True
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The configuration in force."""
+        return self._config()
+
+
+class Scrape:
+    """One scrape of a node: what several families need is made once."""
+
+    def __init__(self, node: NodeParts) -> None:
+        self.node = node
+        self._made: dict[Callable[[NodeParts], Any], Any] = {}
+
+    def once(self, make: Callable[[NodeParts], Made]) -> Made:
+        """The result of `make`, which is called once in this scrape."""
+        if make not in self._made:
+            self._made[make] = make(self.node)
+        made: Made = self._made[make]
+        return made

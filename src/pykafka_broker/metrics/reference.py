@@ -1,0 +1,45 @@
+"""The page `docs/metrics.md`, from the declarations of families; `make fix` writes it."""
+
+from __future__ import annotations
+
+from pykafka_broker.metrics.families import FAMILIES
+
+INTRODUCTION = """\
+# Metrics and health
+
+`pykafka-broker start --metrics 127.0.0.1:9644`, or `metrics.listeners=http://127.0.0.1:9644` in the
+properties file, serves three pages over HTTP:
+
+| page | answer |
+|---|---|
+| `/metrics` | all metrics below, in the text format of Prometheus |
+| `/health/live` | 200: the process answers |
+| `/health/ready` | 200 if the node serves clients; otherwise 503, and the reason as text |
+
+A node is ready when it has started, hears from the active controller and has taken up all committed metadata,
+and a broker when it is unfenced as well.
+
+Metrics need `prometheus-client` (`pip install 'pykafka-broker[metrics]'`), which is imported only if a
+listener is configured. The pages are for everyone who reaches the address: there is neither TLS nor a login,
+so bind an address that only your monitoring reaches.
+
+Names, labels and types are those that the MBeans of Apache Kafka get from the JMX exporter with Strimzi's
+rules, and those of the Kafka exporter for offsets and lags. So Strimzi's Grafana dashboards for Kafka, KRaft
+and the Kafka exporter, and alerts written for them, show data without a change. A counter counts from the
+start of the node.
+
+## All metrics
+
+| name | type | labels | meaning | in Apache Kafka |
+|---|---|---|---|---|
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    rows = (
+        f"| `{family.name}` | {family.kind} | {', '.join(f'`{label}`' for label in family.labels.split())} "
+        f"| {family.meaning} | {f'`{family.mbean}`' if family.mbean else ''} |\n"
+        for family in FAMILIES
+    )
+    return INTRODUCTION + "".join(rows)

@@ -20,6 +20,7 @@ from pykafka_broker.replication.core.events import IsrChangeAnswered, IsrProposa
 from pykafka_broker.replication.core.throttling import RateLimit
 from pykafka_broker.replication.leading_replica import PartitionPorts
 from pykafka_broker.replication.partition import Partition
+from pykafka_broker.replication.topic_counts import TopicCounts
 from pykafka_broker.testing.clock import VirtualClock
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import NOW, TOPIC_ID, batch, new_log
@@ -117,7 +118,7 @@ def held(
         follower_rate=RateLimit(1_000, samples=11, sample_ms=1_000),
         lag_time_max_ms=LAG_MS,
     )
-    return Partition("orders", TOPIC_ID, 0, new_log(MemoryFiles(), **settings), ports)
+    return Partition("orders", TOPIC_ID, 0, new_log(MemoryFiles(), **settings), ports, TopicCounts())
 
 
 def produce(partition: Partition, *values: bytes, acks: int = ACKS_ALL) -> int:

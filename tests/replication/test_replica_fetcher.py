@@ -37,6 +37,7 @@ from pykafka_broker.replication.leading_replica import PartitionPorts
 from pykafka_broker.replication.partition import Partition
 from pykafka_broker.replication.replica_fetcher import FetcherPorts, FetcherSettings
 from pykafka_broker.replication.replica_fetchers import ReplicaFetchers
+from pykafka_broker.replication.topic_counts import TopicCounts
 from pykafka_broker.testing.clock import VirtualClock, settle
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import TOPIC_ID, append, values
@@ -198,7 +199,7 @@ class Node:
             lambda broker_id: None,
             RateLimit(1 << 62, 11, 1_000),
         )
-        partition = Partition("orders", TOPIC_ID, log.partition, log, ports)
+        partition = Partition("orders", TOPIC_ID, log.partition, log, ports, TopicCounts())
         self.lead_by(partition, leader_epoch, in_sync=in_sync)
         return partition
 

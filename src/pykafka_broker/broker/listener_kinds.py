@@ -86,7 +86,7 @@ def listener_kinds(
         NotImplementedError: a handler lacks a check that `authorizer` requires; for handlers on controller
             listeners this is raised when such a listener is made.
     """
-    brokers = Dispatch(APIS, BROKER_LISTENER, authorizer, quotas, unlisted)
+    brokers = Dispatch(APIS, BROKER_LISTENER, authorizer, quotas, unlisted, shared.times)
 
     def service(
         endpoint: ListenerEndpoint, dispatch: Dispatch[Ports], of_kind: PortsToCome[Ports]
@@ -103,7 +103,7 @@ def listener_kinds(
         # Imported late: most nodes have no such listener.
         from pykafka_broker.apis.controller_apis import CONTROLLER_APIS
 
-        controllers = Dispatch(CONTROLLER_APIS, CONTROLLER_LISTENER, authorizer, quotas)
+        controllers = Dispatch(CONTROLLER_APIS, CONTROLLER_LISTENER, authorizer, quotas, times=shared.times)
         return service(endpoint, controllers, ports.controller)
 
     def serve_metrics(endpoint: ListenerEndpoint) -> ListenerService:

@@ -23,6 +23,7 @@ def serve_metrics(shared: SharedServer, undo: Undo) -> NodeParts:
         shared.metadata,
         quorum.replica.host,
         quorum.role,
+        quorum.peers,
     )
     undo.add(StopStep.HAND_OVER, node.stop)
     shared.ports.metrics.give(node)

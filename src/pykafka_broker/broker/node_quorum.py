@@ -29,12 +29,13 @@ from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.metadata.replica import MetadataReplica, ReplicaPorts
 from pykafka_broker.metadata.snapshotter import SnapshotSettings
 from pykafka_broker.raft.core.quorum import Endpoints
-from pykafka_broker.raft.driver import DriverPorts, Peers
+from pykafka_broker.raft.driver import DriverPorts
 from pykafka_broker.raft.storage import RaftStorage
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from pykafka_broker.controller.remote_channel import LeaderConnections, RemoteControllerChannel
+    from pykafka_broker.raft.quorum_peers import QuorumPeers
 
 
 def open_metadata(foundation: Foundation, logs: LogManager) -> RaftStorage:
@@ -60,7 +61,8 @@ class QuorumParts(NamedTuple):
     """The part of a node in the quorum: publisher, replica of the log, own controller, and channels.
 
     `controller` is the channel to the active controller. A node without the role controller has no `role`,
-    and its `own_controller` refuses everything. A node that is the only voter has no `connections`.
+    and its `own_controller` refuses everything. A node that is the only voter has no `connections`, and no
+    `peers`, to which the replica sends its requests.
     """
 
     publisher: MetadataPublisher
@@ -69,6 +71,7 @@ class QuorumParts(NamedTuple):
     own_controller: ControllerRole | NoController
     controller: ControllerChannel
     connections: LeaderConnections | None
+    peers: QuorumPeers | None
 
 
 def build_quorum(
@@ -93,6 +96,7 @@ def build_quorum(
             read_bootstrap=partial(read_bootstrap_records, foundation.files, config.metadata_log_dir),
         )
     own_controller = role or NoController()
+    peers = None if config.standalone else _peers(foundation, cluster_id)
     replica = MetadataReplica(
         storage,
         local_voter(config, logs.dirs.metadata.directory_id, own_endpoints),
@@ -103,7 +107,7 @@ def build_quorum(
                 foundation.clock,
                 foundation.threads.run_blocking,
                 chance,
-                None if config.standalone else _peers(foundation, cluster_id),
+                peers,
             ),
             foundation.failure.set,
         ),
@@ -116,10 +120,10 @@ def build_quorum(
         reached_at=own_endpoints if config.standalone else None,
     )
     if config.standalone:
-        return QuorumParts(publisher, replica, role, own_controller, own_controller, None)
+        return QuorumParts(publisher, replica, role, own_controller, own_controller, None, None)
     connections, remote = _remote_controller(foundation, publisher, replica, role)
     controller = remote if role is None else NearestControllerChannel(role, remote)
-    return QuorumParts(publisher, replica, role, own_controller, controller, connections)
+    return QuorumParts(publisher, replica, role, own_controller, controller, connections, peers)
 
 
 def _remote_controller(
@@ -183,7 +187,7 @@ def _token_rules(config: BrokerConfig) -> TokenRules | None:
     )
 
 
-def _peers(foundation: Foundation, cluster_id: str) -> Peers:
+def _peers(foundation: Foundation, cluster_id: str) -> QuorumPeers:
     from pykafka_broker.raft.quorum_peers import QuorumPeers  # an only voter needs no client
 
     return QuorumPeers(peer_settings(lambda: foundation.config, cluster_id), foundation.clock)

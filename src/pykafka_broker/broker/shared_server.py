@@ -46,6 +46,7 @@ from pykafka_broker.network.endpoint import METRICS_LISTENER
 from pykafka_broker.network.host_names import limits_by_address
 from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.network.memory import RequestMemory
+from pykafka_broker.network.request_times import RequestTimes
 from pykafka_broker.network.shared import Shared
 from pykafka_broker.network.unanswered import Knowledge
 from pykafka_broker.protocol.topic_partition import METADATA_TOPIC, METADATA_TOPIC_ID
@@ -223,7 +224,12 @@ async def _unbound_listeners(f: Foundation, logs: LogManager, undo: Undo) -> Lis
     new clients only while it is full.
     """
     config = f.config
-    shared = Shared(f.clock, connection_limits(config), RequestMemory(config["queued.max.request.bytes"]))
+    shared = Shared(
+        f.clock,
+        connection_limits(config),
+        RequestMemory(config["queued.max.request.bytes"]),
+        times=RequestTimes() if config.metrics_listeners else None,
+    )
     # An unknown host prevents a start only if the static configuration names it.
     by_address = await limits_by_address(config.connections_per_ip_overrides)
     open_file_limit = raise_open_file_limit()

@@ -285,6 +285,16 @@ class AsyncConnection:
         return self._state.versions
 
     @property
+    def sent_bytes(self) -> int:
+        """The bytes of requests so far."""
+        return self._state.sent_bytes
+
+    @property
+    def received_bytes(self) -> int:
+        """The bytes of responses so far."""
+        return self._state.received_bytes
+
+    @property
     def is_closed(self) -> bool:
         """Whether either side has closed the connection."""
         return self._stream.is_closed

@@ -22,7 +22,12 @@ from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from typing import Union, cast
 
-from pykafka_broker.cluster.image import MINIMUM_METADATA_VERSION, ClusterImage, replay
+from pykafka_broker.cluster.image import (
+    MINIMUM_METADATA_VERSION,
+    ClusterImage,
+    LeaderRecoveryState,
+    replay,
+)
 from pykafka_broker.controller.bootstrap import first_records
 from pykafka_broker.controller.broker_probes import BrokerProbes, Probe, is_refused
 from pykafka_broker.controller.channel import ChangeRequester
@@ -40,6 +45,7 @@ from pykafka_broker.machine.step import Start, Step
 from pykafka_broker.metadata.leadership import LeaderLog
 from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.records.metadata import PartitionChangeRecord
 from pykafka_broker.raft.core.messages import AddVoter, ChangeAnswer, RemoveVoter
 from pykafka_broker.raft.format import random_uuid
 from pykafka_broker.raft.quorum_description import QuorumDescription
@@ -63,6 +69,8 @@ class ActiveController:
         self._log = log
         self._timers = timers = SteadyTimers(scheduler)
         self._probes = BrokerProbes(timers, self._on_probed, probe)
+        #: Elections of replicas that were not in sync.
+        self.unclean_elections = 0
         self._lines = DecisionLines(state.rules.node_id, state.rules.configs.is_secret)
         #: The client whose event is being decided.
         self._requester: ChangeRequester | None = None
@@ -196,6 +204,7 @@ class ActiveController:
 
     def _start(self, work: object) -> None:
         if isinstance(work, Decided):
+            self.unclean_elections += sum(map(_is_unclean, work.records))
             self._lines.tell(work)
         else:
             self._probes.watch(cast("Mapping[int, Suspect]", work))
@@ -206,6 +215,11 @@ class ActiveController:
 
     def _append(self, records: tuple[object, ...]) -> int:
         return self._log.append(records, self._shard.state.image.metadata_version)
+
+
+def _is_unclean(record: object) -> bool:
+    recovering = LeaderRecoveryState.RECOVERING
+    return isinstance(record, PartitionChangeRecord) and record.leader_recovery_state == recovering
 
 
 def _rules_of(log: LeaderLog, rules: ControllerRules) -> ControllerRules:

@@ -56,6 +56,8 @@ class ControllerRole:
         self._heartbeats = ConnectedBrokers(self._on_heartbeats)
         self._bootstrap: tuple[object, ...] = ()
         self._active: ActiveController | None = None
+        #: Unclean elections of active controllers before this one.
+        self._unclean_before = 0
         #: The error of requests while no controller is active.
         self._inactive = KafkaError(ErrorCode.NOT_CONTROLLER)
         publisher.watch(self._on_published)
@@ -75,6 +77,11 @@ class ControllerRole:
     def is_active(self) -> bool:
         """Whether this node's controller is active."""
         return self._active is not None
+
+    @property
+    def unclean_elections(self) -> int:
+        """Elections of replicas that were not in sync, decided here since the start."""
+        return self._unclean_before + (0 if self._active is None else self._active.unclean_elections)
 
     def note(self, node_id: int, connection: NotedConnection, *, sends_heartbeats: bool = False) -> None:
         """A node has made a request on the connection; while it is open, the node's process is alive."""
@@ -159,6 +166,7 @@ class ControllerRole:
         active, self._active = self._active, None
         self._inactive = error
         if active is not None:
+            self._unclean_before += active.unclean_elections
             active.close(error)
 
     def _on_connected(self, node_id: int, is_connected: bool) -> None:

@@ -70,6 +70,11 @@ class MetadataPublisher:
         return self._published_offset
 
     @property
+    def high_watermark(self) -> int:
+        """The offset below which everything is committed; 0 before a leader is known."""
+        return self._high_watermark
+
+    @property
     def is_caught_up(self) -> bool:
         """Whether everything that is known to be committed is published; False before a leader is known."""
         return 0 < self._high_watermark <= self._published_offset

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from pykafka_broker.cluster.image import CorruptMetadataError
 from pykafka_broker.cluster.records import MAX_RECORDS_PER_OPERATION, decode_record, encode_record
 from pykafka_broker.log.disk.checkpoints import MalformedFile
+from pykafka_broker.machine.clock import processing_ns
 from pykafka_broker.metadata.batch import AppendedBatches, MetadataBatch
 from pykafka_broker.metadata.leadership import MetadataLeadership
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -29,6 +31,7 @@ from pykafka_broker.raft.core.messages import Answer, ChangeAnswer, Current, Req
 from pykafka_broker.raft.core.quorum import Address, Endpoints, Voter
 from pykafka_broker.raft.core.roles import Leader
 from pykafka_broker.raft.core.settings import DEFAULTS, Settings
+from pykafka_broker.raft.core.state import RaftState
 from pykafka_broker.raft.driver import DriverPorts, RaftDriver
 from pykafka_broker.raft.quorum_description import QuorumDescription
 from pykafka_broker.raft.quorum_lines import QuorumLines
@@ -95,7 +98,17 @@ class RaftHost:
         self._appended = AppendedBatches()
         #: The epoch that `leadership` was told of.
         self._led_epoch: int | None = None
+        #: Decisions that were appended here and then committed, and the time that their commits took.
+        self.commits = 0
+        self.commit_ns = 0
+        #: The ends of those not committed yet, and when they were appended.
+        self._uncommitted: deque[tuple[int, int]] = deque()
         self._leader_watchers: list[Callable[[], None]] = []
+
+    @property
+    def state(self) -> RaftState | None:
+        """The replica as it is now; None before the boot."""
+        return self._driver.known_state
 
     @property
     def epoch(self) -> int:
@@ -281,6 +294,7 @@ class RaftHost:
                 self.fail("written", error)
                 raise
         self._appended.add(MetadataBatch(base_offset, end_offset, self.epoch, records))
+        self._uncommitted.append((end_offset, processing_ns()))
         return end_offset
 
     # -- calls of the driver ---------------------------------------------------------------------------
@@ -311,6 +325,9 @@ class RaftHost:
 
     def on_commit(self, offset: int) -> None:
         """Everything below `offset` is committed: hand over the remaining batches below it."""
+        while self._uncommitted and self._uncommitted[0][0] <= offset:
+            self.commits += 1
+            self.commit_ns += processing_ns() - self._uncommitted.popleft()[1]
         try:
             for batch in self._committed(offset):
                 self._next_offset = batch.next_offset
@@ -351,6 +368,7 @@ class RaftHost:
             return
         if self._led_epoch is not None:
             self._appended.forget()
+            self._uncommitted.clear()
             if self._lines is not None:
                 self._lines.controller_ends(self._led_epoch, role)
             self._leadership.end(KafkaError(ErrorCode.NOT_CONTROLLER))

@@ -16,15 +16,20 @@ LINES_PER_SLICE = 200
 
 
 def exposition(node: NodeParts, families: tuple[Family, ...] = FAMILIES) -> Iterator[str]:
-    """Yield the page; a family without samples is left out."""
+    """Yield the page; a slice may be empty, and a family without samples is left out."""
     scrape = Scrape(node)
     lines: list[str] = []
     for family in families:
         name, head = family.name, _head(family)
-        for labels, value in family.read(scrape):
+        for sample in family.read(scrape):
+            if sample is None:
+                yield "".join(lines)
+                lines = []
+                continue
             if head:
                 lines.append(head)
                 head = ""
+            labels, value = sample
             lines.append(f"{name}{labels} {value}\n")
             if len(lines) >= LINES_PER_SLICE:
                 yield "".join(lines)

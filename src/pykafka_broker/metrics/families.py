@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from pykafka_broker.metrics import process
+from pykafka_broker.metrics import connections, controller, groups, partitions, process, requests, topics
 from pykafka_broker.metrics.family import Family
 
-FAMILIES: tuple[Family, ...] = process.FAMILIES
+FAMILIES: tuple[Family, ...] = (
+    *topics.FAMILIES,
+    *requests.FAMILIES,
+    *partitions.FAMILIES,
+    *controller.FAMILIES,
+    *groups.FAMILIES,
+    *connections.FAMILIES,
+    *process.FAMILIES,
+)

@@ -6,7 +6,7 @@ and the name of the MBean in lower case, `_total` for the count of a meter, the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, Union
 
 from pykafka_broker.metrics.node_parts import Scrape
@@ -14,6 +14,9 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The labels as text (`labelled`), and the value.
 Sample = tuple[str, Union[int, float]]
+
+#: Samples; None where the event loop may run other work, because the next sample takes long.
+Pausing = Iterator[Union[Sample, None]]
 
 Kind = Literal["counter", "gauge", "untyped"]
 
@@ -30,7 +33,7 @@ class Family(NamedTuple):
     mbean: str
     #: Yields the samples. The event loop runs other work after each slice of lines (`exposition.py`), so this
     #: must not iterate over a table that may change meanwhile.
-    read: Callable[[Scrape], Iterable[Sample]]
+    read: Callable[[Scrape], Iterable[Union[Sample, None]]]
 
 
 def labelled(**labels: object) -> str:

@@ -189,8 +189,9 @@ class HttpConnection(asyncio.Protocol):
         try:
             transport.write(self._head(200, CONTENT_TYPE, "Transfer-Encoding: chunked\r\n" if chunks else ""))
             for part in exposition(self._node):
-                data = part.encode()
-                transport.writelines(_chunk(data) if chunks else (data,))
+                if part:
+                    data = part.encode()
+                    transport.writelines(_chunk(data) if chunks else (data,))
                 await asyncio.sleep(0)
                 await self._may_write.wait()
                 if self._is_lost:

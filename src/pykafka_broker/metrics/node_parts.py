@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pykafka_broker.metrics.copies import Copies
+from pykafka_broker.metrics.rates import Rates
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from pykafka_broker.metadata.raft_host import RaftHost
     from pykafka_broker.network.listeners import Listeners
     from pykafka_broker.network.purgatory import Purgatory
+    from pykafka_broker.raft.quorum_peers import QuorumPeers
     from pykafka_broker.replication.replica_manager import ReplicaManager
 
 Made = TypeVar("Made")
@@ -44,6 +47,7 @@ class NodeParts:
         metadata: MetadataPublisher,
         raft: RaftHost,
         role: ControllerRole | None,
+        peers: QuorumPeers | None,
     ) -> None:
         self._config = config
         self.clock = clock
@@ -53,7 +57,12 @@ class NodeParts:
         self.raft = raft
         #: None on a node that is no controller.
         self.role = role
+        #: The other replicas of the metadata log; None on an only voter.
+        self.peers = peers
         self.broker: BrokerParts | None = None
+        #: What earlier scrapes have seen, for quantiles (by request and stage) and for rates.
+        self.copies: dict[tuple[str, str], Copies] = {}
+        self.rates = Rates(clock.monotonic_ms)
         #: Whether everything has started that the roles of the node ask for.
         self.has_started = False
         self.is_stopping = False

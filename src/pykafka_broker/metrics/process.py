@@ -13,6 +13,7 @@ from typing import Any
 
 from pykafka_broker.metrics.family import Family, Sample, labelled
 from pykafka_broker.metrics.node_parts import NodeParts, Scrape
+from pykafka_broker.system.processes import disk_bytes
 
 
 class GcTimes:
@@ -90,6 +91,22 @@ def _collection_seconds(scrape: Scrape) -> Iterable[Sample]:
         yield labelled(gc=f"generation {generation}"), spent_ns / 1e9
 
 
+def _disk(name: str, index: int, meaning: str) -> Family:
+    def read(_: Scrape) -> Iterable[Sample]:
+        told = disk_bytes()
+        if told is not None:
+            yield "", told[index]
+
+    return Family(
+        f"kafka_server_kafkaserver_{name.replace('-', '_')}",
+        "gauge",
+        "",
+        meaning,
+        f"kafka.server:type=KafkaServer,name={name}",
+        read,
+    )
+
+
 def _row(name: str, kind: Any, labels: str, meaning: str) -> Family:
     return Family(name, kind, labels, meaning, "", partial(_of_collectors, name))
 
@@ -112,6 +129,8 @@ FAMILIES = (
         "python_gc_objects_uncollectable_total", "counter", "generation", "Garbage that could not be freed."
     ),
     _row("python_gc_collections_total", "counter", "generation", "Collections of garbage."),
+    _disk("linux-disk-read-bytes", 0, "Bytes that the process has had read from disks. On Linux."),
+    _disk("linux-disk-write-bytes", 1, "Bytes that the process has had written to disks. On Linux."),
     Family(
         "jvm_memory_used_bytes",
         "gauge",
@@ -130,7 +149,7 @@ FAMILIES = (
     ),
     Family(
         "jvm_gc_collection_seconds_count",
-        "counter",
+        "untyped",
         "gc",
         "Collections of garbage, under the name that dashboards ask for.",
         "java.lang:type=GarbageCollector,name=*, CollectionCount",
@@ -138,7 +157,7 @@ FAMILIES = (
     ),
     Family(
         "jvm_gc_collection_seconds_sum",
-        "counter",
+        "untyped",
         "gc",
         "The time that they took.",
         "java.lang:type=GarbageCollector,name=*, CollectionTime",

@@ -13,6 +13,7 @@
     dispatch.py            from API key and version to decoder, handler and encoder
     answers.py             its answers, in the order of its requests; sending.py: those that are read from
                            their files while they are sent
+    request_times.py       how long requests take, stage by stage; measured_answers.py: where metrics are on
     purgatory.py           parked fetches, and other requests that wait for a log to move
     limits.py              the limits of one connection; patience.py: its deadlines, deadlines.py: their check
     unanswered.py          requests that wait for too long: what for, and the line about them

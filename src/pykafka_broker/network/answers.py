@@ -17,6 +17,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, cast
 
 from pykafka_broker.apis.api import CLOSE, NO_RESPONSE
+from pykafka_broker.machine.clock import processing_ns
 from pykafka_broker.network.faults import Faulty
 from pykafka_broker.network.holds import CLOSING, OUTSTANDING, SENDING, UNREAD, Holds
 from pykafka_broker.network.patience import Patience
@@ -29,6 +30,7 @@ from pykafka_broker.protocol.compile import Cut, assemble, buffers_length
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import Context
     from pykafka_broker.network.dispatch import Route
+    from pykafka_broker.network.request_times import Times
 
 request_logger = logging.getLogger("kafka.request.logger")
 
@@ -41,17 +43,39 @@ FRAME_LENGTH = Struct(">i")
 class Slot:
     """The place of an answer that is not ready yet, or whose turn has not come."""
 
-    __slots__ = ("closes", "context", "cuts", "held_bytes", "is_ready", "number", "out", "request", "route")
+    __slots__ = (
+        "began_ns",
+        "closes",
+        "context",
+        "cuts",
+        "encoded_ns",
+        "held_bytes",
+        "is_ready",
+        "number",
+        "out",
+        "ready_ns",
+        "request",
+        "route",
+        "times",
+        "waits_ns",
+    )
 
     #: Set for an answer that is not ready: the request, its number on the connection, its route and context.
     number: int
     route: Route
     context: Context[Any]
     request: Any
+    #: Set with `times`: when the request came in, began to wait, was ready and was encoded.
+    began_ns: int
+    waits_ns: int
+    ready_ns: int
+    encoded_ns: int
 
     def __init__(self) -> None:
         self.is_ready = False
         self.closes = False
+        #: Where the times of the request are recorded; None if they are not (`measured_answers.py`).
+        self.times: Times | None = None
         self.out = bytearray()
         self.cuts: list[Cut] = []
         #: Its bytes in memory.
@@ -74,6 +98,7 @@ class Answers:
         "_transport",
         "_written_bytes",
         "are_logged",
+        "request_bytes",
         "slots",
         "unsent_bytes",
     )
@@ -103,9 +128,18 @@ class Answers:
         self._cuts: list[Cut] = []
         self._written_bytes = 0
         self._is_dropped = False
-        #: Whether each answer is logged; the connection sets it once per round.
+        #: Whether each answer of this round is logged.
         self.are_logged = False
+        #: The bytes of the request that is served, where `measures`.
+        self.request_bytes = 0
         transport.set_write_buffer_limits(high=shared.limits.unsent_high_water_bytes)
+
+    #: Whether the times of requests are recorded.
+    measures = False
+
+    def begin_round(self) -> None:
+        """A wake-up of the connection begins, in which it serves requests."""
+        self.are_logged = request_logger.isEnabledFor(logging.DEBUG)
 
     @property
     def is_sending(self) -> bool:
@@ -144,7 +178,7 @@ class Answers:
 
     # Answers to requests.
 
-    def add(self, route: Route, correlation_id: int, answer: Any) -> int:
+    def add(self, route: Route, correlation_id: int, answer: Any, request: Any) -> int:
         """Write an answer, or keep it behind those that are not ready; the bytes of its frame."""
         if self.slots:
             slot = Slot()
@@ -162,6 +196,9 @@ class Answers:
             # If the peer does not read, the transport calls `pause`.
             self.flush()
         return size
+
+    def add_none(self, route: Route, request: Any) -> None:
+        """The request wants no answer."""
 
     def add_token(self, token: bytes) -> None:
         """As `add`, for an answer that has no header."""
@@ -259,6 +296,10 @@ class Answers:
             if slot.out:
                 self._out, self._cuts = slot.out, slot.cuts
                 self.flush()
+            if slot.times is not None:
+                slot.times.ended(
+                    slot.began_ns, slot.waits_ns, slot.ready_ns, slot.encoded_ns, processing_ns()
+                )
             if slot.closes:
                 self.close()
                 return

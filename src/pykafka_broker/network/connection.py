@@ -26,7 +26,6 @@ out of a handler is answered if the API has an `error_response`. Other connectio
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from struct import Struct
 from struct import error as StructError  # noqa: N812
@@ -42,6 +41,7 @@ from pykafka_broker.network.connection_factory import Accepted
 from pykafka_broker.network.deadlines import Deadlines
 from pykafka_broker.network.holds import CLOSING, HANDLING, OTHERS_TURN, OTHERS_UNREAD, Holds
 from pykafka_broker.network.identity import Authentication, Identity
+from pykafka_broker.network.measured_answers import MeasuredAnswers
 from pykafka_broker.network.memory_account import MemoryAccount
 from pykafka_broker.network.patience import Patience
 from pykafka_broker.network.purgatory import Disconnected
@@ -233,7 +233,8 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = transport = cast(asyncio.Transport, transport)
         shared, reader, patience, holds = self._shared, self._reader, self._patience, self._holds
         self._account = account = MemoryAccount(transport, reader, patience, shared)
-        self._answers = answers = Answers(self, transport, holds, patience, shared)
+        new_answers = Answers if shared.times is None else MeasuredAnswers
+        self._answers = answers = new_answers(self, transport, holds, patience, shared)
         self._deadlines = Deadlines(self, reader, answers, holds, account, patience, shared)
         self.identify(self._authentication.begin(self, self._listener_dispatch, peer_of(transport)))
         shared.connections.add(self)
@@ -285,7 +286,7 @@ class Connection(asyncio.BufferedProtocol):
         reader, holds = self._reader, self._holds
         if not holds.reasons:
             answers = self._answers
-            answers.are_logged = request_logger.isEnabledFor(logging.DEBUG)
+            answers.begin_round()
             try:
                 self._round_left = self._shared.limits.requests_per_round
                 while self._round_left > 0:
@@ -293,6 +294,8 @@ class Connection(asyncio.BufferedProtocol):
                     frame = reader.next_frame()
                     if frame is None:
                         break
+                    if answers.measures:
+                        answers.request_bytes = len(frame)
                     if self._serve(frame):
                         break
                 else:
@@ -382,7 +385,10 @@ class Connection(asyncio.BufferedProtocol):
         if kind is Later:
             answers.wait_for(answer.awaitable, self._served, route, context, request, 0)
         elif answer is not NO_RESPONSE:
-            self._round_left -= answers.add(route, correlation_id, answer) // ANSWER_BYTES_PER_REQUEST
+            size = answers.add(route, correlation_id, answer, request)
+            self._round_left -= size // ANSWER_BYTES_PER_REQUEST
+        else:
+            answers.add_none(route, request)
         return holds.reasons
 
     def _serve_token(self, answer: bytes | None) -> int:
@@ -408,7 +414,7 @@ class Connection(asyncio.BufferedProtocol):
 
         route = self._dispatch.find(API_VERSIONS_V0)
         assert route is not None
-        self._answers.add(route, correlation_id, unsupported_version())
+        self._answers.add(route, correlation_id, unsupported_version(), None)
 
     # Errors.
 

@@ -11,33 +11,47 @@ from collections.abc import Callable, Container, Iterable
 from typing import Any, Generic, TypeVar
 
 from pykafka_broker.apis.admission import admitted
-from pykafka_broker.apis.api import BROKER_LISTENER, Api, Handler
+from pykafka_broker.apis.api import BROKER_LISTENER, Api, Handler, Signal
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, Authorizer
 from pykafka_broker.apis.ports.quotas import UNLIMITED, Quotas
+from pykafka_broker.network.request_times import (
+    CONSUMER_FETCH,
+    FOLLOWER_FETCH,
+    RequestTimes,
+    Times,
+    error_counter,
+)
 from pykafka_broker.protocol.compile import Cut, Decoder, Encoder, decoder, encoder
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.fields import has_records, schema_of
 from pykafka_broker.protocol.messages import API_VERSIONS_KEY, response_type
+from pykafka_broker.protocol.messages.fetch import FetchRequest
 
 Ports = TypeVar("Ports")
+FETCH_KEY = schema_of(FetchRequest).api_key
 
 
 class Route:
     """One version of one API."""
 
     __slots__ = (
+        "_count_errors",
         "api",
         "decode",
         "flexible_request",
         "flexible_response",
+        "follower_times",
         "handle",
         "large_answers",
         "name",
         "requests",
+        "times",
         "version",
     )
 
-    def __init__(self, api: Api[Any], version: int, handle: Handler[Any]) -> None:
+    def __init__(
+        self, api: Api[Any], version: int, handle: Handler[Any], times: RequestTimes | None = None
+    ) -> None:
         self.api = api
         self.version = version
         self.name = api.name
@@ -49,6 +63,19 @@ class Route:
         self.large_answers = has_records(response_type(api.key))
         #: Requests served, for metrics.
         self.requests = 0
+        #: How long they take; None without metrics. Fetches of followers are apart, as in Kafka.
+        self.times: Times | None = None
+        self.follower_times: Times | None = None
+        if times is not None:
+            is_fetch = api.key == FETCH_KEY
+            self.times = times.of(CONSUMER_FETCH if is_fetch else api.name)
+            self.follower_times = times.of(FOLLOWER_FETCH) if is_fetch else None
+            self._count_errors = error_counter(response_type(api.key))
+
+    def count_errors(self, answer: Any, times: Times) -> None:
+        """Count the errors that an answer tells, where `times` are recorded."""
+        if not isinstance(answer, Signal):
+            self._count_errors(answer, times.errors)
 
     def encode(self, response: object, out: bytearray, cuts: list[Cut]) -> None:
         """Append the answer's body to `out`."""
@@ -66,6 +93,7 @@ class Dispatch(Generic[Ports]):
         authorizer: Authorizer = ALLOW_ALL,
         quotas: Quotas = UNLIMITED,
         unlisted: Container[int] = (),
+        times: RequestTimes | None = None,
     ) -> None:
         """`unlisted` has the keys of APIs that are served although ApiVersions does not list them.
 
@@ -79,6 +107,7 @@ class Dispatch(Generic[Ports]):
             key: admitted(api, authorizer, quotas, may_forward=forwards) for key, api in self.apis.items()
         }
         self.routes: dict[int, Route] = {}
+        self._times = times
         self._refusal = ""
 
     def restricted(
@@ -93,6 +122,8 @@ class Dispatch(Generic[Ports]):
         restricted.apis = {key: self.apis[key] for key in restricted._handlers}
         restricted.listed = self.listed
         restricted.routes = {}
+        # As in Kafka, requests of peers that have not authenticated are not measured.
+        restricted._times = None
         restricted._refusal = f": {refusal}"
         return restricted
 
@@ -116,7 +147,7 @@ class Dispatch(Generic[Ports]):
                 f"Received request for api {api.name} with version {version} which is not served "
                 f"(versions {api.min_version}-{api.max_version} are)"
             )
-        route = self.routes[code] = Route(api, version, self._handlers[key])
+        route = self.routes[code] = Route(api, version, self._handlers[key], self._times)
         return route
 
 

@@ -29,10 +29,11 @@ class KafkaConnections(Generic[Ports]):
         node: Callable[[], Ports],
     ) -> None:
         self._shared = shared
-        self._dispatch = dispatch
+        #: The APIs that it serves.
+        self.dispatch = dispatch
         self._authentication = authentication
         self._node = node
 
     def __call__(self, accepted: Accepted) -> NewConnection:
-        connection = Connection(self._shared, self._node(), self._dispatch, self._authentication, accepted)
+        connection = Connection(self._shared, self._node(), self.dispatch, self._authentication, accepted)
         return NewConnection(connection, connection)

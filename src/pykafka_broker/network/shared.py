@@ -11,6 +11,7 @@ from pykafka_broker.network.counters import Counters
 from pykafka_broker.network.faults import Faults
 from pykafka_broker.network.limits import ConnectionLimits
 from pykafka_broker.network.memory import RequestMemory, UnsentAnswers
+from pykafka_broker.network.request_times import RequestTimes
 from pykafka_broker.network.unanswered import NO_KNOWLEDGE
 from pykafka_broker.protocol.frames import Landing
 from pykafka_broker.system.ordered_set import OrderedSet
@@ -31,11 +32,14 @@ class Shared:
         limits: ConnectionLimits | None = None,
         request_memory: RequestMemory | None = None,
         unsent: UnsentAnswers | None = None,
+        times: RequestTimes | None = None,
     ) -> None:
         self.clock = clock
         self.limits = limits if limits is not None else ConnectionLimits()
         self.request_memory = request_memory if request_memory is not None else RequestMemory()
         self.unsent = unsent if unsent is not None else UnsentAnswers()
+        #: How long requests take; None without a metrics listener.
+        self.times = times
         self.landing = Landing()
         self.counters = Counters()
         self.complaints = RepeatedLines(logger, clock.monotonic_ms)

@@ -159,6 +159,11 @@ class RaftDriver:
         return self._state
 
     @property
+    def known_state(self) -> RaftState | None:
+        """The replica as it is now; None before the boot."""
+        return self._state
+
+    @property
     def epoch(self) -> int:
         """The leader epoch."""
         return self.state.role.epoch

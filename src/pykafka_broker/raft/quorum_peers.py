@@ -74,6 +74,15 @@ class PeerSettings(NamedTuple):
     security: ClientSecurity | None = None
 
 
+class Traffic(NamedTuple):
+    """The traffic of a replica's requests to others, and of the responses."""
+
+    requests: int
+    responses: int
+    sent_bytes: int
+    received_bytes: int
+
+
 class QuorumPeers:
     """Event loop only."""
 
@@ -83,6 +92,11 @@ class QuorumPeers:
         #: By address; some may still be being made.
         self._connections: dict[Address, asyncio.Task[AsyncConnection]] = {}
         self._requests: OrderedSet[asyncio.Task[None]] = OrderedSet()
+        self._sent = 0
+        self._answered = 0
+        #: The bytes on connections that have ended.
+        self._sent_bytes_before = 0
+        self._received_bytes_before = 0
         self._lines = RepeatedLines(logger, clock.now_ms)
 
     def send(self, send: Send, answered: Callable[[Answer | None], None]) -> None:
@@ -90,6 +104,17 @@ class QuorumPeers:
         task = asyncio.get_running_loop().create_task(self._ask(send, answered))
         self._requests.add(task)
         task.add_done_callback(self._requests.discard)
+
+    @property
+    def traffic(self) -> Traffic:
+        """All requests and responses so far."""
+        open_ones = [one.result() for one in self._connections.values() if _is_made(one)]
+        return Traffic(
+            self._sent,
+            self._answered,
+            self._sent_bytes_before + sum([one.sent_bytes for one in open_ones]),
+            self._received_bytes_before + sum([one.received_bytes for one in open_ones]),
+        )
 
     async def close(self) -> None:
         """Give up all requests, and close the connections."""
@@ -128,6 +153,8 @@ class QuorumPeers:
     async def _connection(self, address: Address) -> AsyncConnection:
         connecting = self._connections.get(address)
         if connecting is None or _has_ended(connecting):
+            if connecting is not None:
+                self._count(connecting)
             settings = self._settings
             identity = Identity(f"raft-client-{settings.node_id}", kind="replica", security=settings.security)
             timeout_ms = settings.request_timeout_ms
@@ -136,9 +163,15 @@ class QuorumPeers:
             )
         return await asyncio.shield(connecting)
 
+    def _count(self, ended: asyncio.Task[AsyncConnection]) -> None:
+        if _is_made(ended):
+            self._sent_bytes_before += ended.result().sent_bytes
+            self._received_bytes_before += ended.result().received_bytes
+
     async def _drop(self, address: Address) -> None:
         connecting = self._connections.pop(address, None)
         if connecting is not None:
+            self._count(connecting)
             await close_connecting(connecting)
 
     async def _exchange(self, connection: AsyncConnection, request: Request) -> Answer:
@@ -178,7 +211,10 @@ class QuorumPeers:
                 return _kraft_versions(await self._send(connection, _VERSIONS))
 
     async def _send(self, connection: AsyncConnection, request: object) -> Any:
-        return await connection.send(request, timeout_ms=self._settings.request_timeout_ms)
+        self._sent += 1
+        response = await connection.send(request, timeout_ms=self._settings.request_timeout_ms)
+        self._answered += 1
+        return response
 
     async def _ask_for_vote(self, connection: AsyncConnection, request: Vote) -> VoteAnswer:
         asked = vote.request(request, self._settings.scope)
@@ -204,3 +240,7 @@ def _kraft_versions(response: ApiVersionsResponse) -> Versions:
         if feature.name == KRAFT_VERSION:
             return Versions(ErrorCode.NONE, (feature.min_version, feature.max_version))
     return Versions(error_of(response.error_code))
+
+
+def _is_made(connecting: asyncio.Task[AsyncConnection]) -> bool:
+    return connecting.done() and not connecting.cancelled() and connecting.exception() is None

@@ -228,6 +228,7 @@ class FollowingReplica:
                 now_ms=self._ports.clock.now_ms(),
                 defers_names=True,
             )
+            self.partition.counts.replication_bytes_in += copied.size_bytes
             left = left[copied.size_bytes :]
             return copied if copied.names_due is None else copied.names_due
 

@@ -59,6 +59,7 @@ from pykafka_broker.replication.core.transitions import (
 from pykafka_broker.replication.flushing import SyncThreads
 from pykafka_broker.replication.leader_throttle import LeaderThrottle
 from pykafka_broker.replication.records_deletion import RecordsDeletion
+from pykafka_broker.replication.topic_counts import TopicCounts
 from pykafka_broker.system.named_tuple import NamedTuple
 
 logger = logging.getLogger("kafka.cluster.Partition")
@@ -131,6 +132,7 @@ class LeadingReplica:
         "_refuses_acks_all",
         "_registration",
         "committing",
+        "counts",
         "deletion",
         "is_cut_off",
         "leader_epoch",
@@ -140,9 +142,13 @@ class LeadingReplica:
         "topic_id",
     )
 
-    def __init__(self, topic_id: bytes, log: PartitionLog, ports: PartitionPorts) -> None:
+    def __init__(
+        self, topic_id: bytes, log: PartitionLog, ports: PartitionPorts, counts: TopicCounts
+    ) -> None:
         self.topic_id = topic_id
         self.log = log
+        #: Those of its topic.
+        self.counts = counts
         #: The epoch in which this node leads; NO_LEADER_EPOCH while another broker leads.
         self.leader_epoch = NO_LEADER_EPOCH
         #: Whether the controller and an in-sync follower are silent.
@@ -234,11 +240,16 @@ class LeadingReplica:
                 list(step.state.isr.committed),
                 *self._log_offsets(),
             )
+            if len(effect.work.new_isr) > len(step.state.isr.committed):
+                self.counts.isr_expands += 1
+            else:
+                self.counts.isr_shrinks += 1
             self._ports.isr_changes.alter_partition(
                 self.topic_id, self.log.partition, effect.work, self._isr_change_answered
             )
 
     def _isr_change_answered(self, event: IsrChangeAnswered) -> None:
+        self.counts.failed_isr_updates += event.error is not ErrorCode.NONE
         if self.leadership is not None:
             self._take(event)
             self._expect_followers()
@@ -284,20 +295,25 @@ class LeadingReplica:
     def _try_append(
         self, records: Buffer, required_acks: int, produce_version: int, now_ms: int, guard: int
     ) -> AppendResult | NamesDue:
-        if self._refuses_acks_all and required_acks == ACKS_ALL:
-            raise self._why_refused()
-        if self.leadership is None:  # this node has stopped leading while the append waited
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        result = self.log.writer.append_client(
-            records,
-            leader_epoch=self.leader_epoch,
-            now_ms=now_ms,
-            produce_version=produce_version,
-            guard=guard,
-            defers_names=self._defers_names,
-        )
+        try:
+            if self._refuses_acks_all and required_acks == ACKS_ALL:
+                raise self._why_refused()
+            if self.leadership is None:  # this node has stopped leading while the append waited
+                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            result = self.log.writer.append_client(
+                records,
+                leader_epoch=self.leader_epoch,
+                now_ms=now_ms,
+                produce_version=produce_version,
+                guard=guard,
+                defers_names=self._defers_names,
+            )
+        except KafkaError as error:
+            self.counts.refused(error.code, len(records))
+            raise
         if not isinstance(result, NamesDue):
             self.committing.appended(result.flush_due)
+            self.counts.appended(result.last_offset - result.first_offset + 1, len(records))
         return result
 
     def append_internal(
@@ -345,6 +361,7 @@ class LeadingReplica:
         if isinstance(result, NamesDue):
             return result
         self.committing.appended(result.flush_due)
+        self.counts.appended(result.last_offset - result.first_offset + 1, len(batch))
         return log.state.log_end_offset
 
     def _why_refused(self) -> KafkaError:

@@ -12,6 +12,7 @@ from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.protocol.records.batch import NO_LEADER_EPOCH
 from pykafka_broker.replication.core.throttling import is_throttled
 from pykafka_broker.replication.leading_replica import LeadingReplica, PartitionPorts
+from pykafka_broker.replication.topic_counts import TopicCounts
 
 
 class Partition:
@@ -20,6 +21,7 @@ class Partition:
     __slots__ = (
         "_leading",
         "_ports",
+        "counts",
         "is_in_sync",
         "is_throttled_follower",
         "leader",
@@ -32,12 +34,20 @@ class Partition:
     )
 
     def __init__(
-        self, topic: str, topic_id: bytes, partition: int, log: PartitionLog, ports: PartitionPorts
+        self,
+        topic: str,
+        topic_id: bytes,
+        partition: int,
+        log: PartitionLog,
+        ports: PartitionPorts,
+        counts: TopicCounts,
     ) -> None:
         self.topic = topic
         self.topic_id = topic_id
         self.partition = partition
         self.log = log
+        #: Those of its topic.
+        self.counts = counts
         #: The broker that leads the partition in `leader_epoch`; NO_LEADER if none does.
         self.leader = NO_LEADER
         self.leader_epoch = NO_LEADER_EPOCH
@@ -76,7 +86,7 @@ class Partition:
         self.leader = node_id
         self.leader_epoch = registration.leader_epoch
         if self._leading is None:
-            self._leading = LeadingReplica(self.topic_id, self.log, self._ports)
+            self._leading = LeadingReplica(self.topic_id, self.log, self._ports, self.counts)
         self.leading = self._leading
         self.leading.take_up(registration)
 

@@ -7,7 +7,7 @@ partitions, and lets each take its role.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from typing import Protocol
 
 from pykafka_broker.cluster.features import DIRECTORY_IDS_SINCE
@@ -29,6 +29,7 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.topic_partition import PartitionKey
 from pykafka_broker.replication.leading_replica import LeadingReplica, PartitionPorts
 from pykafka_broker.replication.partition import Partition
+from pykafka_broker.replication.topic_counts import AllTopicCounts
 from pykafka_broker.system.wording import counted, listed
 
 logger = logging.getLogger("kafka.server.ReplicaManager")
@@ -67,6 +68,8 @@ class ReplicaManager:
         self._log_config = log_config
         self._ports = ports
         self._roles: list[Roles] = []
+        #: What is written to the topics here, and read from them.
+        self.counts = AllTopicCounts()
         self._partitions: dict[PartitionKey, Partition] = {}
         #: Partitions that belong here and could not be created yet. The value is False if the partition was
         #: missing at the start: a directory out of service may hold its log.
@@ -91,6 +94,16 @@ class ReplicaManager:
         if found is None or found.log.state.offline is not None:
             return None
         return found.leading
+
+    @property
+    def partitions(self) -> Collection[Partition]:
+        """The partitions held here, also those whose disk has failed."""
+        return self._partitions.values()
+
+    @property
+    def missing(self) -> int:
+        """The number of partitions that belong here and could not be created yet."""
+        return len(self._missing)
 
     def why_not_led(self, topic: str, partition: int) -> ErrorCode:
         """The error for a partition that `led` does not return.
@@ -276,6 +289,7 @@ class ReplicaManager:
         removed = self._partitions.pop(key, None)
         if removed is None:
             return
+        self.counts.partition_left(topic.name)
         if removed.leader != NO_LEADER:
             removed.resign()
             for roles in self._roles:
@@ -350,7 +364,9 @@ class ReplicaManager:
                 self._missing[key] = self._is_running
             return None
         self._missing.pop(key, None)
-        partition = self._partitions[key] = Partition(topic.name, topic.topic_id, key[1], log, self._ports)
+        counts = self.counts.partition_came(topic.name)
+        partition = Partition(topic.name, topic.topic_id, key[1], log, self._ports, counts)
+        self._partitions[key] = partition
         return partition
 
     def _wanted(self, topic: TopicImage, registration: PartitionRegistration, config: LogConfig) -> WantedLog:

@@ -71,6 +71,16 @@ def command_line(process_id: int) -> str:
     return " ".join(_arguments_of(process_id))
 
 
+def disk_bytes() -> tuple[int, int] | None:
+    """The bytes that this process has had read from disks, and written to them; None if unknown."""
+    try:
+        with open("/proc/self/io") as file:
+            told = dict(line.split(": ") for line in file.read().splitlines())
+        return int(told["read_bytes"]), int(told["write_bytes"])
+    except (OSError, KeyError, ValueError):
+        return None
+
+
 def is_paused(process_id: int) -> bool:
     """Whether a process is stopped by a signal such as SIGSTOP."""
     try:

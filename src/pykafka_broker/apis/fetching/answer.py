@@ -88,9 +88,17 @@ def _answered(replica_id: int, listed: Answers, kept: KeptWaits | None, ctx: Req
         if partition is None:
             continue
         if data.records:
+            partition.counts.replication_bytes_out += len(data.records)
             partition.throttle.count(len(data.records))
         elif kept is not None and not partition.expects(replica_id):
             kept.waits.told(partition.log)
+
+
+def _consumed(listed: Answers, ctx: RequestContext) -> None:
+    """Count the bytes sent to a consumer."""
+    for wanted, data in listed:
+        if data.records and (counts := ctx.node.partitions.counts.topics.get(wanted.topic or "")):
+            counts.bytes_out += len(data.records)
 
 
 def response(
@@ -106,6 +114,8 @@ def response(
     error, session_id, listed = context.finish(answers)
     if is_replica:
         _answered(replica_id, listed, context.kept, ctx)
+    else:
+        _consumed(listed, ctx)
     response = FetchResponse(
         throttle_time_ms=0, error_code=int(error), session_id=session_id, responses=_topics(listed)
     )

@@ -205,6 +205,7 @@ class _Planner:
             partition = self._followed(wanted, topic, leader_epoch) if leading is None else leading
             if partition is None:
                 return
+            partition.counts.fetch_requests += 1
             check_topic_id(partition.topic_id, wanted.topic_id)
             check_leader_epoch(partition.leader_epoch, leader_epoch)
             if leading is not None and self.replica_id >= 0:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pykafka_broker.log.partition.writer import AppendResult
     from pykafka_broker.protocol.buffers import Buffer
     from pykafka_broker.protocol.errors import ErrorCode
+    from pykafka_broker.replication.topic_counts import AllTopicCounts, TopicCounts
 
 
 class DeletedRecords(Protocol):
@@ -74,11 +75,12 @@ class LeaderThrottle(Protocol):
 
 
 class HeldPartition(Protocol):
-    """A partition this node leads or follows, with the `log` to read it from."""
+    """A partition this node leads or follows, with the `log` to read it from, and the counts of its topic."""
 
     topic_id: bytes
     log: PartitionLog
     leader_epoch: int
+    counts: TopicCounts
 
     @property
     def is_end_known(self) -> bool:
@@ -150,6 +152,11 @@ class LedPartition(HeldPartition, Protocol):
 
 class Partitions(Protocol):
     """Finds the partitions this node leads."""
+
+    @property
+    def counts(self) -> AllTopicCounts:
+        """What is written to the topics here, and read from them."""
+        ...
 
     def led(self, topic: str, partition: int) -> LedPartition | None:
         """The partition if this node leads it, else None; `why_not_led` then returns the error."""

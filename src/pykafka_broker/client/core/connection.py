@@ -29,6 +29,7 @@ from pykafka_broker.client.core.frames import (
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.fields import api_key_of, schema_of
+from pykafka_broker.protocol.frames import LENGTH_BYTES
 from pykafka_broker.protocol.messages import API_NAMES, API_VERSIONS_KEY
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -107,7 +108,16 @@ class _Expected(NamedTuple):
 class ConnectionState:
     """The client's state of one connection."""
 
-    __slots__ = ("_correlation_id", "_expected", "identity", "metadata_offset", "peer", "versions")
+    __slots__ = (
+        "_correlation_id",
+        "_expected",
+        "identity",
+        "metadata_offset",
+        "peer",
+        "received_bytes",
+        "sent_bytes",
+        "versions",
+    )
 
     def __init__(self, peer: str, identity: Identity) -> None:
         #: The broker's address, for errors.
@@ -118,6 +128,9 @@ class ConnectionState:
         #: The offset of the metadata log that the broker had published at the `opening()`: the epoch of its
         #: finalized features; -1 if unknown.
         self.metadata_offset = -1
+        #: The bytes of requests and of responses so far.
+        self.sent_bytes = 0
+        self.received_bytes = 0
         self._correlation_id = 0
         self._expected: deque[_Expected] = deque()
 
@@ -192,6 +205,7 @@ class ConnectionState:
             name = API_NAMES[api_key]
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Kafka's {name} cannot say this: {error}") from None
         self._correlation_id = correlation_id
+        self.sent_bytes += len(frame)
         is_answered = has_response(request)
         if is_answered:
             self._expected.append(_Expected(correlation_id, api_key, version))
@@ -203,6 +217,7 @@ class ConnectionState:
         Raises:
             ProtocolError: it answers another request, or is malformed.
         """
+        self.received_bytes += LENGTH_BYTES + len(frame)
         correlation_id = correlation_id_of(frame)
         if not self._expected or self._expected[0].correlation_id != correlation_id:
             raise ProtocolError(f"{self.peer} answered another request than the one asked")

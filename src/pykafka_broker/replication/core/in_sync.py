@@ -12,6 +12,11 @@ def is_under_min_isr(leadership: Leadership) -> bool:
     return len(leadership.isr.committed) < _min_isr(leadership)
 
 
+def is_at_min_isr(leadership: Leadership) -> bool:
+    """Whether the ISR is just as large as the effective min.insync.replicas."""
+    return len(leadership.isr.committed) == _min_isr(leadership)
+
+
 def is_max_under_min_isr(leadership: Leadership) -> bool:
     """As `is_under_min_isr`, for the ISR with the replicas that the leader has asked for."""
     return len(leadership.isr.maximal) < _min_isr(leadership)

@@ -1,0 +1,187 @@
+"""How long requests take, stage by stage: Kafka's RequestMetrics. Kept only where metrics are on.
+
+    request queue    from the wake-up that brought the request until it is its turn: the requests before it in
+                     the same round
+    local            its decoding, and the handler up to its first wait
+    remote           from there until the answer is ready: acks of followers, records to fetch, commits
+    response queue   until the answers before it have been sent
+    response send    encoding it, and handing it to the transport
+    total            all of them
+
+A stage is a histogram of integers with eight buckets to an octave, so that a quantile is known to 6 %.
+Recording is one index into a table and one increment. Stages that an answer does not have, such as `remote`
+of an answer that is ready at once, are not recorded: the missing requests count as zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pykafka_broker.protocol.fields import Field, schema_of
+
+#: The names under which Kafka counts fetches apart, besides "Fetch".
+CONSUMER_FETCH = "FetchConsumer"
+FOLLOWER_FETCH = "FetchFollower"
+#: A unit of time is 1,024 ns, so that it is a shift and no division.
+UNIT_SHIFT = 10
+NS_PER_UNIT = 1 << UNIT_SHIFT
+#: Durations below this many units find their bucket in `BUCKETS` at once.
+TABLE_UNITS = 4096
+
+
+def bucket_of(units: int) -> int:
+    """The bucket of a value: exact below 8, then eight to each octave."""
+    shift = max(0, units.bit_length() - 4)
+    return (shift << 3) + (units >> shift)
+
+
+def middle_of(bucket: int) -> float:
+    """The middle of the values of a bucket."""
+    shift = max(0, (bucket >> 3) - 1)
+    return ((bucket - (shift << 3)) + 0.5) * (1 << shift) - (0.5 if not shift else 0)
+
+
+BUCKETS = [bucket_of(units) for units in range(TABLE_UNITS)]
+#: Values of more than 2**40 units, twelve days, count to the last bucket.
+BUCKET_COUNT = bucket_of(1 << 40) + 1
+
+
+def new_histogram() -> list[int]:
+    return [0] * BUCKET_COUNT
+
+
+def record(histogram: list[int], units: int) -> None:
+    """Count one value."""
+    if units < TABLE_UNITS:
+        histogram[BUCKETS[units]] += 1
+    else:
+        histogram[min(bucket_of(units), BUCKET_COUNT - 1)] += 1
+
+
+class Times:
+    """The histograms of the requests of one kind; `requests` of them have been answered."""
+
+    __slots__ = (
+        "errors",
+        "local",
+        "remote",
+        "request_bytes",
+        "request_queue",
+        "requests",
+        "response_queue",
+        "response_send",
+        "throttle",
+        "total",
+    )
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.request_queue = new_histogram()
+        self.local = new_histogram()
+        self.remote = new_histogram()
+        #: Of throttle times, which are whole milliseconds.
+        self.throttle = new_histogram()
+        self.response_queue = new_histogram()
+        self.response_send = new_histogram()
+        self.total = new_histogram()
+        #: Of sizes in bytes.
+        self.request_bytes = new_histogram()
+        #: How often answers told each error, NONE included, by its code.
+        self.errors: dict[int, int] = {}
+
+    def answered(self, size_bytes: int, began_ns: int, handled_ns: int, ready_ns: int, sent_ns: int) -> None:
+        """A request was answered at once. It came in at `began_ns`."""
+        self.requests += 1
+        buckets = BUCKETS
+        queue = handled_ns - began_ns >> UNIT_SHIFT
+        local = ready_ns - handled_ns >> UNIT_SHIFT
+        send = sent_ns - ready_ns >> UNIT_SHIFT
+        total = sent_ns - began_ns >> UNIT_SHIFT
+        if total < TABLE_UNITS and size_bytes < TABLE_UNITS:
+            self.request_queue[buckets[queue]] += 1
+            self.local[buckets[local]] += 1
+            self.response_send[buckets[send]] += 1
+            self.total[buckets[total]] += 1
+            self.request_bytes[buckets[size_bytes]] += 1
+        else:
+            record(self.request_queue, queue)
+            record(self.local, local)
+            record(self.response_send, send)
+            record(self.total, total)
+            record(self.request_bytes, size_bytes)
+
+    def began(self, size_bytes: int, began_ns: int, handled_ns: int, waits_ns: int) -> None:
+        """A request has begun to wait for its answer."""
+        record(self.request_queue, handled_ns - began_ns >> UNIT_SHIFT)
+        record(self.local, waits_ns - handled_ns >> UNIT_SHIFT)
+        record(self.request_bytes, size_bytes)
+
+    def ended(self, began_ns: int, waits_ns: int, ready_ns: int, encoded_ns: int, sent_ns: int) -> None:
+        """The answer of such a request has been sent; it was ready at `ready_ns`, encoded at `encoded_ns`."""
+        self.requests += 1
+        record(self.remote, ready_ns - waits_ns >> UNIT_SHIFT)
+        record(self.response_send, encoded_ns - ready_ns >> UNIT_SHIFT)
+        record(self.response_queue, sent_ns - encoded_ns >> UNIT_SHIFT)
+        record(self.total, sent_ns - began_ns >> UNIT_SHIFT)
+
+
+class RequestTimes:
+    """The times of all kinds of requests on one node, by Kafka's names of them."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Times] = {}
+
+    def of(self, name: str) -> Times:
+        """Those of requests with this name."""
+        times = self.by_name.get(name)
+        if times is None:
+            times = self.by_name[name] = Times()
+        return times
+
+
+def error_counter(response: type) -> Callable[[Any, dict[int, int]], None]:
+    """The function that adds every error code of an answer, NONE included, to the counts by code."""
+    fields = schema_of(response).fields
+    has_code = any(field.name == "error_code" for field in fields)
+    parts = [
+        (field.name, field.kind == "array", error_counter(struct))
+        for field in fields
+        if (struct := _struct_of(field)) is not None and _has_errors(struct)
+    ]
+    if len(parts) == 1 and not has_code and parts[0][1]:
+        [(name, _, count_each)] = parts
+
+        def count_elements(answer: Any, errors: dict[int, int]) -> None:
+            for each in getattr(answer, name) or ():
+                count_each(each, errors)
+
+        return count_elements
+
+    def count(answer: Any, errors: dict[int, int]) -> None:
+        if has_code:
+            errors[answer.error_code] = errors.get(answer.error_code, 0) + 1
+        for name, is_array, count_part in parts:
+            value = getattr(answer, name)
+            if is_array:
+                for each in value or ():
+                    count_part(each, errors)
+            elif value is not None:
+                count_part(value, errors)
+
+    return count
+
+
+def _has_errors(struct: type) -> bool:
+    return any(
+        field.name == "error_code"
+        or (
+            (inner := field.struct if field.element is None else field.element.struct) is not None
+            and _has_errors(inner)
+        )
+        for field in schema_of(struct).fields
+    )
+
+
+def _struct_of(field: Field) -> type | None:
+    return field.struct if field.element is None else field.element.struct

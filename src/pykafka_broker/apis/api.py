@@ -39,8 +39,8 @@ BROKER_LISTENER = "broker"
 CONTROLLER_LISTENER = "controller"
 
 
-class Signal:
-    """A value with a name in the place of an answer, compared by identity."""
+class _Signal:
+    """A value with a name, compared by identity."""
 
     __slots__ = ("name",)
 
@@ -52,9 +52,9 @@ class Signal:
 
 
 #: The request wants no answer (Produce with acks=0).
-NO_RESPONSE = Signal("NO_RESPONSE")
+NO_RESPONSE = _Signal("NO_RESPONSE")
 #: The request failed and cannot be answered: close the connection so that the client reconnects.
-CLOSE = Signal("CLOSE")
+CLOSE = _Signal("CLOSE")
 
 
 class Later:

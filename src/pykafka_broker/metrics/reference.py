@@ -26,8 +26,10 @@ so bind an address that only your monitoring reaches.
 Names, labels and types are those that the MBeans of Apache Kafka get from the JMX exporter with Strimzi's
 rules, and those of the Kafka exporter for offsets and lags. So Strimzi's Grafana dashboards for Kafka, KRaft
 and the Kafka exporter, and alerts written for them, show data without a change. A counter counts from the
-start of the node. Every broker shows the partitions that it holds and the groups that it coordinates, so that sums
-over all brokers are those of the cluster. A lag is shown where the coordinator of the group has a replica of the
+start of the node.
+
+Every broker shows the partitions that it holds and the groups that it coordinates, so that sums over all
+brokers are those of the cluster. A lag is shown where the coordinator of the group has a replica of the
 partition.
 
 ## All metrics

@@ -100,8 +100,8 @@ def quantiles(requests: int, buckets: list[int]) -> Iterator[tuple[str, float]]:
         yield quantile, value
 
 
-def _all_times(node: NodeParts) -> list[tuple[str, int, list[Times]]]:
-    """By name: the number of requests, and the times to add up. "Fetch" is of consumers and followers."""
+def _all_times(node: NodeParts) -> list[tuple[str, list[Times]]]:
+    """By name, the times to add up: "Fetch" is of consumers and followers."""
     times = node.listeners.shared.times
     if times is None:
         return []
@@ -109,26 +109,29 @@ def _all_times(node: NodeParts) -> list[tuple[str, int, list[Times]]]:
     fetches = [times.by_name[name] for name in (CONSUMER_FETCH, FOLLOWER_FETCH) if name in times.by_name]
     if fetches:
         named.append(("Fetch", fetches))
-    return [(name, sum(each.requests for each in some), some) for name, some in named]
+    for one in times.by_name.values():
+        one.scraped()
+    return named
 
 
 def _quantiles(stage: Stage) -> Callable[[Scrape], Iterable[Sample]]:
     def read(scrape: Scrape) -> Iterable[Sample]:
         now_ms, copies = scrape.node.clock.monotonic_ms(), scrape.node.copies
-        for name, requests, some in scrape.once(_all_times):
+        for name, some in scrape.once(_all_times):
             histogram = stage.of(some[0])
             for other in some[1:]:
                 histogram = [a + b for a, b in zip(histogram, stage.of(other), strict=True)]
             kept = copies.setdefault((name, stage.name), Copies())
-            for quantile, value in quantiles(*kept.since(now_ms, requests, histogram)):
+            timed = sum(one.timed for one in some)
+            for quantile, value in quantiles(*kept.since(now_ms, timed, histogram)):
                 yield labelled(request=name, quantile=quantile), round(value * stage.scale, 6)
 
     return read
 
 
 def _count(scrape: Scrape) -> Iterable[Sample]:
-    for name, requests, _ in scrape.once(_all_times):
-        yield labelled(request=name), requests
+    for name, some in scrape.once(_all_times):
+        yield labelled(request=name), sum(one.requests for one in some)
 
 
 def _requests(scrape: Scrape) -> Iterable[Sample]:
@@ -147,12 +150,14 @@ def _requests(scrape: Scrape) -> Iterable[Sample]:
 
 
 def _errors(scrape: Scrape) -> Iterable[Sample]:
-    for name, _, some in scrape.once(_all_times):
+    for name, some in scrape.once(_all_times):
         errors: dict[int, int] = {}
         for times in some:
             for code, count in times.errors.items():
                 errors[code] = errors.get(code, 0) + count
         for code, count in errors.items():
+            if not count:
+                continue
             yield labelled(request=name, error=_error_name(code)), count
 
 
@@ -175,7 +180,14 @@ def _of_stage(stage: Stage) -> tuple[Family, Family]:
             f"{bean}, *Percentile",
             _quantiles(stage),
         ),
-        Family(f"{name}_count", "untyped", "request", "Requests answered.", f"{bean}, Count", _count),
+        Family(
+            f"{name}_count",
+            "untyped",
+            "request",
+            "Requests, also those that wait.",
+            f"{bean}, Count",
+            _count,
+        ),
     )
 
 

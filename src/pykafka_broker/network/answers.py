@@ -17,7 +17,6 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, cast
 
 from pykafka_broker.apis.api import CLOSE, NO_RESPONSE
-from pykafka_broker.machine.clock import processing_ns
 from pykafka_broker.network.faults import Faulty
 from pykafka_broker.network.holds import CLOSING, OUTSTANDING, SENDING, UNREAD, Holds
 from pykafka_broker.network.patience import Patience
@@ -65,8 +64,7 @@ class Slot:
     route: Route
     context: Context[Any]
     request: Any
-    #: Set with `times`: when the request came in, began to wait, was ready and was encoded.
-    began_ns: int
+    #: Set if the request is timed: when it began to wait, was ready and was encoded.
     waits_ns: int
     ready_ns: int
     encoded_ns: int
@@ -74,8 +72,9 @@ class Slot:
     def __init__(self) -> None:
         self.is_ready = False
         self.closes = False
-        #: Where the times of the request are recorded; None if they are not (`measured_answers.py`).
+        #: Where the request counts, and when it came in if it is timed (`measured_answers.py`).
         self.times: Times | None = None
+        self.began_ns = 0
         self.out = bytearray()
         self.cuts: list[Cut] = []
         #: Its bytes in memory.
@@ -296,10 +295,8 @@ class Answers:
             if slot.out:
                 self._out, self._cuts = slot.out, slot.cuts
                 self.flush()
-            if slot.times is not None:
-                slot.times.ended(
-                    slot.began_ns, slot.waits_ns, slot.ready_ns, slot.encoded_ns, processing_ns()
-                )
+            if self.measures:
+                self._slot_sent(slot)
             if slot.closes:
                 self.close()
                 return
@@ -342,6 +339,9 @@ class Answers:
         self._patience.reads_again()
         self._sender.resume()
         self._holds.let_go(UNREAD)
+
+    def _slot_sent(self, slot: Slot) -> None:
+        """The answer of a slot has been sent."""
 
     def _sent(self) -> None:
         """The sender has handed everything to the transport."""

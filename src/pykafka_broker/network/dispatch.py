@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Iterable
 from typing import Any, Generic, TypeVar
 
 from pykafka_broker.apis.admission import admitted
-from pykafka_broker.apis.api import BROKER_LISTENER, Api, Handler, Signal
+from pykafka_broker.apis.api import BROKER_LISTENER, Api, Handler
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, Authorizer
 from pykafka_broker.apis.ports.quotas import UNLIMITED, Quotas
 from pykafka_broker.network.request_times import (
@@ -35,8 +35,8 @@ class Route:
     """One version of one API."""
 
     __slots__ = (
-        "_count_errors",
         "api",
+        "count_errors",
         "decode",
         "flexible_request",
         "flexible_response",
@@ -66,16 +66,13 @@ class Route:
         #: How long they take; None without metrics. Fetches of followers are apart, as in Kafka.
         self.times: Times | None = None
         self.follower_times: Times | None = None
+        #: Counts the errors that an answer tells.
+        self.count_errors: Callable[[Any, dict[int, int]], None]
         if times is not None:
             is_fetch = api.key == FETCH_KEY
             self.times = times.of(CONSUMER_FETCH if is_fetch else api.name)
             self.follower_times = times.of(FOLLOWER_FETCH) if is_fetch else None
-            self._count_errors = error_counter(response_type(api.key))
-
-    def count_errors(self, answer: Any, times: Times) -> None:
-        """Count the errors that an answer tells, where `times` are recorded."""
-        if not isinstance(answer, Signal):
-            self._count_errors(answer, times.errors)
+            self.count_errors = error_counter(response_type(api.key))
 
     def encode(self, response: object, out: bytearray, cuts: list[Cut]) -> None:
         """Append the answer's body to `out`."""

@@ -1,16 +1,19 @@
-"""The answers of a connection on a node with metrics: how long each stage of a request took is recorded.
+"""The answers of a connection on a node with metrics: requests are counted, and some of them timed
+(`request_times.py`).
 
-The clock is read when a round begins, when an answer is ready, and when it is written or has begun to wait.
-So the next request of a round begins where the one before it ended, and its decoding counts to its handler.
+The clock is read when a round begins, and for a request that is timed when its answer is ready, and when it
+is written or begins to wait. A request can be timed if it is the first of its round, or the one before it was
+timed: it begins where that one ended, and its decoding counts to its handler.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
+from pykafka_broker.apis.api import CLOSE, NO_RESPONSE
 from pykafka_broker.apis.fetching.replica import replica_id_of
-from pykafka_broker.machine.clock import processing_ns
 from pykafka_broker.network.answers import Answers, Slot
 
 if TYPE_CHECKING:
@@ -27,50 +30,70 @@ class MeasuredAnswers(Answers):
     measures = True
 
     def begin_round(self) -> None:
-        self._round_ns = self._last_ns = processing_ns()
-        super().begin_round()
+        self._round_ns = self._last_ns = perf_counter_ns()
+        Answers.begin_round(self)
 
     def add(self, route: Route, correlation_id: int, answer: Any, request: Any) -> int:
-        times = _times_of(route, request)
+        times = route.times if route.follower_times is None else _times_of_fetch(route, request)
         if times is None:
-            return super().add(route, correlation_id, answer, request)
-        ready_ns = processing_ns()
-        size = super().add(route, correlation_id, answer, request)
-        sent_ns = processing_ns()
+            return Answers.add(self, route, correlation_id, answer, request)
+        if not times.is_timed() or not self._last_ns:
+            self._last_ns = 0
+            if answer is not CLOSE:
+                route.count_errors(answer, times.errors)
+            return Answers.add(self, route, correlation_id, answer, request)
+        ready_ns = perf_counter_ns()
+        size = Answers.add(self, route, correlation_id, answer, request)
+        sent_ns = perf_counter_ns()
         times.answered(self.request_bytes, self._round_ns, self._last_ns, ready_ns, sent_ns)
         self._last_ns = sent_ns
-        route.count_errors(answer, times)
+        if answer is not CLOSE:
+            route.count_errors(answer, times.errors)
         return size
 
     def add_none(self, route: Route, request: Any) -> None:
-        times = _times_of(route, request)
-        if times is not None:
-            now_ns = processing_ns()
+        times = route.times
+        if times is None:
+            return
+        if times.is_timed() and self._last_ns:
+            now_ns = perf_counter_ns()
             times.answered(self.request_bytes, self._round_ns, self._last_ns, now_ns, now_ns)
             self._last_ns = now_ns
+        else:
+            self._last_ns = 0
 
     def wait_for(
         self, later: Awaitable[Any], number: int, route: Route, context: Context[Any], request: Any, hold: int
     ) -> None:
-        super().wait_for(later, number, route, context, request, hold)
-        times = _times_of(route, request)
-        if times is not None:
-            slot, now_ns = self.slots[-1], processing_ns()
-            slot.times, slot.began_ns, slot.waits_ns = times, self._round_ns, now_ns
-            times.began(self.request_bytes, self._round_ns, self._last_ns, now_ns)
-            self._last_ns = now_ns
+        Answers.wait_for(self, later, number, route, context, request, hold)
+        times = route.times if route.follower_times is None else _times_of_fetch(route, request)
+        if times is None:
+            return
+        slot = self.slots[-1]
+        slot.times = times
+        if times.is_timed() and self._last_ns:
+            slot.began_ns, slot.waits_ns = self._round_ns, perf_counter_ns()
+            times.began(self.request_bytes, self._round_ns, self._last_ns, slot.waits_ns)
+            self._last_ns = slot.waits_ns
+        else:
+            self._last_ns = 0
 
     def _fill(self, slot: Slot, route: Route, correlation_id: int, answer: Any) -> int:
         if slot.times is None:
-            return super()._fill(slot, route, correlation_id, answer)
-        slot.ready_ns = processing_ns()
-        size = super()._fill(slot, route, correlation_id, answer)
-        slot.encoded_ns = processing_ns()
-        route.count_errors(answer, slot.times)
+            return Answers._fill(self, slot, route, correlation_id, answer)
+        if answer is not CLOSE and answer is not NO_RESPONSE:
+            route.count_errors(answer, slot.times.errors)
+        if not slot.began_ns:
+            return Answers._fill(self, slot, route, correlation_id, answer)
+        slot.ready_ns = perf_counter_ns()
+        size = Answers._fill(self, slot, route, correlation_id, answer)
+        slot.encoded_ns = perf_counter_ns()
         return size
 
+    def _slot_sent(self, slot: Slot) -> None:
+        if slot.times is not None and slot.began_ns:
+            slot.times.ended(slot.began_ns, slot.waits_ns, slot.ready_ns, slot.encoded_ns, perf_counter_ns())
 
-def _times_of(route: Route, request: Any) -> Times | None:
-    if route.follower_times is not None and replica_id_of(request) >= 0:
-        return route.follower_times
-    return route.times
+
+def _times_of_fetch(route: Route, request: Any) -> Times | None:
+    return route.times if replica_id_of(request) < 0 else route.follower_times

@@ -8,14 +8,17 @@
     response send    encoding it, and handing it to the transport
     total            all of them
 
-A stage is a histogram of integers with eight buckets to an octave, so that a quantile is known to 6 %.
-Recording is one index into a table and one increment. Stages that an answer does not have, such as `remote`
-of an answer that is ready at once, are not recorded: the missing requests count as zero.
+A stage is a histogram of integers with eight buckets to an octave, so that a quantile is known to 6 %. Every
+request counts, but not every one is timed: of each kind the first `TIMED_AFTER_SCRAPE` after a scrape, then
+one in `TIMED_ONE_IN`. Four looks at the clock and five increments take 2 us, while one record is acknowledged
+in 56 us. Stages that an answer does not have, such as `remote` of an answer that is ready at once, are not
+recorded: the missing ones among the timed requests count as zero.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 from pykafka_broker.protocol.fields import Field, schema_of
@@ -23,6 +26,9 @@ from pykafka_broker.protocol.fields import Field, schema_of
 #: The names under which Kafka counts fetches apart, besides "Fetch".
 CONSUMER_FETCH = "FetchConsumer"
 FOLLOWER_FETCH = "FetchFollower"
+TIMED_AFTER_SCRAPE = 256
+#: A power of two.
+TIMED_ONE_IN = 16
 #: A unit of time is 1,024 ns, so that it is a shift and no division.
 UNIT_SHIFT = 10
 NS_PER_UNIT = 1 << UNIT_SHIFT
@@ -60,7 +66,7 @@ def record(histogram: list[int], units: int) -> None:
 
 
 class Times:
-    """The histograms of the requests of one kind; `requests` of them have been answered."""
+    """The requests of one kind: how many, which errors, and the histograms of those that are timed."""
 
     __slots__ = (
         "errors",
@@ -72,11 +78,18 @@ class Times:
         "response_queue",
         "response_send",
         "throttle",
+        "timed",
+        "timed_until",
         "total",
     )
 
     def __init__(self) -> None:
+        #: Those that have been answered, or wait for their answers.
         self.requests = 0
+        #: Those whose times are recorded.
+        self.timed = 0
+        #: Below this number of requests all are timed.
+        self.timed_until = TIMED_AFTER_SCRAPE
         self.request_queue = new_histogram()
         self.local = new_histogram()
         self.remote = new_histogram()
@@ -88,11 +101,20 @@ class Times:
         #: Of sizes in bytes.
         self.request_bytes = new_histogram()
         #: How often answers told each error, NONE included, by its code.
-        self.errors: dict[int, int] = {}
+        self.errors: dict[int, int] = {0: 0}
+
+    def is_timed(self) -> bool:
+        """Count a request; whether its times are to be recorded."""
+        self.requests = requests = self.requests + 1
+        return requests <= self.timed_until or not requests & (TIMED_ONE_IN - 1)
+
+    def scraped(self) -> None:
+        """Time the next requests: quantiles of rare ones must not wait for the sixteenth."""
+        self.timed_until = self.requests + TIMED_AFTER_SCRAPE
 
     def answered(self, size_bytes: int, began_ns: int, handled_ns: int, ready_ns: int, sent_ns: int) -> None:
         """A request was answered at once. It came in at `began_ns`."""
-        self.requests += 1
+        self.timed += 1
         buckets = BUCKETS
         queue = handled_ns - began_ns >> UNIT_SHIFT
         local = ready_ns - handled_ns >> UNIT_SHIFT
@@ -119,7 +141,7 @@ class Times:
 
     def ended(self, began_ns: int, waits_ns: int, ready_ns: int, encoded_ns: int, sent_ns: int) -> None:
         """The answer of such a request has been sent; it was ready at `ready_ns`, encoded at `encoded_ns`."""
-        self.requests += 1
+        self.timed += 1
         record(self.remote, ready_ns - waits_ns >> UNIT_SHIFT)
         record(self.response_send, encoded_ns - ready_ns >> UNIT_SHIFT)
         record(self.response_queue, sent_ns - encoded_ns >> UNIT_SHIFT)
@@ -142,34 +164,48 @@ class RequestTimes:
 
 def error_counter(response: type) -> Callable[[Any, dict[int, int]], None]:
     """The function that adds every error code of an answer, NONE included, to the counts by code."""
-    fields = schema_of(response).fields
-    has_code = any(field.name == "error_code" for field in fields)
-    parts = [
-        (field.name, field.kind == "array", error_counter(struct))
-        for field in fields
-        if (struct := _struct_of(field)) is not None and _has_errors(struct)
-    ]
-    if len(parts) == 1 and not has_code and parts[0][1]:
-        [(name, _, count_each)] = parts
+    has_code = any(field.name == "error_code" for field in schema_of(response).fields)
+    arrays, parts = [], []
+    for field in schema_of(response).fields:
+        struct = _struct_of(field)
+        if struct is not None and _has_errors(struct):
+            (arrays if field.kind == "array" else parts).append(
+                (attrgetter(field.name), error_counter(struct))
+            )
+    if len(arrays) == 1 and not has_code and not parts:
+        [(elements, count_element)] = arrays
 
         def count_elements(answer: Any, errors: dict[int, int]) -> None:
-            for each in getattr(answer, name) or ():
-                count_each(each, errors)
+            for element in elements(answer) or ():
+                count_element(element, errors)
 
         return count_elements
+    if not arrays and not parts:
+        return _count_code if has_code else _count_nothing
 
     def count(answer: Any, errors: dict[int, int]) -> None:
         if has_code:
-            errors[answer.error_code] = errors.get(answer.error_code, 0) + 1
-        for name, is_array, count_part in parts:
-            value = getattr(answer, name)
-            if is_array:
-                for each in value or ():
-                    count_part(each, errors)
-            elif value is not None:
-                count_part(value, errors)
+            _count_code(answer, errors)
+        for elements, count_part in arrays:
+            for element in elements(answer) or ():
+                count_part(element, errors)
+        for part, count_part in parts:
+            if (found := part(answer)) is not None:
+                count_part(found, errors)
 
     return count
+
+
+def _count_code(answer: Any, errors: dict[int, int]) -> None:
+    code = answer.error_code
+    if code in errors:
+        errors[code] += 1
+    else:
+        errors[code] = 1
+
+
+def _count_nothing(answer: Any, errors: dict[int, int]) -> None:
+    """An answer without error codes."""
 
 
 def _has_errors(struct: type) -> bool:

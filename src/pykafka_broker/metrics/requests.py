@@ -145,12 +145,21 @@ def _requests(scrape: Scrape) -> Iterable[Sample]:
         for route in dispatch.routes.values():
             key = route.name, route.version
             counts[key] = counts.get(key, 0) + route.requests
+            if route.follower_times is not None:
+                for name, count in (
+                    (CONSUMER_FETCH, route.requests - route.follower_requests),
+                    (FOLLOWER_FETCH, route.follower_requests),
+                ):
+                    if count:
+                        counts[name, route.version] = counts.get((name, route.version), 0) + count
     for (name, version), count in counts.items():
         yield labelled(request=name, version=version), count
 
 
 def _errors(scrape: Scrape) -> Iterable[Sample]:
     for name, some in scrape.once(_all_times):
+        if name in (CONSUMER_FETCH, FOLLOWER_FETCH):
+            continue  # Kafka counts them together
         errors: dict[int, int] = {}
         for times in some:
             for code, count in times.errors.items():

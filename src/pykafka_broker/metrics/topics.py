@@ -75,7 +75,7 @@ FAMILIES = (
         "Reads of partitions for fetches; a partition without news since the last read is not read again.",
         lambda counts: counts.fetch_requests,
     ),
-    _counter(
+    _sum(
         "failedfetchrequests",
         "FailedFetchRequestsPerSec",
         "Those of them that failed for a reason that no client expects.",

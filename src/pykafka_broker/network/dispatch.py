@@ -40,6 +40,7 @@ class Route:
         "decode",
         "flexible_request",
         "flexible_response",
+        "follower_requests",
         "follower_times",
         "handle",
         "large_answers",
@@ -63,6 +64,8 @@ class Route:
         self.large_answers = has_records(response_type(api.key))
         #: Requests served, for metrics.
         self.requests = 0
+        #: Those of them that are fetches of followers, where there are metrics.
+        self.follower_requests = 0
         #: How long they take; None without metrics. Fetches of followers are apart, as in Kafka.
         self.times: Times | None = None
         self.follower_times: Times | None = None

@@ -96,4 +96,7 @@ class MeasuredAnswers(Answers):
 
 
 def _times_of_fetch(route: Route, request: Any) -> Times | None:
-    return route.times if replica_id_of(request) < 0 else route.follower_times
+    if replica_id_of(request) < 0:
+        return route.times
+    route.follower_requests += 1
+    return route.follower_times

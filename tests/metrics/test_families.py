@@ -177,6 +177,8 @@ async def test_a_parked_fetch_counts_as_remote_time(home: Home) -> None:
         await waiting
         found = await scrape(home.broker)
 
+    waiting_fetches = "kafka_server_delayedoperationpurgatory_numdelayedoperations"
+    assert [value(one, waiting_fetches, delayedOperation="Fetch") for one in (parked, found)] == [1, 0]
     remote = f"{REQUEST}_remotetimems"
     for name in ("Fetch", "FetchConsumer"):
         assert value(parked, remote, request=name, quantile="0.99") == 0

@@ -5,10 +5,12 @@ What a page shows grows with the parts of the node, which `node.py` adds as they
 
 from __future__ import annotations
 
+from pykafka_broker.apis.ports.authorizer import ALLOW_ALL
+from pykafka_broker.authorization.decisions import Decisions
 from pykafka_broker.broker.broker_server import BrokerServer
 from pykafka_broker.broker.shared_server import SharedServer
 from pykafka_broker.broker.stop_order import StopStep, Undo
-from pykafka_broker.metrics.node_parts import BrokerParts, NodeParts
+from pykafka_broker.metrics.node_parts import BrokerParts, NodeParts, QuorumSide
 from pykafka_broker.network.endpoint import METRICS_LISTENER
 
 
@@ -20,10 +22,9 @@ def serve_metrics(shared: SharedServer, undo: Undo) -> NodeParts:
         f.clock,
         shared.listeners,
         shared.logs,
-        shared.metadata,
-        quorum.replica.host,
-        quorum.role,
-        quorum.peers,
+        QuorumSide(shared.metadata, quorum.replica.host, quorum.role, quorum.peers),
+        shared.quotas,
+        _decisions(shared),
     )
     undo.add(StopStep.HAND_OVER, node.stop)
     shared.ports.metrics.give(node)
@@ -33,4 +34,19 @@ def serve_metrics(shared: SharedServer, undo: Undo) -> NodeParts:
 
 def broker_parts(broker: BrokerServer) -> BrokerParts:
     """The parts of the broker that metrics read."""
-    return BrokerParts(broker.replicas, broker.coordinators, broker.lifecycle, broker.purgatory)
+    return BrokerParts(
+        broker.replicas,
+        broker.coordinators,
+        broker.lifecycle,
+        broker.purgatory,
+        broker.ports.fetching.sessions,
+    )
+
+
+def _decisions(shared: SharedServer) -> Decisions | None:
+    if shared.authorizer is ALLOW_ALL:
+        return None
+    from pykafka_broker.broker.security.acl_authorizer import StandardAuthorizer
+
+    assert isinstance(shared.authorizer, StandardAuthorizer)
+    return shared.authorizer.decisions

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from pykafka_broker.metrics import connections, controller, groups, partitions, process, requests, topics
+from pykafka_broker.metrics import (
+    broker,
+    connections,
+    controller,
+    groups,
+    partitions,
+    process,
+    requests,
+    security,
+    topics,
+)
 from pykafka_broker.metrics.family import Family
 
 FAMILIES: tuple[Family, ...] = (
@@ -12,5 +22,7 @@ FAMILIES: tuple[Family, ...] = (
     *controller.FAMILIES,
     *groups.FAMILIES,
     *connections.FAMILIES,
+    *security.FAMILIES,
+    *broker.FAMILIES,
     *process.FAMILIES,
 )

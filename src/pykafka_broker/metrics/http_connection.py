@@ -35,10 +35,10 @@ class HttpConnections:
 
     def __init__(self, shared: Shared, node: Callable[[], NodeParts]) -> None:
         self._shared = shared
-        self._node = node
+        self.node = node
 
     def __call__(self, accepted: Accepted) -> NewConnection:
-        connection = HttpConnection(self._shared, self._node(), accepted)
+        connection = HttpConnection(self._shared, self.node(), accepted)
         return NewConnection(connection, connection)
 
 

@@ -10,6 +10,9 @@ from pykafka_broker.metrics.rates import Rates
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
+    from pykafka_broker.apis.fetching.sessions import FetchSessionCache
+    from pykafka_broker.apis.ports.quotas import Quotas
+    from pykafka_broker.authorization.decisions import Decisions
     from pykafka_broker.config import BrokerConfig
     from pykafka_broker.controller.role import ControllerRole
     from pykafka_broker.coordinator.coordinators import Coordinators
@@ -33,10 +36,25 @@ class BrokerParts(NamedTuple):
     coordinators: Coordinators
     lifecycle: BrokerLifecycle
     purgatory: Purgatory
+    sessions: FetchSessionCache
+
+
+class QuorumSide(NamedTuple):
+    """The part of a node in the quorum of the metadata log."""
+
+    metadata: MetadataPublisher
+    raft: RaftHost
+    #: None on a node that is no controller.
+    role: ControllerRole | None
+    #: The other replicas of the metadata log; None on an only voter.
+    peers: QuorumPeers | None
 
 
 class NodeParts:
-    """The parts of a node. The broker comes last: it is None until it serves, and on a controller."""
+    """The parts of a node. The broker comes last: it is None until it serves, and on a controller.
+
+    `decisions` are those of the authorizer; None without one.
+    """
 
     def __init__(
         self,
@@ -44,21 +62,17 @@ class NodeParts:
         clock: Clock,
         listeners: Listeners,
         logs: LogManager,
-        metadata: MetadataPublisher,
-        raft: RaftHost,
-        role: ControllerRole | None,
-        peers: QuorumPeers | None,
+        quorum: QuorumSide,
+        quotas: Quotas,
+        decisions: Decisions | None,
     ) -> None:
         self._config = config
         self.clock = clock
         self.listeners = listeners
         self.logs = logs
-        self.metadata = metadata
-        self.raft = raft
-        #: None on a node that is no controller.
-        self.role = role
-        #: The other replicas of the metadata log; None on an only voter.
-        self.peers = peers
+        self.metadata, self.raft, self.role, self.peers = quorum
+        self.quotas = quotas
+        self.decisions = decisions
         self.broker: BrokerParts | None = None
         #: What earlier scrapes have seen, for quantiles (by request and stage) and for rates.
         self.copies: dict[tuple[str, str], Copies] = {}

@@ -25,7 +25,7 @@ from pykafka_broker.network.connection_factory import Accepted
 from pykafka_broker.network.endpoint import ListenerLimits
 from pykafka_broker.network.listening import Listener
 from pykafka_broker.network.shared import Shared
-from pykafka_broker.network.transports import HandshakeFailed
+from pykafka_broker.network.transports import HandshakeFailed, Tls
 from pykafka_broker.quotas.connection_rates import AddressRates, ConnectionRate
 from pykafka_broker.quotas.rates import Window
 from pykafka_broker.system.descriptors import EXHAUSTED_ERRORS, DescriptorReserve
@@ -280,8 +280,10 @@ class Acceptor:
             if self.limits.socket_send_buffer_bytes > 0:
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.limits.socket_send_buffer_bytes)
             await listener.service.transport.open(protocol, client)
+            listener.handshakes += isinstance(listener.service.transport, Tls)
         except OSError as error:
             if isinstance(error, HandshakeFailed):
+                listener.failed_handshakes += 1
                 self._shared.complaints.log(
                     logging.INFO,
                     "handshake",

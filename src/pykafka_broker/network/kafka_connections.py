@@ -31,9 +31,9 @@ class KafkaConnections(Generic[Ports]):
         self._shared = shared
         #: The APIs that it serves.
         self.dispatch = dispatch
-        self._authentication = authentication
+        self.authentication = authentication
         self._node = node
 
     def __call__(self, accepted: Accepted) -> NewConnection:
-        connection = Connection(self._shared, self._node(), self.dispatch, self._authentication, accepted)
+        connection = Connection(self._shared, self._node(), self.dispatch, self.authentication, accepted)
         return NewConnection(connection, connection)

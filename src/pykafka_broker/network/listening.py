@@ -50,6 +50,9 @@ class Listener:
         self._addresses: Sequence[str] = ()
         #: Connections that came in here and are still open.
         self.connections = 0
+        #: Handshakes of TLS that have ended well, and those that have not.
+        self.handshakes = 0
+        self.failed_handshakes = 0
         self._accept = accept
         self._accepting = False
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka_broker.apis.api import CLOSE, NO_RESPONSE
 from pykafka_broker.apis.fetching.replica import replica_id_of
 from pykafka_broker.network.answers import Answers, Slot
+from pykafka_broker.network.request_times import record
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import Context
@@ -49,6 +50,7 @@ class MeasuredAnswers(Answers):
         self._last_ns = sent_ns
         if answer is not CLOSE:
             route.count_errors(answer, times.errors)
+            _record_throttle(times, answer)
         return size
 
     def add_none(self, route: Route, request: Any) -> None:
@@ -88,6 +90,7 @@ class MeasuredAnswers(Answers):
         slot.ready_ns = perf_counter_ns()
         size = Answers._fill(self, slot, route, correlation_id, answer)
         slot.encoded_ns = perf_counter_ns()
+        _record_throttle(slot.times, answer)
         return size
 
     def _slot_sent(self, slot: Slot) -> None:
@@ -100,3 +103,8 @@ def _times_of_fetch(route: Route, request: Any) -> Times | None:
         return route.times
     route.follower_requests += 1
     return route.follower_times
+
+
+def _record_throttle(times: Times, answer: Any) -> None:
+    if throttle_ms := getattr(answer, "throttle_time_ms", 0):
+        record(times.throttle, throttle_ms)

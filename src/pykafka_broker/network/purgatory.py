@@ -103,6 +103,11 @@ class Purgatory:
         return len(self._all)
 
     @property
+    def watches(self) -> int:
+        """The number of logs on which handlers are parked, each counted once for each handler."""
+        return sum([len(parked.watches) for parked in self._all])
+
+    @property
     def watched_logs(self) -> int:
         """The number of logs with handlers parked on them."""
         return len(self._by_log)

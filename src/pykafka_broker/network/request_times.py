@@ -162,10 +162,15 @@ class RequestTimes:
         return times
 
 
-def error_counter(response: type) -> Callable[[Any, dict[int, int]], None]:
+#: Adds the errors of an answer to the counts by code.
+ErrorCounter = Callable[[Any, dict[int, int]], None]
+
+
+def error_counter(response: type) -> ErrorCounter:
     """The function that adds every error code of an answer, NONE included, to the counts by code."""
     has_code = any(field.name == "error_code" for field in schema_of(response).fields)
-    arrays, parts = [], []
+    arrays: list[tuple[Callable[[Any], Any], ErrorCounter]] = []
+    parts: list[tuple[Callable[[Any], Any], ErrorCounter]] = []
     for field in schema_of(response).fields:
         struct = _struct_of(field)
         if struct is not None and _has_errors(struct):

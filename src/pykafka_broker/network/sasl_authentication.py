@@ -82,6 +82,10 @@ class Sasl:
         self.faults = faults
         self.max_receive_bytes = max_receive_bytes
         self.failure_delay_ms = failure_delay_ms
+        #: Logins, sessions that were renewed, and failures of both.
+        self.logins = 0
+        self.renewals = 0
+        self.failed_logins = 0
         self._stages: _Stages | None = None
 
     def begin(self, connection: Identifiable, dispatch: Dispatch[Any], peer: TransportPeer) -> Identity:
@@ -174,6 +178,10 @@ class SaslOfConnection:
         return answer
 
     def _finish(self, session: Session) -> None:
+        if self._session is None:
+            self._listener.logins += 1
+        else:
+            self._listener.renewals += 1
         self._session = session
         self._exchange = None
         self._is_expired = False
@@ -222,6 +230,7 @@ class SaslOfConnection:
         return answer
 
     def _log_failure(self, exchange: SaslExchange, reason: str) -> None:
+        self._listener.failed_logins += 1
         self._listener.faults.of_login(self._connection, exchange.mechanism, exchange.user, reason)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from pykafka_broker.apis.ports.quotas import Quota
 from pykafka_broker.cluster.image import QuotaEntity
@@ -120,6 +120,16 @@ class ClientQuotas:
         user = requester.principal.partition(":")[2]
         _, bound = account_of(limits, user, requester.client_id or "")
         return bound * self._fetched.window.whole_ms / 1_000
+
+    def rates(self, quota: Quota) -> list[tuple[tuple[str, str], float]]:
+        """The use of a quota on a rate: by user and client id, with "" for any, in units of the quota."""
+        kept, now_ms = self._kept[quota], self._clock.monotonic_ms()
+        if isinstance(kept, _Tokens):
+            return []
+        return [
+            (cast("tuple[str, str]", account), rate.per_second(kept.window, now_ms))
+            for account, rate in kept.usage.all()
+        ]
 
     def processing_ns(self) -> int:
         """Nanoseconds since some moment; 0 while no processing time is counted."""

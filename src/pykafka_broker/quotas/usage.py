@@ -40,6 +40,10 @@ class Usage(Generic[Measure]):
                 return measure
             del accounts[oldest]
 
+    def all(self) -> list[tuple[Hashable, Measure]]:
+        """Every account and its measure."""
+        return [(account, measure) for account, (measure, _) in self._by_account.items()]
+
     def clear(self) -> None:
         """Forget all accounts."""
         self._by_account.clear()

@@ -258,6 +258,11 @@ class FetchSessionCache:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    @property
+    def partitions(self) -> int:
+        """The number of partitions in all sessions."""
+        return sum([len(session.partitions) for session in self._sessions.values()])
+
     def begin(
         self, request: FetchRequest, version: int, now_ms: int, name_of: Callable[[bytes], str | None]
     ) -> FetchContext:

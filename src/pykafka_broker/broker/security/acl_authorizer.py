@@ -16,6 +16,7 @@ from pykafka_broker.apis.ports.authorizer import (
     AclsNotLoaded,
     Requester,
 )
+from pykafka_broker.authorization.decisions import Decisions
 from pykafka_broker.authorization.index import AclIndex
 from pykafka_broker.authorization.rules import StandardRules
 from pykafka_broker.broker.security.audit_log import AuditLog, Question
@@ -30,6 +31,8 @@ class StandardAuthorizer:
         self._index = AclIndex()
         self._is_loaded = False
         self._audit = AuditLog(now_ms)
+        #: Those on attempts of clients.
+        self.decisions = Decisions()
 
     def published(self, old: ClusterImage, new: ClusterImage) -> None:
         """`new` is the newest committed metadata: the first, or the one after `old`."""
@@ -61,6 +64,11 @@ class StandardAuthorizer:
         """
         principal, host = self._known(requester)
         is_allowed, rule = self._rules.decide(self._index, principal, host, operation, resource_type, name)
+        if is_attempt:
+            if is_allowed:
+                self.decisions.allowed += 1
+            else:
+                self.decisions.denied += 1
         if is_attempt and (not is_allowed or self._audit.is_detailed):
             tell = self._audit.allowed if is_allowed else self._audit.denied
             tell(Question(principal, host, operation, resource_type, name, requester.api_key), rule)

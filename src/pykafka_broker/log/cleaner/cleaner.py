@@ -107,6 +107,11 @@ class LogCleaner:
         self._is_closed = False
 
     @property
+    def uncleanable(self) -> list[PartitionLog]:
+        """The logs that are not cleaned any more until the next start."""
+        return list(self._uncleanable)
+
+    @property
     def is_at_work(self) -> bool:
         """Whether a log is cleaned, or looked for, right now."""
         return bool(self._rounds)

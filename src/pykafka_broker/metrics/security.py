@@ -1,0 +1,103 @@
+"""Families of logins, of the authorizer and of the quotas of clients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from pykafka_broker.apis.ports.quotas import Quota
+from pykafka_broker.metrics.family import Family, Sample, labelled
+from pykafka_broker.metrics.node_parts import Scrape
+from pykafka_broker.network.kafka_connections import KafkaConnections
+from pykafka_broker.network.listening import Listener
+from pykafka_broker.network.sasl_authentication import Sasl
+from pykafka_broker.quotas.client_quotas import ClientQuotas
+
+
+def _sasl(listener: Listener) -> Sasl | None:
+    factory = listener.service.new_connection
+    found = factory.authentication if isinstance(factory, KafkaConnections) else None
+    return found if isinstance(found, Sasl) else None
+
+
+def _successes(listener: Listener) -> int:
+    sasl = _sasl(listener)
+    return listener.handshakes if sasl is None else sasl.logins
+
+
+def _failures(listener: Listener) -> int:
+    sasl = _sasl(listener)
+    return listener.failed_handshakes + (0 if sasl is None else sasl.failed_logins)
+
+
+def _again(listener: Listener) -> int:
+    sasl = _sasl(listener)
+    return 0 if sasl is None else sasl.renewals
+
+
+def _logins(name: str, meaning: str, value: Callable[[Listener], int]) -> Family:
+    def read(scrape: Scrape) -> Iterable[Sample]:
+        for listener in list(scrape.node.listeners.listeners.values()):
+            if isinstance(listener.service.new_connection, KafkaConnections):
+                yield labelled(listener=listener.name, networkProcessor=0), value(listener)
+
+    return Family(
+        f"kafka_server_socket_server_metrics_{name.replace('-', '_')}",
+        "counter",
+        "listener networkProcessor",
+        meaning,
+        f"kafka.server:type=socket-server-metrics,listener=*,networkProcessor=*, {name}",
+        read,
+    )
+
+
+def _decided(attribute: str, meaning: str) -> Family:
+    def read(scrape: Scrape) -> Iterable[Sample]:
+        if scrape.node.decisions is not None:
+            yield "", getattr(scrape.node.decisions, attribute)
+
+    return Family(
+        f"kafka_server_authorizer_metrics_authorization_{attribute}_total", "counter", "", meaning, "", read
+    )
+
+
+def _acls(scrape: Scrape) -> Iterable[Sample]:
+    if scrape.node.decisions is not None:
+        yield "", len(scrape.node.metadata.image.acls)
+
+
+def _used(name: str, quota: Quota, meaning: str) -> Family:
+    def read(scrape: Scrape) -> Iterable[Sample]:
+        quotas = scrape.node.quotas
+        if isinstance(quotas, ClientQuotas):
+            for (user, client_id), rate in quotas.rates(quota):
+                yield labelled(user=user, client_id=client_id), rate
+
+    bean, _, attribute = name.partition("_")
+    return Family(
+        f"kafka_server_{name}",
+        "gauge",
+        "user client_id",
+        f"{meaning} that count to a quota, of each user and client id with one.",
+        f"kafka.server:type={bean.capitalize()},user=*,client-id=*, {attribute.replace('_', '-')}",
+        read,
+    )
+
+
+FAMILIES = (
+    _logins("successful-authentication-total", "Logins, and handshakes of TLS without SASL.", _successes),
+    _logins("failed-authentication-total", "Failed logins and handshakes of TLS.", _failures),
+    _logins("successful-reauthentication-total", "Sessions that were renewed (KIP-368).", _again),
+    _decided("allowed", "Attempts of clients that the authorizer has allowed."),
+    _decided("denied", "Attempts that it has denied."),
+    Family(
+        "kafka_server_authorizer_metrics_acls_total_count",
+        "gauge",
+        "",
+        "ACLs.",
+        "kafka.server:type=authorizer-metrics, acls-total-count",
+        _acls,
+    ),
+    _used("produce_byte_rate", Quota.PRODUCE, "Bytes a second of Produce requests"),
+    _used("fetch_byte_rate", Quota.FETCH, "Bytes a second of answers to Fetch"),
+    _used("request_request_time", Quota.REQUEST, "Per cent of processing time"),
+)

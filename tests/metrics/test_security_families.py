@@ -1,0 +1,59 @@
+"""What a scrape tells of logins, ACLs and quotas."""
+
+from __future__ import annotations
+
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasRequestEntryData,
+    EntityData,
+    OpData,
+)
+from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.user import User
+from tests.metrics.pages import METRICS, scrape, value
+from tests.support.sasl import AT_ONCE, WRONG, authenticate, serving
+
+LOGINS = "kafka_server_socket_server_metrics"
+
+
+async def test_logins_and_denials_are_counted() -> None:
+    settings = {
+        **AT_ONCE,
+        "metrics.listeners": METRICS,
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
+    async with serving(settings) as (home, user):
+        await authenticate(user)
+        denied = await user.try_to_create_topic("orders")
+        async with await User.connect(home.broker.bootstrap_servers) as stranger:
+            refused = await authenticate(stranger, token=WRONG)
+        found = await scrape(home.broker)
+
+    assert denied is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert refused.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    of_listener = {"listener": "CLIENTS", "networkProcessor": "0"}
+    for result, count in (("successful_authentication", 1), ("failed_authentication", 1)):
+        assert value(found, f"{LOGINS}_{result}_total", **of_listener) == count
+    assert (value(found, "kafka_server_authorizer_metrics_authorization_denied_total") or 0) >= 1
+    assert value(found, "kafka_server_authorizer_metrics_acls_total_count") == 0
+
+
+async def test_the_use_of_a_quota_is_shown_for_its_client() -> None:
+    home = Home({"metrics.listeners": METRICS})
+    async with home.running() as user:
+        await user.create_topic("orders")
+        entity = EntityData(entity_type="user", entity_name=None)
+        quota = OpData(key="producer_byte_rate", value=100.0, remove=False)
+        entry = AlterClientQuotasRequestEntryData(entity=[entity], ops=[quota])
+        await user.send(AlterClientQuotasRequest(entries=[entry], validate_only=False), 1)
+        await user.produce("orders", b"x" * 2_000)
+        found = await scrape(home.broker)
+
+    rates = [rate for (name, _), rate in found.items() if name == "kafka_server_produce_byte_rate"]
+    assert len(rates) == 1 and rates[0] > 100
+    throttled = value(
+        found, "kafka_network_requestmetrics_throttletimems", request="Produce", quantile="0.99"
+    )
+    assert (throttled or 0) > 0

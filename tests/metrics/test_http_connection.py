@@ -157,10 +157,13 @@ async def test_a_node_that_waits_for_a_leader_says_that_it_starts() -> None:
         with suppress(ConnectionRefusedError):
             browser = await Browser.at("127.0.0.1", port)
             live, page = await browser.get("/health/live"), await browser.get("/health/ready")
+            early = samples_of((await browser.get("/metrics")).body)
             await browser.close()
         await asyncio.sleep(0)
 
     assert (live.status, page.status, page.body) == (200, 503, "the node is still starting\n")
+    assert value(early, "kafka_server_raftmetrics_current_leader") == -1
+    assert value(early, "kafka_server_replicamanager_partitioncount") is None
     start.cancel()
     await asyncio.gather(start, return_exceptions=True)
     await broker.stop()

@@ -22,6 +22,7 @@ from typing import Protocol
 from pykafka_broker.cluster.image import CorruptMetadataError
 from pykafka_broker.cluster.records import MAX_RECORDS_PER_OPERATION, decode_record, encode_record
 from pykafka_broker.log.disk.checkpoints import MalformedFile
+from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.machine.clock import processing_ns
 from pykafka_broker.metadata.batch import AppendedBatches, MetadataBatch
 from pykafka_broker.metadata.leadership import MetadataLeadership
@@ -114,6 +115,11 @@ class RaftHost:
     def epoch(self) -> int:
         """The leader epoch."""
         return self._driver.epoch
+
+    @property
+    def log(self) -> PartitionLog:
+        """The metadata log on this node."""
+        return self._storage.log
 
     @property
     def end_offset(self) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Union
 
 from pykafka_broker.cluster.image import PartitionRegistration
+from pykafka_broker.log.partition.state import LogState
 from pykafka_broker.metrics.family import Family, Pausing, Sample, labelled
 from pykafka_broker.metrics.node_parts import NodeParts, Scrape
 from pykafka_broker.replication.core.in_sync import is_at_min_isr, is_under_min_isr
@@ -124,9 +125,15 @@ def _partition(name: str, meaning: str, value: Callable[[Leadership], _Value]) -
     )
 
 
-def _log(name: str, meaning: str, value: Callable[[Partition], _Value]) -> Family:
+def _log(name: str, meaning: str, value: Callable[[LogState], _Value]) -> Family:
+    def read(scrape: Scrape) -> Iterable[Sample]:
+        log = scrape.node.raft.log
+        yield labelled(topic=log.topic, partition=log.partition), value(log.state)
+        for labels, partition in scrape.once(_Held).each():
+            yield labels, value(partition.log.state)
+
     bean = f"kafka.log:type=Log,name={name},topic=*,partition=*"
-    return _each(f"kafka_log_log_{name.lower()}", bean, meaning, value)
+    return Family(f"kafka_log_log_{name.lower()}", "gauge", "topic partition", meaning, bean, read)
 
 
 def _stable_lag(partition: Partition) -> int:
@@ -188,10 +195,10 @@ FAMILIES = (
         "Offsets between the last stable offset and the high watermark.",
         _stable_lag,
     ),
-    _log("Size", "Bytes of the log's segments.", lambda found: found.log.state.size_bytes),
-    _log("NumLogSegments", "Segments.", lambda found: len(found.log.state.segments)),
-    _log("LogStartOffset", "The first offset.", lambda found: found.log.state.log_start_offset),
-    _log("LogEndOffset", "The next offset to be written.", lambda found: found.log.state.log_end_offset),
+    _log("Size", "Bytes of the log's segments.", lambda state: state.size_bytes),
+    _log("NumLogSegments", "Segments.", lambda state: len(state.segments)),
+    _log("LogStartOffset", "The first offset.", lambda state: state.log_start_offset),
+    _log("LogEndOffset", "The next offset to be written.", lambda state: state.log_end_offset),
     _led(
         "current_offset",
         "The high watermark, on the leader.",

@@ -137,8 +137,7 @@ class Answers:
     measures = False
 
     def begin_round(self) -> None:
-        """A wake-up of the connection begins, in which it serves requests."""
-        self.are_logged = request_logger.isEnabledFor(logging.DEBUG)
+        """A wake-up of the connection begins, in which it serves requests; called where `measures`."""
 
     @property
     def is_sending(self) -> bool:

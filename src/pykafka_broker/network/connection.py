@@ -26,6 +26,7 @@ out of a handler is answered if the API has an `error_response`. Other connectio
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from struct import Struct
 from struct import error as StructError  # noqa: N812
@@ -286,7 +287,9 @@ class Connection(asyncio.BufferedProtocol):
         reader, holds = self._reader, self._holds
         if not holds.reasons:
             answers = self._answers
-            answers.begin_round()
+            answers.are_logged = request_logger.isEnabledFor(logging.DEBUG)
+            if answers.measures:
+                answers.begin_round()
             try:
                 self._round_left = self._shared.limits.requests_per_round
                 while self._round_left > 0:

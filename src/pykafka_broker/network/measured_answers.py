@@ -32,25 +32,22 @@ class MeasuredAnswers(Answers):
 
     def begin_round(self) -> None:
         self._round_ns = self._last_ns = perf_counter_ns()
-        Answers.begin_round(self)
 
     def add(self, route: Route, correlation_id: int, answer: Any, request: Any) -> int:
         times = route.times if route.follower_times is None else _times_of_fetch(route, request)
         if times is None:
             return Answers.add(self, route, correlation_id, answer, request)
+        if answer is not CLOSE:
+            route.count_errors(answer, times.errors)
         if not times.is_timed() or not self._last_ns:
             self._last_ns = 0
-            if answer is not CLOSE:
-                route.count_errors(answer, times.errors)
             return Answers.add(self, route, correlation_id, answer, request)
         ready_ns = perf_counter_ns()
         size = Answers.add(self, route, correlation_id, answer, request)
         sent_ns = perf_counter_ns()
         times.answered(self.request_bytes, self._round_ns, self._last_ns, ready_ns, sent_ns)
         self._last_ns = sent_ns
-        if answer is not CLOSE:
-            route.count_errors(answer, times.errors)
-            _record_throttle(times, answer)
+        _record_throttle(times, answer)
         return size
 
     def add_none(self, route: Route, request: Any) -> None:

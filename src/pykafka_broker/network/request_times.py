@@ -18,9 +18,9 @@ recorded: the missing ones among the timed requests count as zero.
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import attrgetter
 from typing import Any
 
+from pykafka_broker.protocol.codegen import Source
 from pykafka_broker.protocol.fields import Field, schema_of
 
 #: The names under which Kafka counts fetches apart, besides "Fetch".
@@ -106,7 +106,7 @@ class Times:
     def is_timed(self) -> bool:
         """Count a request; whether its times are to be recorded."""
         self.requests = requests = self.requests + 1
-        return requests <= self.timed_until or not requests & (TIMED_ONE_IN - 1)
+        return not requests & (TIMED_ONE_IN - 1) or requests <= self.timed_until
 
     def scraped(self) -> None:
         """Time the next requests: quantiles of rare ones must not wait for the sixteenth."""
@@ -168,58 +168,28 @@ ErrorCounter = Callable[[Any, dict[int, int]], None]
 
 def error_counter(response: type) -> ErrorCounter:
     """The function that adds every error code of an answer, NONE included, to the counts by code."""
-    has_code = any(field.name == "error_code" for field in schema_of(response).fields)
-    arrays: list[tuple[Callable[[Any], Any], ErrorCounter]] = []
-    parts: list[tuple[Callable[[Any], Any], ErrorCounter]] = []
-    for field in schema_of(response).fields:
-        struct = _struct_of(field)
-        if struct is not None and _has_errors(struct):
-            (arrays if field.kind == "array" else parts).append(
-                (attrgetter(field.name), error_counter(struct))
-            )
-    if len(arrays) == 1 and not has_code and not parts:
-        [(elements, count_element)] = arrays
-
-        def count_elements(answer: Any, errors: dict[int, int]) -> None:
-            for element in elements(answer) or ():
-                count_element(element, errors)
-
-        return count_elements
-    if not arrays and not parts:
-        return _count_code if has_code else _count_nothing
-
-    def count(answer: Any, errors: dict[int, int]) -> None:
-        if has_code:
-            _count_code(answer, errors)
-        for elements, count_part in arrays:
-            for element in elements(answer) or ():
-                count_part(element, errors)
-        for part, count_part in parts:
-            if (found := part(answer)) is not None:
-                count_part(found, errors)
-
-    return count
+    source = Source(f"<errors of {response.__name__}>")
+    with source.block("def count(answer, errors):"):
+        _write_counting(source, response, "answer")
+        source.line("return")
+    return source.load_function("count")
 
 
-def _count_code(answer: Any, errors: dict[int, int]) -> None:
-    code = answer.error_code
-    if code in errors:
-        errors[code] += 1
-    else:
-        errors[code] = 1
-
-
-def _count_nothing(answer: Any, errors: dict[int, int]) -> None:
-    """An answer without error codes."""
+def _write_counting(source: Source, struct: type, name: str) -> None:
+    part = f"part{source.depth}"
+    for field in schema_of(struct).fields:
+        inner = _struct_of(field)
+        if field.name == "error_code":
+            source.line(f"errors[{name}.error_code] = errors.get({name}.error_code, 0) + 1")
+        elif inner is not None and _has_errors(inner):
+            source.line(f"{part} = {name}.{field.name}")
+            with source.block(f"for {part} in {part} or ():" if field.element else f"if {part} is not None:"):
+                _write_counting(source, inner, part)
 
 
 def _has_errors(struct: type) -> bool:
     return any(
-        field.name == "error_code"
-        or (
-            (inner := field.struct if field.element is None else field.element.struct) is not None
-            and _has_errors(inner)
-        )
+        field.name == "error_code" or ((inner := _struct_of(field)) is not None and _has_errors(inner))
         for field in schema_of(struct).fields
     )
 

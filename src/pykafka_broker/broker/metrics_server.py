@@ -40,6 +40,7 @@ def broker_parts(broker: BrokerServer) -> BrokerParts:
         broker.lifecycle,
         broker.purgatory,
         broker.ports.fetching.sessions,
+        broker.telemetry,
     )
 
 

@@ -3,6 +3,7 @@
     family.py          what a family of metrics is: name, type, labels, meaning, Kafka's MBean, how it is read
     node_parts.py      the parts of a node that families read
     families.py        all families, in the order of the page; process.py and the other files of families
+    pushed.py          what clients have pushed
     rates.py, copies.py
                        what earlier scrapes have seen
     exposition.py      the page of all samples, made in slices

@@ -9,6 +9,7 @@ from pykafka_broker.metrics import (
     groups,
     partitions,
     process,
+    pushed,
     requests,
     security,
     topics,
@@ -24,5 +25,6 @@ FAMILIES: tuple[Family, ...] = (
     *connections.FAMILIES,
     *security.FAMILIES,
     *broker.FAMILIES,
+    *pushed.FAMILIES,
     *process.FAMILIES,
 )

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pykafka_broker.network.purgatory import Purgatory
     from pykafka_broker.raft.quorum_peers import QuorumPeers
     from pykafka_broker.replication.replica_manager import ReplicaManager
+    from pykafka_broker.telemetry.client_metrics import ClientMetrics
 
 Made = TypeVar("Made")
 
@@ -37,6 +38,7 @@ class BrokerParts(NamedTuple):
     lifecycle: BrokerLifecycle
     purgatory: Purgatory
     sessions: FetchSessionCache
+    telemetry: ClientMetrics
 
 
 class QuorumSide(NamedTuple):

@@ -32,6 +32,11 @@ Every broker shows the partitions that it holds and the groups that it coordinat
 brokers are those of the cluster. A lag is shown where the coordinator of the group has a replica of the
 partition.
 
+What clients push ([operations.md](operations.md#metrics-of-clients)) follows the metrics below: the name is
+`client_` and that of the client's metric, with `_` in the place of every other character than letters and
+digits, as in `client_org_apache_kafka_producer_connection_creation_rate`; `_total` ends that of a counter.
+Labels are `client_id`, `client_instance_id` and those of the client.
+
 ## All metrics
 
 | name | type | labels | meaning | in Apache Kafka |

@@ -121,7 +121,6 @@ class Connection(asyncio.BufferedProtocol):
     ) -> None:
         self.listener_name = accepted.listener_name
         self.peer_host, self.peer_port = accepted.peer
-        #: The peer's address as Kafka shows it in group descriptions.
         self.client_host = f"/{java_address(self.peer_host)}"
         self.software = UNKNOWN_SOFTWARE
         #: The principal of the next request; `identify` sets it with the routes.

@@ -119,9 +119,9 @@ class PushedSeries:
             self._count -= len(pushed.points)
 
     def newest(self, now_ms: int) -> Iterator[Series]:
-        """All series of instances that are not silent."""
+        """All series of instances that are not silent; others may be pushed meanwhile."""
         self._forget_silent(now_ms)
-        for client_instance_id, pushed in self._pushed.items():
+        for client_instance_id, pushed in list(self._pushed.items()):
             text = uuid_text(client_instance_id)
             for (name, labels), point in pushed.points.items():
                 yield Series(name, text, pushed.client_id, labels, point.kind, point.value, pushed.pushed_ms)

@@ -370,8 +370,9 @@ async def test_segments_roll_at_the_size_that_is_in_force(home: Home, user: User
 
 async def starts_at(home: Home, topic: str, offset: int) -> None:
     """Return when threads have done what retention wants."""
-    log = home.broker.node.logs.get(topic, 0)
-    await until(lambda: log is not None and log.state.log_start_offset == offset)
+    logs = home.broker.node.logs
+    log = logs.get(topic, 0)
+    await until(lambda: log is not None and log.state.log_start_offset == offset and not logs.file_jobs)
 
 
 async def test_retention_removes_what_is_old_and_can_be_changed_while_it_runs(home: Home, user: User) -> None:

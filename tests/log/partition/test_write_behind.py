@@ -64,7 +64,7 @@ async def test_one_log_is_synced_at_a_time_so_that_other_file_work_finds_a_threa
     environment.run_in_turn(lambda: done.append(1))
     environment.run_in_turn(lambda: done.append(1 // 0))
     environment.run_in_turn(lambda: done.append(3))
-    assert manager._work.jobs == 1
+    assert manager.file_jobs == 1
     for _ in range(5):
         await asyncio.sleep(0)
     assert done == [1, 3]

@@ -383,6 +383,11 @@ class LogManager:
         self._registry.clear()
         self.dirs.unlock()
 
+    @property
+    def file_jobs(self) -> int:
+        """The number of jobs in worker threads that make, rename or remove files."""
+        return self._work.jobs
+
     def _file_work(self) -> list[asyncio.Future[Any]]:
         """Work that makes files and has not ended."""
         return [*self._retention.under_way, *self.deferred_files.under_way, *self._creation.makers]

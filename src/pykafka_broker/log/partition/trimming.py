@@ -165,13 +165,14 @@ class LogTrimmer:
                     self._folder.set_segments_aside(gone, DELETED_SUFFIX)
             except OSError as error:
                 self._environment.write_failed(error)
+            # Not before: on a slow disk the files would still have their old names when it is due.
+            self._environment.bury(unlink, self._state.config.file_delete_delay_ms)
 
         def unlink() -> None:
             for segment in gone:
                 segment.files.remove_all(DELETED_SUFFIX)
 
         self._environment.run_later(set_aside)
-        self._environment.bury(unlink, self._state.config.file_delete_delay_ms)
 
     # --- the end ----------------------------------------------------------------------------------
 

@@ -22,6 +22,8 @@ from pykafka_broker.testing.home import Home, until
 from tests.support.quorums import Quorum, format_home
 
 NAME = "log.cleaner.backoff.ms"
+#: No timeout elects a second controller because this machine is slow.
+ELECTED_ONCE = {"controller.quorum.fetch.timeout.ms": "60000"}
 
 
 async def set_config(quorum: Quorum, leader: int, value: str) -> None:
@@ -36,7 +38,7 @@ def config_of(quorum: Quorum, node_id: int) -> str | None:
 
 
 async def test_three_controllers_elect_one_and_all_publish_what_it_commits() -> None:
-    quorum = Quorum()
+    quorum = Quorum(overrides=ELECTED_ONCE)
     async with quorum.running():
         leader = await quorum.leader()
         await set_config(quorum, leader, "4000")
@@ -60,8 +62,8 @@ async def test_the_log_tells_who_leads_and_who_votes(caplog: pytest.LogCaptureFi
 
 
 async def test_a_leader_that_stops_hands_over_and_comes_back_as_a_follower() -> None:
-    # It hands over: no timeout elects the next one, nor another one later because this machine is slow.
-    quorum = Quorum(overrides={"controller.quorum.fetch.timeout.ms": "60000"})
+    # It hands over: no timeout elects the next one either.
+    quorum = Quorum(overrides=ELECTED_ONCE)
     async with quorum.running():
         first = await quorum.leader()
         await set_config(quorum, first, "4000")
@@ -77,7 +79,7 @@ async def test_a_leader_that_stops_hands_over_and_comes_back_as_a_follower() -> 
 
 
 async def test_two_of_three_start_without_the_third_which_catches_up_from_nothing() -> None:
-    quorum = Quorum()
+    quorum = Quorum(overrides=ELECTED_ONCE)
     async with quorum.running(1, 2):
         leader = await quorum.leader(1, 2)
         await set_config(quorum, leader, "4000")
@@ -86,7 +88,7 @@ async def test_two_of_three_start_without_the_third_which_catches_up_from_nothin
 
 
 async def test_a_voter_that_lost_its_disk_is_given_a_snapshot() -> None:
-    quorum = Quorum(overrides={"metadata.log.max.record.bytes.between.snapshots": "1"})
+    quorum = Quorum(overrides={**ELECTED_ONCE, "metadata.log.max.record.bytes.between.snapshots": "1"})
     async with quorum.running():
         leader = await quorum.leader()
         lost = next(n for n in quorum.homes if n != leader)

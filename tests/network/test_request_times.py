@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka_broker.apis import APIS
+from pykafka_broker.apis.api import Api
 from pykafka_broker.apis.controller_apis import CONTROLLER_APIS
 from pykafka_broker.network.request_times import (
     BUCKET_COUNT,
@@ -65,8 +68,8 @@ def test_the_errors_of_an_answer_are_counted_with_those_of_its_parts() -> None:
 
 
 @pytest.mark.parametrize("api", [*APIS, *CONTROLLER_APIS], ids=lambda api: api.name)
-def test_the_errors_of_every_api_can_be_counted(api: object) -> None:
-    answer = blank(response_type(api.key))  # type: ignore[attr-defined]
+def test_the_errors_of_every_api_can_be_counted(api: Api[Any]) -> None:
+    answer = blank(response_type(api.key))
     errors: dict[int, int] = {}
 
     error_counter(type(answer))(answer, errors)

@@ -35,9 +35,9 @@ def _software(scrape: Scrape) -> Pausing:
         )
 
 
-def _counter(name: str, attribute: str, meaning: str) -> Family:
+def _counter(name: str, meaning: str) -> Family:
     def read(scrape: Scrape) -> Iterable[Sample]:
-        yield "", getattr(scrape.node.listeners.shared.counters, attribute)
+        yield "", getattr(scrape.node.listeners.shared.counters, name)
 
     return Family(f"pykafka_broker_{name}_total", "counter", "", meaning, "", read)
 
@@ -85,19 +85,14 @@ FAMILIES = (
         "kafka.server:type=KafkaRequestHandlerPool,name=RequestHandlerAvgIdlePercent",
         _idle_share,
     ),
-    _counter("bytes_received", "bytes_received", "Bytes of Kafka's protocol from clients and other nodes."),
-    _counter("bytes_sent", "bytes_sent", "Bytes of Kafka's protocol to them."),
-    _counter("connections_opened", "connections_opened", "Connections that speak Kafka's protocol."),
-    _counter("connections_rejected", "connections_rejected", "Clients that were not let in."),
+    _counter("bytes_received", "Bytes of Kafka's protocol from clients and other nodes."),
+    _counter("bytes_sent", "Bytes of Kafka's protocol to them."),
+    _counter("connections_opened", "Connections that speak Kafka's protocol."),
+    _counter("connections_rejected", "Clients that were not let in."),
+    _counter("connections_closed_idle", "Connections closed because they were idle."),
     _counter(
-        "connections_closed_idle", "connections_closed_idle", "Connections closed because they were idle."
-    ),
-    _counter(
-        "connections_closed_for_errors",
         "connections_closed_for_errors",
         "Connections closed because the peer broke the protocol, was too slow or failed to log in.",
     ),
-    _counter(
-        "handler_failures", "handler_failures", "Requests that failed for a reason that no client expects."
-    ),
+    _counter("handler_failures", "Requests that failed for a reason that no client expects."),
 )

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
+from pykafka_broker.metrics import family
 from pykafka_broker.metrics.family import Family, Sample, labelled
 from pykafka_broker.metrics.node_parts import Scrape
 from pykafka_broker.telemetry.client_metrics import ClientMetrics
@@ -48,12 +49,12 @@ def _samples(samples: dict[str, float], _: Scrape) -> Iterable[Sample]:
     return samples.items()
 
 
-def _count(name: str, kind: str, meaning: str, value: Callable[[ClientMetrics], int]) -> Family:
+def _count(name: str, kind: family.Kind, meaning: str, value: Callable[[ClientMetrics], int]) -> Family:
     def read(scrape: Scrape) -> Iterable[Sample]:
         if scrape.node.broker is not None:
             yield "", value(scrape.node.broker.telemetry)
 
-    return Family(f"kafka_server_client_metrics_{name}", kind, "", meaning, "", read)  # type: ignore[arg-type]
+    return Family(f"kafka_server_client_metrics_{name}", kind, "", meaning, "", read)
 
 
 FAMILIES = (

@@ -333,6 +333,7 @@ def test_files_are_set_aside_in_a_worker_and_unlinked_after_the_delay() -> None:
 
     log.trimmer.apply_retention(NOW + 10_000)
     assert "00000000000000000000.log" in names(files)
+    assert buried == []  # the delay begins when the files have their new names
 
     for job in later:
         job()

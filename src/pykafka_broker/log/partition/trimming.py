@@ -159,6 +159,10 @@ class LogTrimmer:
         """Rename the files of segments, and remove them after `file.delete.delay.ms`; in worker threads."""
         gone = tuple(segments)
 
+        def unlink() -> None:
+            for segment in gone:
+                segment.files.remove_all(DELETED_SUFFIX)
+
         def set_aside() -> None:
             try:
                 with self._flusher.lock:
@@ -167,10 +171,6 @@ class LogTrimmer:
                 self._environment.write_failed(error)
             # Not before: on a slow disk the files would still have their old names when it is due.
             self._environment.bury(unlink, self._state.config.file_delete_delay_ms)
-
-        def unlink() -> None:
-            for segment in gone:
-                segment.files.remove_all(DELETED_SUFFIX)
 
         self._environment.run_later(set_aside)
 

@@ -282,8 +282,9 @@ def _why_refused(cluster: Cluster) -> str:
     """Which process of this machine is to listen where none does, and what its controller waits for; "" if
     there is none.
     """
-    from pykafka_broker.doctor.reach import is_loopback, probe
+    from pykafka_broker.doctor.reach import probe
     from pykafka_broker.doctor.starting import starting_at
+    from pykafka_broker.system.host_text import is_loopback
 
     for address in parse_addresses(cluster.bootstrap_server):
         if not is_loopback(address.host):

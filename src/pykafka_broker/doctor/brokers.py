@@ -20,12 +20,12 @@ from pykafka_broker.doctor.reach import (
     StartingBroker,
     about_answer,
     all_at_once,
-    is_loopback,
     probe,
     shown,
 )
 from pykafka_broker.doctor.topics import BROKER
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
+from pykafka_broker.system.host_text import is_loopback
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ stay silent, are asked again in their own language.
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import socket
 import struct
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -23,6 +22,7 @@ from pykafka_broker.doctor.findings import Finding, ok, problem
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.frames import foreign_protocol
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest
+from pykafka_broker.system.host_text import is_loopback
 from pykafka_broker.system.named_tuple import NamedTuple
 
 Address = tuple[str, int]
@@ -93,16 +93,6 @@ def shown(address: Address) -> str:
     """An address as one writes it."""
     host, port = address
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether each machine takes this host for itself."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def probe(address: Address, timeout_s: float, tls: Tls | None = None) -> Answer:

@@ -15,7 +15,8 @@ from pykafka_broker.config.keys import ConfigError
 from pykafka_broker.config.listeners import Endpoint
 from pykafka_broker.config.settings import BrokerConfig
 from pykafka_broker.config.sources import load_config
-from pykafka_broker.doctor.reach import Address, Answer, Kind, StartingBroker, is_loopback, shown
+from pykafka_broker.doctor.reach import Address, Answer, Kind, StartingBroker, shown
+from pykafka_broker.system.host_text import is_loopback
 from pykafka_broker.system.processes import StartCommand, broker_processes, described
 
 

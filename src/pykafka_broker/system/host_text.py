@@ -1,4 +1,4 @@
-"""Addresses as Java shows them, for groups, ACLs and log lines."""
+"""Addresses as Java shows them, for groups, ACLs and log lines; and which are those of this machine."""
 
 from __future__ import annotations
 
@@ -18,3 +18,13 @@ def java_address(address: str) -> str:
         return str(known.ipv4_mapped)
     groups = (int(group, 16) for group in known.exploded.split(":"))
     return ":".join(f"{group:x}" for group in groups) + percent + zone
+
+
+def is_loopback(host: str) -> bool:
+    """Whether each machine takes this host for itself."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

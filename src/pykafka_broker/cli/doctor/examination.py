@@ -20,6 +20,7 @@ from pykafka_broker.doctor.refusals import Refusal, guarded
 from pykafka_broker.doctor.starting import starting_at
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.topic_partition import PartitionKey
+from pykafka_broker.system.host_text import is_loopback
 from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.processes import described, listening_on
 
@@ -91,7 +92,7 @@ def examine(question: Question, pause: Callable[[float], None] = time.sleep) -> 
 def _listener(address: Address, answer: Answer) -> str:
     """The process of this machine that answers instead of a broker; "" if it cannot be found."""
     host, port = address
-    if answer.kind is Kind.KAFKA or not answer.is_from_a_listener or not reach.is_loopback(host):
+    if answer.kind is Kind.KAFKA or not answer.is_from_a_listener or not is_loopback(host):
         return ""
     process_id = listening_on("127.0.0.1" if host == "localhost" else host, port)
     return "" if process_id is None else described(process_id)

@@ -10,7 +10,9 @@ from pykafka_broker.apis.ports.authorizer import AclOperation, AclResourceType
 from pykafka_broker.authorization.rules import StandardRules
 from pykafka_broker.broker.security.acl_authorizer import StandardAuthorizer
 from pykafka_broker.broker.security.audit_log import MAX_LINES
+from pykafka_broker.broker.security.told_denials import ADD, REMOVE
 from pykafka_broker.cluster.image import ClusterImage
+from pykafka_broker.machine.history import Decision, Kind
 from pykafka_broker.protocol.acls import AclPermission, PatternType
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records.metadata import AccessControlEntryRecord
@@ -41,7 +43,8 @@ class Node:
     def __init__(self, *, allows_everyone: bool = False) -> None:
         self.now_ms = 0
         rules = StandardRules(frozenset({"User:root"}), allows_everyone)
-        self.authorizer = StandardAuthorizer(rules, lambda: self.now_ms)
+        self.told: list[Decision] = []
+        self.authorizer = StandardAuthorizer(rules, lambda: self.now_ms, self.told.append)
         self.image = ClusterImage()
 
     def publish(self, *acls: AccessControlEntryRecord) -> Node:
@@ -230,3 +233,32 @@ def test_a_client_that_tries_names_without_end_does_not_fill_the_disk(
     node.now_ms += 10_000
     node.may(ALICE, name="more")
     assert caplog.messages[MAX_LINES] == "7 more operations were denied, which are not logged one by one"
+
+
+# -- the history --------------------------------------------------------------------------------------------
+
+
+def test_a_denial_is_told_with_the_acl_that_denies_or_that_there_is_none() -> None:
+    node = Node().publish(acl(1, WRITE, DENY, principal="User:*"), acl(2))
+    app = ALICE._replace(client_id="app")
+
+    assert (node.may(app), node.may(app, WRITE), node.may(app, DESCRIBE, "clicks")) == (True, False, False)
+    node.authorizer.filter(app, DESCRIBE, TOPIC, ["clicks"], is_attempt=False)
+
+    names = ("app", "User:alice", "alice")
+    assert node.told == [
+        Decision(
+            Kind.REQUEST,
+            names,
+            "Client app (User:alice, 10.0.0.1) was denied WRITE on topic orders in a request Fetch: this ACL "
+            "denies it: User:* from * is DENY WRITE on topic orders (literal).",
+            REMOVE,
+        ),
+        Decision(
+            Kind.REQUEST,
+            names,
+            "Client app (User:alice, 10.0.0.1) was denied DESCRIBE on topic clicks in a request Fetch: no "
+            "ACL allows it (DefaultDeny).",
+            ADD,
+        ),
+    ]

@@ -66,6 +66,10 @@ LINES = {
     "reassign status": "{plan}",
     "health": "",
     "doctor": "--watch 0.1",
+    "explain group": "nothing",
+    "explain partition": "orders-0",
+    "explain producer": "payments",
+    "explain request": "carol",
 }
 
 

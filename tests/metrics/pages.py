@@ -35,9 +35,11 @@ class Browser:
     async def at(cls, host: str, port: int) -> Browser:
         return cls(*await asyncio.open_connection(host, port))
 
-    async def get(self, path: str, *, method: str = "GET", version: str = "1.1", more: str = "") -> Page:
+    async def get(
+        self, path: str, *, method: str = "GET", version: str = "1.1", host: str = "here", more: str = ""
+    ) -> Page:
         """The answer to one request."""
-        self.writer.write(f"{method} {path} HTTP/{version}\r\nHost: here\r\n{more}\r\n".encode())
+        self.writer.write(f"{method} {path} HTTP/{version}\r\nHost: {host}\r\n{more}\r\n".encode())
         return await self.answer(has_body=method != "HEAD")
 
     async def answer(self, *, has_body: bool = True) -> Page:

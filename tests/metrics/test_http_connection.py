@@ -72,7 +72,7 @@ async def test_a_client_of_http_1_0_reads_to_the_end(home: Home) -> None:
     [
         ("HEAD", "/metrics", 200, ""),
         ("HEAD", "/health/ready", 200, ""),
-        ("GET", "/", 404, "Served are /metrics, /health/live and /health/ready\n"),
+        ("GET", "/", 404, "Served are /metrics, /health/live, /health/ready and /explain\n"),
         ("DELETE", "/metrics", 405, "Served are GET and HEAD\n"),
     ],
 )

@@ -15,7 +15,9 @@ def test_a_request_is_read_when_its_head_is_complete() -> None:
         assert read_request(received) is None
     received += head[-1:] + b"GET"
 
-    assert read_request(received) == Request("GET", "/metrics", takes_chunks=True, keeps_alive=True)
+    assert read_request(received) == Request(
+        "GET", "/metrics", takes_chunks=True, keeps_alive=True, query="name=up", host="here"
+    )
     assert received == b"GET"
 
 

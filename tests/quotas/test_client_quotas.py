@@ -8,7 +8,9 @@ import pytest
 
 from pykafka_broker.apis.ports.quotas import Quota
 from pykafka_broker.cluster.image import QuotaEntity
+from pykafka_broker.machine.history import Decision, Kind
 from pykafka_broker.quotas.client_quotas import ClientQuotas
+from pykafka_broker.quotas.throttles import SLOW_DOWN
 from pykafka_broker.testing.clock import VirtualClock
 
 ALICE: QuotaEntity = (("user", "alice"),)
@@ -28,7 +30,7 @@ class Client:
 
     @property
     def client_host(self) -> str:
-        raise AssertionError("quotas do not depend on the address")
+        return "/10.0.0.5"
 
 
 def quotas_of(clock: VirtualClock, *, entity: QuotaEntity = ALICE, **values: float) -> ClientQuotas:
@@ -124,3 +126,24 @@ def test_a_consumer_may_fetch_at_once_what_a_whole_window_allows() -> None:
 
     assert quotas.most_bytes_fetched(Client()) == 1_000
     assert quotas.most_bytes_fetched(Client("User:bob")) == inf
+
+
+async def test_a_throttled_client_is_told_of_with_the_quota_that_applied() -> None:
+    told: list[Decision] = []
+    quotas = ClientQuotas(VirtualClock(), lambda: 42, tell=told.append)
+    quotas.apply({(("user", "alice"), ("client-id", None)): {"producer_byte_rate": 100.0}})
+
+    assert quotas.record(Quota.PRODUCE, Client(), 1_000) == 0
+    assert told == []
+    assert quotas.record(Quota.PRODUCE, Client(), 100) == 1_000
+
+    assert told == [
+        Decision(
+            Kind.REQUEST,
+            ("app", "User:alice", "alice"),
+            "Client app (User:alice, 10.0.0.5) was throttled by the quota producer_byte_rate of user alice, "
+            "the default client id: 100 bytes per second.",
+            SLOW_DOWN,
+            " It is to wait 1 s.",
+        )
+    ]

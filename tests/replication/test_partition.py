@@ -15,9 +15,11 @@ from pykafka_broker.controller.core.events import InSyncReplicas
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.writer import AppendResult
+from pykafka_broker.machine.history import Decision, Kind, Tell, unheard
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.replication.core.events import IsrChangeAnswered, IsrProposal
 from pykafka_broker.replication.core.throttling import RateLimit
+from pykafka_broker.replication.lagging import LAGS
 from pykafka_broker.replication.leading_replica import PartitionPorts
 from pykafka_broker.replication.partition import Partition
 from pykafka_broker.replication.topic_counts import TopicCounts
@@ -106,6 +108,7 @@ def held(
     controller: Controller | None = None,
     clock: VirtualClock | None = None,
     brokers: Brokers | None = None,
+    tell: Tell = unheard,
     **settings: Any,
 ) -> Partition:
     ports = PartitionPorts(
@@ -117,6 +120,7 @@ def held(
         registration_of=(brokers or Brokers()).of,
         follower_rate=RateLimit(1_000, samples=11, sample_ms=1_000),
         lag_time_max_ms=LAG_MS,
+        tell=tell,
     )
     return Partition("orders", TOPIC_ID, 0, new_log(MemoryFiles(), **settings), ports, TopicCounts())
 
@@ -474,15 +478,23 @@ async def test_the_controller_is_asked_once_for_an_isr_with_the_follower_that_ca
 
 async def test_the_controller_is_asked_for_an_isr_without_the_follower_that_lags() -> None:
     controller, clock = Controller(), VirtualClock()
-    partition = held(controller=controller, clock=clock)
+    told: list[Decision] = []
+    partition = held(controller=controller, clock=clock, tell=told.append)
     partition.become(registration(1, 2))
-    produce(partition, b"one")
+    led(partition).follower_fetched(2, BROKER_EPOCH, 0)
+    produce(partition, b"one", b"two")
     clock.advance(LAG_MS)
     led(partition).check_lag()
     assert controller.asked == []
+    assert told == []
     clock.advance(1)
     led(partition).check_lag()
     assert controller.asked == [(TOPIC_ID, 0, IsrProposal(5, 7, ((1, -1),)))]
+    text = (
+        f"The leader, broker 1, asked for the ISR [1] instead of [1, 2] (replica.lag.time.max.ms={LAG_MS}). "
+        "Broker 2 fetched last 30 s ago, is 2 records behind, and last had all records 30 s ago."
+    )
+    assert told == [Decision(Kind.PARTITION, ("orders-0",), text, LAGS)]
 
 
 async def test_a_refusal_that_comes_when_another_broker_leads_changes_nothing() -> None:

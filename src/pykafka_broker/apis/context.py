@@ -63,6 +63,11 @@ class Context(Generic[Ports]):
         """The principal and the address of the client, for the log of the controller."""
         return ChangeRequester(self.principal, self.client_host.removeprefix("/"))
 
+    @property
+    def in_words(self) -> str:
+        """The client at the beginning of a sentence."""
+        return f"Client {self.client_id} ({self.principal}, {self.client_host.removeprefix('/')})"
+
 
 class ForwardedContext(Context[Ports]):
     """The context of a request that a broker has forwarded: `client_host` is that of the broker's client."""

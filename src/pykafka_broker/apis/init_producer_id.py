@@ -60,6 +60,7 @@ async def init_producer_id(request: InitProducerIdRequest, ctx: RequestContext) 
             request.producer_id,
             request.producer_epoch,
             fresh_producer_id,
+            ctx.in_words,
         ),
     )
     error_code = known_error(result.error, ctx, FIRST_VERSION_WITH_PRODUCER_FENCED)

@@ -46,7 +46,8 @@ async def leave_group(request: LeaveGroupRequest, ctx: RequestContext) -> LeaveG
         members = (events.LeavingMember(request.member_id),)
     else:
         members = tuple(
-            events.LeavingMember(member.member_id, member.group_instance_id) for member in request.members
+            events.LeavingMember(member.member_id, member.group_instance_id, member.reason)
+            for member in request.members
         )
     result = await groups.answer_named(
         request.group_id,

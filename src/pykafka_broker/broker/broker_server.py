@@ -205,6 +205,7 @@ def _build_replication(shared: SharedServer, lifecycle: BrokerLifecycle, undo: U
             registration_of=lambda broker_id: metadata.image.brokers.get(broker_id),
             follower_rate=replication_rate(f.config, "leader.replication.throttled.rate"),
             lag_time_max_ms=f.config["replica.lag.time.max.ms"],
+            tell=f.history.tell,
         ),
     )
     places = ReplicaPlaces(controller, f.node_id, broker_epoch, logs.dirs, replicas.misplaced, f.clock)
@@ -248,6 +249,7 @@ def _build_coordination(
             producer_ids=producer_ids,
             others=other_brokers(f, metadata, undo),
             describable_topics=partial(describable_topics, shared.authorizer),
+            tell=f.history.tell,
         ),
         creation,
     )
@@ -329,6 +331,7 @@ def _ports(
         authorizer=shared.authorizer,
         quotas=shared.quotas,
         telemetry=telemetry,
+        tell=f.history.tell,
     )
 
 

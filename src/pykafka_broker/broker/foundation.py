@@ -7,6 +7,7 @@ from pykafka_broker.broker.threads import Threads
 from pykafka_broker.config import BrokerConfig, DynamicConfig
 from pykafka_broker.log.disk.files import FileSystem
 from pykafka_broker.machine.clock import Clock
+from pykafka_broker.machine.history import History
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.system.descriptors import DescriptorReserve
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -22,6 +23,7 @@ class Foundation(NamedTuple):
     threads: Threads
     descriptors: DescriptorReserve
     failure: Failure
+    history: History
 
     @property
     def config(self) -> BrokerConfig:
@@ -44,4 +46,5 @@ def lay(config: BrokerConfig, clock: Clock, files: FileSystem) -> Foundation:
         Threads(config.node_id),
         DescriptorReserve(),
         Failure(),
+        History(clock.now_ms),
     )

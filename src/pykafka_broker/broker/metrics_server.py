@@ -25,6 +25,7 @@ def serve_metrics(shared: SharedServer, undo: Undo) -> NodeParts:
         QuorumSide(shared.metadata, quorum.replica.host, quorum.role, quorum.peers),
         shared.quotas,
         _decisions(shared),
+        f.history,
     )
     undo.add(StopStep.HAND_OVER, node.stop)
     shared.ports.metrics.give(node)

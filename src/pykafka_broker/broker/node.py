@@ -15,6 +15,7 @@ from pykafka_broker.broker.broker_server import BrokerServer, start_broker
 from pykafka_broker.broker.controller_server import register_controller, serve_controllers
 from pykafka_broker.broker.foundation import Foundation
 from pykafka_broker.broker.metrics_server import broker_parts, serve_metrics
+from pykafka_broker.broker.partition_history import follow
 from pykafka_broker.broker.served_listeners import ServedListeners
 from pykafka_broker.broker.shared_server import SharedServer, build_shared, start_replica
 from pykafka_broker.broker.stop_order import Undo
@@ -97,6 +98,7 @@ async def start_node(foundation: Foundation, undo: Undo) -> Node:
     if quorum.role is not None:
         serve_controllers(shared, quorum.role)
     await start_replica(shared, undo)
+    shared.metadata.subscribe(follow(foundation.history.tell))
     if quorum.role is not None:
         register_controller(shared, undo)
     broker = None

@@ -19,6 +19,7 @@ from pykafka_broker.log.check.scrubber import ScrubSettings
 from pykafka_broker.log.cleaner.cleaner import CleanerSettings
 from pykafka_broker.log.manager.settings import Intervals, LogSettings
 from pykafka_broker.machine.clock import Clock, processing_ns
+from pykafka_broker.machine.history import Tell
 from pykafka_broker.network.endpoint import METRICS_LISTENER, ListenerEndpoint, ListenerLimits
 from pykafka_broker.network.host_names import limits_by_address
 from pykafka_broker.network.limits import ConnectionLimits
@@ -107,12 +108,12 @@ def quota_window(config: BrokerConfig) -> Window:
     return Window(config["quota.window.num"], config["quota.window.size.seconds"] * 1_000)
 
 
-def client_quotas(config: BrokerConfig, clock: Clock) -> ClientQuotas:
+def client_quotas(config: BrokerConfig, clock: Clock, tell: Tell) -> ClientQuotas:
     """The client quotas, without values yet."""
     controller_window = Window(
         config["controller.quota.window.num"], config["controller.quota.window.size.seconds"] * 1_000
     )
-    return ClientQuotas(clock, processing_ns, quota_window(config), controller_window)
+    return ClientQuotas(clock, processing_ns, quota_window(config), controller_window, tell)
 
 
 def _socket_buffer_bytes(config: BrokerConfig, name: NumberKey) -> int:

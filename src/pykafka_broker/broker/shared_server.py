@@ -205,14 +205,14 @@ def _authorizer(f: Foundation, publisher: MetadataPublisher) -> Authorizer:
         return ALLOW_ALL
     from pykafka_broker.broker.security.acl_authorizer import StandardAuthorizer
 
-    acls = StandardAuthorizer(rules, f.clock.now_ms)
+    acls = StandardAuthorizer(rules, f.clock.now_ms, f.history.tell)
     publisher.subscribe(acls.published)
     return acls
 
 
 def _client_quotas(f: Foundation, publisher: MetadataPublisher, listeners: Listeners, undo: Undo) -> Quotas:
     """The quotas of clients and of addresses, which follow the metadata."""
-    quotas = client_quotas(f.config, f.clock)
+    quotas = client_quotas(f.config, f.clock, f.history.tell)
     follower = QuotaFollower(quotas, listeners.acceptor.address_rates)
     publisher.subscribe(follower.published)
     undo.add(StopStep.QUOTAS, follower.stop)

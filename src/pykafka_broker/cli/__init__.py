@@ -62,6 +62,11 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     ),
     "health": ("health", "health", "Check that a broker answers."),
     "doctor": ("doctor", "doctor", "Find out why clients do not get on with a cluster."),
+    "explain": (
+        "explain",
+        "explain",
+        "Tell why groups rebalance, and producers, partitions and requests are held up.",
+    ),
     "spark": ("spark", "spark", "Set up Spark beside Kafka, and find out what is wrong."),
     "version": ("version", "version", "Say which version this is."),
     "completion": ("completion", "completion", "Print what makes a shell complete commands and options."),

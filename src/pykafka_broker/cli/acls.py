@@ -178,7 +178,7 @@ def list_(named: Named, principals: tuple[str, ...], cluster: Cluster, output: O
             acl
             for principal in principals or (None,)
             for kind, name in named.resources or ((None, None),)
-            for acl in _described(client, kind, name, pattern, principal)
+            for acl in described(client, kind, name, pattern, principal)
         ]
     found = sorted(set(found))
     output.show_all(found, _lines("Current ACLs", found), [_table(found)])
@@ -222,7 +222,7 @@ def remove(named: Named, who: Who, dry_run: bool, cluster: Cluster, output: Outp
                 {
                     acl
                     for kind, name in named.resources
-                    for acl in _described(client, kind, name, named.pattern)
+                    for acl in described(client, kind, name, named.pattern)
                 }
             )
         removed = found if dry_run else _removed(client, found)
@@ -281,9 +281,14 @@ def _operations(kind: str, who: Who) -> Iterable[str]:
     return found
 
 
-def _described(
+def described(
     client: Any, kind: str | None, name: str | None, pattern: str, principal: str | None = None
 ) -> list[Acl]:
+    """The ACLs that match; None matches everything.
+
+    Raises:
+        KafkaError: the cluster has no authorizer, or does not tell this user.
+    """
     from pykafka_broker.protocol.messages.describe_acls import DescribeAclsRequest
 
     answer = client.send(

@@ -88,12 +88,16 @@ def quotas() -> None:
 def describe(entity: Entity, cluster: Cluster, output: Output) -> None:
     """Describe the quotas of one entity, or of all that have some."""
     with cluster.connect() as client:
-        found = _quotas_of(client, entity)
-    rows = [(_shown(one.entity), key, f"{value:.15g}") for one in found for key, value in one.quotas.items()]
+        found = quotas_of(client, entity)
+    rows = [
+        (entity_in_words(one.entity), key, f"{value:.15g}")
+        for one in found
+        for key, value in one.quotas.items()
+    ]
     output.show_all(
         found,
         [
-            f"Quota configs for {_shown(one.entity)} are "
+            f"Quota configs for {entity_in_words(one.entity)} are "
             f"{', '.join(f'{key}={value}' for key, value in one.quotas.items())}"
             for one in found
         ],
@@ -142,11 +146,11 @@ def remove(
         raise click.UsageError("Name quotas, or all of them with --all.")
     if is_all:
         with cluster.connect() as client:
-            keys = tuple(key for one in _quotas_of(client, _named(entity)) for key in one.quotas)
+            keys = tuple(key for one in quotas_of(client, _named(entity)) for key in one.quotas)
     _change(_named(entity), [(key, None) for key in keys], cluster, output, dry_run=dry_run)
 
 
-def _quotas_of(client: Any, entity: Entity) -> list[Quotas]:
+def quotas_of(client: Any, entity: Entity) -> list[Quotas]:
     """The quotas of exactly this entity; of all, if it is empty."""
     from pykafka_broker.protocol.messages.describe_client_quotas import (
         ComponentData,
@@ -166,7 +170,7 @@ def _quotas_of(client: Any, entity: Entity) -> list[Quotas]:
         )
         for entry in answer.entries
     ]
-    return sorted(found, key=lambda one: _shown(one.entity))
+    return sorted(found, key=lambda one: entity_in_words(one.entity))
 
 
 def _change(
@@ -191,7 +195,7 @@ def _change(
     with cluster.connect() as client:
         result = client.send(AlterClientQuotasRequest(entries=[entry], validate_only=dry_run)).entries[0]
     check(result.error_code, result.error_message)
-    who = _shown(entity)
+    who = entity_in_words(entity)
     line = f"The change for {who} would be accepted." if dry_run else f"Completed updating config for {who}."
     output.show(Changed(entity, dry_run), [line])
 
@@ -201,7 +205,8 @@ def _in_order(parts: Iterable[tuple[str, str | None]]) -> Entity:
     return {kind: names[kind] for kind in (*WORDS, *names) if kind in names}
 
 
-def _shown(entity: Entity) -> str:
+def entity_in_words(entity: Entity) -> str:
+    """An entity as kafka-configs.sh shows it."""
     return ", ".join(
         f"the default {WORDS.get(kind, kind)}" if name is None else f"{WORDS.get(kind, kind)} '{name}'"
         for kind, name in entity.items()

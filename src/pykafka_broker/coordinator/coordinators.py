@@ -88,6 +88,7 @@ class Coordinators:
             run_blocking=node.threads.run_blocking,
             describable=node.describable_topics,
             share_worker=ShareWorker(self.persister, end_offsets.latest, timers.now_ms),
+            tell=node.tell,
         )
         self.offsets_topic = kept(
             offsets_log,
@@ -96,12 +97,10 @@ class Coordinators:
             logger=logging.getLogger("kafka.coordinator.group.GroupCoordinator"),
         )
 
-        request_timeout_ms = config["request.timeout.ms"]
+        timeout_ms = config["request.timeout.ms"]
         #: Writes the markers of coordinators on other nodes; those retry while a partition is being loaded.
-        self.markers = LocalMarkers(self.groups, node.partitions, timers.now_ms, request_timeout_ms)
-        own_markers = LocalMarkers(
-            _LoadedOffsets(self.groups), node.partitions, timers.now_ms, request_timeout_ms
-        )
+        self.markers = LocalMarkers(self.groups, node.partitions, timers.now_ms, timeout_ms)
+        own_markers = LocalMarkers(_LoadedOffsets(self.groups), node.partitions, timers.now_ms, timeout_ms)
         transactions_log = TopicLog(TRANSACTIONS_TOPIC, timers.now_ms)
         self.transactions = TransactionService(
             transaction_config(config, 0),
@@ -111,6 +110,7 @@ class Coordinators:
             markers=MarkerRoutes(
                 node.node_id, node.metadata, own_markers, RemoteMarkers(node.others.markers)
             ),
+            tell=node.tell,
         )
         self.participation = TransactionParticipation(
             self.transactions,

@@ -12,6 +12,7 @@ from pykafka_broker.coordinator.broker_queues import Brokers
 from pykafka_broker.coordinator.groups.regexes import DescribableTopics
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.machine.clock import Clock
+from pykafka_broker.machine.history import Tell, unheard
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.replication.leading_replica import LeadingReplica
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -112,3 +113,4 @@ class CoordinatorPorts(NamedTuple):
     producer_ids: ProducerIds
     others: OtherBrokers
     describable_topics: DescribableTopics
+    tell: Tell = unheard

@@ -90,8 +90,10 @@ def _min_insync_replicas(client: Client, names: Sequence[str]) -> dict[str, int]
     return {name: int(values["min.insync.replicas"]) for name, values in found.items() if values}
 
 
-def configs(client: Client, resource_type: int, name: str, *keys: str) -> dict[str, str]:
-    """Some values of a resource; those that the broker does not tell are left out."""
+def configs(
+    client: Client, resource_type: int, name: str, *keys: str, node_id: int | None = None
+) -> dict[str, str]:
+    """Some values of a resource, as the broker `node_id` tells them; those that it does not are left out."""
     from pykafka_broker.protocol.messages.describe_configs import (
         DescribeConfigsRequest,
         DescribeConfigsResource,
@@ -100,7 +102,7 @@ def configs(client: Client, resource_type: int, name: str, *keys: str) -> dict[s
     resource = DescribeConfigsResource(
         resource_type=resource_type, resource_name=name, configuration_keys=list(keys)
     )
-    answer = client.send(DescribeConfigsRequest(resources=[resource])).results[0]
+    answer = client.send(DescribeConfigsRequest(resources=[resource]), node_id).results[0]
     return {entry.name: entry.value for entry in answer.configs if entry.value is not None}
 
 

@@ -82,6 +82,10 @@ def _never_refused(event: Any, error: KafkaError) -> None:
     """Only the sender of `event` waits for its records."""
 
 
+def _unheeded(before: Any, event: Any, step: Step[Any]) -> None:
+    """The `installed` of a shard whose steps are not followed."""
+
+
 class ShardCore(NamedTuple, Generic[State, Event]):
     """The pure core that a shard runs.
 
@@ -101,11 +105,13 @@ class ShardPorts(NamedTuple):
     `append(records)` appends the records as one atomic write and returns the log end offset after them. It
     may raise, and it may call `on_commit` before it returns (a log without followers commits at once).
     `start(work)` begins work for the core; it must not call back before it returns.
+    `installed(before, event, step)` is told of each step whose records are in the log.
     """
 
     append: Callable[[tuple[object, ...]], int]
     scheduler: Scheduler
     start: Callable[[object], None] | None = None
+    installed: Callable[[Any, Any, Step[Any]], None] = _unheeded
 
 
 class Shard(Generic[State, Event]):
@@ -126,7 +132,7 @@ class Shard(Generic[State, Event]):
     ) -> None:
         self.state = state
         self._transition, self._timer_event, self._refused_event = core
-        self._append, self._scheduler, self._start = ports
+        self._append, self._scheduler, self._start, self._installed = ports
         self._written = written
         self._committed = committed
         self._commit_timeout_ms = commit_timeout_ms
@@ -177,7 +183,8 @@ class Shard(Generic[State, Event]):
                     raise
                 self.tell(refused)
                 return
-        self.state = step.state
+        before, self.state = self.state, step.state
+        self._installed(before, event, step)
         for effect in step.effects:
             if isinstance(effect, (Reply, Start)):
                 if self._parked or self._written > self._committed:

@@ -8,6 +8,7 @@
                        what earlier scrapes have seen
     exposition.py      the page of all samples, made in slices
     health.py          why a node is not ready
+    explanations.py    what a node has decided lately, and what its clients wait for
     http_request.py    what a client asks for; http_connection.py: one client, and what it is answered
     reference.py       the table of docs/metrics.md
 

@@ -3,6 +3,12 @@
     /metrics         all samples (`exposition.py`), slice by slice as the client reads them
     /health/live     200: the event loop runs
     /health/ready    200, or 503 with the reason as text (`health.py`)
+    /explain         what the node has decided lately about a group, producer, partition or client, and what a
+                     client waits for (`explanations.py`), as JSON: `?kind=group&name=orders`
+
+/explain tells names, principals and addresses of clients, and a listener of metrics knows no users. So only
+listeners on a loopback address serve it, to those who are on the machine; and not to a page of a browser
+there that has another host name point to that address (the Host header must be a loopback address, too).
 
 The sweep closes a connection whose request does not arrive, or whose client does not read, within
 `PATIENCE_MS`, and one that has been idle for `IDLE_MS`.
@@ -11,23 +17,29 @@ The sweep closes a connection whose request does not arrive, or whose client doe
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import cast
+from urllib.parse import parse_qs, urlsplit
 
+from pykafka_broker.machine.history import Kind
+from pykafka_broker.metrics.explanations import explained
 from pykafka_broker.metrics.exposition import CONTENT_TYPE, exposition
 from pykafka_broker.metrics.health import why_not_ready
 from pykafka_broker.metrics.http_request import BadRequest, Request, read_request
 from pykafka_broker.metrics.node_parts import NodeParts
 from pykafka_broker.network.connection_factory import Accepted, NewConnection
 from pykafka_broker.network.shared import Shared
+from pykafka_broker.system.host_text import is_loopback
 
 PATIENCE_MS = 10_000
 IDLE_MS = 120_000
 #: Bytes that are kept while an answer is under way; more stop the reading.
 MOST_PENDING_BYTES = 16 * 1024
 TEXT = "text/plain; charset=utf-8"
+JSON = "application/json"
 
 
 class HttpConnections:
@@ -157,21 +169,36 @@ class HttpConnection(asyncio.Protocol):
         self._transport.close()
 
     def _answer_page(self, request: Request) -> None:
-        status, text, others = 200, "ok", ""
-        if request.path == "/health/ready":
+        status, text, others, content_type = 200, "ok", "", TEXT
+        if request.path == "/explain":
+            status, text = self._explained(request)
+            content_type = JSON if status == 200 else TEXT
+        elif request.path == "/health/ready":
             if (reason := why_not_ready(self._node)) is not None:
                 status, text = 503, reason
         elif request.path == "/metrics":
             text = ""
         elif request.path != "/health/live":
-            status, text = 404, "Served are /metrics, /health/live and /health/ready"
+            status, text = 404, "Served are /metrics, /health/live, /health/ready and /explain"
         if request.method not in ("GET", "HEAD"):
             status, text, others = 405, "Served are GET and HEAD", "Allow: GET, HEAD\r\n"
-        self._answer(status, text, others, has_body=request.method != "HEAD")
+        self._answer(status, text, others, content_type, has_body=request.method != "HEAD")
 
-    def _answer(self, status: int, text: str, others: str = "", *, has_body: bool = True) -> None:
+    def _explained(self, request: Request) -> tuple[int, str]:
+        """The status and the text of an explanation: JSON if the status is 200."""
+        if not (is_loopback(_host_of(self.listener_name)) and is_loopback(_host_of(f"//{request.host}"))):
+            return 403, "/explain is served on loopback addresses only, such as http://127.0.0.1:9404"
+        asked = parse_qs(request.query)
+        kind, name = asked.get("kind", [""])[0], asked.get("name", [""])[0]
+        if kind not in set(Kind) or not name:
+            return 400, f"Ask for ?kind={'|'.join(Kind)}&name=NAME"
+        return 200, json.dumps(explained(self._node, Kind(kind), name))
+
+    def _answer(
+        self, status: int, text: str, others: str = "", content_type: str = TEXT, *, has_body: bool = True
+    ) -> None:
         body = f"{text}\n".encode()
-        head = self._head(status, TEXT, f"{others}Content-Length: {len(body)}\r\n")
+        head = self._head(status, content_type, f"{others}Content-Length: {len(body)}\r\n")
         self._transport.write(head + body if has_body else head)
 
     def _head(self, status: int, content_type: str, others: str) -> bytes:
@@ -207,6 +234,13 @@ class HttpConnection(asyncio.Protocol):
         self._answering = None
         transport.resume_reading()
         self._serve()
+
+
+def _host_of(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
 
 
 def _chunk(data: bytes) -> Iterable[bytes]:

@@ -30,6 +30,10 @@ class Request(NamedTuple):
     takes_chunks: bool
     #: Whether the connection stays open after the answer.
     keeps_alive: bool
+    #: What follows the first "?" of the target.
+    query: str = ""
+    #: The host that the client asked for, with its port; "" if it names none.
+    host: str = ""
 
 
 def read_request(received: bytearray) -> Request | None:
@@ -60,4 +64,5 @@ def read_request(received: bytearray) -> Request | None:
     is_new = version != "HTTP/1.0"
     wish = headers.get("connection", "").lower()
     keeps_alive = wish != "close" if is_new else wish == "keep-alive"
-    return Request(method, target.partition("?")[0], is_new, keeps_alive)
+    path, _, query = target.partition("?")
+    return Request(method, path, is_new, keeps_alive, query, headers.get("host", ""))

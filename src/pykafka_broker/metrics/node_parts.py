@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pykafka_broker.coordinator.coordinators import Coordinators
     from pykafka_broker.log.manager.log_manager import LogManager
     from pykafka_broker.machine.clock import Clock
+    from pykafka_broker.machine.history import History
     from pykafka_broker.membership.lifecycle import BrokerLifecycle
     from pykafka_broker.metadata.publisher import MetadataPublisher
     from pykafka_broker.metadata.raft_host import RaftHost
@@ -67,6 +68,7 @@ class NodeParts:
         quorum: QuorumSide,
         quotas: Quotas,
         decisions: Decisions | None,
+        history: History,
     ) -> None:
         self._config = config
         self.clock = clock
@@ -75,6 +77,7 @@ class NodeParts:
         self.metadata, self.raft, self.role, self.peers = quorum
         self.quotas = quotas
         self.decisions = decisions
+        self.history = history
         self.broker: BrokerParts | None = None
         #: What earlier scrapes have seen, for quantiles (by request and stage) and for rates.
         self.copies: dict[tuple[str, str], Copies] = {}

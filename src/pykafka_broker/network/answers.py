@@ -209,6 +209,11 @@ class Answers:
         else:
             self._out += frame
 
+    @property
+    def waiting(self) -> list[Slot]:
+        """The places of the requests whose handlers wait."""
+        return [slot for slot in self.slots if not slot.is_ready]
+
     def wait_for(
         self, later: Awaitable[Any], number: int, route: Route, context: Context[Any], request: Any, hold: int
     ) -> None:

@@ -82,7 +82,6 @@ class Connection(asyncio.BufferedProtocol):
 
     __slots__ = (
         "_account",
-        "_answers",
         "_authentication",
         "_client_id",
         "_client_id_bytes",
@@ -101,6 +100,7 @@ class Connection(asyncio.BufferedProtocol):
         "_shared",
         "_take_token",
         "_transport",
+        "answers",
         "client_host",
         "closed",
         "listener_name",
@@ -145,7 +145,7 @@ class Connection(asyncio.BufferedProtocol):
         # Made when the transport opens.
         self._transport: asyncio.Transport
         self._account: MemoryAccount
-        self._answers: Answers
+        self.answers: Answers
         self._deadlines: Deadlines
         #: Requests that may still be served in this turn of the event loop.
         self._round_left = 0
@@ -163,7 +163,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def outstanding_answers(self) -> int:
         """Requests whose answers are not written yet."""
-        return len(self._answers.slots)
+        return len(self.answers.slots)
 
     @property
     def answer_budget_bytes(self) -> int:
@@ -213,15 +213,15 @@ class Connection(asyncio.BufferedProtocol):
 
     def close(self) -> None:
         """Close once the answers written so far are sent; requests that have not started never will."""
-        self._answers.close()
+        self.answers.close()
 
     def abort(self) -> None:
         """Close now; unsent answers are lost."""
-        self._answers.abort()
+        self.answers.abort()
 
     def finish(self) -> None:
         """Start no further request, and close when the outstanding ones are answered."""
-        self._answers.finish()
+        self.answers.finish()
 
     def reads_ahead(self, change_bytes: int) -> None:
         """Count bytes that are being read into memory for an answer; negative when they are freed."""
@@ -234,7 +234,7 @@ class Connection(asyncio.BufferedProtocol):
         shared, reader, patience, holds = self._shared, self._reader, self._patience, self._holds
         self._account = account = MemoryAccount(transport, reader, patience, shared)
         new_answers = Answers if shared.times is None else MeasuredAnswers
-        self._answers = answers = new_answers(self, transport, holds, patience, shared)
+        self.answers = answers = new_answers(self, transport, holds, patience, shared)
         self._deadlines = Deadlines(self, reader, answers, holds, account, patience, shared)
         self.identify(self._authentication.begin(self, self._listener_dispatch, peer_of(transport)))
         shared.connections.add(self)
@@ -247,7 +247,7 @@ class Connection(asyncio.BufferedProtocol):
         self._holds.close()
         self._reader.close()
         shared.unsent.forget(self)
-        self._answers.drop()
+        self.answers.drop()
         self._account.count_requests()
         self.sasl = self._take_token = None
         callbacks, self._on_close = self._on_close, []
@@ -258,7 +258,7 @@ class Connection(asyncio.BufferedProtocol):
     def eof_received(self) -> bool:
         """The peer closed its side: close ours, as Kafka does, after the answers written so far are sent."""
         self._holds.reasons |= CLOSING
-        return self._answers.is_sending
+        return self.answers.is_sending
 
     def get_buffer(self, sizehint: int) -> memoryview:
         buffer = self._reader.get_buffer()
@@ -274,10 +274,10 @@ class Connection(asyncio.BufferedProtocol):
         self._round()
 
     def pause_writing(self) -> None:
-        self._answers.pause()
+        self.answers.pause()
 
     def resume_writing(self) -> None:
-        self._answers.resume()
+        self.answers.resume()
 
     # Requests.
 
@@ -285,7 +285,7 @@ class Connection(asyncio.BufferedProtocol):
         """Serve the requests that have arrived until a hold stops it; keep the rest for later."""
         reader, holds = self._reader, self._holds
         if not holds.reasons:
-            answers = self._answers
+            answers = self.answers
             answers.are_logged = request_logger.isEnabledFor(logging.DEBUG)
             if answers.measures:
                 answers.begin_round()
@@ -320,7 +320,7 @@ class Connection(asyncio.BufferedProtocol):
         Raises:
             ProtocolError: the frame is no request that is served here.
         """
-        holds, answers = self._holds, self._answers
+        holds, answers = self._holds, self.answers
         if self._take_token is not None:
             return self._serve_token(self._take_token(bytes(frame)))
         try:
@@ -397,7 +397,7 @@ class Connection(asyncio.BufferedProtocol):
         """Answer a bare SASL token, also without a header, unless `answer` is None; returns the holds."""
         self._served += 1
         if answer is not None:
-            self._answers.add_token(answer)
+            self.answers.add_token(answer)
         return self._holds.reasons
 
     def _read_client_id(self, name: memoryview, size: int) -> str:
@@ -416,7 +416,7 @@ class Connection(asyncio.BufferedProtocol):
 
         route = self._dispatch.find(API_VERSIONS_V0)
         assert route is not None
-        self._answers.add(route, correlation_id, unsupported_version(), None)
+        self.answers.add(route, correlation_id, unsupported_version(), None)
 
     # Errors.
 
@@ -476,7 +476,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def unsent_bytes(self) -> int:
         """Bytes of answers the peer has not read, as of the last sweep."""
-        return self._answers.unsent_bytes
+        return self.answers.unsent_bytes
 
 
 @coroutine

@@ -38,6 +38,15 @@ def limits_of(quotas: Mapping[QuotaEntity, Mapping[str, float]], key: str) -> di
 
 def account_of(limits: Mapping[Names, float], user: str, client_id: str) -> tuple[Account, float]:
     """The account to which a client's use counts, and its bound; infinite if no quota applies."""
+    names = quota_of(limits, user, client_id)
+    if names is None:
+        return ("", client_id), inf
+    of_user, of_client_id = names
+    return ("" if of_user == "" else user, "" if of_client_id == "" else client_id), limits[names]
+
+
+def quota_of(limits: Mapping[Names, float], user: str, client_id: str) -> Names | None:
+    """The quota that applies to a client, or None."""
     if client_id:
         candidates: tuple[Names, ...] = (
             *((user, client_id), (user, None), (user, "")),
@@ -48,8 +57,6 @@ def account_of(limits: Mapping[Names, float], user: str, client_id: str) -> tupl
         # Without a client id only quotas for users apply, not those for a user and the default client id.
         candidates = ((user, ""), (None, ""))
     for names in candidates:
-        bound = limits.get(names)
-        if bound is not None:
-            of_user, of_client_id = names
-            return ("" if of_user == "" else user, "" if of_client_id == "" else client_id), bound
-    return ("", client_id), inf
+        if names in limits:
+            return names
+    return None

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, cast
 
 from pykafka_broker.apis.ports.quotas import Quota
 from pykafka_broker.cluster.image import QuotaEntity
+from pykafka_broker.machine.history import Tell, unheard
 from pykafka_broker.quotas.accounts import Names, account_of, limits_of
 from pykafka_broker.quotas.rates import Rate, TokenBucket, Window
+from pykafka_broker.quotas.throttles import throttle
 from pykafka_broker.quotas.usage import Usage
 
 if TYPE_CHECKING:
@@ -67,7 +69,7 @@ class _Tokens:
 class ClientQuotas:
     """Counts the use of users and client ids against the quotas of the newest metadata.
 
-    `processing_ns` measures processing time.
+    `processing_ns` measures processing time. `tell` takes the throttles.
     """
 
     def __init__(
@@ -76,11 +78,13 @@ class ClientQuotas:
         processing_ns: Callable[[], int],
         window: Window = Window(),  # noqa: B008
         controller_window: Window = Window(),  # noqa: B008
+        tell: Tell = unheard,
     ) -> None:
         #: Whether there is any quota.
         self.is_active = False
         self._clock = clock
         self._processing_ns = processing_ns
+        self._tell = tell
         self._fetched = _Rates(window)
         self._spent = _Rates(window, unit=NANOSECONDS_PER_PERCENT, longest_wait_ms=window.sample_ms)
         self._kept: dict[Quota, _Rates | _Tokens] = {
@@ -110,7 +114,10 @@ class ClientQuotas:
         if not kept.limits:
             return 0
         user = requester.principal.partition(":")[2]
-        return kept.record(user, requester.client_id or "", amount, self._clock.monotonic_ms())
+        wait_ms = kept.record(user, requester.client_id or "", amount, self._clock.monotonic_ms())
+        if wait_ms:
+            self._tell(throttle(quota, kept.limits, requester, wait_ms))
+        return wait_ms
 
     def most_bytes_fetched(self, requester: Requester) -> float:
         """The bytes that an idle consumer may fetch at once: its quota over the window's whole samples."""

@@ -8,6 +8,7 @@
     flushing.py            its syncs if `flush.messages` is set
     records_deletion.py    its DeleteRecords, and the clients that wait for it
     leader_throttle.py     its throttle for followers
+    lagging.py             why a follower is not in sync, in words
     waiting.py             clients that wait for other replicas
     replica_manager.py     all partitions, kept in line with the metadata image
     awaited_followers.py   the followers that have not yet fetched from a new leader here

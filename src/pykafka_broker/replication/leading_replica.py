@@ -22,6 +22,7 @@ from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.log.partition.writer import AppendResult
 from pykafka_broker.machine.clock import Clock
+from pykafka_broker.machine.history import Tell, unheard
 from pykafka_broker.machine.step import Start
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -57,6 +58,7 @@ from pykafka_broker.replication.core.transitions import (
     transition,
 )
 from pykafka_broker.replication.flushing import SyncThreads
+from pykafka_broker.replication.lagging import why_not_in_sync
 from pykafka_broker.replication.leader_throttle import LeaderThrottle
 from pykafka_broker.replication.records_deletion import RecordsDeletion
 from pykafka_broker.replication.topic_counts import TopicCounts
@@ -116,6 +118,8 @@ class PartitionPorts(NamedTuple):
     follower_rate: RateLimit
     #: `replica.lag.time.max.ms`
     lag_time_max_ms: int = 30_000
+    #: Takes decisions on ISRs.
+    tell: Tell = unheard
 
 
 class LeadingReplica:
@@ -224,7 +228,8 @@ class LeadingReplica:
     def _take(self, event: Event) -> None:
         """Let the core decide on `event`, and carry the decision out."""
         assert self.leadership is not None
-        step = transition(self.leadership, event)
+        before = self.leadership
+        step = transition(before, event)
         if step.state.isr is not self.leadership.isr or self.committing.commits_at_once:
             self._install(step.state)
         else:  # the progress of followers changes none of the flags
@@ -244,6 +249,8 @@ class LeadingReplica:
                 self.counts.isr_expands += 1
             else:
                 self.counts.isr_shrinks += 1
+            if isinstance(event, TimePassed):
+                self._ports.tell(why_not_in_sync(self.log.name, before, event, effect.work))
             self._ports.isr_changes.alter_partition(
                 self.topic_id, self.log.partition, effect.work, self._isr_change_answered
             )

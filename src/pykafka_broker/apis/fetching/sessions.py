@@ -263,6 +263,11 @@ class FetchSessionCache:
         """The number of partitions in all sessions."""
         return sum([len(session.partitions) for session in self._sessions.values()])
 
+    def partitions_of(self, session_id: int) -> list[WantedPartition]:
+        """The partitions of a session; none if it is not cached."""
+        session = self._sessions.get(session_id)
+        return [] if session is None else list(session.partitions.values())
+
     def begin(
         self, request: FetchRequest, version: int, now_ms: int, name_of: Callable[[bytes], str | None]
     ) -> FetchContext:

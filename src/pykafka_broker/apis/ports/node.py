@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pykafka_broker.machine.history import Tell, unheard
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
@@ -68,3 +69,5 @@ class NodePorts(NamedTuple):
     authorizer: Authorizer
     quotas: Quotas
     telemetry: Telemetry
+    #: Takes decisions against clients, for explanations.
+    tell: Tell = unheard

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
+from pykafka_broker.apis.producing.told_refusals import tell_refusal
 from pykafka_broker.apis.producing.verification import NOTHING_TO_VERIFY, Refusal, Verification
 from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD
@@ -73,8 +74,10 @@ def produce_to(
             guard = verification.guards.get(place, NO_GUARD)
         return _append(name, index, data.records, request, ctx, pending, guard)
     except Refusal as error:
+        tell_refusal(name, data.index, data.records, error, ctx)
         return refused(index, error, ctx, error.message if error.is_explained else None)
     except KafkaError as error:
+        tell_refusal(name, index, data.records, error, ctx)
         return _not_appended(name, index, error, ctx)
 
 

@@ -20,17 +20,20 @@ from pykafka_broker.authorization.decisions import Decisions
 from pykafka_broker.authorization.index import AclIndex
 from pykafka_broker.authorization.rules import StandardRules
 from pykafka_broker.broker.security.audit_log import AuditLog, Question
+from pykafka_broker.broker.security.told_denials import denial
 from pykafka_broker.cluster.image import NO_ACLS, ClusterImage, acl_of
+from pykafka_broker.machine.history import Tell, unheard
 
 
 class StandardAuthorizer:
     """Decides by the ACLs of the newest metadata. Event loop only."""
 
-    def __init__(self, rules: StandardRules, now_ms: Callable[[], int]) -> None:
+    def __init__(self, rules: StandardRules, now_ms: Callable[[], int], tell: Tell = unheard) -> None:
         self._rules = rules
         self._index = AclIndex()
         self._is_loaded = False
         self._audit = AuditLog(now_ms)
+        self._tell = tell
         #: Those on attempts of clients.
         self.decisions = Decisions()
 
@@ -70,8 +73,12 @@ class StandardAuthorizer:
             else:
                 self.decisions.denied += 1
         if is_attempt and (not is_allowed or self._audit.is_detailed):
-            tell = self._audit.allowed if is_allowed else self._audit.denied
-            tell(Question(principal, host, operation, resource_type, name, requester.api_key), rule)
+            question = Question(principal, host, operation, resource_type, name, requester.api_key)
+            if is_allowed:
+                self._audit.allowed(question, rule)
+            else:
+                self._audit.denied(question, rule)
+                self._tell(denial(question, requester.client_id, rule))
         return is_allowed
 
     def allows_somewhere(

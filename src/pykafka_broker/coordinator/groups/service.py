@@ -24,12 +24,14 @@ from pykafka_broker.coordinator.groups.core.share.events import ShareWork
 from pykafka_broker.coordinator.groups.core.state import Groups
 from pykafka_broker.coordinator.groups.core.topics import NO_TOPICS, TopicDirectory
 from pykafka_broker.coordinator.groups.core.transitions import refused_event, transition
+from pykafka_broker.coordinator.groups.decisions import decisions
 from pykafka_broker.coordinator.groups.progress import log_progress
 from pykafka_broker.coordinator.groups.regexes import DescribableTopics, resolve
 from pykafka_broker.coordinator.groups.share_work import ShareWorker
 from pykafka_broker.coordinator.groups.writing import write
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.coordinator.shards import LoadedPartition, Shards, as_answered
+from pykafka_broker.machine.history import Tell, unheard
 from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.machine.shard import NO_TOKEN, Prompt, Shard, ShardCore, ShardPorts
 from pykafka_broker.machine.step import Reply, Start, Step
@@ -53,7 +55,7 @@ class GroupService:
 
     `new_uuid` makes the text of a random UUID. `run_blocking` runs a function off the event loop.
     `describable` returns those matching topics that a member may describe. `share_worker` does what share
-    groups ask for.
+    groups ask for. `tell` takes what has been decided on members.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class GroupService:
         run_blocking: RunBlocking,
         describable: DescribableTopics,
         share_worker: ShareWorker,
+        tell: Tell = unheard,
     ) -> None:
         #: The lines about commits without a member; consumers without a group protocol commit all the time.
         self.commit_lines = RepeatedLines(offset_logger, scheduler.now_ms, COMMIT_LINES_MS)
@@ -80,6 +83,7 @@ class GroupService:
         self._run_blocking = run_blocking
         self._describable = describable
         self._share_worker = share_worker
+        self._tell = tell
         self._topics: TopicDirectory = NO_TOPICS
 
     # ---- requests ----
@@ -185,6 +189,7 @@ class GroupService:
                 append=partial(self._append, partition),
                 scheduler=self._scheduler,
                 start=lambda work: self._start(partition, work),
+                installed=self._installed,
             ),
             written=loaded.written,
             committed=loaded.committed,
@@ -195,10 +200,13 @@ class GroupService:
         return shard
 
     def _transition(self, state: Groups, event: Event) -> Step[Groups]:
-        step = transition(state, event, self.config)
-        if step.state.groups is not state.groups:
-            log_progress(state, event, step.state)
-        return step
+        return transition(state, event, self.config)
+
+    def _installed(self, before: Groups, event: Event, step: Step[Groups]) -> None:
+        if step.state.groups is not before.groups:
+            log_progress(before, event, step.state)
+            for decision in decisions(before, event, step.state, self.config):
+                self._tell(decision)
 
     def _append(self, partition: int, records: tuple[object, ...]) -> int:
         codec = self.config.offsets_topic_compression_codec

@@ -29,9 +29,11 @@ from pykafka_broker.coordinator.transactions.core.events import (
 from pykafka_broker.coordinator.transactions.core.loading import Loader
 from pykafka_broker.coordinator.transactions.core.state import TransactionConfig, Transactions
 from pykafka_broker.coordinator.transactions.core.transitions import transition
+from pykafka_broker.coordinator.transactions.decisions import decisions
 from pykafka_broker.coordinator.transactions.find_producer_id import AllocateProducerId, find_producer_id
 from pykafka_broker.coordinator.transactions.marker_work import MarkerWork, MarkerWriter
 from pykafka_broker.coordinator.transactions.writing import write
+from pykafka_broker.machine.history import Tell, unheard
 from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.machine.shard import Prompt, Shard, ShardCore, ShardPorts
 from pykafka_broker.machine.step import Step
@@ -46,7 +48,8 @@ TransactionShard = Shard[Transactions, Event]
 class TransactionService:
     """Routes events to the transactional ids coordinated here.
 
-    `allocate_producer_id` gives a producer id that no producer has, or raises `KafkaError`.
+    `allocate_producer_id` gives a producer id that no producer has, or raises `KafkaError`. `tell` takes what
+    has been decided against producers.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class TransactionService:
         *,
         allocate_producer_id: AllocateProducerId,
         markers: MarkerWriter,
+        tell: Tell = unheard,
     ) -> None:
         #: May be replaced at any time; applies from the next event on.
         self.config = config
@@ -66,6 +70,7 @@ class TransactionService:
         self.shards: Shards[Transactions, Event] = Shards(Loader, self._new_shard)
         self._log = log
         self._allocate_producer_id = allocate_producer_id
+        self._tell = tell
         self._marker_work = MarkerWork(markers, self.scheduler)
 
     # ---- requests ----
@@ -128,6 +133,7 @@ class TransactionService:
                 append=partial(self._append, loaded.partition),
                 scheduler=self.scheduler,
                 start=lambda work: self._start(loaded, shard, work),
+                installed=self._installed,
             ),
             written=loaded.written,
             committed=loaded.committed,
@@ -137,6 +143,10 @@ class TransactionService:
 
     def _transition(self, state: Transactions, event: Event) -> Step[Transactions]:
         return transition(state, event, self.config)
+
+    def _installed(self, before: Transactions, event: Event, step: Step[Transactions]) -> None:
+        for decision in decisions(before, event, step):
+            self._tell(decision)
 
     def _append(self, partition: int, records: tuple[object, ...]) -> int:
         return write(self._log, partition, records, now_ms=self.now_ms())

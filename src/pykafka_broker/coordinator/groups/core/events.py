@@ -112,6 +112,8 @@ class LeavingMember(NamedTuple):
 
     member_id: str
     group_instance_id: str | None = None
+    #: In the words of the member, for explanations (KIP-800).
+    reason: str | None = None
 
 
 class LeaveGroup(NamedTuple):

@@ -32,6 +32,8 @@ class InitProducerId(NamedTuple):
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_PRODUCER_EPOCH
     fresh_producer_id: int = NO_PRODUCER_ID
+    #: The client in words, for explanations: it decides nothing.
+    client: str = ""
 
 
 class ProducerIdResult(NamedTuple):

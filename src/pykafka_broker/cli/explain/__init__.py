@@ -1,0 +1,139 @@
+"""`explain`: why a group rebalances, a producer was fenced, a partition is offline, a request waits.
+
+An answer has two halves. *Now* is what Kafka's APIs tell, of any cluster, Apache Kafka's too, to a user with
+the permissions that they ask for. *History* is what our brokers have decided lately. Kafka has no API for
+that, and none is invented: a broker serves it over HTTP, on a metrics listener with a loopback address
+(`history.py`), so that it is told to those on the machine of the broker. Where it is not, the answer says so
+and why.
+
+    explanation.py   an answer as plain data, for lines, JSON, and a page of a console
+    group.py, producer.py, partition.py, request.py
+                     what Kafka's APIs tell about each kind
+    history.py       the history and the present of each broker that can be asked
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import click
+
+from pykafka_broker.cli import Group
+from pykafka_broker.cli.cells import Line, Styled
+from pykafka_broker.cli.cluster import Cluster, cluster_options
+from pykafka_broker.cli.explain import group as groups
+from pykafka_broker.cli.explain import partition as partitions
+from pykafka_broker.cli.explain import producer as producers
+from pykafka_broker.cli.explain import request as requests
+from pykafka_broker.cli.explain.explanation import Explanation, Fact
+from pykafka_broker.cli.explain.history import histories
+from pykafka_broker.cli.names import any_group_names, topic_names
+from pykafka_broker.cli.output import Output, json_option
+from pykafka_broker.cli.wording import record_time
+from pykafka_broker.client.blocking import Client
+from pykafka_broker.machine.history import Kind
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+
+GONE = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
+
+
+@click.group(cls=Group)
+def explain() -> None:
+    """Tell why a group rebalances, a producer was fenced, a partition is offline, or a request waits.
+
+    The history is that of the brokers of this machine that have a metrics listener on a loopback address
+    (`start --metrics 127.0.0.1:9644`). Without one, and of Apache Kafka, it tells what Kafka's APIs do.
+    """
+
+
+@explain.command()
+@click.argument("name", metavar="GROUP", shell_complete=any_group_names)
+@cluster_options
+@json_option(Explanation)
+def group(name: str, cluster: Cluster, output: Output) -> None:
+    """Why a group rebalances: who joined, left or timed out, and when."""
+    _explain(Kind.GROUP, name, groups.look, cluster, output)
+
+
+@explain.command()
+@click.argument("name", metavar="TRANSACTIONAL_ID|PRODUCER_ID")
+@cluster_options
+@json_option(Explanation)
+def producer(name: str, cluster: Cluster, output: Output) -> None:
+    """Why a producer was fenced, or a batch of it refused."""
+    _explain(Kind.PRODUCER, name, producers.look, cluster, output)
+
+
+@explain.command()
+@click.argument("name", metavar="TOPIC-PARTITION", shell_complete=topic_names)
+@cluster_options
+@json_option(Explanation)
+def partition(name: str, cluster: Cluster, output: Output) -> None:
+    """Why a partition is offline, or has too few replicas in sync."""
+    topic, dash, number = name.replace(":", "-").rpartition("-")
+    if not (topic and dash and number.isdecimal()):
+        raise click.BadParameter(f"{name} is no partition: name it as orders-0", param_hint="TOPIC-PARTITION")
+    _explain(Kind.PARTITION, f"{topic}-{int(number)}", partitions.look, cluster, output)
+
+
+@explain.command()
+@click.argument("name", metavar="CLIENT_ID|PRINCIPAL")
+@cluster_options
+@json_option(Explanation)
+def request(name: str, cluster: Cluster, output: Output) -> None:
+    """Why the requests of a client wait, or were denied or throttled."""
+    _explain(Kind.REQUEST, name, requests.look, cluster, output)
+
+
+def _explain(
+    kind: Kind, name: str, look: Callable[[Client, str], list[Fact]], cluster: Cluster, output: Output
+) -> None:
+    with cluster.connect() as client:
+        told = histories(client, kind, name)
+        try:
+            now = look(client, name)
+        except KafkaError as error:
+            # A thing that is gone still has its history.
+            if error.code not in GONE or not any(each.history for each in told.nodes):
+                raise
+            now = [Fact(error.message or error.code.name)]
+    history = sorted(
+        (fact for each in told.nodes for fact in each.history), key=lambda fact: fact.last_ms or 0
+    )
+    found = Explanation(
+        kind.value,
+        name,
+        [*now, *(fact for each in told.nodes for fact in each.now)],
+        history,
+        [each.node_id for each in told.nodes],
+        told.missing,
+    )
+    found = found._replace(now=_addressed(found.now, cluster), history=_addressed(found.history, cluster))
+    output.show(found, _lines(found))
+
+
+def _addressed(facts: list[Fact], cluster: Cluster) -> list[Fact]:
+    return [fact._replace(remedy=cluster.addressed(fact.remedy)) for fact in facts]
+
+
+def _lines(found: Explanation) -> Iterator[Line]:
+    yield Styled(f"{found.kind} {found.name}", "bold white"), ", now:"
+    for fact in found.now:
+        yield from _fact(fact)
+    if found.asked_nodes:
+        nodes = ", ".join(map(str, found.asked_nodes))
+        yield f"History of broker {nodes}:" if found.history else f"History of broker {nodes}: nothing."
+    for fact in found.history:
+        yield from _fact(fact)
+    for why in found.missing:
+        yield f"History not available: {why}"
+
+
+def _fact(fact: Fact) -> Iterator[Line]:
+    when = "" if fact.last_ms is None else f"{record_time(fact.last_ms)}  "
+    again = ""
+    if fact.times > 1 and fact.first_ms is not None:
+        again = f" ({fact.times:,} times since {record_time(fact.first_ms)})"
+    yield f"  {when}{fact.text}{again}"
+    if fact.remedy:
+        yield f"      {fact.remedy}"

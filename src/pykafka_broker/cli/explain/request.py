@@ -1,0 +1,56 @@
+"""What Kafka's APIs tell about a client: the quotas that may apply to it, and the ACLs for it.
+
+A client id is not authenticated: quotas are for client ids and users, ACLs for users only.
+"""
+
+from __future__ import annotations
+
+from pykafka_broker.cli.acls import described
+from pykafka_broker.cli.explain.explanation import Fact
+from pykafka_broker.cli.quotas import entity_in_words, quotas_of
+from pykafka_broker.client.blocking import Client
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.system.wording import counted
+
+USER = "User:"
+
+
+def look(client: Client, name: str) -> list[Fact]:
+    """The quotas and ACLs for the client id, or user, of this name."""
+    return [*_quotas(client, name.removeprefix(USER)), *_acls(client, name.removeprefix(USER))]
+
+
+def _quotas(client: Client, name: str) -> list[Fact]:
+    try:
+        found = quotas_of(client, {})
+    except KafkaError as error:
+        return [Fact(f"The cluster does not tell this user of its quotas: {error.code.name}.")]
+    facts = [
+        Fact(f"The quota of {entity_in_words(one.entity)}: {_values(one.quotas)}.")
+        for one in found
+        if "ip" not in one.entity and all(value in (None, name) for value in one.entity.values())
+    ]
+    return facts or [Fact(f"No quota applies to a client id, or a user, {name}.")]
+
+
+def _acls(client: Client, name: str) -> list[Fact]:
+    try:
+        found = described(client, None, None, "any", f"{USER}{name}")
+    except KafkaError as error:
+        if error.code is ErrorCode.SECURITY_DISABLED:
+            return [Fact("The cluster has no authorizer: it denies no request.")]
+        return [Fact(f"The cluster does not tell this user of its ACLs: {error.code.name}.")]
+    denying = [acl for acl in found if acl.permission == "DENY"]
+    facts = [Fact(f"A user {name} has {counted(len(found), 'ACL')}, of which {len(denying)} deny.")]
+    facts += [
+        Fact(
+            f"{acl.operation} on {acl.resource_type} {acl.resource_name} ({acl.pattern_type}) from "
+            f"{acl.host} is denied."
+        )
+        for acl in denying
+    ]
+    return facts
+
+
+def _values(quotas: dict[str, float]) -> str:
+    return ", ".join(f"{key}={value:g}" for key, value in quotas.items())

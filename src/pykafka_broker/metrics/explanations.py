@@ -1,0 +1,142 @@
+"""What a node tells about one thing: its newest decisions, and what it sees now, as plain data for JSON.
+
+    history    the decisions (`machine/history.py`), the oldest first
+    now        what only this node knows: how far followers are behind, and what requests of a client wait for
+
+Sentences have the actor first; `remedy` says what to do next, "" if nothing is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any
+
+from pykafka_broker.machine.history import Kind
+from pykafka_broker.metrics.node_parts import BrokerParts, NodeParts
+from pykafka_broker.network.connection import Connection
+from pykafka_broker.network.unanswered import subjects
+from pykafka_broker.protocol.messages.fetch import FetchRequest
+from pykafka_broker.protocol.messages.produce import ProduceRequest
+from pykafka_broker.replication.core.access import limit_of_fetch
+from pykafka_broker.replication.lagging import LAGS, progress_of
+from pykafka_broker.system.wording import counted, duration
+
+if TYPE_CHECKING:
+    from pykafka_broker.network.answers import Slot
+    from pykafka_broker.replication.leading_replica import LeadingReplica
+
+#: The most requests that wait, and the most partitions of each, that an answer tells of.
+MOST_REQUESTS, MOST_PARTITIONS = 20, 5
+
+Told = tuple[str, str]
+
+
+def explained(node: NodeParts, kind: Kind, name: str) -> dict[str, Any]:
+    """The answer about the thing of this kind and name."""
+    now: Iterator[Told] = iter(())
+    if node.broker is not None and kind is Kind.PARTITION:
+        now = _followers(node, node.broker, name)
+    elif kind is Kind.REQUEST:
+        now = _waiting(node, name)
+    return {
+        "cluster_id": node.metadata.image.cluster_id,
+        "node_id": node.config.node_id,
+        "now": [{"text": text, "remedy": remedy} for text, remedy in now],
+        "history": [entry._asdict() for entry in node.history.about(kind, name)],
+    }
+
+
+# ---- followers ----
+
+
+def _followers(node: NodeParts, broker: BrokerParts, name: str) -> Iterator[Told]:
+    topic, _, number = name.rpartition("-")
+    led = broker.replicas.led(topic, int(number)) if number.isdecimal() else None
+    if led is None or led.leadership is None:
+        return
+    leadership, now_ms = led.leadership, node.clock.monotonic_ms()
+    for replica_id in leadership.followers:
+        if replica_id not in leadership.isr.committed:
+            yield progress_of(leadership, replica_id, led.log.state.log_end_offset, now_ms), LAGS
+
+
+# ---- requests ----
+
+
+def _waiting(node: NodeParts, name: str) -> Iterator[Told]:
+    left = MOST_REQUESTS
+    for connection in node.listeners.shared.connections:
+        if not isinstance(connection, Connection):
+            continue
+        for slot in connection.answers.waiting:
+            ctx = slot.context
+            if name in (ctx.client_id, ctx.principal, ctx.principal.partition(":")[2]):
+                if not left:
+                    return
+                left -= 1
+                yield _request(node, slot)
+
+
+def _request(node: NodeParts, slot: Slot) -> Told:
+    request, ctx = slot.request, slot.context
+    began = f" since {duration((perf_counter_ns() - slot.began_ns) // 1_000_000)}" if slot.began_ns else ""
+    what = f"{slot.route.name} v{slot.route.version} of {ctx.in_words} waits{began}"
+    if isinstance(request, FetchRequest) and node.broker is not None:
+        return _fetch(node, node.broker, request, what)
+    named = subjects(request, node.listeners.shared.knowledge)
+    if isinstance(request, ProduceRequest):
+        return (
+            f"{what} until the replicas in sync have its records, at most {duration(request.timeout_ms)}: "
+            f"{named}.",
+            "`pykafka-broker explain partition` says which replicas lag.",
+        )
+    return f"{what}{f' for {named}' if named else ''}.", ""
+
+
+def _fetch(node: NodeParts, broker: BrokerParts, request: FetchRequest, what: str) -> Told:
+    """A parked fetch, and for the first of its partitions why there is nothing to read."""
+    if request.session_id:
+        session = broker.sessions.partitions_of(request.session_id)
+        wanted = [(one.topic, one.partition, one.fetch_offset) for one in session]
+    else:
+        name_of = node.listeners.shared.knowledge.topic_name
+        wanted = [
+            (topic.topic or name_of(topic.topic_id), each.partition, each.fetch_offset)
+            for topic in request.topics
+            for each in topic.partitions
+        ]
+    found = []
+    for topic, partition, offset in wanted[:MOST_PARTITIONS]:
+        led = broker.replicas.led(topic, partition) if topic else None
+        if led is not None:
+            found.append(_why_nothing(led, request, offset))
+    text = (
+        f"{what} until {counted(request.min_bytes, 'byte')} can be read (fetch.min.bytes) from "
+        f"{counted(len(wanted), 'partition')}, at most {duration(request.max_wait_ms)} (fetch.max.wait.ms)."
+    )
+    return " ".join([text, *(text for text, _ in found)]), " ".join(
+        dict.fromkeys(remedy for _, remedy in found if remedy)
+    )
+
+
+def _why_nothing(led: LeadingReplica, request: FetchRequest, offset: int) -> Told:
+    state, name = led.log.state, led.log.name
+    limit = state.limit_offset(limit_of_fetch(request.replica_id, request.isolation_level))
+    if limit > offset:
+        count = counted(limit - offset, "record")
+        return f"{name} has {count} from offset {offset}, which are fewer bytes.", ""
+    end, high_watermark = state.log_end_offset, state.high_watermark
+    if limit < high_watermark:
+        return (
+            f"{name} has records up to {high_watermark}, but from {limit} on they may belong to an "
+            "open transaction.",
+            "The transaction has to end: `pykafka-broker doctor` names it.",
+        )
+    if high_watermark < end and led.leadership is not None:
+        return (
+            f"{name} has records up to {end}, but those from {high_watermark} on are not committed: not all "
+            f"replicas in sync {list(led.leadership.isr.committed)} have them.",
+            f"`pykafka-broker explain partition {name}` says which replicas lag.",
+        )
+    return f"{name} has no record from offset {offset} on.", ""

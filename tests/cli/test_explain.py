@@ -1,0 +1,154 @@
+"""`explain`: the present, from Kafka's APIs, and the history, from the brokers of this machine."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.core.connection import check
+from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorRequest
+from pykafka_broker.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from pykafka_broker.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from pykafka_broker.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from pykafka_broker.testing.processes import free_port
+from tests.cli.conftest import Run, RunningBroker, run_command
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a broker with a metrics listener on a loopback address."""
+    listener = f"metrics.listeners=http://127.0.0.1:{free_port()}"
+    with RunningBroker(tmp_path_factory.mktemp("measured"), overrides=[listener]) as running:
+        yield running.address
+
+
+def coordinator_of_transactions(client: Client) -> None:
+    """The first such question makes the topic of the coordinator."""
+    [found] = client.send(FindCoordinatorRequest(key_type=1, coordinator_keys=["payments"])).coordinators
+    check(found.error_code)
+
+
+def begun(answer: InitProducerIdResponse) -> None:
+    check(answer.error_code)
+
+
+@pytest.fixture
+def ask(measured: str) -> Callable[..., str]:
+    def ask(*words: str) -> str:
+        result = run_command(*words, "-b", measured)
+        assert (result.status, result.err.removeprefix("Processed a total of 0 messages\n")) == (0, "")
+        return result.out
+
+    return ask
+
+
+def join_and_leave(client: Client, group: str) -> None:
+    protocol = JoinGroupRequestProtocol(name="range", metadata=b"")
+    joining = JoinGroupRequest(
+        group_id=group,
+        session_timeout_ms=45_000,
+        rebalance_timeout_ms=60_000,
+        member_id="",
+        protocol_type="consumer",
+        protocols=[protocol],
+    )
+    joined = client.send(joining, version=3)
+    check(joined.error_code)
+    client.send(
+        LeaveGroupRequest(group_id=group, members=[MemberIdentity(member_id=joined.member_id, reason="done")])
+    )
+
+
+def test_a_group_has_its_state_and_what_became_of_its_members(ask: Callable[..., str], measured: str) -> None:
+    ask("topics", "create", "orders")
+    ask("consume", "orders", "--group", "readers", "--until", "end")
+    with Client(measured, 30.0) as client:
+        join_and_leave(client, "readers")
+
+    told = ask("explain", "group", "readers")
+
+    present = "group readers, now:\n  The group is Empty: no member is in it. Its coordinator is broker 1"
+    assert told.startswith(present)
+    assert "\nHistory of broker 1:\n" in told
+    joined = r"\n  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d  Member \S+ \(127\.0\.0\.1\) joined\."
+    left = (
+        r"\n  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d  Member \S+ \(127\.0\.0\.1\) left: done\. .*"
+        r"\n      A consumer leaves when "
+    )
+    assert re.search(f"{joined}(.|\n)*{left}", told), told
+
+
+def test_a_producer_that_took_over_is_named_with_its_client(ask: Callable[..., str], measured: str) -> None:
+    with Client(measured, 30.0) as client:
+        request = InitProducerIdRequest(transactional_id="payments", transaction_timeout_ms=60_000)
+        client.retrying(lambda: coordinator_of_transactions(client))
+        for _ in range(2):
+            client.retrying(lambda: begun(client.send(request)))
+
+    found = json.loads(ask("explain", "producer", "payments", "--json"))
+
+    assert found["now"][0]["text"].startswith("The transactional id payments belongs to producer id ")
+    [taken_over] = found["history"]
+    assert (taken_over["node_id"], taken_over["times"]) == (1, 1)
+    assert " became the producer of payments, with epoch 1 " in taken_over["text"]
+    assert "(User:ANONYMOUS, 127.0.0.1)" in taken_over["text"]
+
+
+def test_a_partition_has_its_leader_and_its_replicas_in_sync(ask: Callable[..., str]) -> None:
+    ask("topics", "create", "clicks")
+
+    told = ask("explain", "partition", "clicks:0")
+
+    assert told == (
+        "partition clicks-0, now:\n  The partition has broker 1 as its leader (leader epoch 0), the replicas "
+        "[1], of which [1] are in sync, and min.insync.replicas=1.\nHistory of broker 1: nothing.\n"
+    )
+
+
+def test_a_throttled_client_is_told_its_quota(ask: Callable[..., str]) -> None:
+    ask("topics", "create", "slow")
+    ask("quotas", "set", "--client-id-defaults", "producer_byte_rate=1")
+    ask("produce", "slow", "x" * 1_000)
+
+    told = ask("explain", "request", "ANONYMOUS")
+    ask("quotas", "remove", "--client-id-defaults", "--all")
+
+    assert "  The cluster has no authorizer: it denies no request.\n" in told
+    assert "  The quota of the default client-id: producer_byte_rate=1.\n" in told
+    quota = "the quota producer_byte_rate of the default client id: 1 bytes per second."
+    assert f"was throttled by {quota}" in told
+
+
+def test_a_broker_without_such_a_listener_has_no_history(run: Run) -> None:
+    run("topics", "create", "kept")
+
+    told = run("explain", "partition", "kept-0")
+
+    assert told.out.endswith(
+        "History not available: broker 1 tells of no metrics listener on a loopback address, such as "
+        "`start --metrics` opens.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "err"),
+    [
+        (("group", "unknown"), 1, "Group unknown not found."),
+        (("partition", "orders"), 2, "orders is no partition: name it as orders-0"),
+        (("partition", "unknown-0"), 1, "unknown"),
+    ],
+)
+def test_what_does_not_exist_is_an_error_as_everywhere(
+    run: Run, words: tuple[str, ...], status: int, err: str
+) -> None:
+    result = run("explain", *words)
+
+    assert result.status == status
+    assert err in result.err

@@ -1,0 +1,120 @@
+"""What the coordinator tells about members of a group: who joined, left or timed out, and what followed."""
+
+from __future__ import annotations
+
+from pykafka_broker.coordinator.groups.core.events import Event
+from pykafka_broker.coordinator.groups.core.state import Groups
+from pykafka_broker.coordinator.groups.core.topics import TopicInfo
+from pykafka_broker.coordinator.groups.decisions import LEFT, SILENT, TOO_SLOW, decisions
+from pykafka_broker.machine.history import Decision, Kind
+from pykafka_broker.machine.step import Step
+from tests.support.groups import GroupWorld
+
+
+class Told(GroupWorld):
+    """A world that writes down what has been decided."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[Decision] = []
+
+    def step(self, event: Event) -> Step[Groups]:
+        step = super().step(event)
+        self.told += decisions(self.state, event, step.state, self.config)
+        return step
+
+    def new(self) -> list[tuple[str, str]]:
+        """The texts and remedies since the last look."""
+        told, self.told = self.told, []
+        assert all((decision.kind, decision.names) == (Kind.GROUP, ("g",)) for decision in told)
+        return [(decision.text, decision.remedy) for decision in told]
+
+
+def test_a_member_that_falls_silent_times_out_and_the_others_join_again() -> None:
+    world = Told()
+    silent, other = world.stable_group(2)
+    world.new()
+
+    world.advance(6_000)
+    world.heartbeat(other, 1)
+    world.advance(4_000)
+
+    assert world.new() == [
+        (
+            f"Member {silent} (127.0.0.1) timed out: it had sent no heartbeat for "
+            "10 s (session.timeout.ms=10000). The group rebalances: generation 1 ends, and "
+            "1 member must join again.",
+            SILENT,
+        )
+    ]
+    world.join(member_id=other)
+    world.sync(other, 2, {other: b"all"})
+    assert world.new() == [
+        (f"Generation 2 has 1 member; member {other} assigns the partitions.", ""),
+        ("Generation 2 has its assignment.", ""),
+    ]
+
+
+def test_a_member_that_polls_too_late_is_left_behind_by_the_rebalance() -> None:
+    world = Told()
+    late, other = world.stable_group(2)
+    world.leave(other)
+    assert world.new()[-1] == (
+        f"Member {other} (127.0.0.1) left. The group rebalances: generation 1 ends, and 1 member must join "
+        "again.",
+        LEFT,
+    )
+
+    for _ in range(12):
+        world.heartbeat(late, 1)
+        world.advance(5_000)
+
+    assert world.new() == [
+        (
+            f"Member {late} (127.0.0.1) was removed: it did not join again within the rebalance timeout of "
+            "1 min. The group is empty.",
+            TOO_SLOW,
+        )
+    ]
+
+
+def test_a_leader_that_wants_another_assignment_and_a_new_subscription_are_told_apart() -> None:
+    world = Told()
+    leader, _ = world.stable_group(2)
+    world.new()
+
+    world.join(member_id=leader)
+    [(text, _)] = world.new()
+
+    assert text.startswith(f"Member {leader} (127.0.0.1), the leader, asked for a new assignment")
+
+
+def test_what_changes_nothing_is_not_told() -> None:
+    world = Told()
+    _, other = world.stable_group(2)
+    world.new()
+
+    world.heartbeat(other, 1)
+    world.sync(other, 1)
+    world.heartbeat("unknown", 1)
+
+    assert world.new() == []
+
+
+def test_a_member_of_a_consumer_group_joins_and_times_out() -> None:
+    world = Told()
+    world.set_topics(TopicInfo("t", b"t" * 16, 2))
+    world.join_consumer("a", "t")
+    assert world.new() == [
+        ("Member a (127.0.0.1) joined. The group is in epoch 2: new assignments go to 1 member.", "")
+    ]
+
+    world.advance(45_000)
+
+    assert world.new() == [
+        (
+            "Member a (127.0.0.1) timed out: it had sent no heartbeat for 45 s (session.timeout.ms=45000). "
+            "The group is in epoch 3: it is empty.",
+            SILENT,
+        )
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pykafka_broker.broker.partition_history import OFFLINE, UNCLEAN, changes
+from pykafka_broker.broker.partition_history import MOST_AT_ONCE, OFFLINE, UNCLEAN, changes, follow
 from pykafka_broker.cluster.image import (
     NO_LEADER,
     BrokerRegistration,
@@ -79,3 +79,14 @@ def test_a_follower_that_joins_is_told_and_a_partition_that_stays_is_not() -> No
     before = image(BOTH)
     assert told(before, before._replace(offset=9)) == []
     assert told(before, image(BOTH._replace(partition_epoch=9))) == []
+
+
+def test_a_broker_that_led_thousands_of_partitions_is_told_about_within_a_limit() -> None:
+    def all_led_by(leader: int) -> ClusterImage:
+        partitions = {index: BOTH._replace(leader=leader) for index in range(MOST_AT_ONCE + 1)}
+        return ClusterImage(brokers=BROKERS, topics={"orders": TopicImage("orders", ID, partitions)})
+
+    found: list[Decision] = []
+    follow(found.append)(all_led_by(1), all_led_by(2))
+
+    assert [each.names for each in found] == [(f"orders-{index}",) for index in range(MOST_AT_ONCE)]

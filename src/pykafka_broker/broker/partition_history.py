@@ -7,6 +7,7 @@ is what has become of the brokers in the same metadata. The controller's own log
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 from pykafka_broker.cluster.image import (
     NO_LEADER,
@@ -17,6 +18,10 @@ from pykafka_broker.cluster.image import (
 )
 from pykafka_broker.machine.history import Decision, Kind, Tell
 
+#: The most decisions of one change of the metadata: a broker that ends may have led thousands of partitions,
+#: and their words would hold up the failover.
+MOST_AT_ONCE = 1_000
+
 OFFLINE = (
     "Start the brokers that have its replicas. If they are lost for good, "
     "`pykafka-broker elections unclean` lets another replica lead, which loses records."
@@ -25,10 +30,12 @@ UNCLEAN = "The new leader was not in sync: records that it lacked are lost."
 
 
 def follow(tell: Tell) -> Callable[[ClusterImage, ClusterImage], None]:
-    """The subscriber to the metadata that tells of changes; it begins with metadata that is up to date."""
+    """The subscriber to the metadata that tells of the first `MOST_AT_ONCE` changes; it begins with metadata
+    that is up to date.
+    """
 
     def published(old: ClusterImage, new: ClusterImage) -> None:
-        for decision in changes(old, new):
+        for decision in islice(changes(old, new), MOST_AT_ONCE):
             tell(decision)
 
     return published
